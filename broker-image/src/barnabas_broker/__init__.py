@@ -1,0 +1,1 @@
+"""The Barnabas broker engine."""

@@ -1,0 +1,1 @@
+"""Immutable values that describe the cluster."""

@@ -1,0 +1,1 @@
+"""What the controller decides: topics, placement, configs."""

@@ -1,0 +1,1 @@
+"""Partitions as replicas: leadership, high watermark, waiting requests."""

@@ -1,0 +1,1 @@
+"""Sockets, sessions, dispatch and the life of a broker process."""

@@ -1,0 +1,1 @@
+"""One module per API: the version range it serves and its handler."""

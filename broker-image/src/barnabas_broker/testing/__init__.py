@@ -1,0 +1,1 @@
+"""Brokers for other projects' tests."""

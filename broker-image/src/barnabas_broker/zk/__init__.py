@@ -1,0 +1,1 @@
+"""Coordination data: Kafka's znodes and the stores that hold them."""

@@ -1,0 +1,1 @@
+"""What is true of Kafka whoever speaks it: protocol, records, settings."""

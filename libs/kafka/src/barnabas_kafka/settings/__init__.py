@@ -1,0 +1,1 @@
+"""Typed definitions of broker and topic settings."""

@@ -1,0 +1,1 @@
+"""The ZooKeeper data model, without a network."""

@@ -1,0 +1,104 @@
+"""The vocabulary of access rules: operations, resources and patterns, with Kafka's numbers.
+
+Numbers travel in Describe/Create/DeleteAcls and, as bit positions, in the authorised-operations
+fields of Metadata, DescribeCluster and DescribeGroups (KIP-430).
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import IntEnum
+
+
+class AclOperation(IntEnum):
+    """What somebody may do to a resource."""
+
+    UNKNOWN = 0
+    ANY = 1
+    ALL = 2
+    READ = 3
+    WRITE = 4
+    CREATE = 5
+    DELETE = 6
+    ALTER = 7
+    DESCRIBE = 8
+    CLUSTER_ACTION = 9
+    DESCRIBE_CONFIGS = 10
+    ALTER_CONFIGS = 11
+    IDEMPOTENT_WRITE = 12
+    CREATE_TOKENS = 13
+    DESCRIBE_TOKENS = 14
+
+
+class ResourceType(IntEnum):
+    """The kinds of thing that rules protect."""
+
+    UNKNOWN = 0
+    ANY = 1
+    TOPIC = 2
+    GROUP = 3
+    CLUSTER = 4
+    TRANSACTIONAL_ID = 5
+    DELEGATION_TOKEN = 6
+    USER = 7
+
+
+class PatternType(IntEnum):
+    """How a rule's resource name is compared with the name asked about (KIP-290)."""
+
+    UNKNOWN = 0
+    ANY = 1
+    MATCH = 2
+    LITERAL = 3
+    PREFIXED = 4
+
+
+@dataclass(frozen=True, slots=True)
+class ResourcePattern:
+    """A resource, or the set of resources that a rule covers."""
+
+    type: ResourceType
+    name: str
+    pattern: PatternType = PatternType.LITERAL
+
+
+# The one name that the cluster resource has.
+CLUSTER_NAME = "kafka-cluster"
+
+# The operations that have a meaning on each kind of resource (Kafka's AclEntry.supportedOperations):
+# these are the ones whose bits an authorised-operations field may carry.
+OPERATIONS_OF: dict[ResourceType, tuple[AclOperation, ...]] = {
+    ResourceType.TOPIC: (
+        AclOperation.READ,
+        AclOperation.WRITE,
+        AclOperation.CREATE,
+        AclOperation.DELETE,
+        AclOperation.ALTER,
+        AclOperation.DESCRIBE,
+        AclOperation.DESCRIBE_CONFIGS,
+        AclOperation.ALTER_CONFIGS,
+    ),
+    ResourceType.GROUP: (AclOperation.READ, AclOperation.DELETE, AclOperation.DESCRIBE),
+    ResourceType.CLUSTER: (
+        AclOperation.CREATE,
+        AclOperation.ALTER,
+        AclOperation.DESCRIBE,
+        AclOperation.CLUSTER_ACTION,
+        AclOperation.DESCRIBE_CONFIGS,
+        AclOperation.ALTER_CONFIGS,
+        AclOperation.IDEMPOTENT_WRITE,
+    ),
+    ResourceType.TRANSACTIONAL_ID: (AclOperation.WRITE, AclOperation.DESCRIBE),
+    ResourceType.DELEGATION_TOKEN: (AclOperation.DESCRIBE,),
+    ResourceType.USER: (AclOperation.CREATE_TOKENS, AclOperation.DESCRIBE_TOKENS),
+}
+
+# "Not asked for": the value of an authorised-operations field whose request flag was not set.
+OPERATIONS_NOT_REQUESTED = -(2**31)
+
+
+def operation_bits(operations: Iterable[AclOperation]) -> int:
+    """The bit field of KIP-430: bit n set for the operation with number n."""
+    bits = 0
+    for operation in operations:
+        bits |= 1 << operation
+    return bits

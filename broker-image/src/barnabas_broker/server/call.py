@@ -1,0 +1,101 @@
+"""One request in the hands of its handler: who asks, from where, and what may be used to answer."""
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Protocol
+
+from barnabas_broker.security.acls import (
+    CLUSTER_NAME,
+    OPERATIONS_OF,
+    AclOperation,
+    ResourcePattern,
+    ResourceType,
+    operation_bits,
+)
+from barnabas_broker.security.authorizer import Authorizer
+from barnabas_broker.security.principals import Principal
+
+if TYPE_CHECKING:  # The bundle imports what handlers are made of; handlers only name its type.
+    from barnabas_broker.server.broker import Broker
+
+
+class QuotaKind(Enum):
+    """What is rationed, and the unit of the amount that is recorded."""
+
+    PRODUCE = "produce"  # bytes written
+    FETCH = "fetch"  # bytes read
+    REQUEST = "request"  # nanoseconds of processing
+    CONTROLLER_MUTATION = "controller-mutation"  # partitions created or deleted (KIP-599)
+
+
+class Quotas(Protocol):
+    """Counts what clients use and says how long they must be held back."""
+
+    def record(
+        self,
+        kind: QuotaKind,
+        principal: Principal,
+        client_id: str | None,
+        *,
+        amount: float,
+        now_ms: int,
+    ) -> int:
+        """Count `amount` and return the throttle time in milliseconds, 0 for none."""
+        ...
+
+
+class Unlimited:
+    """The quotas of a broker on which none are set."""
+
+    def record(
+        self,
+        kind: QuotaKind,
+        principal: Principal,
+        client_id: str | None,
+        *,
+        amount: float,
+        now_ms: int,
+    ) -> int:
+        """Never hold anybody back."""
+        return 0
+
+
+@dataclass(slots=True)
+class Call:
+    """The circumstances of one request; its body is the handler's other argument."""
+
+    api_key: int
+    version: int
+    correlation_id: int
+    client_id: str | None
+    principal: Principal
+    listener: str  # name of the listener that the request came in on
+    client_host: str
+    now_ms: int  # arrival, wall clock, milliseconds since the epoch
+    authorizer: Authorizer
+    quotas: Quotas
+    broker: "Broker"
+
+    def allowed(self, operation: AclOperation, resource_type: ResourceType, name: str) -> bool:
+        """Whether the caller may perform `operation` on the resource of that type and name."""
+        return self.authorizer.authorize(
+            self.principal, self.client_host, operation, ResourcePattern(resource_type, name)
+        )
+
+    def allowed_on_cluster(self, operation: AclOperation) -> bool:
+        """Whether the caller may perform `operation` on the cluster."""
+        return self.allowed(operation, ResourceType.CLUSTER, CLUSTER_NAME)
+
+    def allowed_operations(self, resource_type: ResourceType, name: str) -> int:
+        """The KIP-430 bit field of everything the caller may do to a resource."""
+        return operation_bits(
+            operation
+            for operation in OPERATIONS_OF[resource_type]
+            if self.allowed(operation, resource_type, name)
+        )
+
+    def throttle_ms(self, kind: QuotaKind, amount: float) -> int:
+        """Count what this request used; returns how long the client must wait, in milliseconds."""
+        return self.quotas.record(
+            kind, self.principal, self.client_id, amount=amount, now_ms=self.now_ms
+        )

@@ -64,7 +64,7 @@ class ResourcePattern:
 # The one name that the cluster resource has.
 CLUSTER_NAME = "kafka-cluster"
 
-# The operations that have a meaning on each kind of resource (Kafka's AclEntry.supportedOperations):
+# The operations that mean something on each kind of resource (AclEntry.supportedOperations):
 # these are the ones whose bits an authorised-operations field may carry.
 OPERATIONS_OF: dict[ResourceType, tuple[AclOperation, ...]] = {
     ResourceType.TOPIC: (

@@ -1,0 +1,417 @@
+"""The znode tree: what ZooKeeper stores, changed by transactions, with no I/O and no clock.
+
+A transaction is a list of operations that happen all or not at all. Each one gets the next
+transaction id (zxid) and the time it is given, so that replaying the same transactions always
+gives the same tree: a journal of them is a complete copy.
+
+Rules kept here, all of them ZooKeeper's:
+
+* A znode has bytes (or none at all), versions and children. `version` counts changes of its data,
+  the visible `cversion` counts creations and deletions among its children.
+* `czxid`, `mzxid` and `pzxid` are the transactions that created it, last changed its data, and
+  last changed its set of children.
+* A sequential znode gets ten digits behind its name: the number of children ever created under
+  its parent. The number never goes back, whatever is deleted.
+* An ephemeral znode belongs to a session and has no children; who ends the session deletes what
+  `ephemerals` lists.
+* Watches are one-shot and belong to whoever talks to clients. The tree only reports, for each
+  transaction, the events that would fire them.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+from barnabas_zookeeper.errors import (
+    BadArgumentsError,
+    BadVersionError,
+    NoChildrenForEphemeralsError,
+    NodeExistsError,
+    NoNodeError,
+    NotEmptyError,
+    ZooKeeperError,
+)
+
+ANY_VERSION = -1
+NO_SESSION = 0
+# A signed 32-bit counter formatted as Java's %010d.
+SEQUENCE_DIGITS = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stat:
+    """What ZooKeeper tells about a znode beside its data; times in milliseconds since the epoch."""
+
+    czxid: int
+    mzxid: int
+    pzxid: int
+    ctime_ms: int
+    mtime_ms: int
+    version: int
+    cversion: int
+    ephemeral_owner: int
+    data_length: int
+    num_children: int
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    """Create a znode; its parent must exist. With `sequential` digits are put behind the path."""
+
+    path: str
+    data: bytes | None = None
+    sequential: bool = False
+    ephemeral_owner: int = NO_SESSION
+
+
+@dataclass(frozen=True, slots=True)
+class SetData:
+    """Replace the data of a znode that has the given version, or any."""
+
+    path: str
+    data: bytes | None
+    version: int = ANY_VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Delete a znode without children that has the given version, or any."""
+
+    path: str
+    version: int = ANY_VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Refuse the transaction unless the znode exists with the given version."""
+
+    path: str
+    version: int = ANY_VERSION
+
+
+Operation = Create | SetData | Delete | Check
+
+
+class EventType(Enum):
+    """What a watch is told, with the protocol's numbers."""
+
+    CREATED = 1
+    DELETED = 2
+    DATA_CHANGED = 3
+    CHILDREN_CHANGED = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something happened to a znode; whoever watches `path` for this type hears of it."""
+
+    type: EventType
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """A transaction that was applied.
+
+    `paths` holds, per operation, the path it acted on: for a sequential creation the one that
+    the znode got.
+    """
+
+    zxid: int
+    paths: tuple[str, ...]
+    events: tuple[Event, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavedNode:
+    """One znode as a snapshot keeps it; `creations` is the counter behind sequential names."""
+
+    path: str
+    data: bytes | None
+    czxid: int
+    mzxid: int
+    pzxid: int
+    ctime_ms: int
+    mtime_ms: int
+    version: int
+    creations: int
+    ephemeral_owner: int
+
+
+@dataclass(slots=True)
+class _Node:
+    data: bytes | None
+    czxid: int
+    mzxid: int
+    pzxid: int
+    ctime_ms: int
+    mtime_ms: int
+    ephemeral_owner: int
+    version: int = 0
+    creations: int = 0
+    children: set[str] = field(default_factory=set)
+
+
+def validate_path(path: str) -> None:
+    """Raise BadArgumentsError unless `path` is absolute, without empty, `.` or `..` parts."""
+    if path == "/":
+        return
+    if not path.startswith("/"):
+        raise BadArgumentsError(path, "a path starts with /")
+    if "\0" in path:
+        raise BadArgumentsError(path, "a path holds no null characters")
+    for part in path[1:].split("/"):
+        if part in ("", ".", ".."):
+            raise BadArgumentsError(path, f"{part!r} cannot be part of a path")
+
+
+def parent_of(path: str) -> str:
+    """The path of the znode above; `path` must not be the root."""
+    return path[: path.rindex("/")] or "/"
+
+
+def name_of(path: str) -> str:
+    """The last part of a path."""
+    return path[path.rindex("/") + 1 :]
+
+
+class Tree:
+    """Znodes by path, changed only through `commit`.
+
+    Invariants: every znode but the root has a parent; a parent's `children` are exactly the
+    names below it; `zxid` is that of the last committed transaction.
+    """
+
+    def __init__(self) -> None:
+        self.zxid = 0
+        self._nodes: dict[str, _Node] = {"/": _Node(None, 0, 0, 0, 0, 0, NO_SESSION)}
+        self._ephemerals: dict[int, set[str]] = {}
+
+    # --- reading
+
+    def get(self, path: str) -> tuple[bytes | None, Stat]:
+        """Data and stat of a znode; raises NoNodeError."""
+        node = self._node(path)
+        return node.data, self._stat(node)
+
+    def exists(self, path: str) -> Stat | None:
+        """The stat of a znode, None if there is no such znode."""
+        node = self._nodes.get(path)
+        return None if node is None else self._stat(node)
+
+    def children(self, path: str) -> list[str]:
+        """The names of the children, sorted; raises NoNodeError."""
+        return sorted(self._node(path).children)
+
+    def ephemerals(self, session: int) -> list[str]:
+        """The paths of the znodes that end with a session, sorted."""
+        return sorted(self._ephemerals.get(session, ()))
+
+    def sessions(self) -> list[int]:
+        """The sessions that own ephemeral znodes, sorted."""
+        return sorted(self._ephemerals)
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    # --- writing
+
+    def commit(self, operations: Sequence[Operation], *, now_ms: int) -> Committed:
+        """Apply all operations as one transaction, or none.
+
+        Raises the ZooKeeperError of the first operation that is refused, its `index` set; the
+        tree is then as it was before.
+        """
+        zxid = self.zxid + 1
+        undo: list[Callable[[], None]] = []
+        paths: list[str] = []
+        events: list[Event] = []
+        for index, operation in enumerate(operations):
+            try:
+                paths.append(self._apply(operation, zxid, now_ms, undo, events))
+            except ZooKeeperError as error:
+                error.index = index
+                for step in reversed(undo):
+                    step()
+                raise
+        self.zxid = zxid
+        return Committed(zxid, tuple(paths), tuple(events))
+
+    def _apply(
+        self,
+        operation: Operation,
+        zxid: int,
+        now_ms: int,
+        undo: list[Callable[[], None]],
+        events: list[Event],
+    ) -> str:
+        match operation:
+            case Create():
+                return self._create(operation, zxid, now_ms, undo, events)
+            case SetData():
+                self._set(operation, zxid, now_ms, undo)
+                events.append(Event(EventType.DATA_CHANGED, operation.path))
+            case Delete():
+                self._delete(operation, zxid, undo)
+                events.append(Event(EventType.DELETED, operation.path))
+                events.append(Event(EventType.CHILDREN_CHANGED, parent_of(operation.path)))
+            case Check():
+                self._versioned(operation.path, operation.version)
+        return operation.path
+
+    def _create(
+        self,
+        operation: Create,
+        zxid: int,
+        now_ms: int,
+        undo: list[Callable[[], None]],
+        events: list[Event],
+    ) -> str:
+        path = operation.path
+        # A sequential znode may be asked for as "/queue/": the digits are then its whole name.
+        validate_path(path + "0" if operation.sequential else path)
+        if path == "/":
+            raise NodeExistsError(path)
+        above = parent_of(path)
+        parent = self._node(above)
+        if parent.ephemeral_owner != NO_SESSION:
+            raise NoChildrenForEphemeralsError(path)
+        if operation.sequential:
+            path = f"{path}{parent.creations:0{SEQUENCE_DIGITS}d}"
+        if path in self._nodes:
+            raise NodeExistsError(path)
+        before = (parent.creations, parent.pzxid)
+
+        def take_back() -> None:
+            self._unlink(path, parent)
+            parent.creations, parent.pzxid = before
+
+        parent.creations += 1
+        parent.pzxid = zxid
+        owner = operation.ephemeral_owner
+        self._link(path, _Node(operation.data, zxid, zxid, zxid, now_ms, now_ms, owner), parent)
+        undo.append(take_back)
+        events.append(Event(EventType.CREATED, path))
+        events.append(Event(EventType.CHILDREN_CHANGED, above))
+        return path
+
+    def _set(
+        self, operation: SetData, zxid: int, now_ms: int, undo: list[Callable[[], None]]
+    ) -> None:
+        node = self._versioned(operation.path, operation.version)
+        before = (node.data, node.version, node.mzxid, node.mtime_ms)
+
+        def take_back() -> None:
+            node.data, node.version, node.mzxid, node.mtime_ms = before
+
+        undo.append(take_back)
+        node.data = operation.data
+        node.version += 1
+        node.mzxid = zxid
+        node.mtime_ms = now_ms
+
+    def _delete(self, operation: Delete, zxid: int, undo: list[Callable[[], None]]) -> None:
+        path = operation.path
+        if path == "/":
+            raise BadArgumentsError(path, "the root cannot be deleted")
+        node = self._versioned(path, operation.version)
+        if node.children:
+            raise NotEmptyError(path)
+        parent = self._node(parent_of(path))
+        before = parent.pzxid
+
+        def take_back() -> None:
+            self._link(path, node, parent)
+            parent.pzxid = before
+
+        undo.append(take_back)
+        self._unlink(path, parent)
+        parent.pzxid = zxid
+
+    # --- snapshots
+
+    def save(self) -> Iterator[SavedNode]:
+        """Every znode, parents before children, in an order that depends only on the content."""
+        for path in sorted(self._nodes):
+            node = self._nodes[path]
+            yield SavedNode(
+                path=path,
+                data=node.data,
+                czxid=node.czxid,
+                mzxid=node.mzxid,
+                pzxid=node.pzxid,
+                ctime_ms=node.ctime_ms,
+                mtime_ms=node.mtime_ms,
+                version=node.version,
+                creations=node.creations,
+                ephemeral_owner=node.ephemeral_owner,
+            )
+
+    @classmethod
+    def restore(cls, saved: Iterable[SavedNode], *, zxid: int) -> "Tree":
+        """The tree that `save` described; raises NoNodeError where a parent is missing."""
+        tree = cls()
+        tree.zxid = zxid
+        for each in saved:
+            node = _Node(
+                each.data,
+                each.czxid,
+                each.mzxid,
+                each.pzxid,
+                each.ctime_ms,
+                each.mtime_ms,
+                each.ephemeral_owner,
+                each.version,
+                each.creations,
+            )
+            if each.path == "/":
+                tree._nodes["/"] = node
+            else:
+                tree._link(each.path, node, tree._node(parent_of(each.path)))
+        return tree
+
+    # --- pieces
+
+    def _node(self, path: str) -> _Node:
+        node = self._nodes.get(path)
+        if node is None:
+            raise NoNodeError(path)
+        return node
+
+    def _versioned(self, path: str, version: int) -> _Node:
+        node = self._node(path)
+        if version not in (ANY_VERSION, node.version):
+            raise BadVersionError(path, f"version is {node.version}, not {version}")
+        return node
+
+    def _link(self, path: str, node: _Node, parent: _Node) -> None:
+        self._nodes[path] = node
+        parent.children.add(name_of(path))
+        if node.ephemeral_owner != NO_SESSION:
+            self._ephemerals.setdefault(node.ephemeral_owner, set()).add(path)
+
+    def _unlink(self, path: str, parent: _Node) -> None:
+        node = self._nodes.pop(path)
+        parent.children.remove(name_of(path))
+        if node.ephemeral_owner != NO_SESSION:
+            owned = self._ephemerals[node.ephemeral_owner]
+            owned.remove(path)
+            if not owned:
+                del self._ephemerals[node.ephemeral_owner]
+
+    @staticmethod
+    def _stat(node: _Node) -> Stat:
+        children = len(node.children)
+        return Stat(
+            czxid=node.czxid,
+            mzxid=node.mzxid,
+            pzxid=node.pzxid,
+            ctime_ms=node.ctime_ms,
+            mtime_ms=node.mtime_ms,
+            version=node.version,
+            # Creations plus deletions: of `creations` children, all but `children` are gone.
+            cversion=2 * node.creations - children,
+            ephemeral_owner=node.ephemeral_owner,
+            data_length=len(node.data or b""),
+            num_children=children,
+        )

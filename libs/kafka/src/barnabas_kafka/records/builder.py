@@ -1,0 +1,127 @@
+"""Building record batches of format 2.
+
+Brokers build batches rarely: to convert or recompress what a client sent, for control records, for
+the records of their own internal topics, and when compaction keeps some records of a batch.
+"""
+
+from collections.abc import Sequence
+
+from barnabas_kafka.records.batch import (
+    APPEND_TIME_FLAG,
+    ATTRIBUTES_POSITION,
+    CONTROL_FLAG,
+    CRC_POSITION,
+    DELETE_HORIZON_FLAG,
+    HEADER,
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    TRANSACTIONAL_FLAG,
+    TimestampType,
+)
+from barnabas_kafka.records.compression import Codec, compress
+from barnabas_kafka.records.crc import crc32c
+
+#: What a record is made of: timestamp in ms, key, value, headers.
+RecordContent = tuple[int, bytes | None, bytes | None, Sequence[tuple[str, bytes | None]]]
+
+
+def build_batch(
+    records: Sequence[RecordContent],
+    *,
+    base_offset: int = 0,
+    codec: Codec = Codec.NONE,
+    level: int | None = None,
+    timestamp_type: TimestampType = TimestampType.CREATE,
+    max_timestamp: int | None = None,
+    producer_id: int = -1,
+    producer_epoch: int = -1,
+    base_sequence: int = -1,
+    transactional: bool = False,
+    leader_epoch: int = -1,
+    offset_deltas: Sequence[int] | None = None,
+    last_offset_delta: int | None = None,
+    delete_horizon_ms: int | None = None,
+    control: bool = False,
+) -> bytes:
+    """Build one batch, checksum and all.
+
+    `records` are (timestamp, key, value, headers). Offsets count up from `base_offset` unless
+    `offset_deltas` gives each record's distance to it (compaction leaves gaps); the batch then
+    still spans up to `last_offset_delta`, default the last record's. `max_timestamp` is the
+    append time where `timestamp_type` is APPEND, by default the largest timestamp.
+    """
+    base_timestamp = records[0][0] if records else -1
+    if delete_horizon_ms is not None:
+        base_timestamp = delete_horizon_ms
+    deltas: Sequence[int] = range(len(records)) if offset_deltas is None else offset_deltas
+    section = bytearray()
+    for content, delta in zip(records, deltas, strict=True):
+        _append_record(section, content, delta, base_timestamp)
+    payload: bytes | bytearray = section
+    if codec is not Codec.NONE:
+        payload = compress(codec, section, level)
+    if last_offset_delta is None:
+        last_offset_delta = deltas[-1] if records else 0
+    if max_timestamp is None:
+        max_timestamp = max((content[0] for content in records), default=-1)
+    attributes = (
+        codec
+        | (APPEND_TIME_FLAG if timestamp_type else 0)
+        | (TRANSACTIONAL_FLAG if transactional else 0)
+        | (CONTROL_FLAG if control else 0)
+        | (DELETE_HORIZON_FLAG if delete_horizon_ms is not None else 0)
+    )
+    header = HEADER.pack(
+        base_offset,
+        HEADER_SIZE - LOG_OVERHEAD + len(payload),
+        leader_epoch,
+        2,
+        0,
+        attributes,
+        last_offset_delta,
+        base_timestamp,
+        max_timestamp,
+        producer_id,
+        producer_epoch,
+        base_sequence,
+        len(records),
+    )
+    batch = bytearray(header)
+    batch += payload
+    crc = crc32c(memoryview(batch)[ATTRIBUTES_POSITION:])
+    batch[CRC_POSITION : CRC_POSITION + 4] = crc.to_bytes(4, "big")
+    return bytes(batch)
+
+
+def _append_record(
+    section: bytearray, content: RecordContent, offset_delta: int, base_timestamp: int
+) -> None:
+    timestamp, key, value, headers = content
+    body = bytearray(1)  # attributes: no bit of them is defined
+    append_varint(body, timestamp - base_timestamp)
+    append_varint(body, offset_delta)
+    _append_bytes(body, key)
+    _append_bytes(body, value)
+    append_varint(body, len(headers))
+    for name, header_value in headers:
+        _append_bytes(body, name.encode("utf-8", "surrogateescape"))
+        _append_bytes(body, header_value)
+    append_varint(section, len(body))
+    section += body
+
+
+def _append_bytes(target: bytearray, value: bytes | None) -> None:
+    if value is None:
+        target.append(1)  # the varint of -1
+    else:
+        append_varint(target, len(value))
+        target += value
+
+
+def append_varint(target: bytearray, value: int) -> None:
+    """Append `value` as a zigzag varint."""
+    raw = value << 1 if value >= 0 else (-value << 1) - 1
+    while raw > 0x7F:
+        target.append(raw & 0x7F | 0x80)
+        raw >>= 7
+    target.append(raw)

@@ -13,7 +13,7 @@ from barnabas_kafka.protocol.registry import ApiKey, VersionRange
 
 from barnabas_broker.server.call import Call
 
-__all__ = ["Handle", "Handler", "VersionRange"]
+__all__ = ["Handle", "Handler", "UnanswerableError", "VersionRange"]
 
 # Request and response classes differ per API. The registry pairs them with the key, so that the
 # session always decodes what the handler expects; a type variable here would only hide that.
@@ -29,3 +29,7 @@ class Handler:
     api_key: ApiKey
     versions: VersionRange
     handle: Handle
+
+
+class UnanswerableError(Exception):
+    """No response to this request could be understood, or none exists: the connection must end."""

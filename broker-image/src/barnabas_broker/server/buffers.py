@@ -1,0 +1,55 @@
+"""Receive buffers: one scratch for whole frames, pooled buffers for split ones.
+
+Almost every request arrives whole in one read, so all sessions of a loop share one scratch
+buffer: it is filled and emptied within one callback and never belongs to anybody. A frame that
+does not fit moves to a buffer of its own, which grows only as bytes really arrive: a peer that
+announces 100 MiB and sends nothing is given the smallest size and no more.
+"""
+
+from typing import Final
+
+SCRATCH_BYTES: Final = 1 << 20
+"""Size of the shared scratch: with 64 KiB a 64 KiB batch would be split on every read."""
+
+POOLED_SIZES: Final = (1 << 16, 1 << 18, 1 << 20, 1 << 22)
+
+GROWTH: Final = 4
+"""How much larger the next buffer of a growing frame is: few copies, little held in advance."""
+
+POOL_BYTES_MAX: Final = 16 << 20
+"""Memory kept for reuse; what comes back above this is left to the allocator."""
+
+
+class BufferPool:
+    """Reusable receive buffers of `POOLED_SIZES`; larger frames get buffers made to measure.
+
+    Reuse matters because a fresh megabyte costs hundreds of page faults, more than receiving
+    the bytes does.
+    """
+
+    __slots__ = ("_free", "_free_bytes", "scratch")
+
+    def __init__(self) -> None:
+        self.scratch = memoryview(bytearray(SCRATCH_BYTES))
+        self._free: dict[int, list[bytearray]] = {size: [] for size in POOLED_SIZES}
+        self._free_bytes = 0
+
+    def take(self, at_least: int, *, frame_bytes: int) -> bytearray:
+        """A buffer for a frame of `frame_bytes`, of which more than `at_least` will follow."""
+        for size in POOLED_SIZES:
+            if size > at_least:
+                break
+        else:
+            return bytearray(max(at_least, min(frame_bytes, at_least * GROWTH)))
+        free = self._free[size]
+        if free:
+            self._free_bytes -= size
+            return free.pop()
+        return bytearray(size)
+
+    def give_back(self, buffer: bytearray) -> None:
+        """Offer a buffer for reuse. The caller must hold no view of it any more."""
+        size = len(buffer)
+        if size in self._free and self._free_bytes + size <= POOL_BYTES_MAX:
+            self._free[size].append(buffer)
+            self._free_bytes += size

@@ -1,0 +1,185 @@
+"""The client side every command shares: where the broker is, how to reach it, how it fails.
+
+librdkafka does the talking. What is added here is what its users miss on a command line: an answer
+within a bounded time, one line instead of a log, and Java's client properties understood.
+"""
+
+from __future__ import annotations
+
+import functools
+import socket
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from barnabas_broker.cli.errors import CommandError, InputError
+from barnabas_broker.cli.properties import client_properties, parse_assignments
+
+if TYPE_CHECKING:
+    from confluent_kafka import KafkaError
+    from confluent_kafka.admin import AdminClient, ClusterMetadata
+
+DEFAULT_PORT = 9092
+# Long enough for a busy broker, short enough that nobody wonders whether the command hangs.
+DEFAULT_TIMEOUT_S = 30.0
+CONNECT_TIMEOUT_S = 5.0
+
+Result = TypeVar("Result")
+Command = Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """Where the broker is and how long to wait for it."""
+
+    bootstrap: str
+    timeout_s: float
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+    def config(self, extra: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """The client configuration; what the user gave wins over `extra`."""
+        return {
+            "bootstrap.servers": self.bootstrap,
+            "client.id": "barnabas-cli",
+            "log_level": 0,  # Failures reach the user as one line; `-X log_level=7` shows all.
+            **(extra or {}),
+            **self.properties,
+        }
+
+    def admin(self) -> tuple[AdminClient, ClusterMetadata]:
+        """An admin client that has reached the cluster, and what it learnt of it."""
+        from confluent_kafka.admin import AdminClient
+
+        self._knock()
+        errors: list[KafkaError] = []
+        with failures("the client configuration is refused", InputError):
+            client = AdminClient(self.config({"error_cb": errors.append}))
+        return client, self.metadata(client, errors)
+
+    def metadata(
+        self, client: Any, errors: list[KafkaError] | None = None, topic: str | None = None
+    ) -> ClusterMetadata:
+        """The cluster's metadata; `CommandError` when no broker answers within the timeout."""
+        from confluent_kafka import KafkaException
+
+        try:
+            found: ClusterMetadata = client.list_topics(topic=topic, timeout=self.timeout_s)
+        except KafkaException as error:
+            client.poll(0)  # Delivers the error callbacks, which know more than the exception.
+            reason = errors[0] if errors else error.args[0]
+            text = f"no Kafka broker answers at {self.bootstrap}: {_reason(reason)}"
+            raise CommandError(text) from None
+        return found
+
+    def wait(self, what: str, future: Future[Result]) -> Result:
+        """The result of an admin operation; `CommandError` naming `what` when it failed."""
+        with failures(what):
+            # The client times out by itself; the second is for its answer to arrive here.
+            return future.result(self.timeout_s + 1)
+
+    def _knock(self) -> None:
+        """Try the addresses once over plain TCP.
+
+        librdkafka goes on trying for as long as it is let; a mistyped port should be told at once.
+        """
+        refused = []
+        for address in self.bootstrap.split(","):
+            host, port = _split_address(address.strip())
+            try:
+                socket.create_connection(
+                    (host, port), min(CONNECT_TIMEOUT_S, self.timeout_s)
+                ).close()
+            except OSError as error:
+                refused.append(f"{address.strip()}: {error.strerror or error}")
+            else:
+                return
+        raise CommandError(f"cannot reach a broker at {'; '.join(refused)}")
+
+
+def connection_options(command: Command) -> Command:
+    """Add the options of a client command; it is called with `connection`."""
+
+    @click.option(
+        "-b",
+        "--bootstrap-server",
+        envvar="BARNABAS_BOOTSTRAP",
+        default="localhost:9092",
+        show_default=True,
+        show_envvar=True,
+        help="host:port of one broker or several, separated by commas.",
+    )
+    @click.option(
+        "--command-config",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        help="Client properties file (Java's names work).",
+    )
+    @click.option(
+        "-X",
+        "--client-property",
+        "assignments",
+        multiple=True,
+        metavar="NAME=VALUE",
+        help="One client property, over those of the file.",
+    )
+    @click.option(
+        "--timeout",
+        "timeout_s",
+        type=click.FloatRange(min=0, min_open=True),
+        default=DEFAULT_TIMEOUT_S,
+        show_default=True,
+        help="Seconds to wait for the broker.",
+    )
+    @functools.wraps(command)
+    def with_connection(
+        *args: Any,
+        bootstrap_server: str,
+        command_config: Path | None,
+        assignments: tuple[str, ...],
+        timeout_s: float,
+        **kwargs: Any,
+    ) -> Any:
+        properties = client_properties(command_config) if command_config else {}
+        properties |= parse_assignments(assignments, "-X")
+        connection = Connection(bootstrap_server, timeout_s, properties)
+        return command(*args, connection=connection, **kwargs)
+
+    return with_connection
+
+
+@contextmanager
+def failures(what: str, kind: type[CommandError] = CommandError) -> Iterator[None]:
+    """Turn what the client library raises inside into `kind`, in words that start with `what`."""
+    from confluent_kafka import KafkaException
+
+    try:
+        yield
+    except KafkaException as error:
+        cause = error.args[0]
+        raise kind(f"{what}: {_reason(cause)}", code=cause.code()) from None
+    except TimeoutError:
+        raise kind(f"{what}: no answer in time") from None
+    except ValueError as error:  # How the library refuses an argument before sending anything.
+        raise kind(f"{what}: {error}") from None
+
+
+def _reason(error: KafkaError) -> str:
+    """The error in one line: the broker's sentence and the error's name in the protocol."""
+    text = error.str().removeprefix("Broker: ").removeprefix("Local: ").rstrip(".")
+    name = error.name().removeprefix("_")
+    return text if error.code() < 0 else f"{text} ({name})"
+
+
+def _split_address(address: str) -> tuple[str, int]:
+    """`host`, `host:port`, `[v6]:port` or `SCHEME://host:port` as host and port."""
+    address = address.rpartition("://")[2]
+    host, colon, port = address.rpartition(":")
+    if not colon or address.endswith("]"):
+        host, port = address, str(DEFAULT_PORT)
+    if not host or not port.isdigit():
+        raise InputError(f"{address!r} is not a host:port")
+    return host.strip("[]"), int(port)

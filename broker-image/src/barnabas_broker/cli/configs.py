@@ -1,0 +1,193 @@
+"""`barnabas configs`: the settings of topics and brokers as the cluster sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from barnabas_broker.cli.client import Connection, connection_options, failures
+from barnabas_broker.cli.errors import InputError
+from barnabas_broker.cli.output import output_option, print_json, print_table
+from barnabas_broker.cli.properties import parse_assignments
+
+if TYPE_CHECKING:
+    from confluent_kafka.admin import AdminClient, ConfigEntry, ConfigResource
+
+# What was set while the cluster ran, as opposed to a file or a default.
+DYNAMIC_SOURCES = {"DYNAMIC_TOPIC", "DYNAMIC_BROKER", "DYNAMIC_DEFAULT_BROKER"}
+
+
+def entity_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that say whose settings are meant."""
+    kind = click.option(
+        "--entity-type",
+        type=click.Choice(["topics", "brokers"]),
+        required=True,
+        help="Whose settings.",
+    )
+    name = click.option("--entity-name", help="The topic's name or the broker's id.")
+    return kind(name(command))
+
+
+@click.group()
+def configs() -> None:
+    """Describe and alter settings of topics and brokers."""
+
+
+@configs.command()
+@entity_options
+@click.option("--all", "everything", is_flag=True, help="Defaults and the file's settings too.")
+@output_option
+@connection_options
+def describe(
+    entity_type: str,
+    entity_name: str | None,
+    everything: bool,
+    output: str,
+    connection: Connection,
+) -> None:
+    """Show the settings of one topic or broker, or of all of them."""
+    client, metadata = connection.admin()
+    there = metadata.topics if entity_type == "topics" else metadata.brokers
+    names = [entity_name] if entity_name is not None else sorted(map(str, there))
+    rows = []
+    for name in names:
+        described = _described(connection, client, (entity_type, name))
+        rows += [row for row in described if everything or row["source"] in DYNAMIC_SOURCES]
+    if output == "json":
+        print_json(rows)
+    elif rows:
+        columns = ["name", "value", "source", "read_only", "default"]
+        if entity_name is None:
+            columns.insert(0, "entity")
+        headings = [column.replace("_", " ") for column in columns]
+        print_table(headings, [[row[column] for column in columns] for row in rows])
+    else:
+        scope = (
+            f"{entity_type} {entity_name}"
+            if entity_name is not None
+            else f"any of the {entity_type}"
+        )
+        click.echo(f"Nothing is set dynamically for {scope}; --all shows what is in effect.")
+
+
+@configs.command()
+@entity_options
+@click.option("--add", "additions", multiple=True, metavar="NAME=VALUE", help="Set it.")
+@click.option("--delete", "removals", multiple=True, metavar="NAME", help="Return to the default.")
+@click.option("--append", "appends", multiple=True, metavar="NAME=ITEM", help="Add to a list.")
+@click.option(
+    "--subtract", "subtracts", multiple=True, metavar="NAME=ITEM", help="Take off a list."
+)
+@click.option("--validate-only", is_flag=True, help="Have the broker check it, alter nothing.")
+@connection_options
+def alter(
+    entity_type: str,
+    entity_name: str | None,
+    additions: tuple[str, ...],
+    removals: tuple[str, ...],
+    appends: tuple[str, ...],
+    subtracts: tuple[str, ...],
+    validate_only: bool,
+    connection: Connection,
+) -> None:
+    """Set and remove settings of one topic or broker while it runs."""
+    if entity_name is None:
+        raise InputError("--entity-name is needed to alter settings")
+    if not (additions or removals or appends or subtracts):
+        raise InputError("nothing to alter: give --add, --delete, --append or --subtract")
+    client, _ = connection.admin()
+    alter_resource(
+        connection,
+        client,
+        (entity_type, entity_name),
+        parse_assignments(additions, "--add"),
+        removals,
+        appends=parse_assignments(appends, "--append"),
+        subtracts=parse_assignments(subtracts, "--subtract"),
+        validate_only=validate_only,
+    )
+    verb = "Could alter" if validate_only else "Altered"
+    click.echo(f"{verb} the settings of {entity_type} {entity_name}.")
+
+
+def alter_resource(
+    connection: Connection,
+    client: AdminClient,
+    entity: tuple[str, str],
+    additions: Mapping[str, str],
+    removals: Sequence[str],
+    *,
+    appends: Mapping[str, str] | None = None,
+    subtracts: Mapping[str, str] | None = None,
+    validate_only: bool = False,
+) -> None:
+    """One incremental change to the settings of one entity (KIP-339): all of it or nothing."""
+    from confluent_kafka.admin import AlterConfigOpType, ConfigEntry
+
+    operations = [
+        *((AlterConfigOpType.SET, name, value) for name, value in additions.items()),
+        *((AlterConfigOpType.DELETE, name, None) for name in removals),
+        *((AlterConfigOpType.APPEND, name, value) for name, value in (appends or {}).items()),
+        *((AlterConfigOpType.SUBTRACT, name, value) for name, value in (subtracts or {}).items()),
+    ]
+    what = f"cannot alter the settings of {entity[0]} {entity[1]}"
+    with failures(what):
+        resource = _resource(entity)
+        for operation, name, value in operations:
+            resource.add_incremental_config(
+                ConfigEntry(name, value, incremental_operation=operation)
+            )
+        futures = client.incremental_alter_configs(
+            [resource], request_timeout=connection.timeout_s, validate_only=validate_only
+        )
+    for future in futures.values():
+        connection.wait(what, future)
+
+
+def _described(
+    connection: Connection, client: AdminClient, entity: tuple[str, str]
+) -> list[dict[str, Any]]:
+    """The settings of one entity as rows, by name."""
+    what = f"cannot describe the settings of {entity[0]} {entity[1]}"
+    with failures(what):
+        resource = _resource(entity)
+        futures = client.describe_configs([resource], request_timeout=connection.timeout_s)
+    (future,) = futures.values()
+    entries: dict[str, ConfigEntry] = connection.wait(what, future)
+    return [{"entity": entity[1], **_row(entries[name])} for name in sorted(entries)]
+
+
+def _row(entry: ConfigEntry) -> dict[str, Any]:
+    return {
+        "name": entry.name,
+        "value": "(hidden)" if entry.is_sensitive else entry.value,
+        "source": _source_name(entry.source),
+        "default": entry.is_default,
+        "read_only": entry.is_read_only,
+        "sensitive": entry.is_sensitive,
+        "synonyms": [
+            {
+                "name": synonym.name,
+                "value": synonym.value,
+                "source": _source_name(synonym.source),
+            }
+            for synonym in entry.synonyms.values()
+        ],
+    }
+
+
+def _source_name(source: Any) -> str:
+    """Kafka's name of a config source; the library leaves it a number."""
+    from confluent_kafka.admin import ConfigSource
+
+    return ConfigSource(source).name.removesuffix("_CONFIG")
+
+
+def _resource(entity: tuple[str, str]) -> ConfigResource:
+    from confluent_kafka.admin import ConfigResource, ResourceType
+
+    kind = ResourceType.TOPIC if entity[0] == "topics" else ResourceType.BROKER
+    return ConfigResource(kind, entity[1])

@@ -1,0 +1,73 @@
+"""How a command fails: one line on stderr and an exit code, never a traceback."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import TracebackType
+from typing import IO, Any, Self
+
+import click
+
+FAILED = 1
+USAGE = 2
+
+
+class CommandError(click.ClickException):
+    """The operation was tried and failed: exit code 1.
+
+    `code` is the protocol's error code, where the broker gave one.
+    """
+
+    exit_code = FAILED
+
+    def __init__(self, message: str, *, code: int | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        """Print the reason on one line, however many its author used."""
+        click.echo(f"Error: {' '.join(self.format_message().split())}", file=file, err=True)
+
+
+class InputError(CommandError):
+    """A setting or a value is wrong and nothing was tried: exit code 2."""
+
+    exit_code = USAGE
+
+
+class Attempts:
+    """Several operations in one command: every one is tried and every failure is told.
+
+    with Attempts() as attempts:
+        for name in names:
+            with attempts.one():
+                delete(name)
+    """
+
+    def __init__(self) -> None:
+        self._failures: list[CommandError] = []
+
+    @contextmanager
+    def one(self, *, forgive: int | None = None) -> Iterator[None]:
+        """One operation; a failure with the protocol's error code `forgive` is none."""
+        try:
+            yield
+        except CommandError as error:
+            if error.code is None or error.code != forgive:
+                self._failures.append(error)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is None and self._failures:
+            *others, last = self._failures
+            for failure in others:
+                failure.show()
+            raise last

@@ -1,0 +1,87 @@
+"""The `barnabas` command: its verbs, each imported only when it is called."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import click
+
+from barnabas_broker.cli.errors import CommandError
+
+
+class Verb(NamedTuple):
+    """Where a command lives, and what the overview says of it without importing it."""
+
+    module: str
+    attribute: str
+    help: str
+
+
+class LazyGroup(click.Group):
+    """A group that knows its commands by name and imports one when it is asked for."""
+
+    def __init__(self, *args: Any, verbs: Mapping[str, Verb], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._verbs = verbs
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names, in the order of the table."""
+        return list(self._verbs)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the command; an absent client library is an error with the way out in it."""
+        verb = self._verbs.get(cmd_name)
+        if verb is None:
+            return None
+        command = getattr(import_module(verb.module), verb.attribute)
+        if not isinstance(command, click.Command):
+            raise TypeError(f"{verb.module}:{verb.attribute} is not a command")
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the overview from the table: help should be quick too."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, verb.help) for name, verb in self._verbs.items()])
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; name the extra that brings what it could not import."""
+        try:
+            return super().invoke(ctx)
+        except ModuleNotFoundError as error:
+            if error.name not in {"confluent_kafka", "rich"}:
+                raise
+            text = f"this command needs {error.name}: pip install 'barnabas-broker[cli]'"
+            raise CommandError(text) from None
+
+
+def _verb(module: str, attribute: str, text: str) -> Verb:
+    return Verb(f"barnabas_broker.cli.{module}", attribute, text)
+
+
+VERBS = {
+    "broker": _verb("broker", "broker", "Run a broker."),
+    "topics": _verb("topics", "topics", "Create, list, describe, alter and delete topics."),
+    "configs": _verb("configs", "configs", "Describe and alter settings of topics and brokers."),
+    "produce": _verb("produce", "produce", "Send the lines of a file or of standard input."),
+    "consume": _verb("consume", "consume", "Print the records of a topic."),
+    "offsets": _verb("offsets", "offsets", "Look up offsets: first, next, or by timestamp."),
+    "dump-log": _verb("dump_log", "dump_log", "Show what is in segment and index files."),
+    "version": _verb("version", "version", "Show which versions these are."),
+}
+
+EPILOG = (
+    "Exit codes: 0 done, 1 the operation failed, 2 wrong usage or a wrong setting. "
+    "Client commands find their broker with -b or in BARNABAS_BOOTSTRAP."
+)
+
+
+@click.group(
+    cls=LazyGroup,
+    verbs=VERBS,
+    epilog=EPILOG,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+def main() -> None:
+    """A Kafka-compatible broker, and tools for it and for any other Kafka."""

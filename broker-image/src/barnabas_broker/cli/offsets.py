@@ -1,0 +1,169 @@
+"""`barnabas offsets`: where partitions begin and end, and where a moment is in them."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from barnabas_broker.cli.client import Connection, connection_options, failures
+from barnabas_broker.cli.errors import Attempts, CommandError, InputError
+from barnabas_broker.cli.output import print_json, print_table
+
+if TYPE_CHECKING:
+    from confluent_kafka.admin import ClusterMetadata
+
+# Kafka's own numbers for moments that have no timestamp.
+LATEST = -1
+EARLIEST = -2
+MAX_TIMESTAMP = -3
+WORDS = {"latest": LATEST, "earliest": EARLIEST, "max-timestamp": MAX_TIMESTAMP}
+
+
+@click.command(context_settings={"ignore_unknown_options": True})
+@click.argument("selections", nargs=-1, metavar="[TOPIC[:PARTITIONS]]...")
+@click.option(
+    "--time",
+    "moment",
+    default="latest",
+    show_default=True,
+    metavar="-1|-2|-3|TIMESTAMP",
+    help=(
+        "latest (-1), earliest (-2), max-timestamp (-3), milliseconds since 1970, "
+        "or a date such as 2024-05-01T12:00+02:00."
+    ),
+)
+@click.option("--exclude-internal", is_flag=True, help="Leave out the brokers' own topics.")
+@click.option(
+    "--output",
+    type=click.Choice(["table", "json", "plain"]),
+    default="table",
+    show_default=True,
+    help="plain is topic:partition:offset, as Kafka's own tool prints it.",
+)
+@connection_options
+def offsets(
+    selections: tuple[str, ...],
+    moment: str,
+    exclude_internal: bool,
+    output: str,
+    connection: Connection,
+) -> None:
+    """Show an offset of each partition: of the named topics, or of all.
+
+    PARTITIONS are numbers and ranges: orders:0,2,5-8. The offset is empty where no record is as
+    late as TIMESTAMP.
+    """
+    when = parse_moment(moment)
+    client, metadata = connection.admin()
+    wanted = _partitions(selections, metadata, exclude_internal=exclude_internal)
+    rows: list[dict[str, Any]] = []
+    try:
+        with Attempts() as attempts:
+            _look_up(connection, client, wanted, when, attempts, rows)
+    finally:
+        _show(rows, output)
+
+
+def parse_moment(text: str) -> int:
+    """`--time` as Kafka's number: negative for latest, earliest, max-timestamp."""
+    if text in WORDS:
+        return WORDS[text]
+    try:
+        number = int(text)
+    except ValueError:
+        pass
+    else:
+        if number >= MAX_TIMESTAMP:
+            return number
+        raise InputError(f"--time {text}: there is no such moment; -1, -2 and -3 have a meaning")
+    try:
+        date = datetime.datetime.fromisoformat(text)
+    except ValueError:
+        text = f"--time {text}: neither a word, a number of milliseconds nor an ISO date"
+        raise InputError(text) from None
+    return int(date.timestamp() * 1000)
+
+
+def parse_partitions(text: str) -> set[int]:
+    """`0,2,5-8` as numbers."""
+    numbers: set[int] = set()
+    try:
+        for part in text.split(","):
+            first, dash, last = part.partition("-")
+            numbers |= set(range(int(first), int(last if dash else first) + 1))
+    except ValueError:
+        raise InputError(f"partitions are numbers and ranges like 0,2,5-8, not {text}") from None
+    return numbers
+
+
+def _partitions(
+    selections: tuple[str, ...], metadata: ClusterMetadata, *, exclude_internal: bool
+) -> list[tuple[str, int]]:
+    """What is asked for, checked against what there is."""
+    there = {name: sorted(topic.partitions) for name, topic in metadata.topics.items()}
+    if not selections:
+        chosen = [name for name in there if not (exclude_internal and name.startswith("__"))]
+        return sorted((name, partition) for name in chosen for partition in there[name])
+    wanted = []
+    for selection in selections:
+        name, colon, numbers = selection.partition(":")
+        if name not in there:
+            raise CommandError(f"there is no topic {name}")
+        chosen_numbers = parse_partitions(numbers) if colon else set(there[name])
+        if missing := chosen_numbers - set(there[name]):
+            raise CommandError(f"topic {name} has no partition {min(missing)}")
+        wanted += [(name, partition) for partition in sorted(chosen_numbers)]
+    return wanted
+
+
+def _look_up(
+    connection: Connection,
+    client: Any,
+    wanted: list[tuple[str, int]],
+    when: int,
+    attempts: Attempts,
+    rows: list[dict[str, Any]],
+) -> None:
+    """Ask for all partitions at once; add a row for each that answers."""
+    from confluent_kafka import TopicPartition
+    from confluent_kafka.admin import OffsetSpec
+
+    if not wanted:
+        return
+    make_spec: Any = OffsetSpec  # Picks the subclass from the number; its types do not say so.
+    spec = make_spec(when)
+    with failures("cannot look up offsets"):
+        asked = {TopicPartition(name, partition): spec for name, partition in wanted}
+        futures = client.list_offsets(asked, request_timeout=connection.timeout_s)
+    for partition, future in futures.items():
+        name = f"{partition.topic}-{partition.partition}"
+        with attempts.one():
+            found = connection.wait(f"cannot look up the offset of {name}", future)
+            rows.append(
+                {
+                    "topic": partition.topic,
+                    "partition": partition.partition,
+                    "offset": found.offset if found.offset >= 0 else None,
+                    "timestamp": found.timestamp if found.timestamp >= 0 else None,
+                    "leader_epoch": found.leader_epoch,
+                }
+            )
+
+
+def _show(rows: list[dict[str, Any]], output: str) -> None:
+    rows.sort(key=lambda row: (row["topic"], row["partition"]))
+    if output == "json":
+        print_json(rows)
+    elif output == "plain":
+        for row in rows:
+            click.echo(f"{row['topic']}:{row['partition']}:{_plain(row, 'offset')}")
+    elif rows:
+        columns = ["topic", "partition", "offset", "timestamp"]
+        print_table(columns, [[row[column] for column in columns] for row in rows])
+
+
+def _plain(row: Mapping[str, Any], name: str) -> str:
+    return "" if row[name] is None else str(row[name])

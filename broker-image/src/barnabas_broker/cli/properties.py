@@ -1,0 +1,82 @@
+"""Client properties as people have them: Java's files, NAME=VALUE options.
+
+librdkafka shares most names with the Java clients. The differences that a file made for Kafka's own
+tools runs into are translated here; what only makes sense inside a JVM is left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from barnabas_broker.cli.errors import InputError
+
+RENAMED = {
+    "ssl.truststore.location": "ssl.ca.location",
+    "ssl.truststore.certificates": "ssl.ca.pem",
+    "ssl.keystore.key": "ssl.key.pem",
+    "ssl.keystore.certificate.chain": "ssl.certificate.pem",
+    "request.timeout.ms": "socket.timeout.ms",
+    "connections.max.idle.ms": "connections.max.idle.ms",
+    "default.api.timeout.ms": "",
+}
+# Names whose effect has no place in this client: class names, JVM stores, buffers it sizes itself.
+LEFT_OUT = re.compile(
+    r"(key|value)\.(de)?serializer|.*\.class(es)?|metric\.reporters|metrics\..*|auto\.include\..*"
+    r"|ssl\.(truststore|keystore)\.type|ssl\.truststore\.password|ssl\.protocol"
+    r"|ssl\.enabled\.protocols|ssl\.provider|buffer\.memory|max\.block\.ms"
+)
+_CREDENTIAL = re.compile(r"""\b(username|password)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'([^']*)')""")
+
+
+def parse_assignments(assignments: Iterable[str], option: str) -> dict[str, str]:
+    """`NAME=VALUE` options as a dict; the value may be empty and may contain `=`."""
+    parsed = {}
+    for assignment in assignments:
+        name, equals, value = assignment.partition("=")
+        if not equals or not name.strip():
+            raise InputError(f"{option} takes NAME=VALUE, not {assignment!r}")
+        parsed[name.strip()] = value.strip()
+    return parsed
+
+
+def client_properties(path: Path) -> dict[str, str]:
+    """A Java client properties file in librdkafka's terms."""
+    import javaproperties
+
+    try:
+        loaded = javaproperties.loads(path.read_text(encoding="latin-1"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path}: {error}") from None
+    properties: dict[str, str] = {}
+    for name, value in loaded.items():
+        if name == "sasl.jaas.config":
+            properties |= _credentials(value)
+        elif name == "ssl.keystore.location":
+            properties |= _key_pair(value)
+        elif name == "ssl.truststore.location" and not value.endswith((".pem", ".crt", ".cer")):
+            raise InputError(
+                f"{path}: {value} is a Java keystore; give the certificates as PEM"
+                " (ssl.ca.location, or ssl.truststore.location ending in .pem)"
+            )
+        elif not LEFT_OUT.fullmatch(name):
+            properties[RENAMED.get(name, name)] = value
+    properties.pop("", None)
+    return properties
+
+
+def _credentials(jaas: str) -> dict[str, str]:
+    """User name and password out of a JAAS login line (PLAIN and SCRAM modules)."""
+    found = {
+        name: re.sub(r"\\(.)", r"\1", double) if double else single
+        for name, double, single in _CREDENTIAL.findall(jaas)
+    }
+    return {f"sasl.{name}": value for name, value in found.items()}
+
+
+def _key_pair(location: str) -> dict[str, str]:
+    """A PKCS#12 keystore is understood as it is; a PEM file holds key and certificate."""
+    if location.endswith(".pem"):
+        return {"ssl.key.location": location, "ssl.certificate.location": location}
+    return {"ssl.keystore.location": location}

@@ -1,0 +1,301 @@
+"""`barnabas topics`: create, list, describe, alter, delete."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from barnabas_broker.cli.client import Connection, connection_options, failures
+from barnabas_broker.cli.errors import Attempts, InputError
+from barnabas_broker.cli.output import cell_text, output_option, print_json, print_table
+from barnabas_broker.cli.properties import parse_assignments
+
+if TYPE_CHECKING:
+    from confluent_kafka.admin import AdminClient, TopicDescription
+
+CONFIG_OPTION = click.option(
+    "--config", "configs", multiple=True, metavar="NAME=VALUE", help="A topic setting."
+)
+
+
+@click.group()
+def topics() -> None:
+    """Create, list, describe, alter and delete topics."""
+
+
+@topics.command()
+@click.argument("names", nargs=-1, required=True, metavar="TOPIC...")
+@click.option("--partitions", type=int, help="How many; the broker's default if not given.")
+@click.option("--replication-factor", type=int, help="How many copies; the broker's default too.")
+@click.option(
+    "--replica-assignment",
+    metavar="B:B,B:B,...",
+    help="The brokers of each partition: colons between replicas, commas between partitions.",
+)
+@CONFIG_OPTION
+@click.option("--if-not-exists", is_flag=True, help="A topic that exists already is no error.")
+@click.option("--validate-only", is_flag=True, help="Have the broker check it, create nothing.")
+@connection_options
+def create(
+    names: tuple[str, ...],
+    partitions: int | None,
+    replication_factor: int | None,
+    replica_assignment: str | None,
+    configs: tuple[str, ...],
+    if_not_exists: bool,
+    validate_only: bool,
+    connection: Connection,
+) -> None:
+    """Create topics."""
+    from confluent_kafka import KafkaError
+    from confluent_kafka.admin import NewTopic
+
+    if replica_assignment and (partitions is not None or replication_factor is not None):
+        raise InputError("--replica-assignment says the partitions and replicas already")
+    shape: dict[str, Any] = {
+        "num_partitions": -1 if partitions is None else partitions,
+        "replication_factor": -1 if replication_factor is None else replication_factor,
+    }
+    if replica_assignment:
+        assignment = _assignment(replica_assignment)
+        shape = {"num_partitions": len(assignment), "replica_assignment": assignment}
+    config = parse_assignments(configs, "--config")
+    client, _ = connection.admin()
+    with failures("cannot create"):
+        wanted = [NewTopic(name, config=config, **shape) for name in names]
+        futures = client.create_topics(
+            wanted, request_timeout=connection.timeout_s, validate_only=validate_only
+        )
+    forgive = KafkaError.TOPIC_ALREADY_EXISTS if if_not_exists else None
+    with Attempts() as attempts:
+        for name, future in futures.items():
+            with attempts.one(forgive=forgive):
+                connection.wait(f"cannot create topic {name}", future)
+                click.echo(f"{'Could create' if validate_only else 'Created'} topic {name}.")
+
+
+@topics.command("list")
+@click.option("--exclude-internal", is_flag=True, help="Leave out the brokers' own topics.")
+@output_option
+@connection_options
+def list_(exclude_internal: bool, output: str, connection: Connection) -> None:
+    """List the topics there are."""
+    client, metadata = connection.admin()
+    names = sorted(metadata.topics)
+    if exclude_internal and names:
+        names = [
+            topic["name"] for topic in _describe(connection, client, names) if not topic["internal"]
+        ]
+    if output == "json":
+        print_json(names)
+    else:
+        for name in names:
+            click.echo(name)
+
+
+@topics.command()
+@click.argument("names", nargs=-1, metavar="[TOPIC]...")
+@click.option(
+    "--under-replicated-partitions",
+    "under_replicated",
+    is_flag=True,
+    help="Only partitions with a replica that is not in sync.",
+)
+@click.option(
+    "--unavailable-partitions",
+    "unavailable",
+    is_flag=True,
+    help="Only partitions without a leader.",
+)
+@output_option
+@connection_options
+def describe(
+    names: tuple[str, ...],
+    under_replicated: bool,
+    unavailable: bool,
+    output: str,
+    connection: Connection,
+) -> None:
+    """Show partitions, replicas and settings of topics, of all if none is named."""
+    client, metadata = connection.admin()
+    described = _describe(connection, client, list(names) or sorted(metadata.topics))
+    configs = _topic_configs(connection, client, [topic["name"] for topic in described])
+    for topic in described:
+        topic["configs"] = configs[topic["name"]]
+        topic["partitions"] = [
+            partition
+            for partition in topic["partitions"]
+            if (not under_replicated or len(partition["isr"]) < len(partition["replicas"]))
+            and (not unavailable or partition["leader"] is None)
+        ]
+    if under_replicated or unavailable:
+        described = [topic for topic in described if topic["partitions"]]
+    if output == "json":
+        print_json(described)
+        return
+    for index, topic in enumerate(described):
+        click.echo(("\n" if index else "") + _headline(topic))
+        columns = ("partition", "leader", "replicas", "isr")
+        print_table(columns, [[row[name] for name in columns] for row in topic["partitions"]])
+
+
+@topics.command()
+@click.argument("name", metavar="TOPIC")
+@click.option("--partitions", type=int, help="The new number of partitions; it can only grow.")
+@click.option(
+    "--replica-assignment",
+    metavar="B:B,B:B,...",
+    help="The brokers of each new partition.",
+)
+@CONFIG_OPTION
+@click.option(
+    "--delete-config",
+    "removals",
+    multiple=True,
+    metavar="NAME",
+    help="A setting to return to the broker's default.",
+)
+@connection_options
+def alter(
+    name: str,
+    partitions: int | None,
+    replica_assignment: str | None,
+    configs: tuple[str, ...],
+    removals: tuple[str, ...],
+    connection: Connection,
+) -> None:
+    """Add partitions to a topic, or set and remove its settings."""
+    from barnabas_broker.cli.configs import alter_resource
+
+    additions = parse_assignments(configs, "--config")
+    if partitions is None and not additions and not removals:
+        raise InputError("nothing to alter: give --partitions, --config or --delete-config")
+    if replica_assignment and partitions is None:
+        raise InputError("--replica-assignment needs --partitions, the new number in all")
+    client, _ = connection.admin()
+    if partitions is not None:
+        assignment = _assignment(replica_assignment) if replica_assignment else None
+        _grow(connection, client, name, partitions, assignment)
+    if additions or removals:
+        alter_resource(connection, client, ("topics", name), additions, removals)
+        click.echo(f"Altered the settings of topic {name}.")
+
+
+@topics.command()
+@click.argument("names", nargs=-1, required=True, metavar="TOPIC...")
+@click.option("--if-exists", is_flag=True, help="A topic that does not exist is no error.")
+@connection_options
+def delete(names: tuple[str, ...], if_exists: bool, connection: Connection) -> None:
+    """Delete topics and everything in them."""
+    from confluent_kafka import KafkaError
+
+    client, _ = connection.admin()
+    with failures("cannot delete"):
+        futures = client.delete_topics(list(names), request_timeout=connection.timeout_s)
+    forgive = KafkaError.UNKNOWN_TOPIC_OR_PART if if_exists else None
+    with Attempts() as attempts:
+        for name, future in futures.items():
+            with attempts.one(forgive=forgive):
+                connection.wait(f"cannot delete topic {name}", future)
+                click.echo(f"Deleted topic {name}.")
+
+
+def _describe(
+    connection: Connection, client: AdminClient, names: Sequence[str]
+) -> list[dict[str, Any]]:
+    """Topics as plain values; `CommandError` naming the first that is not there."""
+    from confluent_kafka import TopicCollection
+
+    if not names:
+        return []
+    with failures("cannot describe"):
+        futures = client.describe_topics(
+            TopicCollection(list(names)), request_timeout=connection.timeout_s
+        )
+    return [
+        _as_values(connection.wait(f"cannot describe topic {name}", future))
+        for name, future in futures.items()
+    ]
+
+
+def _as_values(topic: TopicDescription) -> dict[str, Any]:
+    return {
+        "name": topic.name,
+        # The library spells ids in plain base64; Kafka's own spelling is the URL-safe one.
+        "id": str(topic.topic_id).replace("+", "-").replace("/", "_"),
+        "internal": topic.is_internal,
+        "partitions": [
+            {
+                "partition": partition.id,
+                "leader": partition.leader.id if partition.leader else None,
+                "replicas": [node.id for node in partition.replicas],
+                "isr": [node.id for node in partition.isr],
+            }
+            for partition in topic.partitions
+        ],
+    }
+
+
+def _topic_configs(
+    connection: Connection, client: AdminClient, names: Sequence[str]
+) -> dict[str, dict[str, str | None]]:
+    """The settings each topic has of its own."""
+    from confluent_kafka.admin import ConfigResource, ConfigSource, ResourceType
+
+    if not names:
+        return {}
+    resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
+    with failures("cannot describe"):
+        futures = client.describe_configs(resources, request_timeout=connection.timeout_s)
+    configs = {}
+    for resource, future in futures.items():
+        entries = connection.wait(f"cannot describe the settings of {resource.name}", future)
+        configs[resource.name] = {
+            entry.name: entry.value
+            for entry in entries.values()
+            if entry.source == ConfigSource.DYNAMIC_TOPIC_CONFIG.value
+        }
+    return configs
+
+
+def _headline(topic: dict[str, Any]) -> str:
+    """What is true of the topic as a whole, on one line."""
+    partitions = topic["partitions"]
+    parts = [f"topic {topic['name']}", f"id {topic['id']}", f"partitions {len(partitions)}"]
+    if partitions:
+        parts.append(f"replicas {max(len(partition['replicas']) for partition in partitions)}")
+    if topic["configs"]:
+        pairs = (f"{name}={value}" for name, value in sorted(topic["configs"].items()))
+        parts.append(f"settings {cell_text(list(pairs))}")
+    return "  ".join(parts)
+
+
+def _grow(
+    connection: Connection,
+    client: AdminClient,
+    name: str,
+    partitions: int,
+    assignment: list[list[int]] | None,
+) -> None:
+    """Have the topic grow to `partitions` in all."""
+    from confluent_kafka.admin import NewPartitions
+
+    extra = {} if assignment is None else {"replica_assignment": assignment}
+    what = f"cannot add partitions to topic {name}"
+    with failures(what):
+        wanted = NewPartitions(name, partitions, **extra)
+        futures = client.create_partitions([wanted], request_timeout=connection.timeout_s)
+    connection.wait(what, futures[name])
+    click.echo(f"Topic {name} has {partitions} partitions now.")
+
+
+def _assignment(text: str) -> list[list[int]]:
+    """`0:1,1:0` as the brokers of each partition."""
+    try:
+        return [[int(broker) for broker in part.split(":")] for part in text.split(",")]
+    except ValueError:
+        raise InputError(
+            f"--replica-assignment takes broker ids like 0:1,1:0, not {text}"
+        ) from None

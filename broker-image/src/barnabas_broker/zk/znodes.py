@@ -20,15 +20,7 @@ from barnabas_broker.cluster.image import DEFAULT_BROKER, BrokerRegistration, En
 DEFAULT_ENTITY = "<default>"
 CONFIG_TOPICS = "topics"
 CONFIG_BROKERS = "brokers"
-CONFIG_TYPES = (
-    CONFIG_TOPICS,
-    "clients",
-    "users",
-    CONFIG_BROKERS,
-    "ips",
-    "client-metrics",
-    "groups",
-)
+CONFIG_TYPES = (CONFIG_TOPICS, "clients", "users", CONFIG_BROKERS, "ips")
 
 # Until an advertised listener names its protocol, its own name does.
 _SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
@@ -114,9 +106,7 @@ class BrokerZnode:
             "listener_security_protocol_map": {
                 e.listener: e.security_protocol for e in broker.endpoints
             },
-            "endpoints": [
-                f"{e.listener}://{_bracketed(e.host)}:{e.port}" for e in broker.endpoints
-            ],
+            "endpoints": [_connection_string(endpoint) for endpoint in broker.endpoints],
             "jmx_port": jmx_port,
             "port": -1 if plain is None else plain.port,
             "host": None if plain is None else plain.host,
@@ -147,8 +137,9 @@ class BrokerZnode:
         return BrokerRegistration(self.id, endpoints, value.get("rack"), epoch)
 
 
-def _bracketed(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
+def _connection_string(endpoint: Endpoint) -> str:
+    host = f"[{endpoint.host}]" if ":" in endpoint.host else endpoint.host
+    return f"{endpoint.listener}://{host}:{endpoint.port}"
 
 
 def _endpoint(text: str, protocols: Mapping[str, str]) -> Endpoint:
@@ -264,6 +255,11 @@ class ConfigZnode:
     def for_broker(cls, key: str) -> "ConfigZnode":
         """The znode of a broker id in decimal, or of the image's `DEFAULT_BROKER`."""
         return cls(CONFIG_BROKERS, DEFAULT_ENTITY if key == DEFAULT_BROKER else key)
+
+    @classmethod
+    def for_topic(cls, topic: str) -> "ConfigZnode":
+        """The znode of a topic's own settings."""
+        return cls(CONFIG_TOPICS, topic)
 
     @property
     def entity_path(self) -> str:

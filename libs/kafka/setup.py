@@ -1,0 +1,43 @@
+"""Compile the record walk where that is possible; everything else is in pyproject.toml.
+
+The compiled module is an optimisation only. Without mypy or a C compiler, or if either fails, the
+package installs as pure Python and behaves the same.
+"""
+
+import sys
+
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+from setuptools.errors import BaseError, CCompilerError
+
+COMPILED = ["src/barnabas_kafka/records/walk.py"]
+
+
+def extensions() -> list[Extension]:
+    """The compiled modules, or none if mypyc is missing or cannot translate them."""
+    try:
+        from mypyc.build import mypycify
+
+        modules: list[Extension] = mypycify(COMPILED, opt_level="3", debug_level="0")
+    except (Exception, SystemExit) as error:  # mypyc ends the process when it gives up
+        sys.stderr.write(f"barnabas-kafka: installing without compiled modules: {error!r}\n")
+        return []
+    return modules
+
+
+class BuildAllOrNothing(build_ext):
+    """Build every extension or none: mypyc splits a module into two that need each other.
+
+    Marking the extensions optional would let one of the pair fail alone and break the import.
+    """
+
+    def build_extensions(self) -> None:
+        """Compile; on any failure go on without compiled modules."""
+        try:
+            super().build_extensions()
+        except (BaseError, CCompilerError, OSError) as error:
+            sys.stderr.write(f"barnabas-kafka: installing without compiled modules: {error!r}\n")
+            self.extensions = []
+
+
+setup(ext_modules=extensions(), cmdclass={"build_ext": BuildAllOrNothing})

@@ -311,7 +311,7 @@ def boolean(
 
 def uuid(versions: str, *, ignorable: bool = False, tag: int | None = None) -> UUID:
     """An id of sixteen bytes; all zeros by default."""
-    return cast("Uuid", _field(UUID, versions, ZERO_UUID, ignorable, tag))
+    return cast("UUID", _field(UUID_BYTES, versions, ZERO_UUID, ignorable, tag))
 
 
 @overload

@@ -55,7 +55,7 @@ class Connection:
         """An admin client that has reached the cluster, and what it learnt of it."""
         from confluent_kafka.admin import AdminClient
 
-        self._knock()
+        self.knock()
         errors: list[KafkaError] = []
         with failures("the client configuration is refused", InputError):
             client = AdminClient(self.config({"error_cb": errors.append}))
@@ -72,7 +72,7 @@ class Connection:
         except KafkaException as error:
             client.poll(0)  # Delivers the error callbacks, which know more than the exception.
             reason = errors[0] if errors else error.args[0]
-            text = f"no Kafka broker answers at {self.bootstrap}: {_reason(reason)}"
+            text = f"no Kafka broker answers at {self.bootstrap}: {describe(reason)}"
             raise CommandError(text) from None
         return found
 
@@ -82,7 +82,7 @@ class Connection:
             # The client times out by itself; the second is for its answer to arrive here.
             return future.result(self.timeout_s + 1)
 
-    def _knock(self) -> None:
+    def knock(self) -> None:
         """Try the addresses once over plain TCP.
 
         librdkafka goes on trying for as long as it is let; a mistyped port should be told at once.
@@ -160,16 +160,16 @@ def failures(what: str, kind: type[CommandError] = CommandError) -> Iterator[Non
         yield
     except KafkaException as error:
         cause = error.args[0]
-        raise kind(f"{what}: {_reason(cause)}", code=cause.code()) from None
+        raise kind(f"{what}: {describe(cause)}", code=cause.code()) from None
     except TimeoutError:
         raise kind(f"{what}: no answer in time") from None
     except ValueError as error:  # How the library refuses an argument before sending anything.
         raise kind(f"{what}: {error}") from None
 
 
-def _reason(error: KafkaError) -> str:
+def describe(error: KafkaError) -> str:
     """The error in one line: the broker's sentence and the error's name in the protocol."""
-    text = error.str().removeprefix("Broker: ").removeprefix("Local: ").rstrip(".")
+    text = error.str().replace("Broker: ", "").replace("Local: ", "").rstrip(".")
     name = error.name().removeprefix("_")
     return text if error.code() < 0 else f"{text} ({name})"
 

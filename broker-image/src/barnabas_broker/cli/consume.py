@@ -1,0 +1,244 @@
+"""`barnabas consume`: the records of a topic, as text or as JSON lines.
+
+Partitions are assigned, not subscribed to: no consumer group is joined and no offset is committed.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from barnabas_broker.cli.client import Connection, connection_options, describe, failures
+from barnabas_broker.cli.errors import CommandError, InputError
+from barnabas_broker.cli.offsets import parse_moment, parse_partitions
+from barnabas_broker.cli.records import PARTS, as_json, as_text, parse_parts
+
+if TYPE_CHECKING:
+    from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+
+BATCH_RECORDS = 500
+# How long a batch may take to fill; also how soon an interrupt or the idle timeout is noticed.
+POLL_S = 0.1
+
+
+@dataclass(slots=True, kw_only=True)
+class Progress:
+    """What has been read, and when it is enough."""
+
+    limit: int | None
+    idle_s: float | None
+    open_ends: dict[int, int] | None = None
+    """With --until-end: the end offset of each partition not yet read to its end."""
+    count: int = 0
+    last_record_s: float = field(default_factory=time.monotonic)
+
+    def wanted(self) -> int:
+        """How many records to ask for at once; 0 when it is enough."""
+        if self.open_ends is not None and not self.open_ends:
+            return 0
+        if self.limit is None:
+            return BATCH_RECORDS
+        return min(BATCH_RECORDS, self.limit - self.count)
+
+    def note(self, partition: int, offset: int) -> None:
+        """A record has been printed, or the partition holds nothing before `offset + 1`."""
+        if self.open_ends is not None and offset + 1 >= self.open_ends.get(partition, 0):
+            self.open_ends.pop(partition, None)
+
+    def idle_too_long(self) -> bool:
+        """Whether nothing has come for longer than allowed."""
+        return self.idle_s is not None and time.monotonic() - self.last_record_s > self.idle_s
+
+
+@click.command()
+@click.argument("topic")
+@click.option("--partition", "partitions", metavar="NUMBERS", help="Such as 0 or 0,2-4; else all.")
+@click.option(
+    "--offset",
+    default="latest",
+    show_default=True,
+    metavar="N|earliest|latest|@TIME",
+    help="Where to begin; @ and a timestamp or date begins at the first record as late as that.",
+)
+@click.option("--from-beginning", is_flag=True, help="The same as --offset earliest.")
+@click.option("--max-messages", type=click.IntRange(min=1), help="Stop after so many records.")
+@click.option("--until-end", is_flag=True, help="Stop at what is the end of each partition now.")
+@click.option(
+    "--idle-timeout",
+    "idle_s",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    help="Stop when no record has come for so long.",
+)
+@click.option(
+    "--isolation-level",
+    type=click.Choice(["read_uncommitted", "read_committed"]),
+    default="read_uncommitted",
+    show_default=True,
+)
+@click.option(
+    "--print",
+    "shown",
+    default="value",
+    show_default=True,
+    metavar="PARTS",
+    help=f"What to print of a record, of {','.join(PARTS)}.",
+)
+@click.option(
+    "--separator", default="\\t", show_default=True, help="What stands between the parts."
+)
+@click.option("--null-marker", default="null", show_default=True, help="What stands for null.")
+@click.option(
+    "--output",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="json prints one object per line, with everything in it.",
+)
+@connection_options
+def consume(
+    topic: str,
+    partitions: str | None,
+    offset: str,
+    from_beginning: bool,
+    connection: Connection,
+    **options: Any,
+) -> None:
+    """Print the records of a topic until interrupted or told to stop."""
+    write = _writer(options)
+    consumer, errors = _consumer(connection, options["isolation_level"])
+    progress = Progress(limit=options["max_messages"], idle_s=options["idle_s"])
+    try:
+        numbers = _existing(connection, consumer, errors, (topic, partitions))
+        begin = "earliest" if from_beginning else offset
+        with failures(f"cannot read {topic}"):
+            assignment = [_start(connection, consumer, topic, n, begin) for n in numbers]
+            if options["until_end"]:
+                progress.open_ends = _ends(connection, consumer, assignment)
+            consumer.assign(assignment)
+        _pump(consumer, progress, write)
+    except KeyboardInterrupt:
+        pass  # The ordinary way to end it.
+    except BrokenPipeError:
+        # The reader has seen enough, which is fine. Python must not flush to it again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    finally:
+        consumer.close()
+    click.echo(f"Read {progress.count} records.", err=True)
+
+
+def _pump(consumer: Consumer, progress: Progress, write: Callable[[Message], bytes]) -> None:
+    """Read and print until it is enough."""
+    from confluent_kafka import KafkaError
+
+    out = sys.stdout.buffer
+    while wanted := progress.wanted():
+        for message in consumer.consume(wanted, POLL_S):
+            error = message.error()
+            if error is None:
+                out.write(write(message))
+                progress.count += 1
+                progress.last_record_s = time.monotonic()
+                progress.note(message.partition() or 0, message.offset() or 0)
+            elif error.code() == KafkaError._PARTITION_EOF:
+                progress.note(message.partition() or 0, (message.offset() or 0) - 1)
+            else:
+                where = f"{message.topic()}-{message.partition()}"
+                raise CommandError(f"cannot read {where}: {describe(error)}", code=error.code())
+        out.flush()
+        if progress.idle_too_long():
+            return
+
+
+def _consumer(connection: Connection, isolation_level: str) -> tuple[Consumer, list[KafkaError]]:
+    """A consumer outside any group, and the list its connection errors go to."""
+    from confluent_kafka import Consumer
+
+    connection.knock()
+    errors: list[KafkaError] = []
+    config = connection.config(
+        {
+            "group.id": "barnabas-cli",  # The library wants one; nothing is ever committed to it.
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "auto.offset.reset": "error",
+            "isolation.level": isolation_level,
+            "error_cb": errors.append,
+        }
+    )
+    with failures("the client configuration is refused", InputError):
+        return Consumer(config), errors
+
+
+def _existing(
+    connection: Connection,
+    consumer: Consumer,
+    errors: list[KafkaError],
+    selection: tuple[str, str | None],
+) -> list[int]:
+    """The partitions asked for, all of which are there."""
+    topic, partitions = selection
+    found = connection.metadata(consumer, errors, topic).topics[topic]
+    if found.error is not None:
+        raise CommandError(f"cannot read {topic}: {describe(found.error)}", code=found.error.code())
+    numbers = parse_partitions(partitions) if partitions is not None else set(found.partitions)
+    if missing := numbers - set(found.partitions):
+        raise CommandError(f"topic {topic} has no partition {min(missing)}")
+    return sorted(numbers)
+
+
+def _start(
+    connection: Connection, consumer: Consumer, topic: str, partition: int, begin: str
+) -> TopicPartition:
+    """One partition and the offset to begin at; a number outside its log is refused."""
+    from confluent_kafka import TopicPartition
+
+    if begin.startswith("@"):
+        at = TopicPartition(topic, partition, parse_moment(begin[1:]))
+        (found,) = consumer.offsets_for_times([at], timeout=connection.timeout_s)
+        return found
+    low, high = _bounds(connection, consumer, TopicPartition(topic, partition))
+    if begin in ("earliest", "latest"):
+        return TopicPartition(topic, partition, low if begin == "earliest" else high)
+    if not begin.isdigit():
+        raise InputError(f"--offset {begin}: not a number, earliest, latest or @TIME")
+    if not low <= int(begin) <= high:
+        raise CommandError(f"{topic}-{partition} has offsets {low} to {high}, not {begin}")
+    return TopicPartition(topic, partition, int(begin))
+
+
+def _ends(
+    connection: Connection, consumer: Consumer, assignment: list[TopicPartition]
+) -> dict[int, int]:
+    """The end offset of each partition that has anything to read before it."""
+    ends = {
+        start.partition: (start.offset, _bounds(connection, consumer, start)[1])
+        for start in assignment
+    }
+    return {number: end for number, (start, end) in ends.items() if 0 <= start < end}
+
+
+def _bounds(
+    connection: Connection, consumer: Consumer, partition: TopicPartition
+) -> tuple[int, int]:
+    """The first offset and the one after the last."""
+    bounds = consumer.get_watermark_offsets(partition, timeout=connection.timeout_s)
+    if bounds is None:
+        raise CommandError(f"cannot read {partition.topic}: no answer in time")
+    return bounds
+
+
+def _writer(options: dict[str, Any]) -> Callable[[Message], bytes]:
+    """How a record becomes the bytes that are printed."""
+    if options["output"] == "json":
+        return as_json
+    parts = parse_parts(options["shown"])
+    separator = options["separator"].replace("\\t", "\t").encode()
+    null = options["null_marker"].encode()
+    return lambda message: as_text(message, parts, separator, null)

@@ -1,0 +1,253 @@
+"""`barnabas produce`: lines in, records out."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import click
+
+from barnabas_broker.cli.client import Connection, connection_options, describe, failures
+from barnabas_broker.cli.errors import CommandError, InputError
+from barnabas_broker.cli.properties import parse_assignments
+
+if TYPE_CHECKING:
+    from confluent_kafka import KafkaError, Message, Producer
+
+# The limit is the broker's and the topic's to set; this is as far as the client library can go.
+MESSAGE_BYTES_MAX = 1_000_000_000
+
+Headers = list[tuple[str, str | bytes | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class LineFormat:
+    """How a line becomes a record; the names are those of Kafka's console producer."""
+
+    parse_key: bool = False
+    key_separator: bytes = b"\t"
+    parse_headers: bool = False
+    headers_delimiter: bytes = b"\t"
+    headers_separator: bytes = b","
+    headers_key_separator: bytes = b":"
+    ignore_error: bool = False
+    null_marker: bytes | None = None
+
+    def parse(self, line: bytes) -> tuple[Headers, bytes | None, bytes | None]:
+        """Headers, key and value of a line; ValueError when a separator is missing."""
+        headers: Headers = []
+        key: bytes | None = None
+        if self.parse_headers:
+            text, line = self._split(line, self.headers_delimiter, "headers delimiter")
+            if text != self.null_marker:
+                headers = [
+                    self._header(part) for part in text.split(self.headers_separator) if part
+                ]
+        if self.parse_key:
+            key, line = self._split(line, self.key_separator, "key separator")
+        return headers, self.nullable(key), self.nullable(line)
+
+    def _split(self, line: bytes, separator: bytes, what: str) -> tuple[bytes, bytes]:
+        first, found, rest = line.partition(separator)
+        if found:
+            return first, rest
+        if self.ignore_error:
+            return b"" if separator is self.headers_delimiter else line, line
+        raise ValueError(f"no {what} {separator.decode(errors='replace')!r}")
+
+    def _header(self, text: bytes) -> tuple[str, bytes | None]:
+        name, value = self._split(text, self.headers_key_separator, "header key separator")
+        return name.decode(), self.nullable(value)
+
+    def nullable(self, data: bytes | None) -> bytes | None:
+        """The data, or null where it is what stands for it."""
+        return None if data == self.null_marker else data
+
+
+class Sender:
+    """Sends records and keeps count of what the broker said of them."""
+
+    def __init__(self, producer: Producer, topic: str, partition: int) -> None:
+        self._producer = producer
+        self._topic = topic
+        self._partition = partition
+        self.delivered = 0
+        self.failed = 0
+        self.first_error: KafkaError | None = None
+
+    def send(self, headers: Headers, key: bytes | None, value: bytes | None) -> None:
+        """Queue one record; where the queue is full, wait for deliveries to make room."""
+        while True:
+            try:
+                self._producer.produce(
+                    self._topic,
+                    value=value,
+                    key=key,
+                    headers=headers,
+                    partition=self._partition,
+                    on_delivery=self._delivered,
+                )
+            except BufferError:
+                self._producer.poll(0.1)
+            else:
+                self._producer.poll(0)
+                return
+
+    def finish(self, timeout_s: float) -> None:
+        """Wait for the last deliveries; `CommandError` when not every record arrived."""
+        waiting = self._producer.flush(timeout_s + 1)
+        if self.failed or waiting:
+            lost, sent = self.failed + waiting, self.failed + waiting + self.delivered
+            reason = describe(self.first_error) if self.first_error else "no answer in time"
+            raise CommandError(f"{lost} of {sent} records were not delivered: {reason}")
+
+    def _delivered(self, error: KafkaError | None, _: Message) -> None:
+        if error is None:
+            self.delivered += 1
+        else:
+            self.failed += 1
+            self.first_error = self.first_error or error
+
+
+@click.command()
+@click.argument("topic")
+@click.option(
+    "--file",
+    "path",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Where the lines come from; standard input otherwise.",
+)
+@click.option("--key-separator", help="What stands between key and value; lines have keys then.")
+@click.option("--header", "headers", multiple=True, metavar="NAME=VALUE", help="On every record.")
+@click.option("--null-marker", help="What stands for a null key, value or header value.")
+@click.option("--partition", type=click.IntRange(min=0), help="Instead of the key's partition.")
+@click.option(
+    "--acks",
+    type=click.Choice(["all", "-1", "0", "1"]),
+    default="all",
+    show_default=True,
+    help="Who must have a record before it counts as sent.",
+)
+@click.option(
+    "--compression",
+    type=click.Choice(["none", "gzip", "snappy", "lz4", "zstd"]),
+    default="none",
+    show_default=True,
+)
+@click.option(
+    "--property",
+    "reader_properties",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A reader property of Kafka's console producer, such as parse.key=true.",
+)
+@click.option("--quiet", is_flag=True, help="Do not report what was sent.")
+@connection_options
+def produce(
+    topic: str,
+    path: Path | None,
+    headers: tuple[str, ...],
+    partition: int | None,
+    quiet: bool,
+    connection: Connection,
+    **options: Any,
+) -> None:
+    """Send the lines of a file or of standard input, one record each."""
+    line_format = _line_format(options)
+    common: Headers = [
+        (name, line_format.nullable(value.encode()))
+        for name, value in parse_assignments(headers, "--header").items()
+    ]
+    producer = _producer(connection, topic, options)
+    sender = Sender(producer, topic, -1 if partition is None else partition)
+    try:
+        with _lines(path) as lines, failures(f"cannot send to {topic}"):
+            for number, line in enumerate(lines, 1):
+                sender.send(*_record(line_format, number, line, common))
+    except KeyboardInterrupt:
+        pass  # How a person ends the input; what was typed is still sent.
+    finally:
+        sender.finish(connection.timeout_s)
+    if not quiet:
+        click.echo(f"Sent {sender.delivered} records to {topic}.", err=True)
+
+
+def _record(
+    line_format: LineFormat, number: int, line: bytes, common: Headers
+) -> tuple[Headers, bytes | None, bytes | None]:
+    """The record in one line; the error says which line it was."""
+    try:
+        headers, key, value = line_format.parse(line.removesuffix(b"\n").removesuffix(b"\r"))
+    except ValueError as error:
+        raise CommandError(f"line {number}: {error}") from None
+    return common + headers, key, value
+
+
+def _producer(connection: Connection, topic: str, options: dict[str, Any]) -> Producer:
+    """A producer that has seen the topic, whether it was there or the broker made it just now."""
+    from confluent_kafka import KafkaError, Producer
+
+    connection.knock()
+    errors: list[KafkaError] = []
+    config = connection.config(
+        {
+            "acks": options["acks"],
+            "compression.type": options["compression"],
+            "partitioner": "murmur2_random",  # The Java clients': the same key, the same partition.
+            "message.max.bytes": MESSAGE_BYTES_MAX,
+            "message.timeout.ms": int(connection.timeout_s * 1000),
+            "error_cb": errors.append,
+        }
+    )
+    with failures("the client configuration is refused", InputError):
+        producer = Producer(config)
+    found = connection.metadata(producer, errors, topic).topics[topic]
+    if found.error is not None and found.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+        raise CommandError(f"there is no topic {topic}, and the broker does not create any")
+    return producer
+
+
+@contextmanager
+def _lines(path: Path | None) -> Iterator[IO[bytes]]:
+    """The input; a file is closed afterwards."""
+    if path is None:
+        yield sys.stdin.buffer
+    else:
+        with path.open("rb") as lines:
+            yield lines
+
+
+READER_PROPERTIES = {
+    "parse.key",
+    "key.separator",
+    "parse.headers",
+    "headers.delimiter",
+    "headers.separator",
+    "headers.key.separator",
+    "ignore.error",
+    "null.marker",
+}
+
+
+def _line_format(options: dict[str, Any]) -> LineFormat:
+    """The format out of the short options and of Kafka's property names."""
+    given = parse_assignments(options["reader_properties"], "--property")
+    if unknown := sorted(set(given) - READER_PROPERTIES):
+        names = ", ".join(sorted(READER_PROPERTIES))
+        raise InputError(f"--property {unknown[0]} is not known; there are {names}")
+    if options["key_separator"] is not None:
+        given |= {"parse.key": "true", "key.separator": options["key_separator"]}
+    if options["null_marker"] is not None:
+        given["null.marker"] = options["null_marker"]
+    fields: dict[str, Any] = {}
+    for name, value in given.items():
+        if name.startswith("parse.") or name == "ignore.error":
+            fields[name.replace(".", "_")] = value.strip().lower() == "true"
+        else:
+            # Shells make a tab hard to type.
+            fields[name.replace(".", "_")] = value.replace("\\t", "\t").encode()
+    return LineFormat(**fields)

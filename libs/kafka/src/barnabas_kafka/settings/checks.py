@@ -1,0 +1,226 @@
+"""Checks of a broker's settings taken together: what contradicts, and what this engine refuses.
+
+`contradictions` are Kafka's own (`KafkaConfig.validateValues`). `not_offered` are settings that
+protect or fundamentally change a cluster and that this engine does not act on: starting without
+them would be worse than not starting, so they are refused instead of listed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from .definitions import Key, SettingError
+from .keys import absent, coordination, identity, log, network, replication, security
+from .listeners import (
+    Listener,
+    SecurityProtocol,
+    check_distinct,
+    parse_listeners,
+    parse_protocol_map,
+)
+
+if TYPE_CHECKING:
+    from .broker import BrokerSettings
+
+_DEDUPE_BYTES_PER_CLEANER = 1024 * 1024
+
+
+def contradictions(settings: BrokerSettings) -> Iterator[SettingError]:
+    """Every pair or group of settings that cannot stand together."""
+    for check in _CHECKS:
+        try:
+            yield from check(settings)
+        except SettingError as problem:
+            yield problem
+
+
+def _error(settings: BrokerSettings, key: Key[Any], message: str) -> SettingError:
+    return SettingError(key.name, settings.text(key), message)
+
+
+def _identity(settings: BrokerSettings) -> Iterator[SettingError]:
+    number, largest = settings[identity.BROKER_ID], settings[identity.RESERVED_BROKER_MAX_ID]
+    if settings[identity.BROKER_ID_GENERATION_ENABLE]:
+        if not -1 <= number <= largest:
+            allowed = f"must be between -1 and {largest} (reserved.broker.max.id)"
+            yield _error(settings, identity.BROKER_ID, allowed)
+    elif number < 0:
+        allowed = "must be at least 0 while broker.id.generation.enable is false"
+        yield _error(settings, identity.BROKER_ID, allowed)
+    if settings[identity.NODE_ID] not in (-1, number):
+        yield _error(settings, identity.NODE_ID, f"must be the same as broker.id ({number})")
+
+
+def _log(settings: BrokerSettings) -> Iterator[SettingError]:
+    if not settings[log.LOG_DIRS]:
+        yield _error(settings, log.LOG_DIRS, "must name at least one directory")
+    retention: tuple[Key[Any], ...] = (
+        log.LOG_RETENTION_MS,
+        log.LOG_RETENTION_MINUTES,
+        log.LOG_RETENTION_HOURS,
+    )
+    for key in retention:
+        if settings.declared(key) == 0:
+            yield _error(settings, key, "must be -1 (for ever) or at least 1")
+    if settings[log.LOG_ROLL_MS] < 1:
+        yield _error(settings, log.LOG_ROLL_MS, "must be at least 1")
+    if settings[log.LOG_ROLL_JITTER_MS] < 0:
+        yield _error(settings, log.LOG_ROLL_JITTER_MS, "must be at least 0")
+    threads = settings[log.LOG_CLEANER_THREADS]
+    share = settings[log.LOG_CLEANER_DEDUPE_BUFFER_SIZE] // max(1, threads)
+    if settings[log.LOG_CLEANER_ENABLE] and share <= _DEDUPE_BYTES_PER_CLEANER:
+        allowed = f"must be more than 1048576 for each of log.cleaner.threads ({threads})"
+        yield _error(settings, log.LOG_CLEANER_DEDUPE_BUFFER_SIZE, allowed)
+
+
+def _replication(settings: BrokerSettings) -> Iterator[SettingError]:
+    wait = settings[replication.REPLICA_FETCH_WAIT_MAX_MS]
+    for key in (replication.REPLICA_SOCKET_TIMEOUT_MS, replication.REPLICA_LAG_TIME_MAX_MS):
+        if settings[key] < wait:
+            yield _error(settings, key, f"must be at least replica.fetch.wait.max.ms ({wait})")
+
+
+def _coordination(settings: BrokerSettings) -> Iterator[SettingError]:
+    factor = settings[coordination.OFFSETS_TOPIC_REPLICATION_FACTOR]
+    if not -1 <= settings[coordination.OFFSETS_COMMIT_REQUIRED_ACKS] <= factor:
+        allowed = f"must be between -1 and offsets.topic.replication.factor ({factor})"
+        yield _error(settings, coordination.OFFSETS_COMMIT_REQUIRED_ACKS, allowed)
+    for unit in ("session.timeout", "heartbeat.interval"):
+        yield from _consumer_bounds(settings, unit)
+
+
+def _consumer_bounds(settings: BrokerSettings, unit: str) -> Iterator[SettingError]:
+    """The consumer protocol's session or heartbeat: lowest, chosen and highest in order."""
+    names = [f"group.consumer.{part}{unit}.ms" for part in ("min.", "", "max.")]
+    keys = [key for key in vars(coordination).values() if isinstance(key, Key)]
+    low, chosen, high = (next(key for key in keys if key.name == name) for name in names)
+    if not settings[low] <= settings[chosen] <= settings[high]:
+        allowed = f"must be between {low.name} ({settings[low]}) and {high.name} ({settings[high]})"
+        yield _error(settings, chosen, allowed)
+
+
+def _network(settings: BrokerSettings) -> Iterator[SettingError]:
+    queued, largest = (
+        settings[network.QUEUED_MAX_REQUEST_BYTES],
+        settings[network.SOCKET_REQUEST_MAX_BYTES],
+    )
+    if 0 < queued < largest:
+        allowed = f"must be at least socket.request.max.bytes ({largest})"
+        yield _error(settings, network.QUEUED_MAX_REQUEST_BYTES, allowed)
+    idle = settings[network.CONNECTIONS_MAX_IDLE_MS]
+    if 0 <= idle <= settings[network.CONNECTION_FAILED_AUTHENTICATION_DELAY_MS]:
+        allowed = f"must be less than connections.max.idle.ms ({idle})"
+        yield _error(settings, network.CONNECTION_FAILED_AUTHENTICATION_DELAY_MS, allowed)
+    overrides = parse_connection_overrides(settings)
+    if settings[network.MAX_CONNECTIONS_PER_IP] == 0 and not overrides:
+        allowed = "may be 0 only where max.connections.per.ip.overrides names hosts"
+        yield _error(settings, network.MAX_CONNECTIONS_PER_IP, allowed)
+
+
+def parse_connection_overrides(settings: BrokerSettings) -> dict[str, int]:
+    """Host to number of connections; raises SettingError for anything but host:count pairs."""
+    key = network.MAX_CONNECTIONS_PER_IP_OVERRIDES
+    limits: dict[str, int] = {}
+    for item in filter(None, (part.strip() for part in settings[key].split(","))):
+        host, _, count = item.rpartition(":")
+        if not host.strip() or not count.strip().isdecimal():
+            raise _error(settings, key, f"{item!r} is not of the form host:count")
+        limits[host.strip()] = int(count)
+    return limits
+
+
+def _listeners(settings: BrokerSettings) -> Iterator[SettingError]:
+    protocols = parse_protocol_map(
+        network.LISTENER_SECURITY_PROTOCOL_MAP.name,
+        settings[network.LISTENER_SECURITY_PROTOCOL_MAP],
+    )
+    key, text = network.LISTENERS.name, settings[network.LISTENERS]
+    own = parse_listeners(key, text, protocols=protocols)
+    if not own:
+        yield SettingError(key, text, "must name at least one listener")
+    check_distinct(key, text, own)
+    advertised_key = network.ADVERTISED_LISTENERS
+    advertised = parse_listeners(advertised_key.name, settings[advertised_key], protocols=protocols)
+    yield from _advertised(settings, own, advertised)
+    yield from _special_listeners(settings, advertised)
+
+
+def _advertised(
+    settings: BrokerSettings, own: tuple[Listener, ...], advertised: tuple[Listener, ...]
+) -> Iterator[SettingError]:
+    key = network.ADVERTISED_LISTENERS
+    text = settings[key]
+    names = {listener.name for listener in own}
+    for listener in advertised:
+        if listener.name not in names:
+            yield SettingError(key.name, text, f"listener {listener.name} is not in listeners")
+        if listener.host == "0.0.0.0":  # noqa: S104  (refused here, not bound)
+            advice = "0.0.0.0 is no address for clients; set advertised.listeners to one they reach"
+            yield SettingError(key.name, text, advice)
+    for name in names:
+        if sum(listener.name == name for listener in advertised) > 1:
+            yield SettingError(key.name, text, f"listener {name} is given twice")
+
+
+def _special_listeners(
+    settings: BrokerSettings, advertised: tuple[Listener, ...]
+) -> Iterator[SettingError]:
+    names = {listener.name for listener in advertised}
+    listener_key = network.INTER_BROKER_LISTENER_NAME
+    protocol_key = network.SECURITY_INTER_BROKER_PROTOCOL
+    if settings.given(listener_key.name) and settings.given(protocol_key.name):
+        yield _error(settings, listener_key, f"excludes {protocol_key.name}; give one of the two")
+    inter_broker = settings[listener_key].upper()
+    if inter_broker not in names:
+        allowed = f"listener {inter_broker}, used among brokers, is not in advertised.listeners"
+        chosen = listener_key if settings.given(listener_key.name) else protocol_key
+        yield _error(settings, chosen, allowed)
+    control = settings[network.CONTROL_PLANE_LISTENER_NAME]
+    if control is not None and (control.upper() not in names or control.upper() == inter_broker):
+        allowed = "must be a listener of its own in advertised.listeners"
+        yield _error(settings, network.CONTROL_PLANE_LISTENER_NAME, allowed)
+
+
+_CHECKS: Final[tuple[Callable[[BrokerSettings], Iterator[SettingError]], ...]] = (
+    _identity, _log, _replication, _coordination, _network, _listeners,
+)  # fmt: skip
+
+
+# Classes that decide who may do what: ignoring one would open what its user wants closed.
+_GUARDS: Final[tuple[Key[Any], ...]] = (
+    security.AUTHORIZER_CLASS_NAME,
+    security.PRINCIPAL_BUILDER_CLASS,
+    identity.CREATE_TOPIC_POLICY_CLASS_NAME,
+    identity.ALTER_CONFIG_POLICY_CLASS_NAME,
+)
+_SWITCHES: Final[tuple[tuple[Key[Any], str], ...]] = (
+    (absent.PROCESS_ROLES, "this broker runs in ZooKeeper mode only"),
+    (absent.REMOTE_LOG_STORAGE_SYSTEM_ENABLE, "tiered storage is not offered"),
+    (identity.ZOOKEEPER_METADATA_MIGRATION_ENABLE, "this broker runs in ZooKeeper mode only"),
+)
+
+
+def not_offered(settings: BrokerSettings) -> Iterator[SettingError]:
+    """Settings that must not be passed over in silence, and are not served."""
+    for key in _GUARDS:
+        if settings[key] != key.default:
+            yield _error(settings, key, "is not served; without it the cluster would be open")
+    for switch, reason in _SWITCHES:
+        if settings[switch]:
+            yield _error(settings, switch, reason)
+    for name in settings.explicit:
+        if name == "config.providers":
+            yield SettingError(name, settings.explicit[name], "values from providers are not read")
+    protocols = parse_protocol_map(
+        network.LISTENER_SECURITY_PROTOCOL_MAP.name,
+        settings[network.LISTENER_SECURITY_PROTOCOL_MAP],
+    )
+    try:
+        own = parse_listeners("listeners", settings[network.LISTENERS], protocols=protocols)
+    except SettingError:
+        return  # Reported among the contradictions.
+    for listener in own:
+        if listener.protocol is not SecurityProtocol.PLAINTEXT:
+            message = f"{listener.protocol.name} is not served yet, only PLAINTEXT"
+            yield _error(settings, network.LISTENERS, message)

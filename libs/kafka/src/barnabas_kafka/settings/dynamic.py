@@ -1,0 +1,126 @@
+"""Which settings may change while a broker runs, for one broker or for all, and which changes pass.
+
+The rules are KIP-226's (Kafka's `DynamicBrokerConfig`): read-only settings are refused, those of
+one broker's listeners and keys cannot be set for all, security settings of one listener carry its
+prefix, and a pool of threads may at most double or halve in one step. Names that Kafka does not
+know pass, because plugins read them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any, Final
+
+from .broker import (
+    BACKGROUND_THREADS,
+    KEYS,
+    LOG_CLEANER_THREADS,
+    NUM_IO_THREADS,
+    NUM_NETWORK_THREADS,
+    NUM_RECOVERY_THREADS_PER_DATA_DIR,
+    NUM_REPLICA_FETCHERS,
+    BrokerSettings,
+    find_key,
+)
+from .declare import LONG_MAX, at_least, long
+from .definitions import Key, Served, SettingError, UpdateMode
+from .describe import is_dynamic
+
+
+class Scope(Enum):
+    """Whom a change at run time is for."""
+
+    BROKER = "one broker"
+    CLUSTER = "all brokers"
+
+
+# Rates that exist only as run-time changes, never in a properties file (`DynamicConfig.Broker`).
+LEADER_THROTTLED_RATE = long(
+    "leader.replication.throttled.rate",
+    LONG_MAX,
+    "Bytes per second that a leader sends for throttled replicas.",
+    rule=at_least(0),
+    update=UpdateMode.PER_BROKER,
+    served=Served.LATER,
+)
+FOLLOWER_THROTTLED_RATE = long(
+    "follower.replication.throttled.rate",
+    LONG_MAX,
+    "Bytes per second that a follower fetches for throttled replicas.",
+    rule=at_least(0),
+    update=UpdateMode.PER_BROKER,
+    served=Served.LATER,
+)
+MOVE_THROTTLED_RATE = long(
+    "replica.alter.log.dirs.io.max.bytes.per.second",
+    LONG_MAX,
+    "Bytes per second that are moved between directories.",
+    rule=at_least(0),
+    update=UpdateMode.PER_BROKER,
+    served=Served.LATER,
+)
+RATES: Final[Mapping[str, Key[int]]] = {
+    key.name: key for key in (LEADER_THROTTLED_RATE, FOLLOWER_THROTTLED_RATE, MOVE_THROTTLED_RATE)
+}
+
+POOLS: Final[tuple[Key[int], ...]] = (
+    NUM_NETWORK_THREADS,
+    NUM_IO_THREADS,
+    NUM_REPLICA_FETCHERS,
+    NUM_RECOVERY_THREADS_PER_DATA_DIR,
+    BACKGROUND_THREADS,
+    LOG_CLEANER_THREADS,
+)
+
+
+def validate_change(name: str, value: str, *, scope: Scope) -> None:
+    """Check one change by itself; raises SettingError."""
+    if name in RATES:
+        RATES[name].parse(value)
+        return
+    key = find_key(name)
+    if key is None:
+        return
+    if not is_dynamic(key):
+        raise SettingError(name, _shown(key, value), "cannot change while the broker runs")
+    per_listener = name != key.name
+    if scope is Scope.CLUSTER and (per_listener or key.update is UpdateMode.PER_BROKER):
+        raise SettingError(name, _shown(key, value), "can be changed for one broker only, not for
+        all")
+    key.parse(value)
+
+
+def validate_changes(
+    settings: BrokerSettings, changes: Mapping[str, str], *, scope: Scope
+) -> BrokerSettings:
+    """Check all changes of one scope, which replace those before; returns the settings they make.
+
+    Raises SettingError for the first change that cannot be; `settings` is left as it is.
+    """
+    for name, value in changes.items():
+        validate_change(name, value, scope=scope)
+    if scope is Scope.BROKER:
+        changed = settings.with_dynamic(changes, settings.cluster_wide)
+    else:
+        changed = settings.with_dynamic(settings.per_broker, changes)
+    for key in POOLS:
+        _check_pool(key, settings[key], changed[key])
+    return changed
+
+
+def _check_pool(key: Key[int], before: int, after: int) -> None:
+    if after != before and not before // 2 <= after <= before * 2:
+        allowed = f"may change from {before} to between {max(1, before // 2)} and {before * 2}"
+        raise SettingError(key.name, str(after), allowed)
+
+
+def changes_between(old: BrokerSettings, new: BrokerSettings) -> dict[str, tuple[Any, Any]]:
+    """Settings whose value in effect differs, as (old, new): what a running broker must act on."""
+    return {
+        name: (old[key], new[key]) for name, key in KEYS.items() if old[key] != new[key]
+    }
+
+
+def _shown(key: Key[Any], value: str) -> str | None:
+    return None if key.sensitive else value

@@ -1,0 +1,32 @@
+"""Reads Java properties files, the form of `server.properties`.
+
+As Java's `Properties.load` does: bytes are ISO 8859-1, `\\uXXXX` stands for other characters, a
+backslash at the end of a line continues it, `=`, `:` or blanks end the key, the last of several
+equal keys wins, and blanks at the end of a value are kept (keys drop them when they are read).
+"""
+
+from __future__ import annotations
+
+from io import BytesIO
+
+import javaproperties
+
+from .definitions import SettingError
+
+
+def parse_properties(data: bytes, *, origin: str) -> dict[str, str]:
+    """The settings in a file's bytes; raises SettingError naming `origin` and the line."""
+    entries: dict[str, str] = {}
+    line = 1
+    lines = javaproperties.parse(BytesIO(data))
+    while True:
+        try:
+            element = next(lines, None)
+        except javaproperties.InvalidUEscapeError as problem:
+            message = f"line {line} or its continuation has a malformed escape {problem.escape}"
+            raise SettingError(origin, None, message) from None
+        if element is None:
+            return entries
+        line += max(1, len(element.source.splitlines()))
+        if isinstance(element, javaproperties.KeyValue):
+            entries[element.key] = element.value

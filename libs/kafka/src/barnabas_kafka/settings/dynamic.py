@@ -86,8 +86,7 @@ def validate_change(name: str, value: str, *, scope: Scope) -> None:
         raise SettingError(name, _shown(key, value), "cannot change while the broker runs")
     per_listener = name != key.name
     if scope is Scope.CLUSTER and (per_listener or key.update is UpdateMode.PER_BROKER):
-        raise SettingError(name, _shown(key, value), "can be changed for one broker only, not for
-        all")
+        raise SettingError(name, _shown(key, value), "can change for one broker, not for all")
     key.parse(value)
 
 
@@ -117,9 +116,7 @@ def _check_pool(key: Key[int], before: int, after: int) -> None:
 
 def changes_between(old: BrokerSettings, new: BrokerSettings) -> dict[str, tuple[Any, Any]]:
     """Settings whose value in effect differs, as (old, new): what a running broker must act on."""
-    return {
-        name: (old[key], new[key]) for name, key in KEYS.items() if old[key] != new[key]
-    }
+    return {name: (old[key], new[key]) for name, key in KEYS.items() if old[key] != new[key]}
 
 
 def _shown(key: Key[Any], value: str) -> str | None:

@@ -58,12 +58,15 @@ class FrameReader:
         """The number of bytes that wait for the rest of their frame."""
         return len(self._buffer)
 
-    def feed(self, data: Buffer) -> Iterator[bytes]:
-        """The frames that `data` completes, without their lengths; raises FrameError.
-
-        The iterator must be run to its end before more is fed.
-        """
+    def feed(self, data: Buffer) -> None:
+        """Takes in what was received."""
         self._buffer += data
+
+    def frames(self) -> Iterator[bytes]:
+        """Takes out the whole frames, without their lengths; raises FrameError after the good ones.
+
+        More may be fed after the iterator has ended.
+        """
         position = 0
         try:
             while len(self._buffer) - position >= LENGTH_SIZE:

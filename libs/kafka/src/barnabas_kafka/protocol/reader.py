@@ -39,7 +39,9 @@ from barnabas_kafka.protocol.source import (
 
 def compile_reader(cls: type[Message], version: int) -> Callable[[Buffer, int], tuple[Any, int]]:
     """A function `(data, position) -> (message, position after it)`."""
-    return _Reader(version, version in cls.flexible).compile(cls)
+    read: Callable[[Buffer, int], tuple[Any, int]]
+    read = _Reader(version, version in cls.flexible).compile(cls)
+    return read
 
 
 def _malformed(text: str) -> None:

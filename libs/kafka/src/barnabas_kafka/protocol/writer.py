@@ -16,7 +16,6 @@ from typing import Any, Final
 
 from barnabas_kafka.primitives import uvarint
 from barnabas_kafka.protocol.schema import (
-    EMPTY,
     RECORDS,
     STRING,
     UUID_BYTES,
@@ -41,7 +40,9 @@ _SHORT: Final = 16
 
 def compile_writer(cls: type[Message], version: int) -> Callable[[Any, list[Any]], None]:
     """A function `(message, pieces)` that appends the message's encoding to the pieces."""
-    return _Writer(version, version in cls.flexible).compile(cls)
+    write: Callable[[Any, list[Any]], None]
+    write = _Writer(version, version in cls.flexible).compile(cls)
+    return write
 
 
 def _records_length(records: RecordBytes | RecordSource) -> int:
@@ -121,11 +122,10 @@ class _Writer:
         default = field.default
         if default is None:
             return f"{value} is not None"
-        if default is not EMPTY:
+        if isinstance(field.type, Primitive):
             return f"{value} != {self._source.constant('default_', default)}"
         if isinstance(field.type, ArrayOf):
             return f"{value} or {value} is None"
-        assert isinstance(field.type, type)
         inner = (
             f"({self._differs(part, f'{value}.{name}')})"
             for name, part in field.type.__fields__.items()

@@ -1,0 +1,9 @@
+"""The broker as a black box, seen by real clients.
+
+The whole folder runs against Barnabas, or against Apache Kafka itself as the oracle of the tests::
+
+    BROKER_UNDER_TEST=apache .venv/bin/python -m pytest tests/clients
+
+A test that fails on Apache is wrong, whatever Barnabas does. `conftest` starts one broker for the
+whole session; a test that needs other settings or stops its broker starts one of its own.
+"""

@@ -1,0 +1,135 @@
+"""A broker process to test against: Barnabas's own command, or Apache Kafka in the same place."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Protocol, Self
+
+from tests.oracle.apache import ApacheKafka
+
+KIND: Final = os.environ.get("BROKER_UNDER_TEST", "barnabas")
+START_DEADLINE: Final = 30.0
+
+
+class Broker(Protocol):
+    """What tests may do with the broker under test; its data is in `log_dirs`."""
+
+    log_dirs: tuple[Path, ...]
+
+    @property
+    def bootstrap(self) -> str: ...
+    @property
+    def pid(self) -> int: ...
+    def start(self) -> Self: ...
+    def stop(self, *, grace: float = 30) -> None: ...
+    def kill(self) -> None: ...
+    def tail(self, lines: int = 30) -> str: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+
+
+class Barnabas:
+    """One `barnabas broker start`, on the same free port over its restarts."""
+
+    def __init__(self, directory: Path, settings: Mapping[str, str] | None = None) -> None:
+        self.directory = directory
+        self.directory.mkdir(parents=True, exist_ok=True)
+        self.settings = {"log.dirs": str(directory / "kafka-logs")} | dict(settings or {})
+        self.log_dirs = tuple(Path(name) for name in self.settings["log.dirs"].split(","))
+        self.log_file = directory / "broker.log"
+        self._address = "127.0.0.1:0"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def bootstrap(self) -> str:
+        """``host:port`` of the PLAINTEXT listener."""
+        return self._address
+
+    @property
+    def pid(self) -> int:
+        """The process id of the running broker."""
+        assert self._process is not None, "the broker is not running"
+        return self._process.pid
+
+    @property
+    def exit_code(self) -> int | None:
+        """How the broker ended, None while it runs."""
+        return None if self._process is None else self._process.poll()
+
+    def start(self) -> Self:
+        """Start the broker and wait until it says that it serves."""
+        ready = self.directory / "ready.json"
+        ready.unlink(missing_ok=True)
+        settings = {"listeners": f"PLAINTEXT://{self._address}"} | self.settings
+        assignments = [f"--set={key}={value}" for key, value in settings.items()]
+        command = [str(Path(sys.executable).parent / "barnabas"), "broker", "start"]
+        with self.log_file.open("ab") as log:
+            self._process = subprocess.Popen(
+                [*command, *assignments, f"--ready-file={ready}"],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                cwd=self.directory,
+                start_new_session=True,
+            )
+        give_up_at = time.monotonic() + START_DEADLINE
+        while not ready.exists():
+            if self._process.poll() is not None or time.monotonic() > give_up_at:
+                self.kill()
+                raise RuntimeError(f"the broker did not start:\n{self.tail()}")
+            time.sleep(0.02)
+        self._address = json.loads(ready.read_text())["listeners"]["PLAINTEXT"]
+        return self
+
+    def stop(self, *, grace: float = 30) -> None:
+        """SIGTERM, then wait; a broker that does not end in `grace` seconds is an error."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.terminate()
+            try:
+                self._process.wait(grace)
+            except subprocess.TimeoutExpired:
+                self.kill()
+                raise
+
+    def kill(self) -> None:
+        """SIGKILL, as a crash would be."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(signal.SIGKILL)
+            self._process.wait()
+
+    def tail(self, lines: int = 30) -> str:
+        """The last lines the broker logged."""
+        return "\n".join(self.log_file.read_text(errors="replace").splitlines()[-lines:])
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+
+def broker_under_test(directory: Path, settings: Mapping[str, str] | None = None) -> Broker:
+    """The broker `BROKER_UNDER_TEST` names, not yet started, with its data in `directory`."""
+    if KIND == "apache":
+        return ApacheKafka(directory=directory, overrides=settings, heap="512M")
+    if KIND == "barnabas":
+        return Barnabas(directory, settings)
+    raise ValueError(f"BROKER_UNDER_TEST={KIND}: neither barnabas nor apache")

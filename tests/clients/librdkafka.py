@@ -1,0 +1,59 @@
+"""Reading through librdkafka without groups, for tests that check what another client wrote."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, Message, TopicPartition
+
+PATIENCE_S = 20.0
+
+
+def consumer(bootstrap: str, **settings: Any) -> Consumer:
+    """A consumer for assign(); the group it must name is never joined, and nothing committed."""
+    return Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "never-joined",
+            "enable.auto.commit": False,
+            "enable.auto.offset.store": False,
+            "auto.offset.reset": "error",
+            "check.crcs": True,
+        }
+        | settings
+    )
+
+
+def read_all(
+    bootstrap: str,
+    topic: str,
+    partition: int = 0,
+    *,
+    start: int = OFFSET_BEGINNING,
+    **settings: Any,
+) -> list[Message]:
+    """Every record from `start` to the partition's end, as it was when the reading began."""
+    reader = consumer(bootstrap, **settings)
+    try:
+        low, high = reader.get_watermark_offsets(TopicPartition(topic, partition), timeout=10)
+        reader.assign([TopicPartition(topic, partition, start)])
+        return take(reader, high, position=max(low, start))
+    finally:
+        reader.close()
+
+
+def take(reader: Consumer, end: int, *, position: int) -> list[Message]:
+    """Records from `position` until offset `end` is reached."""
+    records: list[Message] = []
+    give_up_at = time.monotonic() + PATIENCE_S
+    while position < end:
+        assert time.monotonic() < give_up_at, f"at {position} of {end} after {PATIENCE_S} s"
+        for record in reader.consume(1000, timeout=0.2):
+            if record.error():
+                raise AssertionError(record.error())
+            offset = record.offset()
+            assert offset is not None
+            records.append(record)
+            position = offset + 1
+    return records

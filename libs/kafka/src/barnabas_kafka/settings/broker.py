@@ -37,7 +37,7 @@ from .keys.observation import *
 from .keys.replication import *
 from .keys.security import *
 from .listeners import Listener, parse_listeners, parse_protocol_map
-from .old_names import nearest_name
+from .old_names import explain, nearest_name
 
 T = TypeVar("T")
 
@@ -118,12 +118,7 @@ class BrokerSettings:
         settings = cls(mapping)
         problems = [*checks.contradictions(settings), *checks.not_offered(settings)]
         if strict:
-            problems += [
-                SettingError(
-                    name, None, "unknown setting" + (f"; did you mean {near}?" if near else "")
-                )
-                for name, near in settings.unknown.items()
-            ]
+            problems += [SettingError(name, None, explain(name, KEYS)) for name in settings.unknown]
         return problems
 
     def with_dynamic(

@@ -17,7 +17,6 @@ class Side(Enum):
     """Who reads a setting."""
 
     BROKER = "broker"
-    TOPIC = "topic"
     PRODUCER = "producer"
     CONSUMER = "consumer"
     STREAMS = "streams"
@@ -59,9 +58,6 @@ OLD_NAMES: Final[tuple[OldName, ...]] = (
     OldName(
         "log.retention", "log.retention.hours", Side.BROKER,
         "Short for three settings: log.retention.ms goes before .minutes and .hours.", _UNKNOWN,
-    ),
-    OldName(
-        "topic.cleanup.policy", "log.cleanup.policy", Side.BROKER, "Misquoted.", _UNKNOWN,
     ),
     # Names of brokers that are gone.
     OldName(
@@ -188,9 +184,5 @@ def explain(name: str, known: Iterable[str]) -> str:
     hint = f"; did you mean {near}?" if near else ""
     if old is None:
         return f"unknown setting{hint}"
-    where = "" if old.side in (Side.BROKER, Side.TOPIC) else f" of the {old.side.value}"
-    return (
-        f"unknown setting{where}{hint} {old.history}"
-        if hint
-        else (f"unknown setting{where}: {old.history}")
-    )
+    where = "" if old.side is Side.BROKER else f" of the {old.side.value}"
+    return f"unknown setting{where}{hint} ({old.history.rstrip('.')})"

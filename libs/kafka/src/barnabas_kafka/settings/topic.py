@@ -108,7 +108,7 @@ def validate_override(name: str, value: str) -> None:
     if key is None:
         near = nearest_name(name, KEYS)
         hint = f"; did you mean {near}?" if near else ""
-        raise SettingError(name, None, f"unknown topic setting{hint}")
+        raise SettingError(name, None, f"not a setting of topics{hint}")
     key.parse(value)
 
 

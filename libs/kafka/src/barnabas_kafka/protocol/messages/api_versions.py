@@ -8,7 +8,9 @@ Versions:
    2: the client does the waiting of a throttle.
    3: flexible; request adds client_software_name, client_software_version; response adds
       supported_features, finalized_features_epoch, finalized_features, zk_migration_ready.
-   4: minimum feature versions of 0 are written correctly (KIP-1022).
+   4: features whose least version is 0 are listed (KIP-1022).
+   5: the client tells which cluster and node it expects (KIP-1242); request adds cluster_id,
+      node_id.
 """
 
 from barnabas_kafka.protocol.schema import (
@@ -24,11 +26,13 @@ from barnabas_kafka.protocol.schema import (
 )
 
 
-class ApiVersionsRequest(Request, api_key=18, versions="0-4", flexible="3+"):
+class ApiVersionsRequest(Request, api_key=18, versions="0-5", flexible="3+"):
     """ApiVersions request."""
 
     client_software_name: str = string("3+", ignorable=True)
     client_software_version: str = string("3+", ignorable=True)
+    cluster_id: str | None = string("5+", nullable="5+", default=None, ignorable=True)
+    node_id: int = int32("5+", default=-1, ignorable=True)
 
 
 class ApiVersion(Struct):
@@ -55,7 +59,7 @@ class FinalizedFeatureKey(Struct):
     min_version_level: int = int16("3+")
 
 
-class ApiVersionsResponse(Response, api_key=18, versions="0-4", flexible="3+"):
+class ApiVersionsResponse(Response, api_key=18, versions="0-5", flexible="3+"):
     """ApiVersions response."""
 
     error_code: int = int16("0+")

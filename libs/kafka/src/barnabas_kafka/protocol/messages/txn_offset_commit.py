@@ -6,7 +6,12 @@ Versions:
    3: flexible; request adds generation_id, member_id, group_instance_id.
    4: TRANSACTION_ABORTABLE may be answered.
    5: the group joins the transaction implicitly (KIP-890).
+   6: topics by id instead of name (KIP-1319); what Kafka then calls
+      generation_id_or_member_epoch is `generation_id` here; request adds topic_id; request
+      drops name; response adds topic_id; response drops name.
 """
+
+from uuid import UUID
 
 from barnabas_kafka.protocol.schema import (
     Request,
@@ -17,6 +22,7 @@ from barnabas_kafka.protocol.schema import (
     int32,
     int64,
     string,
+    uuid,
 )
 
 
@@ -32,11 +38,12 @@ class TxnOffsetCommitRequestPartition(Struct):
 class TxnOffsetCommitRequestTopic(Struct):
     """Element of `topics` in the request."""
 
-    name: str = string("0+")
+    name: str = string("0-5", ignorable=True)
+    topic_id: UUID = uuid("6+", ignorable=True)
     partitions: list[TxnOffsetCommitRequestPartition] = array(TxnOffsetCommitRequestPartition, "0+")
 
 
-class TxnOffsetCommitRequest(Request, api_key=28, versions="0-5", flexible="3+"):
+class TxnOffsetCommitRequest(Request, api_key=28, versions="0-6", flexible="3+"):
     """TxnOffsetCommit request."""
 
     transactional_id: str = string("0+")
@@ -59,13 +66,14 @@ class TxnOffsetCommitResponsePartition(Struct):
 class TxnOffsetCommitResponseTopic(Struct):
     """Element of `topics` in the response."""
 
-    name: str = string("0+")
+    name: str = string("0-5", ignorable=True)
+    topic_id: UUID = uuid("6+", ignorable=True)
     partitions: list[TxnOffsetCommitResponsePartition] = array(
         TxnOffsetCommitResponsePartition, "0+"
     )
 
 
-class TxnOffsetCommitResponse(Response, api_key=28, versions="0-5", flexible="3+"):
+class TxnOffsetCommitResponse(Response, api_key=28, versions="0-6", flexible="3+"):
     """TxnOffsetCommit response."""
 
     throttle_time_ms: int = int32("0+")

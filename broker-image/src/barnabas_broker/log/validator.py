@@ -62,9 +62,10 @@ from barnabas_kafka.records.walk import (
     walk,
 )
 
-#: What a compressed batch may grow to. With the default max.message.bytes of 1 MiB it allows a
-#: ratio of 64, more than text compresses to; a producer told MESSAGE_TOO_LARGE splits its batch.
-DECOMPRESSED_LIMIT: Final = 64 * 1024 * 1024
+#: What a compressed batch may grow to at least, and as a multiple of max.message.bytes. Text
+#: compresses to a tenth, rarely to a fiftieth; a producer told MESSAGE_TOO_LARGE splits its batch.
+DECOMPRESSED_FLOOR: Final = 64 * 1024 * 1024
+DECOMPRESSED_RATIO: Final = 16
 
 #: How many refused records one answer lists. A megabyte of keyless records would otherwise be
 #: answered with tens of megabytes of complaints; producers fail the rest of the batch anyway.
@@ -91,7 +92,8 @@ class ProduceRules:
     """What a topic and a request version ask of produced batches. Times are in milliseconds.
 
     `target_codec` is the topic's compression.type: None keeps what the producer chose. Levels are
-    on Kafka's scales, None being the codec's default.
+    on Kafka's scales, None being the codec's default. `decompressed_limit` caps what a compressed
+    batch may grow to; None derives it from the size a batch may have.
     """
 
     compact: bool = False
@@ -104,7 +106,14 @@ class ProduceRules:
     gzip_level: int | None = None
     lz4_level: int | None = None
     zstd_level: int | None = None
-    decompressed_limit: int = DECOMPRESSED_LIMIT
+    decompressed_limit: int | None = None
+
+    @property
+    def inflated_limit(self) -> int:
+        """What a compressed batch may grow to: the limit set, or one that suits the batch size."""
+        if self.decompressed_limit is not None:
+            return self.decompressed_limit
+        return max(DECOMPRESSED_FLOOR, DECOMPRESSED_RATIO * self.max_message_bytes)
 
     def level(self, codec: Codec) -> int | None:
         """The compression level the topic sets for `codec`."""
@@ -147,7 +156,7 @@ class ValidatedBatches:
         return len(self.buffer)
 
 
-class InvalidBatch(KafkaError):
+class InvalidBatch(KafkaError):  # noqa: N818 (what it is, not how it is thrown)
     """A refused batch, with the (index, message) of each refused record where there are any."""
 
     def __init__(
@@ -218,14 +227,14 @@ def _validate_batch(
 ) -> ValidatedBatches:
     header, codec = _check_header(view, rules, alone=alone)
     try:
-        section = records_section(view, 0, header, limit=rules.decompressed_limit)
+        section = records_section(view, 0, header, limit=rules.inflated_limit)
     except DecompressedTooLarge as error:
         raise InvalidBatch(ErrorCode.MESSAGE_TOO_LARGE, str(error)) from error
     except CompressionError as error:
         raise InvalidBatch(ErrorCode.INVALID_RECORD, str(error)) from error
     latest, latest_index = _check_records(section, header, rules, now_ms)
     if rules.target_codec is not None and rules.target_codec is not codec:
-        contents = [record[1:] for record in parse_records(section, header)]
+        contents: list[RecordContent] = [r[1:] for r in parse_records(section, header)]
         buffer: bytearray | memoryview = _build(contents, header, rules.target_codec, rules)
         _check_size(len(buffer), rules)
         return _stamped(buffer, rules, now_ms, latest, latest_index, rebuilt=True)
@@ -430,7 +439,7 @@ def _open(entries: list[legacy.Message], rules: ProduceRules) -> tuple[Codec, li
     if len(entries) > 1:
         raise InvalidBatch(ErrorCode.INVALID_RECORD, "a compressed message has neighbours")
     try:
-        return source, legacy.open_wrapper(entries[0], limit=rules.decompressed_limit)
+        return source, legacy.open_wrapper(entries[0], limit=rules.inflated_limit)
     except DecompressedTooLarge as error:
         raise InvalidBatch(ErrorCode.MESSAGE_TOO_LARGE, str(error)) from error
     except CompressionError as error:

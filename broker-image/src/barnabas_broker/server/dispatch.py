@@ -27,7 +27,6 @@ from barnabas_broker.server.outbound import Item
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.protocol import codec, registry
 from barnabas_kafka.protocol.headers import decode_request_header
-from barnabas_kafka.protocol.hot import fetch_response_parts
 from barnabas_kafka.protocol.registry import ApiKey
 from barnabas_kafka.settings import broker as keys
 
@@ -196,10 +195,7 @@ def _frame(api: registry.Api, version: int, correlation_id: int, response: Any) 
 
 def _fetch_items(api: registry.Api, call: Call, response: Any) -> list[Item]:
     """A Fetch response as bytes and slices of files; the slices are never copied here."""
-    parts: list[Item] = fetch_response_parts(response, call.version)
+    parts = codec.encode_parts(response, call.version)
     header = b"\0" if api.response_header_version(call.version) else b""
-    size = len(header) + 4
-    for part in parts:
-        size += part.length if isinstance(part, FileSlice) else len(part)
-    parts.insert(0, SIZE_AND_CORRELATION.pack(size, call.correlation_id) + header)
-    return parts
+    size = 4 + len(header) + codec.parts_length(parts)
+    return [SIZE_AND_CORRELATION.pack(size, call.correlation_id) + header, *parts]

@@ -63,9 +63,6 @@ class Outbound:
 
     def close(self) -> None:
         """Forget what is queued and let go of files and of the duplicate descriptor."""
-        for item in self._queue:
-            if isinstance(item, FileSlice):
-                item.release()
         self._queue.clear()
         if self._duplicate >= 0:
             self._loop.remove_writer(self._duplicate)
@@ -90,16 +87,16 @@ class Outbound:
 
     def _push_slice(self, item: FileSlice) -> bool:
         """Have the kernel send what it takes of a large slice; true once it is all gone."""
+        _require_intact(item)
         position = item.position + self._sent
-        sent = os.sendfile(self._fd, item.fileno(), position, item.length - self._sent)
+        sent = os.sendfile(self._fd, item.file.fd, position, item.length - self._sent)
         if sent == 0:
-            raise OSError(f"{item} ended before all of it was sent")
+            raise _cut(item)
         self._sent += sent
         if self._sent < item.length:
             return False
         self._sent = 0
         self._queue.popleft()
-        item.release()
         return True
 
     def _push_run(self) -> bool:
@@ -124,8 +121,7 @@ class Outbound:
             if isinstance(item, FileSlice):
                 if item.length >= SENDFILE_BYTES_MIN:
                     break
-                data: bytes | bytearray | memoryview = item.read()
-                item.release()
+                data: bytes | bytearray | memoryview = _content(item)
             else:
                 data = item
             self._queue.popleft()
@@ -145,3 +141,21 @@ class Outbound:
         self._advance()
         if not self._queue:
             self._on_drained()
+
+
+def _content(item: FileSlice) -> bytes:
+    _require_intact(item)
+    data = item.read()
+    if len(data) < item.length:
+        raise _cut(item)
+    return data
+
+
+def _require_intact(item: FileSlice) -> None:
+    # Its length is already announced: with the bytes gone, only closing the connection is right.
+    if not item.intact:
+        raise _cut(item)
+
+
+def _cut(item: FileSlice) -> OSError:
+    return OSError(f"{item.file.path} was truncated while a client was reading it")

@@ -1,0 +1,191 @@
+"""Incremental fetch sessions: what a client fetches is remembered, only changes travel (KIP-227).
+
+A session is opened by a full fetch (session id 0, epoch 0) and used by incremental ones, whose
+epoch grows by one with each request. A full fetch with the epoch -1 opens none; one that names a
+session closes it. Session ids are drawn by the caller, so that this module has no randomness.
+
+What a request means, by (session id, epoch):
+
+    (0, -1)        a fetch without session
+    (0, 0)         a full fetch that opens a session, if the cache has room
+    (id, -1)       a full fetch that closes session `id`
+    (id, 0)        a full fetch that closes session `id` and opens another
+    (id, epoch)    an incremental fetch: changes of the request are merged into the session
+
+Errors are FETCH_SESSION_ID_NOT_FOUND for a session that was evicted or never existed, and
+INVALID_FETCH_SESSION_EPOCH for one that missed a request. Clients answer either with a new full
+fetch.
+
+Invariants: the cache never holds more than `slots` sessions; the partitions of a session are in
+fetch order, and a partition that had records goes to the end, so that under a small response limit
+every partition gets its turn.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+from uuid import UUID
+
+from barnabas_kafka.errors import ErrorCode, KafkaError
+
+NO_SESSION: Final = 0
+INITIAL_EPOCH: Final = 0
+FINAL_EPOCH: Final = -1
+EPOCH_MAX: Final = 2**31 - 1
+
+# A partition is known by topic name where the request has names, by topic id from version 13 on.
+Key = tuple[str | UUID, int]
+
+
+@dataclass(slots=True)
+class Target:
+    """What a client wants of one partition, and what it was last told about it."""
+
+    topic: str  # Empty where only an id was given and nothing here has it.
+    topic_id: UUID
+    partition: int
+    fetch_offset: int
+    max_bytes: int
+    current_leader_epoch: int
+    last_fetched_epoch: int
+    told: tuple[int, int] | None = None  # (high watermark, log start offset) of the last answer
+
+
+@dataclass(slots=True)
+class Session:
+    """The partitions one client fetches."""
+
+    id: int
+    owner: str  # principal; a session can be used only by who opened it
+    by_topic_id: bool
+    targets: dict[Key, Target]
+    used_ms: int
+    created_ms: int
+    epoch: int = INITIAL_EPOCH + 1
+
+    def merge(self, changed: Mapping[Key, Target], forgotten: Iterable[Key]) -> None:
+        """Take the changes of an incremental request: added, updated and removed partitions."""
+        for key in forgotten:
+            self.targets.pop(key, None)
+        for key, target in changed.items():
+            known = self.targets.get(key)
+            if known is not None:
+                target.told = known.told
+            self.targets[key] = target
+
+    def move_to_end(self, key: Key) -> None:
+        """Give every other partition its turn before this one."""
+        target = self.targets.pop(key, None)
+        if target is not None:
+            self.targets[key] = target
+
+
+@dataclass(frozen=True, slots=True)
+class FetchContext:
+    """The partitions that one request is to be answered for."""
+
+    targets: Mapping[Key, Target]
+    session: Session | None
+    incremental: bool
+
+    @property
+    def session_id(self) -> int:
+        """The id to answer with, 0 where there is no session."""
+        return NO_SESSION if self.session is None else self.session.id
+
+
+@dataclass(slots=True, kw_only=True)
+class SessionCache:
+    """All fetch sessions of a broker, at most `slots` of them."""
+
+    slots: int
+    eviction_ms: int  # a session unused this long may be evicted for a new one
+    sessions: dict[int, Session] = field(default_factory=dict)
+
+    def begin(
+        self,
+        request: "SessionRequest",
+        targets: dict[Key, Target],
+        *,
+        draw_id: Callable[[], int],
+        now_ms: int,
+    ) -> FetchContext:
+        """Decide what a request means; see the module's table.
+
+        Raises KafkaError with FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH or
+        FETCH_SESSION_TOPIC_ID_ERROR.
+        """
+        if request.epoch in (INITIAL_EPOCH, FINAL_EPOCH):
+            self.sessions.pop(request.session_id, None)
+            session = None
+            if request.epoch == INITIAL_EPOCH:
+                session = self._open(request, targets, draw_id, now_ms)
+            return FetchContext(targets, session, incremental=False)
+        session = self.sessions.get(request.session_id)
+        if session is None or session.owner != request.owner:
+            raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+        if session.epoch != request.epoch:
+            raise KafkaError(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+        if session.by_topic_id != request.by_topic_id:
+            raise KafkaError(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
+        session.merge(targets, request.forgotten)
+        session.epoch = 1 if session.epoch == EPOCH_MAX else session.epoch + 1
+        session.used_ms = now_ms
+        return FetchContext(session.targets, session, incremental=True)
+
+    def _open(
+        self,
+        request: "SessionRequest",
+        targets: dict[Key, Target],
+        draw_id: Callable[[], int],
+        now_ms: int,
+    ) -> Session | None:
+        if not self._has_room(len(targets), now_ms):
+            return None
+        session_id = draw_id()
+        while session_id == NO_SESSION or session_id in self.sessions:
+            session_id = draw_id()
+        session = Session(
+            id=session_id,
+            owner=request.owner,
+            by_topic_id=request.by_topic_id,
+            targets=targets,
+            used_ms=now_ms,
+            created_ms=now_ms,
+        )
+        self.sessions[session_id] = session
+        return session
+
+    def _has_room(self, partitions: int, now_ms: int) -> bool:
+        """Whether a session of so many partitions may be opened, evicting another if need be.
+
+        A session makes room when it was not used for `eviction_ms`, or when it is that old and
+        smaller than the new one: large sessions save the most.
+        """
+        if len(self.sessions) < self.slots:
+            return True
+        if not self.sessions:
+            return False
+        stalest = min(self.sessions.values(), key=lambda session: session.used_ms)
+        if now_ms - stalest.used_ms > self.eviction_ms:
+            del self.sessions[stalest.id]
+            return True
+        smallest = min(self.sessions.values(), key=lambda session: len(session.targets))
+        if (
+            len(smallest.targets) < partitions
+            and now_ms - smallest.created_ms > self.eviction_ms
+        ):
+            del self.sessions[smallest.id]
+            return True
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRequest:
+    """The part of a Fetch request that is about its session."""
+
+    session_id: int
+    epoch: int
+    owner: str
+    by_topic_id: bool
+    forgotten: tuple[Key, ...] = ()

@@ -1,0 +1,133 @@
+"""ListOffsets: the first or last offset of a partition, or the one at a time.
+
+Consumers never learn of offsets beyond what they may read: the high watermark, or the last
+stable offset where only committed records are asked for.
+"""
+
+from barnabas_broker.replica.partition import Partition
+from barnabas_broker.security.acls import AclOperation, ResourceType
+from barnabas_broker.server.call import Call
+from barnabas_broker.server.handler import Handler
+from barnabas_kafka.errors import ErrorCode, KafkaError
+from barnabas_kafka.ids import (
+    EARLIEST_LOCAL_TIMESTAMP,
+    EARLIEST_TIMESTAMP,
+    LATEST_TIERED_TIMESTAMP,
+    LATEST_TIMESTAMP,
+    MAX_TIMESTAMP,
+    NO_OFFSET,
+    NO_TIMESTAMP,
+    TopicPartition,
+)
+from barnabas_kafka.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+    ListOffsetsTopicResponse,
+)
+from barnabas_kafka.protocol.registry import ApiKey, VersionRange
+
+# The version from which each of the special timestamps may be asked for.
+SPECIAL_SINCE = {
+    LATEST_TIMESTAMP: 0,
+    EARLIEST_TIMESTAMP: 0,
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL_TIMESTAMP: 8,
+    LATEST_TIERED_TIMESTAMP: 9,
+}
+
+
+def handle(request: ListOffsetsRequest, call: Call) -> ListOffsetsResponse:
+    """Look up every partition asked for; each has an error of its own."""
+    asked = [(topic.name, entry.partition_index) for topic in request.topics for entry in topic.partitions]
+    repeated = {key for key in asked if asked.count(key) > 1} if len(set(asked)) < len(asked) else set()
+    return ListOffsetsResponse(
+        topics=[
+            ListOffsetsTopicResponse(
+                name=topic.name,
+                partitions=[
+                    _answer(request, call, topic, entry, repeated) for entry in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _answer(
+    request: ListOffsetsRequest,
+    call: Call,
+    topic: ListOffsetsTopic,
+    entry: ListOffsetsPartition,
+    repeated: set[tuple[str, int]],
+) -> ListOffsetsPartitionResponse:
+    answer = ListOffsetsPartitionResponse(partition_index=entry.partition_index)
+    try:
+        if (topic.name, entry.partition_index) in repeated:
+            raise KafkaError(ErrorCode.INVALID_REQUEST)
+        if not call.allowed(AclOperation.DESCRIBE, ResourceType.TOPIC, topic.name):
+            raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        partition = call.broker.replicas.leader(
+            TopicPartition(topic.name, entry.partition_index), entry.current_leader_epoch
+        )
+        if call.version == 0:
+            answer.old_style_offsets = _old_style(partition, entry)
+        else:
+            _find(partition, entry.timestamp, request.isolation_level, call.version, answer)
+    except KafkaError as error:
+        answer.error_code = error.code
+    return answer
+
+
+def _find(
+    partition: Partition,
+    timestamp: int,
+    isolation_level: int,
+    version: int,
+    answer: ListOffsetsPartitionResponse,
+) -> None:
+    log = partition.log
+    if timestamp < 0 and SPECIAL_SINCE.get(timestamp, version + 1) > version:
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
+    readable_until = partition.readable_until(isolation_level)
+    if timestamp == LATEST_TIMESTAMP:
+        answer.offset = readable_until
+        answer.leader_epoch = partition.leader_epoch
+    elif timestamp in (EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP):
+        answer.offset = log.log_start_offset
+        answer.leader_epoch = log.epoch_of(log.log_start_offset)
+    elif timestamp == LATEST_TIERED_TIMESTAMP:
+        answer.offset = NO_OFFSET  # Nothing is ever tiered here.
+    else:
+        if timestamp == MAX_TIMESTAMP:
+            found = log.offset_of_max_timestamp()
+        else:
+            found = log.offset_for_timestamp(timestamp)
+        if found is not None and found.offset < readable_until:
+            answer.offset = found.offset
+            answer.timestamp = found.timestamp
+            answer.leader_epoch = found.leader_epoch
+        else:
+            answer.offset, answer.timestamp = NO_OFFSET, NO_TIMESTAMP
+
+
+def _old_style(partition: Partition, entry: ListOffsetsPartition) -> list[int]:
+    """Version 0: offsets at which segments start, latest first, as clients before 0.10.1 ask."""
+    log = partition.log
+    if entry.timestamp == EARLIEST_TIMESTAMP:
+        return [log.log_start_offset][: entry.max_num_offsets]
+    starts = log.segment_starts()  # (base offset, last modified in ms), oldest first
+    offsets = [
+        offset
+        for offset, modified_ms in reversed(starts)
+        if entry.timestamp == LATEST_TIMESTAMP or modified_ms <= entry.timestamp
+    ]
+    if entry.timestamp == LATEST_TIMESTAMP:
+        offsets.insert(0, log.high_watermark)
+    readable = sorted({offset for offset in offsets if offset <= log.high_watermark}, reverse=True)
+    return readable[: entry.max_num_offsets]
+
+
+HANDLER = Handler(ApiKey.LIST_OFFSETS, VersionRange(0, 9), handle)

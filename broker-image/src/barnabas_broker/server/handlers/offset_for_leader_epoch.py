@@ -1,0 +1,47 @@
+"""OffsetForLeaderEpoch: where a leader epoch ended, so that clients detect truncation (KIP-320)."""
+
+from barnabas_broker.security.acls import AclOperation, ResourceType
+from barnabas_broker.server.call import Call
+from barnabas_broker.server.handler import Handler
+from barnabas_kafka.errors import ErrorCode, KafkaError
+from barnabas_kafka.ids import TopicPartition
+from barnabas_kafka.protocol.messages.offset_for_leader_epoch import (
+    EpochEndOffset,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopicResult,
+)
+from barnabas_kafka.protocol.registry import ApiKey, VersionRange
+
+
+def handle(request: OffsetForLeaderEpochRequest, call: Call) -> OffsetForLeaderEpochResponse:
+    """For each partition: the largest epoch not above the one asked about, and where it ended."""
+    return OffsetForLeaderEpochResponse(
+        topics=[
+            OffsetForLeaderTopicResult(
+                topic=topic.topic,
+                partitions=[_answer(call, topic.topic, entry) for entry in topic.partitions],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _answer(call: Call, topic: str, entry: OffsetForLeaderPartition) -> EpochEndOffset:
+    answer = EpochEndOffset(partition=entry.partition)
+    try:
+        if not call.allowed(AclOperation.DESCRIBE, ResourceType.TOPIC, topic):
+            raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        partition = call.broker.replicas.leader(
+            TopicPartition(topic, entry.partition), entry.current_leader_epoch
+        )
+        answer.leader_epoch, answer.end_offset = partition.log.end_offset_for_epoch(
+            entry.leader_epoch
+        )
+    except KafkaError as error:
+        answer.error_code = error.code
+    return answer
+
+
+HANDLER = Handler(ApiKey.OFFSET_FOR_LEADER_EPOCH, VersionRange(0, 4), handle)

@@ -1,0 +1,57 @@
+"""Producer ids, handed out from blocks that this broker claims for itself.
+
+Brokers share one znode, /latest_producer_id_block, and claim the next thousand ids by setting it
+at the version they read (Kafka's ZkProducerIdManager). Ids left over at a restart are lost, which
+costs nothing: there are 2^63.
+"""
+
+from barnabas_broker.zk.store import CoordinationError, CoordinationStore, Create, SetData
+from barnabas_broker.zk.znodes import ProducerIdBlock, ProducerIdBlockZnode
+from barnabas_zookeeper.errors import BadVersionError, NodeExistsError, NoNodeError
+
+BLOCK_SIZE = 1000
+"""Ids in one block: one store write in a thousand new producers (Kafka's ProducerIdsBlock)."""
+
+CLAIM_TRIES_MAX = 100
+"""Every lost race means that another broker won one; a hundred in a row mean a broken store."""
+
+
+class ProducerIds:
+    """The producer ids of one broker."""
+
+    def __init__(self, store: CoordinationStore, broker_id: int) -> None:
+        self._store = store
+        self._broker_id = broker_id
+        self._next = 0
+        self._end = 0  # First id after the block.
+
+    def next(self, now_ms: int) -> int:
+        """An id nobody has had; raises CoordinationError when no block can be claimed."""
+        if self._next == self._end:
+            self._next = self._claim(now_ms)
+            self._end = self._next + BLOCK_SIZE
+        producer_id = self._next
+        self._next += 1
+        return producer_id
+
+    def _claim(self, now_ms: int) -> int:
+        for _ in range(CLAIM_TRIES_MAX):
+            start, version = self._latest()
+            block = ProducerIdBlock(self._broker_id, start, start + BLOCK_SIZE - 1)
+            data = ProducerIdBlockZnode.encode(block)
+            path = ProducerIdBlockZnode.PATH
+            change = Create(path, data) if version is None else SetData(path, data, version)
+            try:
+                self._store.commit([change], now_ms=now_ms)
+            except (BadVersionError, NodeExistsError):
+                continue
+            return start
+        raise CoordinationError(f"lost {CLAIM_TRIES_MAX} races for a block of producer ids")
+
+    def _latest(self) -> tuple[int, int | None]:
+        """The first id nobody has claimed and the znode's version, None before the first claim."""
+        try:
+            data, stat = self._store.get(ProducerIdBlockZnode.PATH)
+        except NoNodeError:
+            return 0, None
+        return ProducerIdBlockZnode.decode(data).last + 1, stat.version

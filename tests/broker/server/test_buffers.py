@@ -1,0 +1,30 @@
+"""The receive buffer pool."""
+
+from barnabas_broker.server.buffers import POOL_BYTES_MAX, POOLED_SIZES, BufferPool
+
+
+def test_a_buffer_has_room_for_more_than_it_must_hold() -> None:
+    """A frame that filled its buffer must get one that can take the next byte."""
+    pool = BufferPool()
+    for held in (0, 1, *POOLED_SIZES[:-1]):
+        assert len(pool.take(held, frame_bytes=100 << 20)) > held
+
+
+def test_memory_follows_bytes_received_not_bytes_announced() -> None:
+    """A peer that announces 100 MiB and sends a few bytes is given the smallest buffer."""
+    pool = BufferPool()
+    assert len(pool.take(10, frame_bytes=100 << 20)) == POOLED_SIZES[0]
+    assert len(pool.take(8 << 20, frame_bytes=100 << 20)) == 32 << 20
+    assert len(pool.take(80 << 20, frame_bytes=100 << 20)) == 100 << 20
+
+
+def test_returned_buffers_are_used_again_up_to_a_bound() -> None:
+    """Reuse saves page faults; what is kept for it is bounded."""
+    pool = BufferPool()
+    largest = POOLED_SIZES[-1]
+    buffers = [bytearray(largest) for _ in range(POOL_BYTES_MAX // largest + 1)]
+    for buffer in buffers:
+        pool.give_back(buffer)
+    taken = [pool.take(largest - 1, frame_bytes=largest) for _ in buffers]
+    kept = sum(any(one is other for other in buffers) for one in taken)
+    assert kept == len(buffers) - 1

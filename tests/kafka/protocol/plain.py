@@ -22,6 +22,28 @@ from barnabas_kafka.protocol.schema import (
 
 S = TypeVar("S", bound=Struct)
 
+RENAMED = {
+    ("FetchableTopicResponse", "partitionResponses"): "partitions",
+    ("LeaderAndIsrPartitionState", "zkVersion"): "partitionEpoch",
+    ("OffsetCommitRequest", "generationId"): "generationIdOrMemberEpoch",
+    ("TxnOffsetCommitRequest", "generationIdOrMemberEpoch"): "generationId",
+    ("AddPartitionsToTxnRequest", "transactionalId"): "v3AndBelowTransactionalId",
+    ("AddPartitionsToTxnRequest", "producerId"): "v3AndBelowProducerId",
+    ("AddPartitionsToTxnRequest", "producerEpoch"): "v3AndBelowProducerEpoch",
+    ("AddPartitionsToTxnRequest", "topics"): "v3AndBelowTopics",
+    ("AddPartitionsToTxnResponse", "results"): "resultsByTopicV3AndBelow",
+    ("AddPartitionsToTxnTopicResult", "results"): "resultsByPartition",
+    ("PartitionData", "partition"): "partitionIndex",
+    ("PartitionData", "recordSet"): "records",
+    ("DescribableLogDirTopic", "partitionIndex"): "partitions",
+    ("TopicPartitions", "partitionId"): "partitions",
+    ("AlterPartitionRequestTopicData", "name"): "topicName",
+    ("AlterPartitionResponseTopicData", "name"): "topicName",
+    ("AlterPartitionRequestPartitionData", "currentIsrVersion"): "partitionEpoch",
+    ("AlterPartitionResponsePartitionData", "currentIsrVersion"): "partitionEpoch",
+}
+"""What other releases than 3.9 call some fields: (struct, their name) to our name."""
+
 
 def to_plain(message: Message, version: int) -> dict[str, Any]:
     """The JSON object that Kafka's converter writes for the message in a version."""
@@ -36,9 +58,10 @@ def from_plain(cls: type[S], plain: dict[str, Any], version: int | None = None) 
     fields = {camel_case(name): name for name in cls.__fields__}
     values = {}
     for key, value in plain.items():
-        field = cls.__fields__[fields[key]]
+        name = fields[RENAMED.get((cls.__name__, key), key)]
+        field = cls.__fields__[name]
         if version is None or version in field.versions:
-            values[fields[key]] = _value_from_plain(field.type, value, version)
+            values[name] = _value_from_plain(field.type, value, version)
     return cls(**values)
 
 

@@ -33,6 +33,7 @@ RENAMED = {
     ("AddPartitionsToTxnRequest", "topics"): "v3AndBelowTopics",
     ("AddPartitionsToTxnResponse", "results"): "resultsByTopicV3AndBelow",
     ("AddPartitionsToTxnTopicResult", "results"): "resultsByPartition",
+    ("AddPartitionsToTxnPartitionResult", "errorCode"): "partitionErrorCode",
     ("PartitionData", "partition"): "partitionIndex",
     ("PartitionData", "recordSet"): "records",
     ("DescribableLogDirTopic", "partitionIndex"): "partitions",

@@ -55,10 +55,15 @@ def decode_request_header(data: Buffer, offset: int = 0) -> tuple[RequestHeader,
         raise DecodeError(f"malformed request header: {error}") from error
 
 
-def encode_request_header(header: RequestHeader, header_version: int) -> bytes:
-    """The header of a request; raises EncodeError where a value does not fit."""
+def encode_request_header(header: RequestHeader, header_version: int | None = None) -> bytes:
+    """The header of a request; raises EncodeError where a value does not fit.
+
+    Without a header version it is the one that goes with the header's key and version.
+    """
     key, version, correlation_id, client_id = header
     try:
+        if header_version is None:
+            header_version = _request_header_version(key, version)
         if header_version == 0:
             return _START.pack(key, version, correlation_id)
         text = b"" if client_id is None else client_id.encode()

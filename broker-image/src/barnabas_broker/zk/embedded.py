@@ -118,7 +118,7 @@ def _replace(path: Path, tree: Tree) -> int:
     """Write a snapshot in place of the file; returns a descriptor to append to it with."""
     temporary = path.with_suffix(".tmp")
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC
-    descriptor = os.open(temporary, flags, 0o644)
+    descriptor = os.open(temporary, flags, 0o600)
     try:
         _write(descriptor, b"".join(journal.encode_snapshot(tree)))
         os.fsync(descriptor)

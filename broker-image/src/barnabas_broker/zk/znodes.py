@@ -395,7 +395,12 @@ class ProducerIdBlockZnode:
 
     @classmethod
     def decode(cls, data: bytes | None) -> ProducerIdBlock:
-        """Raises MalformedZnodeError."""
+        """Without data (as the znode is first made) an empty block before the first id.
+
+        Raises MalformedZnodeError.
+        """
+        if data is None:
+            return ProducerIdBlock(broker=-1, first=0, last=-1)
         value = _decode(cls.PATH, data)
         try:
             return ProducerIdBlock(

@@ -1,0 +1,43 @@
+"""The topics that brokers keep for themselves: what they are made of when first needed."""
+
+from barnabas_kafka.settings import broker as keys
+from barnabas_kafka.settings.broker import BrokerSettings
+
+from barnabas_broker.controller.topics import (
+    GROUP_METADATA_TOPIC,
+    TRANSACTION_STATE_TOPIC,
+    NewTopic,
+)
+
+
+def automatic_topic(name: str, settings: BrokerSettings) -> NewTopic:
+    """The topic that comes into being because somebody asked about it.
+
+    Internal topics are compacted, and have counts and settings of their own (`offsets.topic.…`,
+    `transaction.state.log.…`); all others get the broker's defaults.
+    """
+    if name == GROUP_METADATA_TOPIC:
+        return NewTopic(
+            name=name,
+            num_partitions=settings[keys.OFFSETS_TOPIC_NUM_PARTITIONS],
+            replication_factor=settings[keys.OFFSETS_TOPIC_REPLICATION_FACTOR],
+            configs=[
+                ("cleanup.policy", "compact"),
+                ("segment.bytes", str(settings[keys.OFFSETS_TOPIC_SEGMENT_BYTES])),
+                ("compression.type", "producer"),
+            ],
+        )
+    if name == TRANSACTION_STATE_TOPIC:
+        return NewTopic(
+            name=name,
+            num_partitions=settings[keys.TRANSACTION_STATE_LOG_NUM_PARTITIONS],
+            replication_factor=settings[keys.TRANSACTION_STATE_LOG_REPLICATION_FACTOR],
+            configs=[
+                ("cleanup.policy", "compact"),
+                ("segment.bytes", str(settings[keys.TRANSACTION_STATE_LOG_SEGMENT_BYTES])),
+                ("compression.type", "uncompressed"),
+                ("unclean.leader.election.enable", "false"),
+                ("min.insync.replicas", str(settings[keys.TRANSACTION_STATE_LOG_MIN_ISR])),
+            ],
+        )
+    return NewTopic(name=name)

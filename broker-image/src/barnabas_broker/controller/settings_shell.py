@@ -1,0 +1,143 @@
+"""Changes of settings at run time: of topics, of this broker, of all brokers.
+
+Holds the broker settings in effect, which are those given at start under those changed since.
+"""
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from barnabas_kafka.errors import ErrorCode, KafkaError
+from barnabas_kafka.settings import dynamic, topic
+from barnabas_kafka.settings.broker import BrokerSettings, find_key
+from barnabas_kafka.settings.definitions import Key, SettingError
+
+from barnabas_broker.cluster.image import DEFAULT_BROKER
+from barnabas_broker.controller import configs, writes
+from barnabas_broker.controller.configs import ConfigResource
+from barnabas_broker.controller.ledger import Ledger
+from barnabas_broker.controller.requests import ConfigRequest, Outcome
+from barnabas_broker.controller.topics import validate_name
+from barnabas_broker.zk.znodes import ConfigZnode
+
+_log = logging.getLogger(__name__)
+
+
+class SettingsShell:
+    """Judges and stores changes of settings. `settings` are the broker's, as they are now."""
+
+    def __init__(self, ledger: Ledger, *, broker_id: int, settings: BrokerSettings) -> None:
+        self.settings = settings
+        self._ledger = ledger
+        self._broker_id = broker_id
+
+    def load(self) -> None:
+        """Take over the changes that the image holds.
+
+        A stored value that this release does not accept is left out and logged, as Kafka does:
+        a broker must start, so that the value can be corrected.
+        """
+        per_broker = dict(self._stored(str(self._broker_id)))
+        cluster_wide = dict(self._stored(DEFAULT_BROKER))
+        while True:
+            try:
+                self.settings = self.settings.with_dynamic(per_broker, cluster_wide)
+            except SettingError as error:
+                layer = per_broker if error.key in per_broker else cluster_wide
+                if error.key not in layer:
+                    # Two changes contradict each other under the name of a third setting.
+                    _log.error("stored broker settings are ignored: %s", error)
+                    return
+                _log.error("a stored broker setting is ignored: %s", error)
+                del layer[error.key]
+            else:
+                return
+
+    def check_topic(self, overrides: Mapping[str, str]) -> None:
+        """Raise KafkaError INVALID_CONFIG unless a topic can have these settings."""
+        try:
+            topic.validate_overrides(self.settings, overrides)
+        except SettingError as error:
+            raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from error
+
+    def alter(
+        self, request: ConfigRequest, *, incremental: bool, validate_only: bool, now_ms: int
+    ) -> Outcome:
+        """Replace or change the settings of one resource, or only say whether that could be."""
+        try:
+            configs.check_changes(request.changes)
+            match request.resource:
+                case ConfigResource.TOPIC:
+                    self._alter_topic(request, incremental, validate_only, now_ms)
+                case ConfigResource.BROKER:
+                    self._alter_broker(request, incremental, validate_only, now_ms)
+                case _:
+                    raise KafkaError(
+                        ErrorCode.INVALID_REQUEST,
+                        f"Settings of resource type {request.resource.name} cannot be altered.",
+                    )
+        except KafkaError as error:
+            return Outcome.refused(request.name, error)
+        return Outcome(request.name)
+
+    def _alter_topic(
+        self, request: ConfigRequest, incremental: bool, validate_only: bool, now_ms: int
+    ) -> None:
+        name = request.name
+        if name == "":
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
+        validate_name(name)
+        known = self._ledger.image.topic(name)
+        if known is None:
+            raise KafkaError(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist."
+            )
+        changed = _changed(known.config, request, incremental, topic.KEYS.get)
+        self.check_topic(changed)
+        if validate_only:
+            return
+        znode = ConfigZnode.for_topic(name)
+        self._ledger.commit(
+            writes.change_config(self._ledger.store, znode, changed, now_ms=now_ms),
+            topics=[name],
+            now_ms=now_ms,
+        )
+
+    def _alter_broker(
+        self, request: ConfigRequest, incremental: bool, validate_only: bool, now_ms: int
+    ) -> None:
+        key = configs.broker_key(request.name, broker_id=self._broker_id)
+        changed = _changed(self._stored(key), request, incremental, _broker_setting)
+        scope = dynamic.Scope.CLUSTER if key == DEFAULT_BROKER else dynamic.Scope.BROKER
+        try:
+            settings = dynamic.validate_changes(self.settings, changed, scope=scope)
+        except SettingError as error:
+            # Kafka answers so for brokers, and INVALID_CONFIG for topics.
+            raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from error
+        if validate_only:
+            return
+        znode = ConfigZnode.for_broker(key)
+        operations = writes.change_config(self._ledger.store, znode, changed, now_ms=now_ms)
+        # Listeners look at the settings when the image changes, so these come first; a store that
+        # fails takes no more writes, and the settings go back with it.
+        before, self.settings = self.settings, settings
+        try:
+            self._ledger.commit(operations, broker_configs=True, now_ms=now_ms)
+        except KafkaError:
+            self.settings = before
+            raise
+
+    def _stored(self, key: str) -> Mapping[str, str]:
+        return self._ledger.image.broker_configs.get(key, {})
+
+
+def _changed(
+    current: Mapping[str, str], request: ConfigRequest, incremental: bool, lookup: configs.KeyLookup
+) -> dict[str, str]:
+    if incremental:
+        return configs.incremented(current, request.changes, lookup)
+    return configs.replaced(request.changes)
+
+
+def _broker_setting(name: str) -> Key[Any] | None:
+    return dynamic.RATES.get(name) or find_key(name)

@@ -1,0 +1,182 @@
+"""Becoming the controller of what a coordination store holds.
+
+In order: find or make the cluster's identity, take the next controller epoch, finish or note the
+deletions that were asked for, give ids to topics from before there were any, and elect a leader
+for each partition. Everything is one transaction, so a crash on the way changes nothing.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from random import Random
+
+from barnabas_zookeeper.errors import NoNodeError
+
+from barnabas_broker.cluster.image import MetadataImage
+from barnabas_broker.controller.election import elect_at_start, first_leader
+from barnabas_broker.controller.identity import new_cluster_id, new_id
+from barnabas_broker.controller.loading import (
+    load_assignment,
+    load_broker_configs,
+    load_partition_state,
+    load_topic,
+)
+from barnabas_broker.controller.writes import (
+    create_partition,
+    delete_topic,
+    missing_parents,
+    put,
+)
+from barnabas_broker.zk.store import (
+    CoordinationError,
+    CoordinationStore,
+    Create,
+    Delete,
+    Operation,
+    SetData,
+)
+from barnabas_broker.zk.znodes import (
+    PERSISTENT_PATHS,
+    ClusterIdZnode,
+    ControllerEpochZnode,
+    ControllerZnode,
+    DeleteTopicZnode,
+    FeatureZnode,
+    PartitionStateZnode,
+    TopicAssignment,
+    TopicZnode,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TakenOver:
+    """What a controller starts with.
+
+    `deleting` are topics that are gone but whose logs may still lie on disk.
+    """
+
+    image: MetadataImage
+    controller_epoch: int
+    deleting: frozenset[str]
+
+
+def take_over(
+    store: CoordinationStore,
+    *,
+    broker_id: int,
+    cluster_id: str | None,
+    deletion_enabled: bool,
+    random: Random,
+    now_ms: int,
+) -> TakenOver:
+    """Make `broker_id` the controller.
+
+    `cluster_id` is the one in meta.properties, None for new directories. Raises
+    CoordinationError where the store belongs to another cluster, MalformedZnodeError where it
+    holds what nobody can read.
+    """
+    parents = missing_parents(store, [*PERSISTENT_PATHS, "/cluster"])
+    if parents:
+        store.commit(parents, now_ms=now_ms)
+    identity, operations = _identify(store, cluster_id, random)
+    epoch = _next_controller_epoch(store)
+    operations += [
+        put(store, ControllerEpochZnode.PATH, ControllerEpochZnode.encode(epoch)),
+        Create(
+            ControllerZnode.PATH,
+            ControllerZnode.encode(broker_id, now_ms=now_ms),
+            ephemeral_owner=store.session,
+        ),
+    ]
+    if store.exists(FeatureZnode.PATH) is None:
+        operations.append(Create(FeatureZnode.PATH, FeatureZnode().encode()))
+    deletions, doomed, deleting = _deletions(store, deletion_enabled=deletion_enabled)
+    operations += deletions
+    for topic in store.children(TopicZnode.ROOT):
+        if topic not in doomed:
+            operations += _lead(store, topic, broker_id=broker_id, epoch=epoch, random=random)
+    store.commit(operations, now_ms=now_ms)
+    return TakenOver(_load_image(store, identity, broker_id), epoch, deleting)
+
+
+def _identify(
+    store: CoordinationStore, cluster_id: str | None, random: Random
+) -> tuple[str, list[Operation]]:
+    try:
+        stored = ClusterIdZnode.decode(store.get(ClusterIdZnode.PATH)[0])
+    except NoNodeError:
+        identity = cluster_id or new_cluster_id(random)
+        return identity, [Create(ClusterIdZnode.PATH, ClusterIdZnode.encode(identity))]
+    if cluster_id is not None and cluster_id != stored:
+        raise CoordinationError(
+            f"the log directories belong to cluster {cluster_id} (meta.properties), "
+            f"the coordination data to cluster {stored}"
+        )
+    return stored, []
+
+
+def _next_controller_epoch(store: CoordinationStore) -> int:
+    try:
+        return ControllerEpochZnode.decode(store.get(ControllerEpochZnode.PATH)[0]) + 1
+    except NoNodeError:
+        return 1
+
+
+def _deletions(
+    store: CoordinationStore, *, deletion_enabled: bool
+) -> tuple[list[Operation], frozenset[str], frozenset[str]]:
+    """What to do about marks under /admin/delete_topics; topics to delete; topics that are gone.
+
+    A mark beside a topic is a wish: old tools write it, whatever the brokers' settings. Kafka
+    grants it, or takes it away where delete.topic.enable is false. A mark without a topic is a
+    deletion of ours that may not have got to the logs.
+    """
+    marked = store.children(DeleteTopicZnode.ROOT)
+    wished = frozenset(name for name in marked if store.exists(TopicZnode(name).path) is not None)
+    gone = frozenset(marked) - wished
+    operations: list[Operation] = []
+    for name in sorted(wished):
+        if deletion_enabled:
+            operations += delete_topic(store, name)
+        else:
+            operations.append(Delete(DeleteTopicZnode(name).path))
+    if not deletion_enabled:
+        return operations, frozenset(), gone
+    return operations, wished, gone | wished
+
+
+def _lead(
+    store: CoordinationStore, topic: str, *, broker_id: int, epoch: int, random: Random
+) -> list[Operation]:
+    """Elect a leader for each partition of a topic; give the topic an id if it has none."""
+    assignment = load_assignment(store, topic)
+    operations: list[Operation] = []
+    znode = TopicZnode(topic)
+    if assignment.id is None:
+        data = znode.encode(TopicAssignment(new_id(random), assignment.partitions))
+        operations.append(SetData(znode.path, data))
+    if store.exists(znode.partitions_path) is None:
+        operations.append(Create(znode.partitions_path))
+    for number, replicas in assignment.partitions.items():
+        loaded = load_partition_state(store, topic, number)
+        if loaded is None:
+            # Old tools write only the topic; its partitions are made by the controller.
+            first = first_leader(replicas.replicas, controller_epoch=epoch)
+            operations += create_partition(topic, number, first)
+            continue
+        state = elect_at_start(replicas, loaded[0], live={broker_id}, controller_epoch=epoch)
+        state_znode = PartitionStateZnode(topic, number)
+        operations.append(SetData(state_znode.path, state_znode.encode(state), loaded[1]))
+    return operations
+
+
+def _load_image(store: CoordinationStore, cluster_id: str, broker_id: int) -> MetadataImage:
+    topics = {name: load_topic(store, name) for name in store.children(TopicZnode.ROOT)}
+    broker_configs: Mapping[str, Mapping[str, str]] = load_broker_configs(store)
+    return MetadataImage(
+        cluster_id=cluster_id,
+        controller_id=broker_id,
+        topics=topics,
+        topic_ids={topic.id: name for name, topic in topics.items()},
+        broker_configs=broker_configs,
+        version=1,
+    )

@@ -1,0 +1,132 @@
+"""What each decision means in znodes: lists of operations to be committed together.
+
+The znodes are the ones that Apache's controller and brokers write for the same decision, so that
+its tools see a topic, a deletion or a change of settings in the way they expect. What they write
+in several steps is one transaction here.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from uuid import UUID
+
+from barnabas_broker.cluster.image import TopicImage
+from barnabas_broker.controller.election import first_leader
+from barnabas_broker.zk.store import CoordinationStore, Create, Delete, Operation, SetData
+from barnabas_broker.zk.znodes import (
+    ConfigChangeZnode,
+    ConfigZnode,
+    DeleteTopicZnode,
+    LeaderAndIsr,
+    PartitionStateZnode,
+    ReplicaAssignment,
+    TopicAssignment,
+    TopicZnode,
+)
+
+# How long brokers have to notice a change of settings (Kafka's own figure).
+CHANGE_NOTIFICATION_TTL_MS = 15 * 60 * 1000
+
+
+def missing_parents(store: CoordinationStore, paths: Iterable[str]) -> list[Operation]:
+    """Creations, without data, of the given znodes and all above them that do not exist."""
+    wanted: dict[str, None] = {}
+    for path in paths:
+        parts = path.strip("/").split("/")
+        for depth in range(1, len(parts) + 1):
+            above = "/" + "/".join(parts[:depth])
+            if above not in wanted and store.exists(above) is None:
+                wanted[above] = None
+    return [Create(path) for path in wanted]
+
+
+def put(store: CoordinationStore, path: str, data: bytes | None) -> Operation:
+    """Write a znode that may or may not exist; its parent must."""
+    return Create(path, data) if store.exists(path) is None else SetData(path, data)
+
+
+def create_topic(
+    store: CoordinationStore,
+    name: str,
+    topic_id: UUID,
+    *,
+    states: Sequence[tuple[tuple[int, ...], LeaderAndIsr]],
+    config: Mapping[str, str],
+) -> list[Operation]:
+    """A topic with one (replicas, state) per partition, and its settings."""
+    assignment = TopicAssignment(
+        topic_id, {number: ReplicaAssignment(each[0]) for number, each in enumerate(states)}
+    )
+    topic, settings = TopicZnode(name), ConfigZnode.for_topic(name)
+    operations: list[Operation] = [
+        put(store, settings.path, settings.encode(config)),
+        Create(topic.path, topic.encode(assignment)),
+        Create(topic.partitions_path),
+    ]
+    for number, (_, state) in enumerate(states):
+        operations += create_partition(name, number, state)
+    return operations
+
+
+def create_partition(topic: str, partition: int, state: LeaderAndIsr) -> list[Operation]:
+    """The znodes of one partition."""
+    znode = PartitionStateZnode(topic, partition)
+    return [Create(znode.parent), Create(znode.path, znode.encode(state))]
+
+
+def first_states(
+    replicas: Iterable[tuple[int, ...]], *, controller_epoch: int
+) -> list[tuple[tuple[int, ...], LeaderAndIsr]]:
+    """What new partitions with those replicas start as."""
+    return [(each, first_leader(each, controller_epoch=controller_epoch)) for each in replicas]
+
+
+def grow_topic(
+    topic: TopicImage, added: Sequence[tuple[tuple[int, ...], LeaderAndIsr]]
+) -> list[Operation]:
+    """More partitions behind those that a topic has."""
+    replicas = [
+        ReplicaAssignment(each.replicas, each.adding, each.removing) for each in topic.partitions
+    ]
+    present = len(replicas)
+    replicas += [ReplicaAssignment(each) for each, _ in added]
+    znode = TopicZnode(topic.name)
+    data = znode.encode(TopicAssignment(topic.id, dict(enumerate(replicas))))
+    operations: list[Operation] = [SetData(znode.path, data)]
+    for number, (_, state) in enumerate(added, start=present):
+        operations += create_partition(topic.name, number, state)
+    return operations
+
+
+def delete_topic(store: CoordinationStore, name: str) -> list[Operation]:
+    """Everything about a topic goes; a mark stays that says its logs are to go, too."""
+    operations = delete_subtree(store, TopicZnode(name).path)
+    settings = ConfigZnode.for_topic(name).path
+    if store.exists(settings) is not None:
+        operations.append(Delete(settings))
+    mark = DeleteTopicZnode(name).path
+    if store.exists(mark) is None:
+        operations.append(Create(mark))
+    return operations
+
+
+def delete_subtree(store: CoordinationStore, path: str) -> list[Operation]:
+    """Delete a znode and all below it, children first."""
+    operations: list[Operation] = []
+    for child in store.children(path):
+        operations += delete_subtree(store, f"{path}/{child}")
+    operations.append(Delete(path))
+    return operations
+
+
+def change_config(
+    store: CoordinationStore, znode: ConfigZnode, config: Mapping[str, str], *, now_ms: int
+) -> list[Operation]:
+    """Replace the settings of an entity and tell brokers; old notifications go."""
+    operations = [put(store, znode.path, znode.encode(config))]
+    for name in store.children(ConfigChangeZnode.ROOT):
+        path = f"{ConfigChangeZnode.ROOT}/{name}"
+        stat = store.exists(path)
+        if stat is not None and now_ms - stat.ctime_ms > CHANGE_NOTIFICATION_TTL_MS:
+            operations.append(Delete(path))
+    change = ConfigChangeZnode.encode(znode)
+    operations.append(Create(ConfigChangeZnode.PREFIX, change, sequential=True))
+    return operations

@@ -9,7 +9,7 @@ from __future__ import annotations
 import socket
 import struct
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.protocol.codec import decode, encode
@@ -29,6 +29,7 @@ from barnabas_kafka.protocol.messages.delete_topics import (
     DeleteTopicsResponse,
 )
 from barnabas_kafka.protocol.registry import ApiKey, api
+from barnabas_kafka.protocol.schema import Message
 
 # The first versions in which -1 means the broker's default (KIP-464) and errors carry a message
 # (KIP-599): every broker since 2.4 speaks them.
@@ -38,7 +39,7 @@ TIMEOUT_S = 30.0
 # An answer about one topic is a few hundred bytes; more is not an answer to what was asked.
 MAX_RESPONSE_BYTES = 1 << 20
 
-Response = TypeVar("Response")
+Response = TypeVar("Response", bound=Message)
 
 
 def create(
@@ -83,21 +84,18 @@ def _check(code: int, message: str | None) -> None:
 
 
 def _ask(
-    address: tuple[str, int], key: ApiKey, version: int, request: Any, answer: type[Response]
+    address: tuple[str, int], key: ApiKey, version: int, request: Message, answer: type[Response]
 ) -> Response:
     """One request, one response, on a connection of its own."""
-    described = api(key)
-    header = RequestHeader(int(key), version, 0, "barnabas-testing")
-    message = encode_request_header(header, described.request_header_version(version)) + encode(
-        request, version
-    )
+    header = encode_request_header(RequestHeader(key, version, 0, "barnabas-testing"))
+    message = header + encode(request, version)
     with socket.create_connection(address, timeout=TIMEOUT_S) as connection:
         connection.sendall(struct.pack(">i", len(message)) + message)
         (size,) = struct.unpack(">i", _read(connection, 4))
         if not 0 < size <= MAX_RESPONSE_BYTES:
             raise ConnectionError(f"{address[0]}:{address[1]} does not answer in Kafka's protocol")
         frame = _read(connection, size)
-    _, body = decode_response_header(frame, described.response_header_version(version))
+    _, body = decode_response_header(frame, api(key).response_header_version(version))
     return decode(answer, memoryview(frame)[body:], version)
 
 

@@ -1,0 +1,80 @@
+"""`barnabas broker start`: a broker in the foreground.
+
+This module is on the way to every running broker, so it imports neither a client library nor a
+table renderer: they would cost start-up time and memory for as long as the broker lives.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from barnabas_broker.cli.errors import InputError
+from barnabas_broker.cli.properties import parse_assignments
+
+
+@click.group()
+def broker() -> None:
+    """Run a broker."""
+
+
+@broker.command()
+@click.option(
+    "--config",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A server.properties file.",
+)
+@click.option(
+    "--set",
+    "assignments",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="One broker setting, over those of the file.",
+)
+@click.option("--strict", is_flag=True, help="Refuse settings that Kafka does not know.")
+@click.option(
+    "--ready-file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Written when clients can connect: pid, cluster id and listeners as JSON.",
+)
+def start(
+    config: Path | None, assignments: tuple[str, ...], strict: bool, ready_file: Path | None
+) -> None:
+    """Run a broker until SIGTERM or Ctrl-C.
+
+    Exits with 0 after a clean stop, 1 when it cannot start or go on (port in use, data directory
+    locked or unwritable, wrong cluster id), 2 when a setting is wrong.
+    """
+    from barnabas_kafka.settings.broker import BrokerSettings
+    from barnabas_kafka.settings.definitions import SettingError
+
+    try:
+        given = _given(config, assignments)
+        problems = BrokerSettings.problems(given, strict=strict)
+    except SettingError as problem:
+        raise InputError(str(problem)) from None
+    if problems:
+        *others, last = (InputError(str(problem)) for problem in problems)
+        for other in others:
+            other.show()
+        raise last
+
+    # Only now: a wrong setting is told without the server's imports.
+    from barnabas_broker.server.lifecycle import run_broker
+
+    raise SystemExit(run_broker(BrokerSettings.from_mapping(given), ready_file=ready_file))
+
+
+def _given(config: Path | None, assignments: tuple[str, ...]) -> dict[str, str]:
+    """The file's settings with those of the command line over them."""
+    from barnabas_kafka.settings.properties import parse_properties
+
+    settings: dict[str, str] = {}
+    if config is not None:
+        try:
+            data = config.read_bytes()
+        except OSError as error:
+            raise InputError(f"cannot read {config}: {error.strerror}") from None
+        settings = parse_properties(data, origin=str(config))
+    return settings | parse_assignments(assignments, "--set")

@@ -1,0 +1,141 @@
+"""What the demonstration streams: the data this machine has anyway.
+
+Nothing is generated. The package database is there on Debian and Alpine and their kin; the system's
+tables and Python's own library are there wherever the demonstration can run at all.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+import sysconfig
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+Record = tuple[bytes, bytes]
+
+# Enough to see throughput, little enough that the demonstration ends before anybody yawns.
+LINES_MAX = 150_000
+SOURCES_BYTES_MAX = 24 << 20
+LARGE_FILES_MAX = 8
+LARGE_FILE_BYTES_MIN = 1 << 20
+LARGE_FILE_BYTES_MAX = 24 << 20
+LARGE_BYTES_MAX = 64 << 20
+
+PACKAGE_DATABASES = (
+    (Path("/var/lib/dpkg/status"), b"Package: "),
+    (Path("/lib/apk/db/installed"), b"P:"),
+)
+TABLES = ("services", "protocols", "passwd", "group", "hosts", "rpc", "mime.types", "shells")
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """One topic, how it is made and what goes into it."""
+
+    topic: str
+    title: str
+    records: list[Record]
+    partitions: int
+    compression: str = "none"
+    config: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def size(self) -> int:
+        """Bytes of all keys and values."""
+        return sum(len(key) + len(value) for key, value in self.records)
+
+
+def streams(message_bytes_max: int) -> list[Stream]:
+    """Everything there is on this machine, each kind in a topic of its own."""
+    large = {"max.message.bytes": str(message_bytes_max)}
+    compacted = {"cleanup.policy": "compact"}
+    found = [
+        Stream("demo.packages", "packages", list(packages()), 3, "zstd", compacted),
+        Stream("demo.tables", "system tables", list(tables()), 1),
+        Stream("demo.lines", "lines of Python", list(lines()), 6, "lz4"),
+        Stream("demo.sources", "Python files", list(sources()), 3),
+        Stream("demo.large", "large files", list(large_files()), 2, "none", large),
+    ]
+    return [stream for stream in found if stream.records]
+
+
+def packages(databases: Iterable[tuple[Path, bytes]] = PACKAGE_DATABASES) -> Iterator[Record]:
+    """The paragraphs of the package database, by the package's name."""
+    for path, name_field in databases:
+        if not path.is_file():
+            continue
+        for paragraph in path.read_bytes().split(b"\n\n"):
+            for line in paragraph.splitlines():
+                if line.startswith(name_field):
+                    yield line.removeprefix(name_field).strip(), paragraph
+                    break
+
+
+def tables(directory: Path = Path("/etc")) -> Iterator[Record]:
+    """The lines of the system's tables, by their first word."""
+    for name in TABLES:
+        path = directory / name
+        try:
+            content = path.read_bytes()
+        except OSError:  # Which tables there are differs; one that is not there is not missed.
+            continue
+        for line in content.splitlines():
+            if words := line.replace(b":", b" ").split():
+                yield name.encode() + b"/" + words[0], line
+
+
+def lines() -> Iterator[Record]:
+    """Lines of Python's library, by file: many small records, some of them empty."""
+    return itertools.islice(_all_lines(), LINES_MAX)
+
+
+def sources() -> Iterator[Record]:
+    """Whole files of Python's library, by their path: records from nothing to half a megabyte."""
+    room = SOURCES_BYTES_MAX
+    for name, path in _library():
+        content = path.read_bytes()
+        room -= len(content)
+        if room < 0:
+            return
+        yield name, content
+
+
+def large_files() -> Iterator[Record]:
+    """Big files as single records, by their path: the interpreter and what it loads."""
+    executable = Path(sys.executable).resolve()
+    libraries = (Path(sysconfig.get_path(name)) for name in ("stdlib", "platlib"))
+    places = [executable.parent, *libraries]
+    files = {executable, *itertools.chain.from_iterable(map(_files_under, places))}
+    sized = sorted(((path.stat().st_size, path) for path in files), reverse=True)
+    fitting = [
+        (size, path) for size, path in sized if LARGE_FILE_BYTES_MIN <= size <= LARGE_FILE_BYTES_MAX
+    ]
+    room = LARGE_BYTES_MAX
+    for size, path in fitting[:LARGE_FILES_MAX]:
+        if size <= room:
+            room -= size
+            yield str(path).encode(), path.read_bytes()
+
+
+def _files_under(place: Path) -> Iterator[Path]:
+    """Readable ordinary files, without following links in circles."""
+    for path in place.rglob("*"):
+        if path.is_file() and not path.is_symlink() and os.access(path, os.R_OK):
+            yield path
+
+
+def _library() -> Iterator[tuple[bytes, Path]]:
+    """The Python files of the standard library in the order of their names."""
+    root = Path(sysconfig.get_path("stdlib"))
+    for path in sorted(root.rglob("*.py")):
+        if "site-packages" not in path.parts and path.is_file():
+            yield str(path.relative_to(root)).encode(), path
+
+
+def _all_lines() -> Iterator[Record]:
+    for name, path in _library():
+        for line in path.read_bytes().splitlines():
+            yield name, line

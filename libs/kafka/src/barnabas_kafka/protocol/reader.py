@@ -67,14 +67,18 @@ class _Reader:
         # Reads of fixed size not written yet: (format code, target), and what is to follow them.
         self._pending: list[tuple[str, str]] = []
         self._after: list[str] = []
+        self._has_records = False
 
     def compile(self, cls: type[Message]) -> Any:
         source = self._source
-        source.line("size = len(data)")
         result = source.fresh("o")
         self._read_struct(cls, result)
         self._flush()
         source.line(f"return {result}, at")
+        head = ["    size = len(data)"]
+        if self._has_records:
+            head.append("    view = memoryview(data)")
+        source.lines[:0] = head
         title = f"{cls.__name__} v{self._version} reader"
         return source.function("def read(data, at):", title)
 
@@ -124,12 +128,7 @@ class _Reader:
             self._read_tags(cls, target)
 
     def _set_default(self, target: str, field: Field) -> None:
-        if field.default is not EMPTY:
-            value = self._source.constant("default_", field.default)
-        elif isinstance(field.type, ArrayOf):
-            value = "[]"
-        else:
-            value = f"{self._source.constant('class_', field.type)}()"
+        value = "[]" if field.default is EMPTY else self._source.constant("default_", field.default)
         self._source.line(f"{target} = {value}")
 
     def _read_tags(self, cls: type[Struct], target: str) -> None:
@@ -220,8 +219,8 @@ class _Reader:
             elif kind is BYTES:
                 source.line(f"{target} = bytes(data[at:{end}])")
             else:
-                source.names["memoryview"] = memoryview
-                source.line(f"{target} = memoryview(data)[at:{end}]")
+                self._has_records = True
+                source.line(f"{target} = view[at:{end}]")
             source.line(f"at = {end}")
 
     def _null_or_malformed(self, length: str, target: str, name: str, *, nullable: bool) -> None:

@@ -24,6 +24,7 @@ the sender meant.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import (
     Any,
     ClassVar,
@@ -117,7 +118,8 @@ FieldType = Primitive[Any] | ArrayOf | type["Struct"]
 class Field:
     """One field: where it exists, where it may be null, whether it is tagged, what its default is.
 
-    `default` is None, a primitive's value, or for arrays and structs `EMPTY`: a fresh value each.
+    `default` is None, a primitive's value, a struct that cannot be changed (`default_of`), or for
+    arrays `EMPTY`: a fresh list each.
     """
 
     type: FieldType
@@ -179,7 +181,7 @@ class Struct(metaclass=StructType):
         constructor(self, **values)
 
     def __eq__(self, other: object) -> bool:
-        if type(other) is not type(self):
+        if not isinstance(other, Struct) or type(other).__fields__ is not type(self).__fields__:
             return NotImplemented
         return all(getattr(self, name) == getattr(other, name) for name in type(self).__fields__)
 
@@ -198,13 +200,31 @@ def _write_constructor(cls: type[Struct]) -> Any:
         parameters.append(f"{name}=default_{name}")
         value = name
         if field.default is EMPTY:
-            names[f"new_{name}"] = list if isinstance(field.type, ArrayOf) else field.type
-            value = f"new_{name}() if {name} is EMPTY else {name}"
+            value = f"[] if {name} is EMPTY else {name}"
         lines.append(f"    self.{name} = {value}")
     star = "*, " if parameters else ""
     head = f"def __init__(self, {star}{', '.join(parameters)}):"
     exec("\n".join([head, *lines, "    return None"]), names)  # noqa: S102 - our own declarations
     return names["__init__"]
+
+
+def _refuse_change(self: Struct, name: str, value: object) -> None:
+    raise AttributeError(f"this is the default {self!r}: set the field to a new one instead")
+
+
+@cache
+def default_of(cls: type[Struct]) -> Struct:
+    """The one object that stands for an unset field of a struct type.
+
+    It is shared, because a Fetch response has several per partition, and nearly always unset; so
+    it refuses to be changed.
+    """
+    value = cls()
+    body = {"__setattr__": _refuse_change, "__qualname__": cls.__qualname__}
+    fixed = StructType(cls.__name__, (cls,), body)
+    fixed.__fields__ = cls.__fields__
+    object.__setattr__(value, "__class__", fixed)
+    return value
 
 
 class Message(Struct):
@@ -430,5 +450,5 @@ def struct(
     tag: int | None = None,
 ) -> Any:
     """A struct in place: with its own defaults, or null by default where it may be null."""
-    start = EMPTY if nullable is None else None
+    start = default_of(kind) if nullable is None else None
     return _field(kind, versions, start, ignorable, tag, nullable)

@@ -10,6 +10,7 @@ version knows no null is an error.
 """
 
 from collections.abc import Callable
+from functools import cache
 from struct import Struct as Layout
 from struct import pack
 from typing import Any, Final
@@ -49,6 +50,12 @@ def _records_length(records: RecordBytes | RecordSource) -> int:
     if isinstance(records, bytes | bytearray | memoryview):
         return len(records)
     return records.length
+
+
+@cache
+def _packers(first: str, code: str) -> list[Callable[..., bytes]]:
+    """By count, what packs a length and that many numbers."""
+    return [Layout(f">{first}{count}{code}").pack for count in range(_SHORT)]
 
 
 def _unsupported(name: str) -> None:
@@ -126,11 +133,12 @@ class _Writer:
             return f"{value} != {self._source.constant('default_', default)}"
         if isinstance(field.type, ArrayOf):
             return f"{value} or {value} is None"
+        known = self._source.constant("default_", default)
         inner = (
             f"({self._differs(part, f'{value}.{name}')})"
             for name, part in field.type.__fields__.items()
         )
-        return " or ".join(inner)
+        return f"{value} is not {known} and ({' or '.join(inner)})"
 
     def _write_tags(self, cls: type[Struct], value: str) -> None:
         tagged = tagged_fields_at(cls, self._version, self._flexible)
@@ -138,15 +146,20 @@ class _Writer:
             self._pending.append(("B", "0"))
             return
         source = self._source
-        self._flush()
         tags = source.fresh("tags")
-        source.line(f"{tags} = []")
-        for name, field in tagged:
-            with source.block(f"if {self._differs(field, f'{value}.{name}')}:"):
-                self._write_tagged(field, f"{value}.{name}", tags)
-        source.line(f"{self._add}(uvarint(len({tags})))")
-        with source.block(f"if {tags}:"):
+        before = list(self._pending)
+        differs = [f"({self._differs(field, f'{value}.{name}')})" for name, field in tagged]
+        with source.block(f"if {' or '.join(differs)}:"):
+            self._flush()
+            source.line(f"{tags} = []")
+            for (name, field), condition in zip(tagged, differs, strict=True):
+                with source.block(f"if {condition}:"):
+                    self._write_tagged(field, f"{value}.{name}", tags)
+            source.line(f"{self._add}(uvarint(len({tags})))")
             source.line(f"{self._add}(join({tags}))")
+        with source.block("else:"):
+            self._pending = [*before, ("B", "0")]
+            self._flush()
 
     def _write_tagged(self, field: Field, value: str, tags: str) -> None:
         source = self._source
@@ -220,6 +233,10 @@ class _Writer:
         source = self._source
         items, length = source.fresh("a"), source.fresh("n")
         source.line(f"{items} = {value}")
+        element = kind.element
+        if isinstance(element, Primitive) and element.format and element is not UUID_BYTES:
+            self._write_numbers(element, items, length, nullable=nullable)
+            return
         more = " + 1" if self._flexible else ""
         if nullable:
             null = 0 if self._flexible else -1
@@ -227,11 +244,6 @@ class _Writer:
         else:
             source.line(f"{length} = len({items}){more}")
         self._write_length("i", length)
-        element = kind.element
-        if isinstance(element, Primitive) and element.format and element is not UUID_BYTES:
-            with source.block(f"if {items}:"):
-                self._write_numbers(element, items)
-            return
         item = source.fresh("o")
         with source.block(f"for {item} in {items}{' or ()' if nullable else ''}:"):
             if isinstance(element, Primitive):
@@ -240,16 +252,30 @@ class _Writer:
                 self._write_struct(element, item)
             self._flush()
 
-    def _write_numbers(self, element: Primitive[Any], items: str) -> None:
+    def _write_numbers(
+        self, element: Primitive[Any], items: str, length: str, *, nullable: bool
+    ) -> None:
         source = self._source
-        code = element.format
-        packers = f"pack_{code}_by_count"
-        source.names.setdefault(
-            packers, [Layout(f">{count}{code}").pack for count in range(_SHORT)]
-        )
-        count = source.fresh("n")
-        source.line(f"{count} = len({items})")
-        with source.block(f"if {count} < {_SHORT}:"):
-            source.line(f"{self._add}({packers}[{count}](*{items}))")
+        self._flush()
+        if not nullable:
+            self._write_number_list(element.format, items, length)
+            return
+        with source.block(f"if {items} is None:"):
+            null = b"\0" if self._flexible else b"\xff\xff\xff\xff"
+            source.line(f"{self._add}({null!r})")
         with source.block("else:"):
-            source.line(f"{self._add}(pack(f'>{{{count}}}{code}', *{items}))")
+            self._write_number_list(element.format, items, length)
+
+    def _write_number_list(self, code: str, items: str, length: str) -> None:
+        """Short lists, which are the rule, are packed together with their length."""
+        source = self._source
+        first, more = ("B", " + 1") if self._flexible else ("i", "")
+        packers = f"pack_{first}_{code}"
+        if packers not in source.names:
+            source.names[packers] = _packers(first, code)
+        source.line(f"{length} = len({items})")
+        with source.block(f"if {length} < {_SHORT}:"):
+            source.line(f"{self._add}({packers}[{length}]({length}{more}, *{items}))")
+        with source.block("else:"):
+            before = f"uvarint({length} + 1)" if self._flexible else f"pack('>i', {length})"
+            source.line(f"{self._add}({before} + pack(f'>{{{length}}}{code}', *{items}))")

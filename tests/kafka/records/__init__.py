@@ -1,0 +1,1 @@
+"""Record formats: batches, codecs, old message sets, control records, the walk."""

@@ -16,28 +16,42 @@ from typing import Final
 
 Buffer = bytes | bytearray | memoryview
 
-UVARINT32_BYTES_MAX: Final = 5
 VARLONG_BYTES_MAX: Final = 10
 
 
 def read_uvarint(data: Buffer, position: int) -> tuple[int, int]:
     """An unsigned number of at most 32 bits."""
-    value = 0
-    for shift in range(0, 7 * UVARINT32_BYTES_MAX, 7):
-        byte = data[position]
-        position += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            if value > 0xFFFF_FFFF:
-                break
-            return value, position
-    raise ValueError("a variable-length number exceeds 32 bits")
+    # One to three bytes, which reach 2 MiB, are read without a loop: lengths of records.
+    first = data[position]
+    if first < 0x80:
+        return first, position + 1
+    second = data[position + 1]
+    value = first & 0x7F | (second & 0x7F) << 7
+    if second < 0x80:
+        return value, position + 2
+    third = data[position + 2]
+    value |= (third & 0x7F) << 14
+    if third < 0x80:
+        return value, position + 3
+    value |= (data[position + 3] & 0x7F) << 21
+    if data[position + 3] < 0x80:
+        return value, position + 4
+    # The fifth byte has room for four more bits, and none may follow.
+    if data[position + 4] > 0x0F:
+        raise ValueError("a variable-length number exceeds 32 bits")
+    return value | data[position + 4] << 28, position + 5
 
 
 def uvarint(value: int) -> bytes:
     """The encoding of an unsigned number; raises ValueError for a negative one."""
     if value < 0:
         raise ValueError(f"{value} is negative")
+    if value < 0x80:
+        return bytes((value,))
+    if value < 0x4000:
+        return bytes((value & 0x7F | 0x80, value >> 7))
+    if value < 0x20_0000:
+        return bytes((value & 0x7F | 0x80, value >> 7 & 0x7F | 0x80, value >> 14))
     encoded = bytearray()
     while value > 0x7F:
         encoded.append(value & 0x7F | 0x80)

@@ -24,8 +24,6 @@ from barnabas_kafka.protocol.schema import (
     Field,
     Message,
     Primitive,
-    RecordBytes,
-    RecordSource,
     Struct,
 )
 from barnabas_kafka.protocol.source import (
@@ -46,12 +44,6 @@ def compile_writer(cls: type[Message], version: int) -> Callable[[Any, list[Any]
     return write
 
 
-def _records_length(records: RecordBytes | RecordSource) -> int:
-    if isinstance(records, bytes | bytearray | memoryview):
-        return len(records)
-    return records.length
-
-
 @cache
 def _packers(first: str, code: str) -> list[Callable[..., bytes]]:
     """By count, what packs a length and that many numbers."""
@@ -69,7 +61,7 @@ class _Writer:
         self._source = Source()
         self._source.names |= {
             "uvarint": uvarint,
-            "records_length": _records_length,
+            "Buffer": (bytes, memoryview, bytearray),
             "unsupported": _unsupported,
             "pack": pack,
             "join": b"".join,
@@ -215,7 +207,9 @@ class _Writer:
         def measure() -> None:
             if kind is STRING:
                 source.line(f"{text} = {text}.encode()")
-            measured = f"records_length({text})" if kind is RECORDS else f"len({text})"
+            measured = f"len({text})"
+            if kind is RECORDS:
+                measured = f"(len({text}) if isinstance({text}, Buffer) else {text}.length)"
             source.line(f"{length} = {measured}{more}")
 
         if nullable:

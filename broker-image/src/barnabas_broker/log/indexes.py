@@ -1,0 +1,322 @@
+"""Sparse indexes of one segment, kept in memory and written behind in Kafka's formats.
+
+Layout of the files (big-endian, no header, no checksum; sorted by every column)::
+
+    .index      relative offset int32 | position int32                     8 bytes an entry
+    .timeindex  timestamp int64 | relative offset int32                   12 bytes an entry
+
+An offset entry names the *last* offset of a batch and the position where that batch starts. A time
+entry (t, o) says: no record up to offset o is younger than t. The file of the active segment is
+preallocated (sparse, ``segment.index.bytes`` rounded down to whole entries) and trimmed when the
+segment is rolled or closed, as Apache Kafka's OffsetIndex and TimeIndex leave them.
+
+Apache maps these files into memory. Touching a fresh mapping costs milliseconds per new segment,
+so here the entries live in arrays and the file trails behind: what a killed process had not
+written yet is rebuilt from the log, which recovery does for every segment past the recovery point
+anyway. Nothing below the recovery point is ever pending: a flush writes and syncs the indexes
+first.
+"""
+
+from __future__ import annotations
+
+import struct
+import sys
+from array import array
+from bisect import bisect_left, bisect_right
+from pathlib import Path
+
+from barnabas_broker.log.files import DataFile
+
+MAX_RELATIVE_OFFSET = (1 << 31) - 1
+
+#: Entries kept back before they are written; at 4 KiB an entry that is 2 MiB of log.
+PENDING_LIMIT = 512
+
+_LOW_HALF = 0xFFFFFFFF
+_TIME_ENTRY = struct.Struct(">qi")
+
+
+class CorruptIndexError(Exception):
+    """An index file that cannot belong to its segment; the segment has to be scanned again."""
+
+
+class _IndexFile:
+    """The file behind an index: preallocated, appended to in blocks, trimmed at the end."""
+
+    __slots__ = ("_written", "entry_size", "max_bytes", "path", "preallocated")
+
+    def __init__(self, path: Path, entry_size: int, max_bytes: int) -> None:
+        self.path = path
+        self.entry_size = entry_size
+        self.max_bytes = max_bytes // entry_size * entry_size
+        self.preallocated = False
+        self._written = 0
+
+    @property
+    def written(self) -> int:
+        """Entries that are in the file."""
+        return self._written
+
+    def create(self) -> None:
+        DataFile.create(self.path, preallocate=self.max_bytes)
+        self.preallocated = True
+        self._written = 0
+
+    def load(self) -> bytes:
+        """The whole file; raises CorruptIndexError for a size no sequence of entries has."""
+        file = DataFile.open(self.path, writable=False)
+        if file.size % self.entry_size:
+            raise CorruptIndexError(
+                f"{self.path} has {file.size} bytes, not a multiple of {self.entry_size}"
+            )
+        self._written = file.size // self.entry_size
+        return file.read(0, file.size)
+
+    def grow(self) -> None:
+        """Preallocate again, when a trimmed index becomes that of the active segment."""
+        DataFile.open(self.path, create=True).set_physical_size(self.max_bytes)
+        self.preallocated = True
+
+    def write(self, data: bytes) -> None:
+        DataFile.open(self.path, create=True).write_at(data, self._written * self.entry_size)
+        self._written += len(data) // self.entry_size
+
+    def cut(self, entries: int) -> None:
+        """Forget entries past ``entries``; zeros take their place while preallocated."""
+        file = DataFile.open(self.path, create=True)
+        file.set_physical_size(min(entries, self._written) * self.entry_size)
+        if self.preallocated:
+            file.set_physical_size(self.max_bytes)
+        self._written = min(entries, self._written)
+
+    def trim(self) -> None:
+        DataFile.open(self.path, create=True).set_physical_size(self._written * self.entry_size)
+        self.preallocated = False
+
+
+class OffsetIndex:
+    """Last offset of a batch → position of the batch, for one batch every few kilobytes.
+
+    Entries are ``relative offset << 32 | position``: one sorted array answers both questions.
+    """
+
+    __slots__ = ("_entries", "_file", "base_offset")
+
+    ENTRY_SIZE = 8
+
+    def __init__(self, path: Path, base_offset: int, *, max_bytes: int) -> None:
+        self.base_offset = base_offset
+        self._file = _IndexFile(path, self.ENTRY_SIZE, max_bytes)
+        self._entries: array[int] | None = None
+
+    @property
+    def path(self) -> Path:
+        return self._file.path
+
+    @path.setter
+    def path(self, path: Path) -> None:
+        self._file.path = path
+
+    def create(self) -> None:
+        self._entries = array("Q")
+        self._file.create()
+
+    def _loaded(self) -> array[int]:
+        if self._entries is None:
+            entries = array("Q", self._file.load())
+            if sys.byteorder == "little":
+                entries.byteswap()
+            if entries and (entries[0] > entries[-1] or entries[-1] >> 63):
+                self._file.trim()
+                raise CorruptIndexError(f"{self._file.path} is not in ascending order")
+            self._entries = entries
+        return self._entries
+
+    def __len__(self) -> int:
+        return len(self._loaded())
+
+    @property
+    def is_full(self) -> bool:
+        return len(self._loaded()) >= self._file.max_bytes // self.ENTRY_SIZE
+
+    @property
+    def last_offset(self) -> int:
+        """The last offset indexed; the segment's base offset when there is none."""
+        entries = self._loaded()
+        return self.base_offset + (entries[-1] >> 32) if entries else self.base_offset
+
+    @property
+    def last_position(self) -> int:
+        entries = self._loaded()
+        return entries[-1] & _LOW_HALF if entries else 0
+
+    def entry(self, number: int) -> tuple[int, int]:
+        """(offset, position) of the nth entry."""
+        entry = self._loaded()[number]
+        return self.base_offset + (entry >> 32), entry & _LOW_HALF
+
+    def append(self, offset: int, position: int) -> None:
+        """Index a batch; ``offset`` must lie above every offset indexed so far."""
+        entries = self._loaded()
+        entry = (offset - self.base_offset) << 32 | position
+        if entries and entry >> 32 <= entries[-1] >> 32:
+            raise ValueError(f"offset {offset} is not above the last one in {self._file.path}")
+        entries.append(entry)
+        if len(entries) - self._file.written >= PENDING_LIMIT:
+            self.write()
+
+    def lookup(self, offset: int) -> tuple[int, int]:
+        """The greatest entry at or below ``offset``; (base offset, 0) when all lie above it."""
+        entries = self._loaded()
+        slot = bisect_right(entries, (offset - self.base_offset) << 32 | _LOW_HALF) - 1
+        if slot < 0:
+            return self.base_offset, 0
+        return self.base_offset + (entries[slot] >> 32), entries[slot] & _LOW_HALF
+
+    def position_at_most(self, position: int) -> int:
+        """The greatest indexed batch position at or below ``position``; 0 when there is none."""
+        entries = self._loaded()
+        slot = bisect_right(entries, position, key=_position_of) - 1
+        return entries[slot] & _LOW_HALF if slot >= 0 else 0
+
+    def truncate_to(self, offset: int) -> None:
+        """Drop the entries at and above ``offset``."""
+        entries = self._loaded()
+        keep = bisect_left(entries, max(offset - self.base_offset, 0) << 32)
+        del entries[keep:]
+        self._file.cut(keep)
+
+    def reset(self) -> None:
+        """Empty the index, whatever the file holds."""
+        self._entries = array("Q")
+        self._file.cut(0)
+
+    def preallocate(self) -> None:
+        self._loaded()
+        if not self._file.preallocated:
+            self._file.grow()
+
+    def write(self) -> None:
+        """Bring the file up to the entries in memory."""
+        if self._entries is None or len(self._entries) == self._file.written:
+            return
+        pending = self._entries[self._file.written :]
+        if sys.byteorder == "little":
+            pending.byteswap()
+        self._file.write(pending.tobytes())
+
+    def trim(self) -> None:
+        """Write everything and cut the preallocated rest off."""
+        if self._entries is not None:
+            self.write()
+            self._file.trim()
+
+
+def _position_of(entry: int) -> int:
+    return entry & _LOW_HALF
+
+
+class TimeIndex:
+    """Greatest timestamp so far → last offset of the batch that has it."""
+
+    __slots__ = ("_file", "_offsets", "_timestamps", "base_offset")
+
+    ENTRY_SIZE = 12
+
+    def __init__(self, path: Path, base_offset: int, *, max_bytes: int) -> None:
+        self.base_offset = base_offset
+        self._file = _IndexFile(path, self.ENTRY_SIZE, max_bytes)
+        self._timestamps: array[int] | None = None
+        self._offsets: array[int] = array("i")
+
+    @property
+    def path(self) -> Path:
+        return self._file.path
+
+    @path.setter
+    def path(self, path: Path) -> None:
+        self._file.path = path
+
+    def create(self) -> None:
+        self._timestamps = array("q")
+        self._offsets = array("i")
+        self._file.create()
+
+    def _loaded(self) -> array[int]:
+        if self._timestamps is None:
+            timestamps, offsets = array("q"), array("i")
+            for timestamp, offset in _TIME_ENTRY.iter_unpack(self._file.load()):
+                timestamps.append(timestamp)
+                offsets.append(offset)
+            if timestamps and (timestamps[0] > timestamps[-1] or offsets[-1] < 0):
+                raise CorruptIndexError(f"{self._file.path} is not in ascending order")
+            self._timestamps, self._offsets = timestamps, offsets
+        return self._timestamps
+
+    def __len__(self) -> int:
+        return len(self._loaded())
+
+    @property
+    def is_full(self) -> bool:
+        """One slot stays free for the entry written when the segment is rolled."""
+        return len(self._loaded()) >= self._file.max_bytes // self.ENTRY_SIZE - 1
+
+    def entry(self, number: int) -> tuple[int, int]:
+        """(timestamp, offset) of the nth entry."""
+        return self._loaded()[number], self.base_offset + self._offsets[number]
+
+    @property
+    def last_entry(self) -> tuple[int, int]:
+        """(timestamp, offset) of the last entry; (-1, base offset) when there is none."""
+        timestamps = self._loaded()
+        if not timestamps:
+            return -1, self.base_offset
+        return timestamps[-1], self.base_offset + self._offsets[-1]
+
+    def maybe_append(self, timestamp: int, offset: int) -> None:
+        """Add an entry if it is younger than the last one; otherwise it says nothing new."""
+        timestamps = self._loaded()
+        if timestamp > (timestamps[-1] if timestamps else -1):
+            timestamps.append(timestamp)
+            self._offsets.append(offset - self.base_offset)
+            if len(timestamps) - self._file.written >= PENDING_LIMIT:
+                self.write()
+
+    def lookup(self, timestamp: int) -> tuple[int, int]:
+        """The youngest entry at or before ``timestamp``; (-1, base offset) when all are later."""
+        timestamps = self._loaded()
+        slot = bisect_right(timestamps, timestamp) - 1
+        if slot < 0:
+            return -1, self.base_offset
+        return timestamps[slot], self.base_offset + self._offsets[slot]
+
+    def truncate_to(self, offset: int) -> None:
+        """Drop the entries at and above ``offset``."""
+        timestamps = self._loaded()
+        keep = bisect_left(self._offsets, max(offset - self.base_offset, 0))
+        del timestamps[keep:], self._offsets[keep:]
+        self._file.cut(keep)
+
+    def reset(self) -> None:
+        """Empty the index, whatever the file holds."""
+        self._timestamps, self._offsets = array("q"), array("i")
+        self._file.cut(0)
+
+    def preallocate(self) -> None:
+        self._loaded()
+        if not self._file.preallocated:
+            self._file.grow()
+
+    def write(self) -> None:
+        """Bring the file up to the entries in memory."""
+        if self._timestamps is None or len(self._timestamps) == self._file.written:
+            return
+        start = self._file.written
+        pending = zip(self._timestamps[start:], self._offsets[start:], strict=True)
+        self._file.write(b"".join(_TIME_ENTRY.pack(time, offset) for time, offset in pending))
+
+    def trim(self) -> None:
+        """Write everything and cut the preallocated rest off."""
+        if self._timestamps is not None:
+            self.write()
+            self._file.trim()

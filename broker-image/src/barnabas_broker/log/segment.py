@@ -1,0 +1,333 @@
+"""One segment: a run of batches in a ``.log`` file with its indexes.
+
+A segment is named after its base offset, a lower bound of every offset in it. Batches are
+appended whole and found again through the sparse offset index and a short walk over headers. The
+youngest batches are also remembered exactly (last offset and position), so that readers at the
+tail, which is where consumers and followers live, cost no read at all.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from pathlib import Path
+
+from barnabas_broker.log import batches
+from barnabas_broker.log.batches import StoredBatch
+from barnabas_broker.log.config import LogConfig
+from barnabas_broker.log.files import DataFile
+from barnabas_broker.log.indexes import (
+    MAX_RELATIVE_OFFSET,
+    CorruptIndexError,
+    OffsetIndex,
+    TimeIndex,
+)
+from barnabas_broker.log.names import (
+    LOG,
+    OFFSET_INDEX,
+    SEGMENT_SUFFIXES,
+    TIME_INDEX,
+    TRANSACTION_INDEX,
+    segment_file,
+)
+from barnabas_broker.log.transaction_index import TransactionIndex
+
+#: Batches remembered exactly; half of them are dropped when the limit is reached. 16 bytes each.
+TAIL_LIMIT = 256
+
+#: Positions are 32-bit in the index, so no segment file may grow past this.
+MAX_SEGMENT_SIZE = (1 << 31) - 1
+
+
+#: (size, last offset, max timestamp) of one batch in an appended buffer: a bare tuple, for one
+#: is made for every batch that is produced.
+Appended = tuple[int, int, int]
+
+
+class Segment:
+    """A segment of a partition's log; all offsets absolute, positions in bytes of the file."""
+
+    __slots__ = (
+        "_bytes_since_index",
+        "_first_timestamp",
+        "_index_interval",
+        "_tail_offsets",
+        "_tail_positions",
+        "aborted",
+        "base_offset",
+        "created_ms",
+        "directory",
+        "file",
+        "jitter_ms",
+        "max_timestamp",
+        "offset_of_max_timestamp",
+        "offsets",
+        "times",
+    )
+
+    def __init__(self, directory: Path, base_offset: int, config: LogConfig, now_ms: int) -> None:
+        self.directory = directory
+        self.base_offset = base_offset
+        self.created_ms = now_ms
+        self.jitter_ms = config.roll_jitter_ms(directory.name, base_offset)
+        self.max_timestamp = -1
+        self.offset_of_max_timestamp = base_offset
+        self._index_interval = config.index_interval_bytes
+        self._bytes_since_index = 0
+        self._first_timestamp: int | None = None
+        self._tail_offsets = array("q")
+        self._tail_positions = array("q")
+        limit = config.segment_index_bytes
+        self.offsets = OffsetIndex(
+            segment_file(directory, base_offset, OFFSET_INDEX), base_offset, max_bytes=limit
+        )
+        self.times = TimeIndex(
+            segment_file(directory, base_offset, TIME_INDEX), base_offset, max_bytes=limit
+        )
+        self.aborted = TransactionIndex(
+            segment_file(directory, base_offset, TRANSACTION_INDEX), base_offset
+        )
+        self.file: DataFile
+
+    @classmethod
+    def create(cls, directory: Path, base_offset: int, config: LogConfig, now_ms: int) -> Segment:
+        """A new, empty segment with preallocated index files."""
+        segment = cls(directory, base_offset, config, now_ms)
+        segment.file = DataFile.create(
+            segment_file(directory, base_offset, LOG),
+            preallocate=config.segment_bytes if config.preallocate else 0,
+        )
+        segment.offsets.create()
+        segment.times.create()
+        return segment
+
+    @classmethod
+    def open(cls, directory: Path, base_offset: int, config: LogConfig, now_ms: int) -> Segment:
+        """A segment that is on disk. Its indexes are read when they are first asked."""
+        segment = cls(directory, base_offset, config, now_ms)
+        segment.file = DataFile.open(segment_file(directory, base_offset, LOG))
+        return segment
+
+    # --- sizes and times ---------------------------------------------------------------------
+
+    @property
+    def size(self) -> int:
+        return self.file.size
+
+    @property
+    def largest_timestamp(self) -> int:
+        """The youngest record's timestamp; the file's modification time when none has one."""
+        return self.max_timestamp if self.max_timestamp >= 0 else self.file.modified_ms()
+
+    def load_max_timestamp(self) -> None:
+        """Take the greatest timestamp from the time index, which a clean close has completed."""
+        self.max_timestamp, self.offset_of_max_timestamp = self.times.last_entry
+
+    def waited_ms(self, now_ms: int, timestamp: int) -> int:
+        """How long the segment has been open, by the records' clock where they have one."""
+        if self._first_timestamp is None and self.file.size:
+            first = next(batches.walk(self.file), None)
+            self._first_timestamp = first.max_timestamp if first else None
+        if self._first_timestamp is not None and self._first_timestamp >= 0:
+            return timestamp - self._first_timestamp
+        return now_ms - self.created_ms
+
+    def fits(self, last_offset: int) -> bool:
+        """True when ``last_offset`` can be told from the base offset in 31 bits."""
+        return 0 <= last_offset - self.base_offset <= MAX_RELATIVE_OFFSET
+
+    # --- writing -----------------------------------------------------------------------------
+
+    def append(self, data: bytes | bytearray | memoryview, appended: list[Appended]) -> int:
+        """Write whole batches with one write; return the position. Raises OSError, unchanged."""
+        position = self.file.append(data)
+        since = self._bytes_since_index
+        place = position
+        tail_offsets, tail_positions = self._tail_offsets, self._tail_positions
+        for size, last_offset, max_timestamp in appended:
+            if max_timestamp > self.max_timestamp:
+                self.max_timestamp = max_timestamp
+                self.offset_of_max_timestamp = last_offset
+            if since > self._index_interval:
+                self.offsets.append(last_offset, place)
+                self.times.maybe_append(self.max_timestamp, self.offset_of_max_timestamp)
+                since = 0
+            tail_offsets.append(last_offset)
+            tail_positions.append(place)
+            place += size
+            since += size
+        self._bytes_since_index = since
+        if self._first_timestamp is None:
+            self._first_timestamp = appended[0][2]
+        if len(tail_offsets) > TAIL_LIMIT:
+            del tail_offsets[: -TAIL_LIMIT // 2], tail_positions[: -TAIL_LIMIT // 2]
+        return position
+
+    def seal(self) -> None:
+        """Finish a segment that takes no more appends: last time entry, files trimmed."""
+        self._note_max_timestamp()
+        self.offsets.trim()
+        self.times.trim()
+        self.file.set_physical_size(self.file.size)
+
+    def _note_max_timestamp(self) -> None:
+        if self.max_timestamp >= 0:
+            self.times.maybe_append(self.max_timestamp, self.offset_of_max_timestamp)
+
+    def write_indexes(self) -> None:
+        """Bring the index files up to memory, before a flush moves the recovery point."""
+        self.offsets.write()
+        self.times.write()
+
+    def make_active(self) -> None:
+        """Let a segment found on disk take appends again: its indexes get room to grow."""
+        self.offsets.preallocate()
+        self.times.preallocate()
+
+    def truncate_to(self, offset: int, now_ms: int) -> int:
+        """Cut every batch that holds ``offset`` or more; return the bytes cut."""
+        found = self.find(offset)
+        self.offsets.truncate_to(offset)
+        self.times.truncate_to(offset)
+        self.aborted.truncate_to(offset)
+        cut = 0
+        if found is not None:
+            cut = self.file.size - found.position
+            self.file = self.file.truncate(found.position)
+        if not self.file.size:
+            self.created_ms = now_ms
+            self._first_timestamp = None
+        self._bytes_since_index = 0
+        del self._tail_offsets[:], self._tail_positions[:]
+        if self.max_timestamp >= 0:
+            self._reread_max_timestamp()
+        return cut
+
+    def _reread_max_timestamp(self) -> None:
+        self.load_max_timestamp()
+        start = self.offsets.lookup(self.offset_of_max_timestamp)[1]
+        for batch in batches.walk(self.file, start):
+            self._see(batch)
+
+    def _see(self, batch: StoredBatch) -> None:
+        if batch.max_timestamp > self.max_timestamp:
+            self.max_timestamp = batch.max_timestamp
+            self.offset_of_max_timestamp = batch.last_offset
+
+    # --- finding -----------------------------------------------------------------------------
+
+    def find(self, offset: int) -> StoredBatch | None:
+        """The first batch whose last offset is at or above ``offset``."""
+        start = self.offsets.lookup(offset)[1]
+        for batch in batches.walk(self.file, start):
+            if batch.last_offset >= offset:
+                return batch
+        return None
+
+    def locate(self, offset: int) -> tuple[int, int, int] | None:
+        """(position, size, first offset) of the first batch that reaches ``offset``.
+
+        The first offset is the batch's base offset, or a lower bound of it where compaction left
+        a gap before the batch.
+        """
+        tail = self._tail_offsets
+        if tail and offset > tail[0]:
+            slot = bisect_left(tail, offset)
+            if slot == len(tail):
+                return None
+            positions = self._tail_positions
+            position = positions[slot]
+            following = positions[slot + 1] if slot + 1 < len(tail) else self.file.size
+            return position, following - position, tail[slot - 1] + 1
+        found = self.find(offset)
+        return None if found is None else (found.position, found.size, found.base_offset)
+
+    def position_of(self, offset: int) -> int:
+        """Where the first batch that reaches ``offset`` starts; the end when none does."""
+        located = self.locate(offset)
+        return self.file.size if located is None else located[0]
+
+    def boundary_at_most(self, start: int, limit: int) -> int:
+        """The last batch boundary at or below ``limit``, walking from the one at ``start``."""
+        if limit >= self.file.size:
+            return self.file.size
+        positions = self._tail_positions
+        if positions and limit >= positions[0]:
+            return positions[bisect_right(positions, limit) - 1]
+        boundary = max(start, self.offsets.position_at_most(limit))
+        for batch in batches.walk(self.file, boundary, limit):
+            boundary = batch.next_position
+        return boundary
+
+    def batches_from(self, offset: int) -> Iterator[StoredBatch]:
+        """Batches from the first that reaches ``offset`` to the end of the segment."""
+        return batches.walk(self.file, self.position_of(offset))
+
+    def next_offset(self) -> int:
+        """The offset after the last batch, read off the file; the base offset when empty."""
+        end = self.base_offset
+        for batch in batches.walk(self.file, self.offsets.last_position):
+            end = batch.last_offset + 1
+        return end
+
+    # --- repair ------------------------------------------------------------------------------
+
+    def check_indexes(self) -> None:
+        """Hold the indexes against the file; raises CorruptIndexError for what cannot be."""
+        if len(self.offsets) and self.offsets.last_position >= self.file.size:
+            raise CorruptIndexError(f"{self.offsets.path} points past the end of the log")
+        if self.file.size and not len(self.times) and len(self.offsets):
+            raise CorruptIndexError(f"{self.times.path} is empty beside a full offset index")
+
+    def rebuild(self) -> Rebuild:
+        """Empty the indexes and begin to fill them again from the batches."""
+        return Rebuild(self)
+
+    def rename(self, suffix: str) -> list[Path]:
+        """Add ``suffix`` to the names of all files of the segment; return the new paths."""
+        self.file.path = segment_file(self.directory, self.base_offset, LOG)
+        renamed = []
+        for kind in SEGMENT_SUFFIXES:
+            path = segment_file(self.directory, self.base_offset, kind)
+            target = path.with_name(path.name + suffix)
+            if path.exists():
+                path.rename(target)
+                renamed.append(target)
+        return renamed
+
+    def moved_to(self, directory: Path) -> None:
+        """Follow a rename of the partition's directory."""
+        self.directory = directory
+        self.file.path = segment_file(directory, self.base_offset, LOG)
+        self.offsets.path = segment_file(directory, self.base_offset, OFFSET_INDEX)
+        self.times.path = segment_file(directory, self.base_offset, TIME_INDEX)
+        self.aborted.path = segment_file(directory, self.base_offset, TRANSACTION_INDEX)
+
+
+class Rebuild:
+    """The indexes of a segment built again, batch by batch, as appends would have built them."""
+
+    __slots__ = ("_last_indexed", "_segment")
+
+    def __init__(self, segment: Segment) -> None:
+        self._segment = segment
+        self._last_indexed = 0
+        segment.offsets.reset()
+        segment.times.reset()
+        segment.aborted.reset()
+        segment.max_timestamp = -1
+
+    def add(self, batch: StoredBatch) -> None:
+        segment = self._segment
+        segment._see(batch)
+        if batch.position - self._last_indexed > segment._index_interval:
+            segment.offsets.append(batch.last_offset, batch.position)
+            segment.times.maybe_append(segment.max_timestamp, segment.offset_of_max_timestamp)
+            self._last_indexed = batch.position
+
+    def finish(self, end: int) -> None:
+        """Cut the log behind the last good batch and write the indexes."""
+        if self._segment.file.size > end:
+            self._segment.file = self._segment.file.truncate(end)
+        self._segment.seal()

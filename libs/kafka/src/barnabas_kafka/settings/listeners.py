@@ -1,10 +1,9 @@
-"""Where a broker listens and what it tells others: `listeners`, `advertised.listeners` and their
-map.
+"""Where a broker listens and what it tells others.
 
-A listener is written NAME://host:port. Its name is looked up in `listener.security.protocol.map`
-for the security protocol. An empty host means every interface when listening; when advertising, the
-shell puts the machine's own name there. The checks are those of Kafka's `KafkaConfig` and
-`CoreUtils.listenerListToEndPoints`.
+The settings are `listeners`, `advertised.listeners` and `listener.security.protocol.map`. A
+listener is written NAME://host:port; its name is looked up in the map for the security protocol. An
+empty host means every interface when listening; when advertising, the shell puts the machine's own
+name there. The checks are those of Kafka's `KafkaConfig` and `CoreUtils.listenerListToEndPoints`.
 """
 
 from __future__ import annotations

@@ -1,0 +1,62 @@
+# The verbs of the project; `make help` lists them. Needs Python >= 3.11 and make, nothing else:
+# the first verb makes .venv from the lock file, later ones see from a stamp that it is up to date.
+
+# The newest Python on the path that is new enough, unless PYTHON names one.
+PYTHON ?= $(firstword $(foreach name,python3 python3.14 python3.13 python3.12 python3.11,\
+	$(shell $(name) -c 'import sys; print("$(name)" if sys.version_info >= (3, 11) else "")' 2>/dev/null)))
+BIN := .venv/bin
+BUILT_FROM := uv.lock pyproject.toml broker-image/pyproject.toml $(wildcard libs/*/pyproject.toml libs/*/setup.py) \
+	libs/kafka/src/barnabas_kafka/records/walk.py tools/bootstrap.py
+PYTEST := $(BIN)/python -m pytest
+# Suites that meet the broker as a black box; everything else under tests/ is a unit test.
+BLACK_BOX := tests/clients tests/oracle
+UNIT := tests $(BLACK_BOX:%=--ignore=%)
+# Minutes; docs/testing.md has the table.
+ENGINE_MINUTES := 15
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check unit black-box bench gen fmt soak clean needs
+
+help: ## Lists the verbs
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-14s %s\n", $$1, $$2 }'
+
+demo: .venv/.synced ## Starts a broker, streams this machine's own data through it and compares every byte
+	@$(BIN)/python -m tools.demo
+
+test: needs check black-box ## Runs check and the black-box suites (Java, Maven, kcat; installs them as root)
+
+check: .venv/.synced ## Runs all that is quick: tidy, ruff, imports, generated files, types, unit tests
+	$(BIN)/python -m tools.tidy
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
+	$(BIN)/python -m tools.gen_docs --check
+	$(BIN)/mypy
+	$(PYTEST) $(UNIT)
+
+bench: .venv/.synced ## Measures Barnabas beside Apache Kafka (Java, Maven) and writes benchmarks/results
+	@$(BIN)/python -m benchmarks
+
+gen: .venv/.synced ## Writes the generated files anew
+	$(BIN)/python -m tools.gen_docs
+
+fmt: .venv/.synced ## Formats the code and mends what ruff can mend
+	$(BIN)/ruff check --fix --exit-zero --quiet .
+	$(BIN)/ruff format .
+
+soak: .venv/.synced ## Runs every property test for thousands of examples and the tests marked soak
+	$(PYTEST) tests --hypothesis-profile=soak --override-ini='addopts=-ra' --timeout=3600 -m 'hypothesis or soak'
+
+clean: ## Removes the environment and every cache
+	rm -rf .venv .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+needs: .venv/.synced
+	@$(BIN)/python -m tools.needs
+
+black-box: .venv/.synced
+	timeout --foreground $(ENGINE_MINUTES)m $(PYTEST) $(BLACK_BOX)
+
+.venv/.synced: $(BUILT_FROM)
+	@test -n "$(PYTHON)" || { echo "barnabas: needs Python 3.11 or newer on the path (or make PYTHON=/path/to/python)" >&2; exit 1; }
+	@$(PYTHON) tools/bootstrap.py

@@ -1,0 +1,102 @@
+"""Checks that the programs the black-box suites compare with are here, and installs them as root.
+
+`make test` needs Java 17 or newer and Maven (Apache Kafka's own clients and tools) and kcat. As
+root on a machine with apt-get the missing ones are installed; otherwise one line says what to
+install.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+
+JAVA_LEAST = 17
+_JAVA_VERSION = re.compile(r'version "(?:1\.)?([0-9]+)')
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """A program, how to see that it is good enough, and Debian's package of it."""
+
+    program: str
+    is_met: Callable[[], bool]
+    package: str
+    words: str
+
+
+def java_major(answer: str) -> int | None:
+    """The major version in the answer of `java -version`, or None where it has none."""
+    found = _JAVA_VERSION.search(answer)
+    return int(found.group(1)) if found else None
+
+
+def has_java() -> bool:
+    """Whether a Java compiler and a new enough Java are on the path."""
+    if shutil.which("java") is None or shutil.which("javac") is None:
+        return False
+    asked = subprocess.run(["java", "-version"], capture_output=True, text=True, check=False)
+    major = java_major(asked.stderr + asked.stdout)
+    return major is not None and major >= JAVA_LEAST
+
+
+def on_path(program: str) -> Callable[[], bool]:
+    """Whether a program is on the path, asked anew each time."""
+    return lambda: shutil.which(program) is not None
+
+
+NEEDS = (
+    Need("java", has_java, "default-jdk-headless", f"a JDK, version {JAVA_LEAST} or newer"),
+    Need("mvn", on_path("mvn"), "maven", "Maven"),
+    Need("kcat", on_path("kcat"), "kcat", "kcat"),
+)
+
+
+def missing(needs: tuple[Need, ...] = NEEDS) -> list[Need]:
+    """The needs that this machine does not meet."""
+    return [need for need in needs if not need.is_met()]
+
+
+def can_install() -> bool:
+    """Whether this process may install Debian packages."""
+    return os.geteuid() == 0 and shutil.which("apt-get") is not None
+
+
+def install(packages: list[str]) -> bool:
+    """Install Debian packages; returns whether apt-get was content."""
+    quiet = dict(os.environ, DEBIAN_FRONTEND="noninteractive")
+    steps = (
+        ["apt-get", "update", "-qq"],
+        ["apt-get", "install", "-y", "-qq", "--no-install-recommends", *packages],
+    )
+    return all(
+        subprocess.run(step, env=quiet, stdout=sys.stderr, check=False).returncode == 0
+        for step in steps
+    )
+
+
+def main() -> int:
+    """Check, install where that is possible, and say what is left; returns the exit status."""
+    lacking = missing()
+    if lacking and can_install():
+        packages = [need.package for need in lacking]
+        sys.stderr.write(f"barnabas: installing {' '.join(packages)}\n")
+        install(packages)
+        lacking = missing()
+    if not lacking:
+        return 0
+    words = ", ".join(need.words for need in lacking)
+    packages = [need.package for need in lacking]
+    sys.stderr.write(
+        f"barnabas: the black-box suites need {words}"
+        f" (Debian: apt-get install {' '.join(packages)}); `make check` runs without them\n"
+    )
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

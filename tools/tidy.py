@@ -1,0 +1,431 @@
+"""Checks what a formatter and a type checker cannot: sizes, words, layers of manner, mirror tests.
+
+Every rule is a function from one parsed file (or from the whole tree) to findings, and each finding
+names the rule and what to do instead. Exemptions stand in this file with their reason. `make check`
+runs it; it prints findings as `path:line: rule: message` and exits with 1 if there are any.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import subprocess
+import sys
+import tokenize
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+
+MODULE_LINES: Final = 700
+FUNCTION_LINES: Final = 70
+POSITIONAL_PARAMETERS: Final = 5
+PATCHES_PER_TEST_FILE: Final = 3
+
+# Import path of each source tree, and where its tests live.
+TREES: Final = {
+    "libs/kafka/src/barnabas_kafka": "tests/kafka",
+    "libs/zookeeper/src/barnabas_zookeeper": "tests/zookeeper",
+    "broker-image/src/barnabas_broker": "tests/broker",
+    "tools": "tests/tools",
+}
+OWN_PACKAGES: Final = {
+    "barnabas_kafka", "barnabas_zookeeper", "barnabas_broker", "tools", "tests", "benchmarks",
+}  # fmt: skip
+
+# Tables, not code: as long as the facts they hold.
+LONG_TABLES: Final = (
+    "libs/kafka/src/barnabas_kafka/protocol/messages/",
+    "libs/kafka/src/barnabas_kafka/settings/keys/",
+)
+# The modules that may ask for the time: everything else is told.
+CLOCKS: Final = (
+    "broker-image/src/barnabas_broker/server/",
+    "broker-image/src/barnabas_broker/cli/",
+    "broker-image/src/barnabas_broker/testing/",
+    "tests/clients/", "tests/oracle/", "tools/", "benchmarks/",
+)  # fmt: skip
+# Shells at the edge, where any error becomes one line or one answer instead of a traceback:
+# commands, the start of a process, the boundary between one request and the broker's life, and a
+# wait that hands its error to whoever waits.
+SHELLS: Final = (
+    "/cli/", "/shell.py", "/__main__.py", "/testing/",
+    "broker-image/src/barnabas_broker/server/dispatch.py",
+    "broker-image/src/barnabas_broker/replica/delayed_fetch.py",
+)  # fmt: skip
+MAY_PRINT: Final = ("/cli/", "tools/", "benchmarks/", "tests/")
+# Tested by more than one file, or by meeting real programs, rather than by a mirror.
+MIRRORED_ELSEWHERE: Final = {
+    "libs/kafka/src/barnabas_kafka/protocol/messages/": "tests/kafka/protocol, all messages",
+    "libs/kafka/src/barnabas_kafka/settings/keys/": "tests/kafka/settings, all keys",
+    "broker-image/src/barnabas_broker/cli/": "tests/clients and tests/oracle run the commands",
+    "broker-image/src/barnabas_broker/server/handlers/": "tests/clients and tests/oracle",
+}
+NO_HANDLER: Final[frozenset[str]] = frozenset({"__init__.py"})
+
+BANNED_FILES: Final = {"utils", "util", "common", "helpers", "helper", "misc"}
+BANNED_CALLS: Final = {
+    "time.time": "take now_ms as an argument",
+    "time.time_ns": "take now_ms as an argument",
+    "time.monotonic": "take now_ms as an argument",
+    "datetime.utcnow": "use datetime.now(tz=UTC) in a shell",
+    "datetime.datetime.utcnow": "use datetime.now(tz=UTC) in a shell",
+}
+# Waiting for a foreign process (a JVM, a broker of its own) is asking again until a deadline.
+MAY_SLEEP: Final = ("tests/clients/brokers.py", "tests/oracle/apache.py")
+BANNED_IN_TESTS: Final = {
+    "time.sleep": "wait for the condition, not for time",
+    "pytest.skip": "let the test run or remove it",
+    "pytest.xfail": "let the test run or remove it",
+}
+BANNED_MARKS: Final = {"pytest.mark.skip", "pytest.mark.skipif", "pytest.mark.xfail"}
+_UNNUMBERED_NOTE = re.compile(r"\b(?:TODO|FIXME|XXX)\b(?!\(?#?\d)")
+_TITLE = re.compile(r"^# \S")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One breach of one rule."""
+
+    path: PurePosixPath
+    line: int
+    rule: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: {self.rule}: {self.message}"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A Python file: path from the root, text and syntax tree."""
+
+    path: PurePosixPath
+    text: str
+    tree: ast.Module
+
+    @classmethod
+    def parse(cls, path: PurePosixPath | str, text: str) -> Source:
+        """Parse a text as the file of that path; raises SyntaxError."""
+        return cls(PurePosixPath(path), text, ast.parse(text))
+
+    def under(self, *places: str) -> bool:
+        """Whether the file is one of the places, or in one of them."""
+        path = "/" + str(self.path)
+        return any(
+            place in path if place[0] == "/" else path[1:].startswith(place) for place in places
+        )
+
+    @property
+    def is_test(self) -> bool:
+        """Whether the file holds tests."""
+        return self.path.parts[0] == "tests"
+
+    def finding(self, node: ast.AST | int, rule: str, message: str) -> Finding:
+        """A finding at a node or line."""
+        line = node if isinstance(node, int) else getattr(node, "lineno", 1)
+        return Finding(self.path, line, rule, message)
+
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+# --- sizes ----------------------------------------------------------------------------------------
+
+
+def module_size(source: Source) -> Iterator[Finding]:
+    """A module is small enough to be read at once."""
+    lines = source.text.count("\n")
+    if lines > MODULE_LINES and not source.under(*LONG_TABLES):
+        yield source.finding(1, "module-size", f"{lines} lines, at most {MODULE_LINES}: split it")
+
+
+def function_size(source: Source) -> Iterator[Finding]:
+    """A function fits a screen, and its callers can tell its arguments apart."""
+    for node in functions(source):
+        lines = (node.end_lineno or node.lineno) - node.lineno + 1
+        if lines > FUNCTION_LINES:
+            message = f"{node.name} has {lines} lines, at most {FUNCTION_LINES}: split it"
+            yield source.finding(node, "function-size", message)
+        if _is_called_by_name(node):
+            continue
+        given = [*node.args.posonlyargs, *node.args.args]
+        count = sum(argument.arg not in ("self", "cls") for argument in given)
+        if count > POSITIONAL_PARAMETERS:
+            message = f"{node.name} takes {count} positional parameters: make them keyword-only"
+            yield source.finding(node, "parameters", message)
+
+
+def functions(source: Source) -> Iterator[Function]:
+    """Every function and method, nested ones included."""
+    for node in ast.walk(source.tree):
+        if isinstance(node, Function):
+            yield node
+
+
+def _is_called_by_name(node: Function) -> bool:
+    """Whether click or pytest calls the function, by the names of its options or fixtures."""
+    decorators = [ast.unparse(decorator) for decorator in node.decorator_list]
+    command = any("click." in text or ".command(" in text for text in decorators)
+    fixture = any("pytest.fixture" in text for text in decorators)
+    return command or fixture or node.name.startswith("test_")
+
+
+# --- words ----------------------------------------------------------------------------------------
+
+
+def module_docstring(source: Source) -> Iterator[Finding]:
+    """A module says in its first sentence what it is."""
+    docstring = ast.get_docstring(source.tree)
+    if not docstring:
+        yield source.finding(1, "docstring", "say in a sentence what this module is")
+    elif docstring.splitlines()[0].rstrip()[-1] not in ".?!":
+        yield source.finding(1, "docstring", "the first line is a sentence and ends like one")
+
+
+def test_docstring(source: Source) -> Iterator[Finding]:
+    """A test says which behaviour it shows."""
+    if not source.is_test:
+        return
+    for node in functions(source):
+        if node.name.startswith("test_") and not ast.get_docstring(node):
+            yield source.finding(node, "docstring", f"say which behaviour {node.name} shows")
+
+
+def documented_states(source: Source) -> Iterator[Finding]:
+    """Each member of a state machine's enumeration says what holds in that state."""
+    lines = source.text.splitlines()
+    for node in ast.walk(source.tree):
+        if (
+            not isinstance(node, ast.ClassDef)
+            or not node.name.endswith("State")
+            or not _is_enum(node)
+        ):
+            continue
+        for position, member in enumerate(node.body):
+            if isinstance(member, ast.Assign) and not _is_explained(node.body, position, lines):
+                yield source.finding(member, "state", f"say when {node.name} is in this state")
+
+
+def _is_enum(node: ast.ClassDef) -> bool:
+    return any("Enum" in ast.unparse(base) for base in node.bases)
+
+
+def _is_explained(body: list[ast.stmt], position: int, lines: list[str]) -> bool:
+    """A comment on the line or above it, or a text below the member."""
+    member = body[position]
+    here = "\n".join(lines[member.lineno - 1 : member.end_lineno])
+    above = lines[member.lineno - 2].strip()
+    following = body[position + 1] if position + 1 < len(body) else None
+    below = isinstance(following, ast.Expr) and isinstance(following.value, ast.Constant)
+    return "#" in here or above.startswith("#") or below
+
+
+def unnumbered_notes(source: Source) -> Iterator[Finding]:
+    """Work left to do has the number of an issue."""
+    for token in tokenize.generate_tokens(io.StringIO(source.text).readline):
+        if token.type == tokenize.COMMENT and _UNNUMBERED_NOTE.search(token.string):
+            yield source.finding(
+                token.start[0], "note", "give the number of the issue, or do it now"
+            )
+
+
+def file_name(source: Source) -> Iterator[Finding]:
+    """A name says what is inside."""
+    if source.path.stem in BANNED_FILES:
+        yield source.finding(1, "file-name", "a helper belongs to the noun it helps")
+
+
+# --- manner ---------------------------------------------------------------------------------------
+
+
+def handlers(source: Source) -> Iterator[Finding]:
+    """A handler file declares its API and versions, from which ApiVersions is derived."""
+    if source.path.parent.name != "handlers" or source.is_test or source.path.name in NO_HANDLER:
+        return
+    names = {
+        target.id
+        for node in source.tree.body
+        if isinstance(node, ast.Assign | ast.AnnAssign)
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+        if isinstance(target, ast.Name)
+    }
+    if "HANDLER" not in names:
+        yield source.finding(1, "handler", "declare HANDLER with the API and its versions")
+
+
+def broad_excepts(source: Source) -> Iterator[Finding]:
+    """Only a shell at the edge may catch whatever comes."""
+    for node in ast.walk(source.tree):
+        if not isinstance(node, ast.ExceptHandler):
+            continue
+        if node.type is None:
+            yield source.finding(node, "except", "name the exception")
+        elif ast.unparse(node.type) in ("Exception", "BaseException"):
+            reraises = any(
+                isinstance(inner, ast.Raise) and inner.exc is None for inner in ast.walk(node)
+            )
+            if not reraises and not source.under(*SHELLS):
+                yield source.finding(
+                    node, "except", "name the exception; only shells catch them all"
+                )
+
+
+def banned_calls(source: Source) -> Iterator[Finding]:
+    """Clocks, prints and sleeps stay where they belong."""
+    for node in ast.walk(source.tree):
+        if not isinstance(node, ast.Call):
+            continue
+        name = ast.unparse(node.func)
+        if name in BANNED_CALLS and not source.under(*CLOCKS):
+            yield source.finding(node, "clock", f"{name}: {BANNED_CALLS[name]}")
+        if name == "print" and not source.under(*MAY_PRINT):
+            yield source.finding(node, "print", "use the log, or click.echo in a command")
+        if name.endswith("yaml.safe_load") and any(isinstance(a, ast.JoinedStr) for a in node.args):
+            yield source.finding(node, "yaml", "build the object instead of its text")
+
+
+def global_statements(source: Source) -> Iterator[Finding]:
+    """State lives in objects, not in modules."""
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Global):
+            yield source.finding(node, "global", "keep the state in an object that is passed on")
+
+
+def private_imports(source: Source) -> Iterator[Finding]:
+    """A name with a leading underscore is its own distribution's business."""
+    own = _distribution(source.path)
+    for node in ast.walk(source.tree):
+        if not isinstance(node, ast.ImportFrom) or node.level or node.module is None:
+            continue
+        if node.module.split(".")[0] == own or node.module == "__future__":
+            continue
+        private = [
+            a.name for a in node.names if a.name.startswith("_") and not a.name.startswith("__")
+        ]
+        parts = [part for part in node.module.split(".") if part.startswith("_")]
+        for name in private + parts:
+            yield source.finding(
+                node, "private", f"{name} belongs to {node.module}: use what it offers"
+            )
+
+
+def _distribution(path: PurePosixPath) -> str:
+    return next((part for part in path.parts if part in OWN_PACKAGES), "")
+
+
+# --- tests ----------------------------------------------------------------------------------------
+
+
+def honest_tests(source: Source) -> Iterator[Finding]:
+    """Tests neither sleep nor skip, and use the real parts."""
+    if not source.is_test:
+        return
+    patches = 0
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Call):
+            name = ast.unparse(node.func)
+            patches += name.endswith((".setattr", ".patch")) or name == "patch"
+            if name in BANNED_IN_TESTS and not (name == "time.sleep" and source.under(*MAY_SLEEP)):
+                yield source.finding(node, "test", f"{name}: {BANNED_IN_TESTS[name]}")
+            if name == "asyncio.sleep" and ast.unparse(node.args[0]) != "0":
+                yield source.finding(node, "test", "asyncio.sleep: wait for the condition")
+        elif isinstance(node, ast.Attribute) and ast.unparse(node) in BANNED_MARKS:
+            yield source.finding(node, "test", "let the test run or remove it")
+    if patches > PATCHES_PER_TEST_FILE:
+        message = f"{patches} patches, at most {PATCHES_PER_TEST_FILE}: test the real parts"
+        yield source.finding(1, "test", message)
+
+
+def mirror_tests(sources: list[Source]) -> Iterator[Finding]:
+    """Each module with behaviour has its test file at the mirrored path."""
+    existing = {str(source.path) for source in sources}
+    for source in sources:
+        expected = mirror_of(source.path)
+        if expected is None or source.under(*MIRRORED_ELSEWHERE) or not _has_behaviour(source):
+            continue
+        if str(expected) not in existing:
+            yield source.finding(1, "mirror", f"expected a test file at {expected}")
+
+
+def mirror_of(path: PurePosixPath) -> PurePosixPath | None:
+    """Where the tests of a module belong, or None for what has no mirror."""
+    if path.name in ("__init__.py", "__main__.py"):
+        return None
+    for tree, tests in TREES.items():
+        if path.is_relative_to(tree):
+            inside = path.relative_to(tree)
+            return PurePosixPath(tests) / inside.parent / f"test_{inside.name}"
+    return None
+
+
+def _has_behaviour(source: Source) -> bool:
+    """Declarations alone (constants, types, protocols of values) need no test of their own."""
+    return any(len(node.body) > 1 or not ast.get_docstring(node) for node in functions(source))
+
+
+# --- documents ------------------------------------------------------------------------------------
+
+
+def one_title(path: PurePosixPath, text: str) -> Iterator[Finding]:
+    """A document has one title; a fragment of the changelog has none, it becomes part of a page."""
+    if path.parts[0] == "changelog.d":
+        return
+    titles = []
+    fenced = False
+    for number, line in enumerate(text.splitlines(), start=1):
+        fenced ^= line.lstrip().startswith("```")
+        if not fenced and _TITLE.match(line):
+            titles.append(number)
+    if len(titles) != 1:
+        yield Finding(path, 1, "title", f"{len(titles)} titles, must be one (`# …`)")
+
+
+# --- running --------------------------------------------------------------------------------------
+
+RULES: Final[tuple[Callable[[Source], Iterator[Finding]], ...]] = (
+    module_size, function_size, module_docstring, test_docstring, documented_states,
+    unnumbered_notes, file_name, handlers, broad_excepts, banned_calls, global_statements,
+    private_imports, honest_tests,
+)  # fmt: skip
+
+
+def check(sources: list[Source], documents: dict[PurePosixPath, str]) -> list[Finding]:
+    """All findings, in the order of files and lines."""
+    findings = [finding for source in sources for rule in RULES for finding in rule(source)]
+    findings += mirror_tests(sources)
+    for path, text in documents.items():
+        findings.extend(one_title(path, text))
+    return sorted(findings, key=lambda finding: (str(finding.path), finding.line))
+
+
+def tracked_files(root: Path) -> list[PurePosixPath]:
+    """The files that belong to the project: those git knows or would add."""
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    listing = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
+    paths = sorted(set(listing.stdout.splitlines()))
+    return [PurePosixPath(path) for path in paths if (root / path).is_file()]
+
+
+def main() -> int:
+    """Check the whole project; returns the exit status."""
+    paths = tracked_files(ROOT)
+    sources = [
+        Source.parse(path, (ROOT / path).read_text(encoding="utf-8"))
+        for path in paths
+        if path.suffix == ".py"
+    ]
+    documents = {
+        path: (ROOT / path).read_text(encoding="utf-8") for path in paths if path.suffix == ".md"
+    }
+    findings = check(sources, documents)
+    for finding in findings:
+        print(finding)
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

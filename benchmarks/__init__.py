@@ -1,1 +1,1 @@
-"""Side-by-side measurements with Apache Kafka."""
+"""Side-by-side measurements with Apache Kafka: same machine, same clients, interleaved runs."""

@@ -171,6 +171,16 @@ class _JavaServer:
 
     def start(self) -> Self:
         """Start the JVM and wait until it serves; raises OracleError when it does not in time."""
+        self.launch()
+        try:
+            self._await_ready()
+        except BaseException:
+            self.kill()
+            raise
+        return self
+
+    def launch(self) -> None:
+        """Start the JVM and return at once."""
         command = self._command()
         with self.log_file.open("ab") as log:
             # A session of its own: Ctrl-C in a terminal reaches only us, and we stop it in order.
@@ -182,12 +192,6 @@ class _JavaServer:
                 cwd=self.directory,
                 start_new_session=True,
             )
-        try:
-            self._await_ready()
-        except BaseException:
-            self.kill()
-            raise
-        return self
 
     def stop(self, *, grace: float = 30) -> None:
         """SIGTERM, then SIGKILL after `grace` seconds."""

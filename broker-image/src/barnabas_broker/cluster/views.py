@@ -1,0 +1,42 @@
+"""The cluster as clients of one listener see it: which partitions they can reach, and how.
+
+Kafka's rules (`ZkMetadataCache.getPartitionMetadata`): a partition whose leader is unknown or not
+alive is LEADER_NOT_AVAILABLE; one whose leader is alive, but not on the listener of the client,
+is LISTENER_NOT_FOUND. Both are told with leader -1, so that a client waits and asks again.
+"""
+
+from dataclasses import dataclass
+
+from barnabas_kafka.errors import ErrorCode
+
+from barnabas_broker.cluster.image import NO_LEADER, Endpoint, MetadataImage, PartitionState
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionView:
+    """A partition through one listener; `error` is that of its leadership."""
+
+    error: ErrorCode
+    leader: int
+    offline: list[int]
+
+
+def live_endpoints(image: MetadataImage, listener: str) -> dict[int, Endpoint]:
+    """Where each broker is reached through a listener; brokers without it are left out."""
+    found = ((broker.id, broker.endpoint(listener)) for broker in image.brokers.values())
+    return {broker: endpoint for broker, endpoint in found if endpoint is not None}
+
+
+def view_partition(
+    state: PartitionState, image: MetadataImage, endpoints: dict[int, Endpoint]
+) -> PartitionView:
+    """What clients may know of a partition's leader, and which replicas are not alive.
+
+    `endpoints` are those of `live_endpoints` for the client's listener.
+    """
+    offline = [broker for broker in state.replicas if broker not in image.brokers]
+    if state.leader in endpoints:
+        return PartitionView(ErrorCode.NONE, state.leader, offline)
+    if state.leader in image.brokers:
+        return PartitionView(ErrorCode.LISTENER_NOT_FOUND, NO_LEADER, offline)
+    return PartitionView(ErrorCode.LEADER_NOT_AVAILABLE, NO_LEADER, offline)

@@ -1,0 +1,70 @@
+"""CreatePartitions: more partitions for topics; there are never fewer."""
+
+from collections import Counter
+
+from barnabas_kafka.errors import ErrorCode
+from barnabas_kafka.protocol.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+    CreatePartitionsTopicResult,
+)
+from barnabas_kafka.protocol.registry import ApiKey
+
+from barnabas_broker.controller.requests import Growth
+from barnabas_broker.security.acls import AclOperation, ResourceType
+from barnabas_broker.server.call import Call, QuotaKind
+from barnabas_broker.server.handler import Handler, VersionRange
+
+
+def handle(request: CreatePartitionsRequest, call: Call) -> CreatePartitionsResponse:
+    """Answer for each topic once; a name that is sent twice is refused."""
+    sent = Counter(topic.name for topic in request.topics)
+    answers: dict[str, CreatePartitionsTopicResult] = {}
+    wanted = []
+    for topic in request.topics:
+        if sent[topic.name] > 1:
+            answers[topic.name] = _refused(
+                topic.name, ErrorCode.INVALID_REQUEST, "Duplicate topic in request."
+            )
+        elif not call.allowed(AclOperation.ALTER, ResourceType.TOPIC, topic.name):
+            answers[topic.name] = _refused(
+                topic.name,
+                ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+                "The topic authorization is failed.",
+            )
+        else:
+            wanted.append(topic)
+    before = _count(wanted, call)
+    outcomes = call.broker.controller.create_partitions(
+        [_growth(topic) for topic in wanted],
+        validate_only=request.validate_only,
+        principal=call.principal,
+        now_ms=call.now_ms,
+    )
+    for outcome in outcomes:
+        answers[outcome.name] = _refused(outcome.name, outcome.error, outcome.message)
+    return CreatePartitionsResponse(
+        throttle_time_ms=call.throttle_ms(
+            QuotaKind.CONTROLLER_MUTATION, _count(wanted, call) - before
+        ),
+        results=[answers[name] for name in sent],
+    )
+
+
+def _growth(topic: CreatePartitionsTopic) -> Growth:
+    given = topic.assignments
+    assignments = None if given is None else [tuple(each.broker_ids) for each in given]
+    return Growth(topic.name, topic.count, assignments)
+
+
+def _count(topics: list[CreatePartitionsTopic], call: Call) -> int:
+    known = (call.broker.image.topic(topic.name) for topic in topics)
+    return sum(len(topic.partitions) for topic in known if topic is not None)
+
+
+def _refused(name: str, code: ErrorCode, message: str | None) -> CreatePartitionsTopicResult:
+    return CreatePartitionsTopicResult(name=name, error_code=code, error_message=message)
+
+
+HANDLER = Handler(ApiKey.CREATE_PARTITIONS, VersionRange(0, 3), handle)

@@ -1,0 +1,109 @@
+"""CreateTopics: new topics, with partitions placed by the broker or by the caller."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+from barnabas_kafka.errors import ErrorCode
+from barnabas_kafka.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from barnabas_kafka.protocol.registry import ApiKey
+from barnabas_kafka.settings.topic import describe_topic
+
+from barnabas_broker.controller.requests import CreatedTopic
+from barnabas_broker.controller.topics import CLUSTER_METADATA_TOPIC, NewTopic
+from barnabas_broker.security.acls import AclOperation, ResourceType
+from barnabas_broker.server.call import Call, QuotaKind
+from barnabas_broker.server.handler import Handler, VersionRange
+
+
+def handle(request: CreateTopicsRequest, call: Call) -> CreateTopicsResponse:
+    """Answer for each topic once; a name that is sent twice is refused."""
+    sent = Counter(topic.name for topic in request.topics)
+    on_cluster = call.allowed_on_cluster(AclOperation.CREATE)
+    answers: dict[str, CreatableTopicResult] = {}
+    wanted = []
+    for topic in request.topics:
+        refusal = _refusal(topic.name, sent[topic.name], on_cluster, call)
+        if refusal is None:
+            wanted.append(topic)
+        else:
+            answers[topic.name] = refusal
+    created = call.broker.controller.create_topics(
+        [_new_topic(topic) for topic in wanted],
+        validate_only=request.validate_only,
+        principal=call.principal,
+        now_ms=call.now_ms,
+    )
+    answers |= {answer.outcome.name: _answer(answer, call) for answer in created}
+    return CreateTopicsResponse(
+        throttle_time_ms=_throttle_ms(created, call) if not request.validate_only else 0,
+        topics=[answers[name] for name in sent],
+    )
+
+
+def _refusal(name: str, times: int, on_cluster: bool, call: Call) -> CreatableTopicResult | None:
+    if name == CLUSTER_METADATA_TOPIC:
+        message = f"Creation of internal topic {CLUSTER_METADATA_TOPIC} is prohibited."
+        code = ErrorCode.INVALID_REQUEST
+    elif times > 1:
+        message = "Found multiple entries for this topic."
+        code = ErrorCode.INVALID_REQUEST
+    elif not (on_cluster or call.allowed(AclOperation.CREATE, ResourceType.TOPIC, name)):
+        message = "Authorization failed."
+        code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    else:
+        return None
+    return CreatableTopicResult(name=name, error_code=code, error_message=message)
+
+
+def _new_topic(topic: CreatableTopic) -> NewTopic:
+    return NewTopic(
+        name=topic.name,
+        num_partitions=topic.num_partitions,
+        replication_factor=topic.replication_factor,
+        assignments=[(each.partition_index, tuple(each.broker_ids)) for each in topic.assignments],
+        configs=[(config.name, config.value) for config in topic.configs],
+    )
+
+
+def _answer(created: CreatedTopic, call: Call) -> CreatableTopicResult:
+    outcome = created.outcome
+    if not outcome.granted:
+        return CreatableTopicResult(
+            name=outcome.name, error_code=outcome.error, error_message=outcome.message
+        )
+    if not call.allowed(AclOperation.DESCRIBE_CONFIGS, ResourceType.TOPIC, outcome.name):
+        return CreatableTopicResult(
+            name=outcome.name,
+            topic_id=created.id,
+            topic_config_error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        )
+    return CreatableTopicResult(
+        name=outcome.name,
+        topic_id=created.id,
+        num_partitions=created.num_partitions,
+        replication_factor=created.replication_factor,
+        configs=[
+            CreatableTopicConfigs(
+                name=entry.name,
+                value=entry.value,
+                read_only=entry.read_only,
+                config_source=entry.source,
+                is_sensitive=entry.is_sensitive,
+            )
+            for entry in describe_topic(call.broker.controller.settings, created.config)
+        ],
+    )
+
+
+def _throttle_ms(created: Sequence[CreatedTopic], call: Call) -> int:
+    partitions = sum(each.num_partitions for each in created if each.outcome.granted)
+    return call.throttle_ms(QuotaKind.CONTROLLER_MUTATION, partitions)
+
+
+HANDLER = Handler(ApiKey.CREATE_TOPICS, VersionRange(0, 7), handle)

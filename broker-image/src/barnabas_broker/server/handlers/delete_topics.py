@@ -1,0 +1,90 @@
+"""DeleteTopics: topics by name or, since version 6, by id.
+
+With delete.topic.enable=false a request is refused, as Apache's brokers refuse it. What the
+setting used to mean, that a topic is only marked, remains for marks in the coordination data.
+"""
+
+from collections.abc import Sequence
+
+from barnabas_kafka.errors import ErrorCode
+from barnabas_kafka.ids import ZERO_UUID
+from barnabas_kafka.protocol.messages.delete_topics import (
+    DeletableTopicResult,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicState,
+)
+from barnabas_kafka.protocol.registry import ApiKey
+from barnabas_kafka.settings import broker as keys
+
+from barnabas_broker.security.acls import AclOperation, ResourceType
+from barnabas_broker.server.call import Call, QuotaKind
+from barnabas_broker.server.handler import Handler, VersionRange
+
+# From here on TOPIC_DELETION_DISABLED may be answered, and topics may be meant by id.
+TOPIC_DELETION_DISABLED_SINCE = 3
+TOPIC_IDS_SINCE = 6
+
+
+def handle(request: DeleteTopicsRequest, call: Call) -> DeleteTopicsResponse:
+    """Answer for each topic; those that may be deleted are gone when this returns."""
+    if call.version >= TOPIC_IDS_SINCE:
+        asked: Sequence[DeleteTopicState] = request.topics
+    else:
+        asked = [DeleteTopicState(name=name) for name in request.topic_names]
+    if not call.broker.controller.settings[keys.DELETE_TOPIC_ENABLE]:
+        disabled = call.version >= TOPIC_DELETION_DISABLED_SINCE
+        code = ErrorCode.TOPIC_DELETION_DISABLED if disabled else ErrorCode.INVALID_REQUEST
+        return DeleteTopicsResponse(responses=[_refused(each, code) for each in asked])
+    if any(each.name is not None and each.topic_id != ZERO_UUID for each in asked):
+        # A whole-request error, which this response can only tell topic by topic.
+        return DeleteTopicsResponse(
+            responses=[_refused(each, ErrorCode.INVALID_REQUEST) for each in asked]
+        )
+    answers = [_checked(each, call) for each in asked]
+    names = [each.name for each in answers if each.name and each.error_code == ErrorCode.NONE]
+    image = call.broker.image
+    partitions = sum(len(image.topics[name].partitions) for name in names)
+    outcomes = {
+        outcome.name: outcome
+        for outcome in call.broker.controller.delete_topics(
+            names, principal=call.principal, now_ms=call.now_ms
+        )
+    }
+    for answer in answers:
+        if answer.name is not None and answer.name in outcomes:
+            answer.error_code = outcomes[answer.name].error
+            answer.error_message = outcomes[answer.name].message
+    return DeleteTopicsResponse(
+        throttle_time_ms=call.throttle_ms(QuotaKind.CONTROLLER_MUTATION, partitions),
+        responses=answers,
+    )
+
+
+def _refused(asked: DeleteTopicState, code: ErrorCode) -> DeletableTopicResult:
+    return DeletableTopicResult(name=asked.name, topic_id=asked.topic_id, error_code=code)
+
+
+def _checked(asked: DeleteTopicState, call: Call) -> DeletableTopicResult:
+    """The answer as far as it is known before anything is deleted."""
+    name = asked.name
+    by_id = asked.topic_id != ZERO_UUID
+    if by_id:
+        topic = call.broker.image.topic_by_id(asked.topic_id)
+        if topic is None:
+            return _refused(asked, ErrorCode.UNKNOWN_TOPIC_ID)
+        name = topic.name
+    if name is None:
+        return _refused(asked, ErrorCode.INVALID_REQUEST)
+    if by_id and not call.allowed(AclOperation.DESCRIBE, ResourceType.TOPIC, name):
+        # Who may not see the topic must not learn its name; its id he has already.
+        return _refused(asked, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    answer = DeletableTopicResult(name=name, topic_id=asked.topic_id)
+    if not call.allowed(AclOperation.DELETE, ResourceType.TOPIC, name):
+        answer.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    elif name not in call.broker.image.topics:
+        answer.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return answer
+
+
+HANDLER = Handler(ApiKey.DELETE_TOPICS, VersionRange(0, 6), handle)

@@ -31,6 +31,8 @@ SCAN_WINDOW = 1024 * 1024
 
 _PREFIX = struct.Struct(">qiib")
 _V2 = struct.Struct(">IhiqqqhiI")
+_DELTA = struct.Struct(">i")
+_DELTA_POSITION = 23
 _TIMESTAMP = struct.Struct(">q")
 _V2_HEADER = _PREFIX.size + _V2.size
 _LENGTH_OVERHEAD = 12
@@ -133,6 +135,47 @@ def walk(file: DataFile, position: int = 0, end: int | None = None) -> Iterator[
             return
         yield batch
         position = batch.next_position
+
+
+def find(file: DataFile, position: int, offset: int) -> StoredBatch | None:
+    """The first batch at or after ``position`` whose last offset is at or above ``offset``.
+
+    What ``walk`` would find, at a fraction of its cost: of the batches passed over only length,
+    magic and last offset are looked at.
+    """
+    limit = file.size
+    window, start = b"", position
+    while limit - position > _PREFIX.size:
+        index = position - start
+        if index + _V2_HEADER > len(window) and start + len(window) < limit:
+            window, start, index = file.read(position, HEADER_WINDOW), position, 0
+        if not _whole_header(window, index):
+            return None
+        last_offset, length, _, magic = _PREFIX.unpack_from(window, index)
+        if magic == 2:
+            last_offset += _DELTA.unpack_from(window, index + _DELTA_POSITION)[0]
+        if last_offset >= offset or length < _SHORTEST_LENGTH:
+            batch = parse(window, index, position)
+            return batch if batch.next_position <= limit else None
+        position += length + _LENGTH_OVERHEAD
+    return None
+
+
+def last_boundary(file: DataFile, position: int, limit: int) -> int:
+    """The last batch boundary at or below ``limit``, from the one at ``position``."""
+    window, start = b"", position
+    end = min(limit, file.size)
+    while end - position >= _LENGTH_OVERHEAD:
+        index = position - start
+        if index + _LENGTH_OVERHEAD > len(window):
+            window, start, index = file.read(position, HEADER_WINDOW), position, 0
+        (length,) = _DELTA.unpack_from(window, index + 8)
+        if length < _SHORTEST_LENGTH:
+            raise CorruptSegmentError(position, f"length {length} is shorter than any record")
+        if position + length + _LENGTH_OVERHEAD > end:
+            return position
+        position += length + _LENGTH_OVERHEAD
+    return position
 
 
 def _whole_header(window: bytes, index: int) -> bool:

@@ -63,14 +63,18 @@ class _IndexFile:
         self._written = 0
 
     def load(self) -> bytes:
-        """The whole file; raises CorruptIndexError for a size no sequence of entries has."""
+        """The entries in the file, without the zeros of a preallocated rest.
+
+        Raises CorruptIndexError for a size no sequence of entries has.
+        """
         file = DataFile.open(self.path, writable=False)
         if file.size % self.entry_size:
             raise CorruptIndexError(
                 f"{self.path} has {file.size} bytes, not a multiple of {self.entry_size}"
             )
-        self._written = file.size // self.entry_size
-        return file.read(0, file.size)
+        data = file.read(0, file.size).rstrip(b"\0")
+        self._written = -(-len(data) // self.entry_size)
+        return data.ljust(self._written * self.entry_size, b"\0")
 
     def grow(self) -> None:
         """Preallocate again, when a trimmed index becomes that of the active segment."""
@@ -127,7 +131,6 @@ class OffsetIndex:
             if sys.byteorder == "little":
                 entries.byteswap()
             if entries and (entries[0] > entries[-1] or entries[-1] >> 63):
-                self._file.trim()
                 raise CorruptIndexError(f"{self._file.path} is not in ascending order")
             self._entries = entries
         return self._entries

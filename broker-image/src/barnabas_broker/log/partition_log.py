@@ -20,16 +20,16 @@ from __future__ import annotations
 
 import logging
 from bisect import bisect_right
-from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple, NoReturn, Protocol
+from typing import NamedTuple, NoReturn
 from uuid import UUID
 
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.ids import TopicPartition
-from barnabas_kafka.records.batch import BatchHeader, stamp
 
-from barnabas_broker.log import batches, checkpoints, loader, markers, retention, timestamps
+from barnabas_broker.log import appending, checkpoints, loader, retention, timestamps
+from barnabas_broker.log.appending import AppendInfo as AppendInfo
+from barnabas_broker.log.appending import ValidatedBatches
 from barnabas_broker.log.batches import CorruptSegmentError
 from barnabas_broker.log.config import LogConfig
 from barnabas_broker.log.files import FileSlice, replace_file
@@ -39,36 +39,11 @@ from barnabas_broker.log.names import (
     LEADER_EPOCH_CHECKPOINT,
     PARTITION_METADATA,
 )
-from barnabas_broker.log.producer_state import Origin, Plan, ProducerBatch
+from barnabas_broker.log.producer_state import Origin, Plan
 from barnabas_broker.log.segment import MAX_SEGMENT_SIZE, Appended, Segment
 from barnabas_broker.log.transaction_index import AbortedTransaction
 
 _log = logging.getLogger(__name__)
-
-
-class ValidatedBatches(Protocol):
-    """What the validator hands over: whole magic 2 batches in a buffer that may be stamped."""
-
-    @property
-    def buffer(self) -> bytearray | memoryview: ...
-    @property
-    def headers(self) -> Sequence[tuple[int, BatchHeader]]: ...
-    @property
-    def max_timestamp(self) -> int: ...
-
-
-class AppendInfo(NamedTuple):
-    """Where batches went, or where they already were (``duplicate``).
-
-    ``log_append_time`` is -1 under CreateTime.
-    """
-
-    first_offset: int
-    last_offset: int
-    log_append_time: int
-    log_start_offset: int
-    max_timestamp: int
-    duplicate: bool = False
 
 
 class OffsetAndTime(NamedTuple):
@@ -240,36 +215,28 @@ class PartitionLog:
         if self.failure is not None:
             raise StorageError(self.directory, self.failure)
         buffer = batches.buffer
-        first_offset = offset = self.log_end_offset
-        appended: list[Appended] = []
-        sequenced: list[ProducerBatch] | None = None
-        for position, header in batches.headers:
-            last_offset = offset + header.last_offset_delta
-            size = header.batch_length + 12
-            appended.append((size, last_offset, header.max_timestamp))
-            stamp(buffer, position, base_offset=offset, leader_epoch=leader_epoch)
-            if header.producer_id >= 0:
-                sequenced = sequenced or []
-                data = memoryview(buffer)[position : position + size]
-                sequenced.append(markers.new_producer_batch(header, offset, data))
-            offset = last_offset + 1
+        first_offset = self.log_end_offset
+        stamped = appending.stamp_batches(batches, first_offset, leader_epoch)
         plan = None
-        if sequenced:
+        if stamped.sequenced:
             if origin is Origin.CLIENT:
-                for batch in sequenced:
-                    original = self.producers.find_duplicate(batch)
-                    if original is not None:
-                        return AppendInfo(
-                            original.first_offset, original.last_offset, original.timestamp,
-                            self.log_start_offset, original.timestamp, duplicate=True,
-                        )  # fmt: skip
-            plan = self.producers.check(sequenced, origin)
-        if leader_epoch > self.epochs.latest >= -1 and leader_epoch >= 0:
+                original = appending.find_duplicate(self.producers, stamped.sequenced)
+                if original is not None:
+                    return AppendInfo(
+                        original.first_offset,
+                        original.last_offset,
+                        original.timestamp,
+                        self.log_start_offset,
+                        original.timestamp,
+                        duplicate=True,
+                    )
+            plan = self.producers.check(stamped.sequenced, origin)
+        if leader_epoch > self.epochs.latest:
             self.assign_epoch_start(leader_epoch, first_offset)
-        self._write(buffer, appended, plan, batches.max_timestamp, now_ms)
+        self._write(buffer, stamped.appended, plan, batches.max_timestamp, now_ms)
         return AppendInfo(
             first_offset,
-            offset - 1,
+            self.log_end_offset - 1,
             now_ms if self.config.timestamp_type else -1,
             self.log_start_offset,
             batches.max_timestamp,
@@ -287,15 +254,10 @@ class PartitionLog:
         if self.failure is not None:
             raise StorageError(self.directory, self.failure)
         view = memoryview(buffer)
-        found = self._whole_batches(view)
+        found = appending.whole_batches(view, self.tp, self.log_end_offset)
         if not found:
             return None
-        appended = [(batch.size, batch.last_offset, batch.max_timestamp) for batch in found]
-        sequenced = [
-            markers.stored_producer_batch(batch, view[batch.position : batch.next_position])
-            for batch in found
-            if batch.producer_id >= 0
-        ]
+        appended, sequenced = appending.as_stored(found, view)
         plan = self.producers.check(sequenced, Origin.REPLICATION) if sequenced else None
         for batch in found:
             if batch.magic < 2:
@@ -308,21 +270,6 @@ class PartitionLog:
         return AppendInfo(
             found[0].base_offset, found[-1].last_offset, -1, self.log_start_offset, youngest
         )
-
-    def _whole_batches(self, view: memoryview) -> list[batches.StoredBatch]:
-        try:
-            found = list(batches.whole_batches(view))
-        except CorruptSegmentError as error:
-            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"{self.tp}: {error}") from error
-        expected = self.log_end_offset
-        for batch in found:
-            if batch.base_offset < expected:
-                raise KafkaError(
-                    ErrorCode.OFFSET_OUT_OF_RANGE,
-                    f"{self.tp} ends at {expected} and cannot take offset {batch.base_offset}",
-                )
-            expected = batch.last_offset + 1
-        return found
 
     def _write(
         self,
@@ -595,7 +542,7 @@ class PartitionLog:
         if surplus:
             self._removed += self._remove_segments(surplus, from_end=True)
         try:
-            self.active.truncate_to(offset, now_ms)
+            offset = self.active.truncate_to(offset, now_ms)
             self.active.make_active()
             # Nobody may learn of the cut from epochs or offsets before it is on the device.
             self.active.file.sync()

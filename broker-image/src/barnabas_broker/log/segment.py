@@ -186,14 +186,17 @@ class Segment:
         self.times.preallocate()
 
     def truncate_to(self, offset: int, now_ms: int) -> int:
-        """Cut every batch that holds ``offset`` or more; return the bytes cut."""
+        """Cut every batch that holds ``offset`` or more; return the offset the log ends at.
+
+        That is ``offset``, or less where a batch lies across it: half a batch is not kept.
+        """
         found = self.find(offset)
         self.offsets.truncate_to(offset)
         self.times.truncate_to(offset)
         self.aborted.truncate_to(offset)
-        cut = 0
+        end = offset
         if found is not None:
-            cut = self.file.size - found.position
+            end = min(offset, found.base_offset)
             self.file = self.file.truncate(found.position)
         if not self.file.size:
             self.created_ms = now_ms
@@ -202,7 +205,7 @@ class Segment:
         del self._tail_offsets[:], self._tail_positions[:]
         if self.max_timestamp >= 0:
             self._reread_max_timestamp()
-        return cut
+        return end
 
     def _reread_max_timestamp(self) -> None:
         self.load_max_timestamp()
@@ -219,11 +222,7 @@ class Segment:
 
     def find(self, offset: int) -> StoredBatch | None:
         """The first batch whose last offset is at or above ``offset``."""
-        start = self.offsets.lookup(offset)[1]
-        for batch in batches.walk(self.file, start):
-            if batch.last_offset >= offset:
-                return batch
-        return None
+        return batches.find(self.file, self.offsets.lookup(offset)[1], offset)
 
     def locate(self, offset: int) -> tuple[int, int, int] | None:
         """(position, size, first offset) of the first batch that reaches ``offset``.
@@ -256,9 +255,7 @@ class Segment:
         if positions and limit >= positions[0]:
             return positions[bisect_right(positions, limit) - 1]
         boundary = max(start, self.offsets.position_at_most(limit))
-        for batch in batches.walk(self.file, boundary, limit):
-            boundary = batch.next_position
-        return boundary
+        return batches.last_boundary(self.file, boundary, limit)
 
     def batches_from(self, offset: int) -> Iterator[StoredBatch]:
         """Batches from the first that reaches ``offset`` to the end of the segment."""

@@ -1,0 +1,47 @@
+"""How commands fail."""
+
+import pytest
+
+from barnabas_broker.cli.errors import Attempts, CommandError, InputError
+
+
+def test_several_failures_are_all_told_and_the_last_is_raised(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Deleting three topics of which two are missing names both, so that nothing is searched for."""
+    done = []
+    with pytest.raises(CommandError, match="second"), Attempts() as attempts:
+        for name, error in (("a", "first"), ("b", None), ("c", "second")):
+            with attempts.one():
+                if error:
+                    raise CommandError(error)
+                done.append(name)
+    assert done == ["b"]
+    assert capsys.readouterr().err == "Error: first\n"
+
+
+def test_a_forgiven_code_is_no_failure() -> None:
+    """--if-exists: only the code that means "it is not there" is forgiven."""
+    with Attempts() as attempts, attempts.one(forgive=3):
+        raise CommandError("not there", code=3)
+    with pytest.raises(CommandError), Attempts() as attempts, attempts.one(forgive=3):
+        raise CommandError("not allowed", code=29)
+    with pytest.raises(CommandError), Attempts() as attempts, attempts.one(forgive=None):
+        raise CommandError("no code, and None is not a code")
+
+
+def test_another_error_is_not_hidden_by_collected_ones() -> None:
+    """A bug inside the block surfaces as itself."""
+    with pytest.raises(ZeroDivisionError), Attempts() as attempts:
+        with attempts.one():
+            raise CommandError("collected")
+        raise ZeroDivisionError
+
+
+def test_an_error_is_one_line_and_its_class_is_the_exit_code(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Scripts read one line; a broker's message with line breaks does not change that."""
+    CommandError("no such\n  topic").show()
+    assert capsys.readouterr().err == "Error: no such topic\n"
+    assert (CommandError("x").exit_code, InputError("x").exit_code) == (1, 2)

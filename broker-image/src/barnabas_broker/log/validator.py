@@ -30,6 +30,7 @@ from typing import Final
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.records import legacy
 from barnabas_kafka.records.batch import (
+    MAGIC_POSITION,
     BatchHeader,
     CorruptBatch,
     TimestampType,
@@ -203,7 +204,7 @@ def validate_produce(
     if view.readonly:
         view = memoryview(bytearray(view))
     try:
-        batches = list(legacy.batch_positions(view))
+        batches = _outline(view)
     except CorruptBatch as error:
         raise InvalidBatch(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
     if not batches:
@@ -217,6 +218,14 @@ def validate_produce(
             )
         return _validate_legacy(view, batches, rules, now_ms)
     return _validate_batch(view[:size], rules, now_ms, alone=len(batches) == 1)
+
+
+def _outline(view: memoryview) -> list[tuple[int, int, int]]:
+    """The (position, size, magic) of each whole batch; a request normally holds just one."""
+    size = legacy.batch_size(view)
+    if size == len(view):
+        return [(0, size, view[MAGIC_POSITION])]
+    return list(legacy.batch_positions(view))
 
 
 # Format 2
@@ -237,8 +246,9 @@ def _validate_batch(
         contents: list[RecordContent] = [r[1:] for r in parse_records(section, header)]
         buffer: bytearray | memoryview = _build(contents, header, rules.target_codec, rules)
         _check_size(len(buffer), rules)
-        return _stamped(buffer, rules, now_ms, latest, latest_index, rebuilt=True)
-    return _stamped(view, rules, now_ms, latest, latest_index)
+        header = parse_header(buffer)
+        return _stamped(buffer, header, rules, (latest, latest_index, now_ms), rebuilt=True)
+    return _stamped(view, header, rules, (latest, latest_index, now_ms))
 
 
 def _check_header(
@@ -366,16 +376,18 @@ def _build(
 
 def _stamped(
     buffer: bytearray | memoryview,
+    header: BatchHeader,
     rules: ProduceRules,
-    now_ms: int,
-    latest: int,
-    latest_index: int,
+    times: tuple[int, int, int],
     *,
     rebuilt: bool = False,
     converted_records: int = 0,
 ) -> ValidatedBatches:
-    """Give the batch the topic's timestamp type and a true max timestamp, if it lacks them."""
-    header = parse_header(buffer)
+    """Give the batch the topic's timestamp type and a true max timestamp, if it lacks them.
+
+    `times` are the latest timestamp, the index of the first record that bears it, and now.
+    """
+    latest, latest_index, now_ms = times
     append_time = rules.timestamp_type is TimestampType.APPEND
     if append_time:
         latest, latest_index = now_ms, 0
@@ -423,7 +435,12 @@ def _validate_legacy(
     buffer = _build(contents, None, target, rules)
     _check_size(len(buffer), rules)
     return _stamped(
-        buffer, rules, now_ms, latest, latest_index, rebuilt=True, converted_records=len(messages)
+        buffer,
+        parse_header(buffer),
+        rules,
+        (latest, latest_index, now_ms),
+        rebuilt=True,
+        converted_records=len(messages),
     )
 
 

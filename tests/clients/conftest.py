@@ -14,6 +14,13 @@ from tests.clients.brokers import Broker, broker_under_test
 MakeTopic = Callable[..., str]
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Warnings are errors here too, but for one that kafka-python gives about itself."""
+    config.addinivalue_line(
+        "filterwarnings", "ignore:(read|open)_text is deprecated:DeprecationWarning"
+    )
+
+
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     """The broker under test, with default settings."""

@@ -60,16 +60,14 @@ class _Removal:
 
 
 class LogDirectories:
-    """The partitions of a broker and where they lie; construct with :meth:`open`."""
+    """The partitions of a broker and where they lie; in the order `take`, `claim`, `load`."""
 
     def __init__(
         self,
         directories: list[DirectoryState],
-        default_config: LogConfig,
         offline: dict[Path, str],
     ) -> None:
         self._directories = directories
-        self._default_config = default_config
         self._home: dict[TopicPartition, DirectoryState] = {}
         self._removals: list[_Removal] = []
         self.logs: dict[TopicPartition, PartitionLog] = {}
@@ -77,49 +75,72 @@ class LogDirectories:
         self.offline = offline
 
     @classmethod
-    def open(
-        cls,
-        dirs: Sequence[str | Path],
-        *,
-        broker_id: int,
-        cluster_id: str,
-        default_config: LogConfig,
-        config_for: Callable[[str], LogConfig] | None = None,
-        now_ms: int,
-    ) -> LogDirectories:
-        """Lock, check and load every directory; missing ones are created.
+    def take(cls, dirs: Sequence[str | Path]) -> LogDirectories:
+        """Lock every directory, nothing read but whose it is; missing ones are created.
 
-        A directory that fails with an I/O error is left offline as long as another one works.
-        Raises LogDirectoryError, with one clear line, when none does, and for a directory that is
-        locked, belongs to another broker or cluster, or holds a partition twice.
+        Then `claim` them and `load` what they hold. A directory that fails with an I/O error is
+        left offline as long as another one works. Raises LogDirectoryError, with one clear line,
+        when none does, and for a directory that is locked.
         """
         taken: list[DirectoryState] = []
         offline: dict[Path, str] = {}
         try:
             for path in dict.fromkeys(Path(name) for name in dirs):
                 try:
-                    taken.append(
-                        DirectoryState.take(path, broker_id=broker_id, cluster_id=cluster_id)
-                    )
+                    taken.append(DirectoryState.take(path))
                 except OSError as error:
                     offline[path] = f"{error.strerror or error}"
                     _log.error("log directory %s is offline: %s", path, offline[path])
             if not taken:
                 reasons = "; ".join(f"{path}: {reason}" for path, reason in offline.items())
                 raise LogDirectoryError(f"no usable log directory ({reasons})")
-            self = cls(taken, default_config, offline)
-            for directory in taken:
-                self._load(directory, config_for, now_ms)
         except BaseException:
             for directory in taken:
                 directory.lock.release()
             raise
-        return self
+        return cls(taken, offline)
+
+    @property
+    def first(self) -> Path:
+        """The directory that also holds what a broker keeps once."""
+        return self._directories[0].path
+
+    @property
+    def stored_broker_id(self) -> int | None:
+        """The broker id that the directories were written with, None for new ones."""
+        return next(
+            (found for each in self._directories if (found := each.stored_broker_id) is not None),
+            None,
+        )
+
+    @property
+    def stored_cluster_id(self) -> str | None:
+        """The cluster id that the directories were written with, None for new ones."""
+        return next(
+            (found for each in self._directories if (found := each.stored_cluster_id) is not None),
+            None,
+        )
+
+    def claim(self, *, broker_id: int, cluster_id: str) -> None:
+        """Check that every directory is this broker's, and make new ones so.
+
+        Raises LogDirectoryError naming the owner found.
+        """
+        for directory in self._directories:
+            directory.claim(broker_id=broker_id, cluster_id=cluster_id)
+
+    def load(self, config_for: Callable[[str], LogConfig], *, now_ms: int) -> None:
+        """Open every partition found; `config_for` gives a topic's log settings.
+
+        Raises LogDirectoryError for a partition that lies in two directories or cannot be opened.
+        """
+        for directory in self._directories:
+            self._load(directory, config_for, now_ms)
 
     def _load(
         self,
         directory: DirectoryState,
-        config_for: Callable[[str], LogConfig] | None,
+        config_for: Callable[[str], LogConfig],
         now_ms: int,
     ) -> None:
         for path in directory.partition_paths():
@@ -134,8 +155,7 @@ class LogDirectories:
                 raise LogDirectoryError(
                     f"{tp} lies in both {self._home[tp].path} and {directory.path}: remove one"
                 )
-            config = config_for(tp.topic) if config_for is not None else self._default_config
-            self.logs[tp] = directory.load(tp, path, config, now_ms)
+            self.logs[tp] = directory.load(tp, path, config_for(tp.topic), now_ms)
             self._home[tp] = directory
 
     # --- what there is -----------------------------------------------------------------------

@@ -27,6 +27,7 @@ class DirectoryState:
     """A directory this broker has locked and may write to."""
 
     __slots__ = (
+        "_meta",
         "broker_epoch",
         "changed",
         "clean",
@@ -40,6 +41,7 @@ class DirectoryState:
     def __init__(self, path: Path, lock: DirectoryLock) -> None:
         self.path = path
         self.lock = lock
+        self._meta: bytes | None = None
         #: left by a clean shutdown, or new
         self.clean = False
         #: the broker epoch the marker of that shutdown names
@@ -51,11 +53,8 @@ class DirectoryState:
         self.high_watermarks: dict[TopicPartition, int] = {}
 
     @classmethod
-    def take(cls, path: Path, *, broker_id: int, cluster_id: str) -> DirectoryState:
-        """Create, lock and check a directory, and consume its clean-shutdown marker.
-
-        Raises OSError, and LogDirectoryError for one that is locked or another's.
-        """
+    def take(cls, path: Path) -> DirectoryState:
+        """Create and lock a directory. Raises OSError; LogDirectoryError for one that is locked."""
         path.mkdir(parents=True, exist_ok=True)
         try:
             lock = DirectoryLock(path)
@@ -66,21 +65,40 @@ class DirectoryState:
             ) from None
         state = cls(path, lock)
         try:
-            state._check_owner(broker_id, cluster_id)
-            state._consume_marker()
-            state.recovery_points = state._read_offsets(names.RECOVERY_POINT_CHECKPOINT)
-            state.log_starts = state._read_offsets(names.LOG_START_OFFSET_CHECKPOINT)
-            state.high_watermarks = state._read_offsets(names.HIGH_WATERMARK_CHECKPOINT)
+            meta = path / names.META_PROPERTIES
+            state._meta = meta.read_bytes() if meta.exists() else None
         except BaseException:
             lock.release()
             raise
         return state
 
+    @property
+    def stored_broker_id(self) -> int | None:
+        """The broker id in meta.properties, None without one."""
+        return None if self._meta is None else meta_properties.stored_broker_id(self._meta)
+
+    @property
+    def stored_cluster_id(self) -> str | None:
+        """The cluster id in meta.properties, None without one."""
+        return None if self._meta is None else meta_properties.stored_cluster_id(self._meta)
+
+    def claim(self, *, broker_id: int, cluster_id: str) -> None:
+        """Check the owner, consume the clean-shutdown marker, read the checkpoints.
+
+        Raises OSError, and LogDirectoryError for another's directory.
+        """
+        self._check_owner(broker_id, cluster_id)
+        self._consume_marker()
+        self.recovery_points = self._read_offsets(names.RECOVERY_POINT_CHECKPOINT)
+        self.log_starts = self._read_offsets(names.LOG_START_OFFSET_CHECKPOINT)
+        self.high_watermarks = self._read_offsets(names.HIGH_WATERMARK_CHECKPOINT)
+
     def _check_owner(self, broker_id: int, cluster_id: str) -> None:
         path = self.path / names.META_PROPERTIES
-        found = path.read_bytes() if path.exists() else None
         try:
-            content = meta_properties.check(found, broker_id=broker_id, cluster_id=cluster_id)
+            content = meta_properties.check(
+                self._meta, broker_id=broker_id, cluster_id=cluster_id
+            )
         except meta_properties.WrongOwnerError as error:
             raise LogDirectoryError(f"log directory {self.path} cannot be used: {error}") from error
         if content is not None:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 
 from barnabas_broker.cluster.image import MetadataImage, PartitionState, TopicImage
 from barnabas_broker.log.directories import LogDirectories
+from barnabas_broker.log.partition_log import PartitionLog
 from barnabas_broker.replica.partition import Partition
 from barnabas_broker.replica.topic_rules import TopicRules
 from barnabas_kafka.errors import ErrorCode, KafkaError
@@ -25,11 +26,13 @@ class ReplicaManager:
         *,
         rules_for: RulesFor,
         clock_ms: Callable[[], int],
+        flush_soon: Callable[[PartitionLog], None],
     ) -> None:
         self._broker_id = broker_id
         self._logs = logs
         self._rules_for = rules_for
         self._clock_ms = clock_ms
+        self._flush_soon = flush_soon
         self._partitions: dict[TopicPartition, Partition] = {}
 
     def __len__(self) -> int:
@@ -88,7 +91,9 @@ class ReplicaManager:
         partition_log = self._logs.logs.get(tp)
         if partition_log is None:
             partition_log = self._logs.create(tp, rules.log_config, topic.id, self._clock_ms())
-        partition = Partition(self._broker_id, tp, log=partition_log, rules=rules)
+        partition = Partition(
+            self._broker_id, tp, log=partition_log, rules=rules, flush_soon=self._flush_soon
+        )
         partition.become(state)
         self._partitions[tp] = partition
 

@@ -5,6 +5,8 @@ smallest log end offset among the in-sync replicas; while this broker is the onl
 the log end offset, and an append is readable as soon as it is written.
 """
 
+from collections.abc import Callable
+
 from barnabas_broker.cluster.image import NO_LEADER, PartitionState
 from barnabas_broker.log.partition_log import AppendInfo, PartitionLog
 from barnabas_broker.log.validator import ValidatedBatches
@@ -25,12 +27,19 @@ NOT_LED = PartitionState(
 class Partition:
     """One partition that has a replica on this broker."""
 
-    __slots__ = ("_broker_id", "fetch_waiters", "log", "rules", "state", "tp")
+    __slots__ = ("_broker_id", "_flush_soon", "fetch_waiters", "log", "rules", "state", "tp")
 
     def __init__(
-        self, broker_id: int, tp: TopicPartition, *, log: PartitionLog, rules: TopicRules
+        self,
+        broker_id: int,
+        tp: TopicPartition,
+        *,
+        log: PartitionLog,
+        rules: TopicRules,
+        flush_soon: Callable[[PartitionLog], None],
     ) -> None:
         self._broker_id = broker_id
+        self._flush_soon = flush_soon
         self.tp = tp
         self.log = log
         self.rules = rules
@@ -92,6 +101,8 @@ class Partition:
         info = log.append_as_leader(batches, leader_epoch=self.state.leader_epoch, now_ms=now_ms)
         if not info.duplicate:
             self._advance_high_watermark()
+            if log.log_end_offset - log.recovery_point >= log.config.flush_messages:
+                self._flush_soon(log)
             if self.fetch_waiters:
                 size = len(batches.buffer)
                 for waiter in list(self.fetch_waiters):

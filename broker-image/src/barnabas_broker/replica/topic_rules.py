@@ -1,9 +1,22 @@
 """A topic's settings in the shapes the hot paths use: one object per topic, made anew on change."""
 
+from typing import Final
+
 from barnabas_broker.log.config import LogConfig
 from barnabas_broker.log.validator import ProduceRules
+from barnabas_kafka.records.batch import TimestampType
+from barnabas_kafka.records.compression import Codec
 from barnabas_kafka.settings import topic as keys
 from barnabas_kafka.settings.topic import TopicSettings
+
+_CODECS: Final[dict[str, Codec | None]] = {
+    "producer": None,
+    "uncompressed": Codec.NONE,
+    "gzip": Codec.GZIP,
+    "snappy": Codec.SNAPPY,
+    "lz4": Codec.LZ4,
+    "zstd": Codec.ZSTD,
+}
 
 
 class TopicRules:
@@ -18,9 +31,11 @@ class TopicRules:
         "settings",
     )
 
-    def __init__(self, settings: TopicSettings) -> None:
+    def __init__(self, settings: TopicSettings, *, producer_id_expiration_ms: int) -> None:
         self.settings = settings
-        self.log_config = LogConfig.from_settings(settings)
+        self.log_config = LogConfig.from_settings(
+            settings, producer_id_expiration_ms=producer_id_expiration_ms
+        )
         self.min_in_sync_replicas = settings[keys.MIN_INSYNC_REPLICAS]
         self.compression_type = settings[keys.COMPRESSION_TYPE]
         self.down_conversion = settings[keys.MESSAGE_DOWNCONVERSION_ENABLE]
@@ -30,6 +45,23 @@ class TopicRules:
         """What records of a Produce request of that version must keep to."""
         rules = self._produce_rules.get(version)
         if rules is None:
-            rules = ProduceRules.from_settings(self.settings, request_version=version)
+            rules = _produce_rules(self.settings, version)
             self._produce_rules[version] = rules
         return rules
+
+
+def _produce_rules(settings: TopicSettings, version: int) -> ProduceRules:
+    codec = settings[keys.COMPRESSION_TYPE]
+    append_time = settings[keys.MESSAGE_TIMESTAMP_TYPE] == "LogAppendTime"
+    return ProduceRules(
+        compact="compact" in settings[keys.CLEANUP_POLICY],
+        max_message_bytes=settings[keys.MAX_MESSAGE_BYTES],
+        timestamp_type=TimestampType.APPEND if append_time else TimestampType.CREATE,
+        timestamp_before_max_ms=settings[keys.MESSAGE_TIMESTAMP_BEFORE_MAX_MS],
+        timestamp_after_max_ms=settings[keys.MESSAGE_TIMESTAMP_AFTER_MAX_MS],
+        target_codec=_CODECS[codec],
+        request_version=version,
+        gzip_level=settings[keys.COMPRESSION_GZIP_LEVEL],
+        lz4_level=settings[keys.COMPRESSION_LZ4_LEVEL],
+        zstd_level=settings[keys.COMPRESSION_ZSTD_LEVEL],
+    )

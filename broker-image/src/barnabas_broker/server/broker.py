@@ -19,13 +19,17 @@ class Broker:
     """One broker process: what its handlers may read and change."""
 
     id: int
-    settings: BrokerSettings
     logs: LogDirectories
     controller: Controller
     replicas: ReplicaManager
     producer_ids: ProducerIds
     fetch_sessions: SessionCache
     handlers: Sequence[Handler] = field(default_factory=list)
+
+    @property
+    def settings(self) -> BrokerSettings:
+        """The settings in effect, changes at run time included."""
+        return self.controller.settings
 
     @property
     def image(self) -> MetadataImage:

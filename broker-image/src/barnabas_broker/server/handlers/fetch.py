@@ -233,7 +233,7 @@ class _Fetch:
                 upper_bound=upper_bound,
                 at_least_one=at_least_one,
             )
-            if found is not None:
+            if found.length:
                 data.records = found
                 if self._call.version < FIRST_WITH_ZSTD:
                     data.records = records_for_version(

@@ -4,6 +4,8 @@ Consumers never learn of offsets beyond what they may read: the high watermark, 
 stable offset where only committed records are asked for.
 """
 
+from collections import Counter
+
 from barnabas_broker.replica.partition import Partition
 from barnabas_broker.security.acls import AclOperation, ResourceType
 from barnabas_broker.server.call import Call
@@ -41,8 +43,12 @@ SPECIAL_SINCE = {
 
 def handle(request: ListOffsetsRequest, call: Call) -> ListOffsetsResponse:
     """Look up every partition asked for; each has an error of its own."""
-    asked = [(topic.name, entry.partition_index) for topic in request.topics for entry in topic.partitions]
-    repeated = {key for key in asked if asked.count(key) > 1} if len(set(asked)) < len(asked) else set()
+    asked = Counter(
+        (topic.name, entry.partition_index)
+        for topic in request.topics
+        for entry in topic.partitions
+    )
+    repeated = {key for key, times in asked.items() if times > 1}
     return ListOffsetsResponse(
         topics=[
             ListOffsetsTopicResponse(
@@ -97,7 +103,7 @@ def _find(
         answer.leader_epoch = partition.leader_epoch
     elif timestamp in (EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP):
         answer.offset = log.log_start_offset
-        answer.leader_epoch = log.epoch_of(log.log_start_offset)
+        answer.leader_epoch = log.epochs.epoch_at(log.log_start_offset)
     elif timestamp == LATEST_TIERED_TIMESTAMP:
         answer.offset = NO_OFFSET  # Nothing is ever tiered here.
     else:
@@ -118,14 +124,13 @@ def _old_style(partition: Partition, entry: ListOffsetsPartition) -> list[int]:
     log = partition.log
     if entry.timestamp == EARLIEST_TIMESTAMP:
         return [log.log_start_offset][: entry.max_num_offsets]
-    starts = log.segment_starts()  # (base offset, last modified in ms), oldest first
     offsets = [
-        offset
-        for offset, modified_ms in reversed(starts)
-        if entry.timestamp == LATEST_TIMESTAMP or modified_ms <= entry.timestamp
+        segment.base_offset
+        for segment in log.segments
+        if entry.timestamp == LATEST_TIMESTAMP or segment.file.modified_ms() <= entry.timestamp
     ]
     if entry.timestamp == LATEST_TIMESTAMP:
-        offsets.insert(0, log.high_watermark)
+        offsets.append(log.high_watermark)
     readable = sorted({offset for offset in offsets if offset <= log.high_watermark}, reverse=True)
     return readable[: entry.max_num_offsets]
 

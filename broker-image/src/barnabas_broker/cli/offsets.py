@@ -13,7 +13,9 @@ from barnabas_broker.cli.errors import Attempts, CommandError, InputError
 from barnabas_broker.cli.output import print_json, print_table
 
 if TYPE_CHECKING:
-    from confluent_kafka.admin import ClusterMetadata
+    from concurrent.futures import Future
+
+    from confluent_kafka.admin import AdminClient, ClusterMetadata
 
 # Kafka's own numbers for moments that have no timestamp.
 LATEST = -1
@@ -62,7 +64,10 @@ def offsets(
     rows: list[dict[str, Any]] = []
     try:
         with Attempts() as attempts:
-            _look_up(connection, client, wanted, when, attempts, rows)
+            for name, found in _answers(connection, client, wanted, when):
+                with attempts.one():
+                    result = connection.wait(f"cannot look up {name[0]}-{name[1]}", found)
+                    rows.append(_row(name, result))
     finally:
         _show(rows, output)
 
@@ -119,38 +124,30 @@ def _partitions(
     return wanted
 
 
-def _look_up(
-    connection: Connection,
-    client: Any,
-    wanted: list[tuple[str, int]],
-    when: int,
-    attempts: Attempts,
-    rows: list[dict[str, Any]],
-) -> None:
-    """Ask for all partitions at once; add a row for each that answers."""
+def _answers(
+    connection: Connection, client: AdminClient, wanted: list[tuple[str, int]], when: int
+) -> list[tuple[tuple[str, int], Future[Any]]]:
+    """Ask for all partitions at once; topic and partition of each with its answer to come."""
     from confluent_kafka import TopicPartition
     from confluent_kafka.admin import OffsetSpec
 
     if not wanted:
-        return
+        return []
     make_spec: Any = OffsetSpec  # Picks the subclass from the number; its types do not say so.
-    spec = make_spec(when)
     with failures("cannot look up offsets"):
-        asked = {TopicPartition(name, partition): spec for name, partition in wanted}
+        asked = {TopicPartition(name, partition): make_spec(when) for name, partition in wanted}
         futures = client.list_offsets(asked, request_timeout=connection.timeout_s)
-    for partition, future in futures.items():
-        name = f"{partition.topic}-{partition.partition}"
-        with attempts.one():
-            found = connection.wait(f"cannot look up the offset of {name}", future)
-            rows.append(
-                {
-                    "topic": partition.topic,
-                    "partition": partition.partition,
-                    "offset": found.offset if found.offset >= 0 else None,
-                    "timestamp": found.timestamp if found.timestamp >= 0 else None,
-                    "leader_epoch": found.leader_epoch,
-                }
-            )
+    return [((asked.topic, asked.partition), future) for asked, future in futures.items()]
+
+
+def _row(name: tuple[str, int], found: Any) -> dict[str, Any]:
+    return {
+        "topic": name[0],
+        "partition": name[1],
+        "offset": found.offset if found.offset >= 0 else None,
+        "timestamp": found.timestamp if found.timestamp >= 0 else None,
+        "leader_epoch": found.leader_epoch,
+    }
 
 
 def _show(rows: list[dict[str, Any]], output: str) -> None:

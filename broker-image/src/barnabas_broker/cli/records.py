@@ -67,9 +67,9 @@ def as_json(message: Message) -> bytes:
         "leader_epoch": message.leader_epoch(),
         "timestamp": milliseconds if kind else None,
         "timestamp_type": TIMESTAMP_KINDS[kind] if kind else None,
-        "headers": [[name, _json_value(value)] for name, value in _header_pairs(message)],
-        "key": _json_value(message.key()),
-        "value": _json_value(message.value()),
+        "headers": [[name, json_value(value)] for name, value in _header_pairs(message)],
+        "key": json_value(message.key()),
+        "value": json_value(message.value()),
     }
     return json.dumps(record, ensure_ascii=False).encode() + b"\n"
 
@@ -79,7 +79,8 @@ def _header_pairs(message: Message) -> list[tuple[str, str | bytes | None]]:
     return list(headers.items()) if isinstance(headers, dict) else list(headers)
 
 
-def _json_value(data: str | bytes | None) -> Any:
+def json_value(data: str | bytes | None) -> Any:
+    """Text as it is, other bytes as {"base64": …}."""
     if data is None or isinstance(data, str):
         return data
     try:

@@ -17,7 +17,7 @@ from .declare import (
 )
 from .definitions import Importance, Served
 from .keys.notes import NO_TIERS
-from .rules import KNOWN_VERSION, THROTTLED_REPLICAS
+from .rules import GZIP_LEVEL, KNOWN_VERSION, THROTTLED_REPLICAS
 
 SEGMENT_BYTES = integer(
     "segment.bytes",
@@ -140,6 +140,7 @@ COMPRESSION_GZIP_LEVEL = integer(
     "compression.gzip.level",
     -1,
     "Effort of gzip when the broker compresses; -1 is gzip's own default.",
+    rule=GZIP_LEVEL,
 )
 COMPRESSION_LZ4_LEVEL = integer(
     "compression.lz4.level",

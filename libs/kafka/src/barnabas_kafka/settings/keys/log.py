@@ -19,7 +19,7 @@ from ..declare import (
     words,
 )
 from ..definitions import Importance, Served, UpdateMode
-from ..rules import KNOWN_VERSION
+from ..rules import GZIP_LEVEL, KNOWN_VERSION
 
 LOG_DIR = string(
     "log.dir",
@@ -277,6 +277,7 @@ COMPRESSION_GZIP_LEVEL = integer(
     "compression.gzip.level",
     -1,
     "Effort of gzip when the broker compresses; -1 is gzip's own default.",
+    rule=GZIP_LEVEL,
     update=UpdateMode.CLUSTER_WIDE,
 )
 COMPRESSION_LZ4_LEVEL = integer(

@@ -1,0 +1,142 @@
+"""A broker's settings: files from the notes, typed values, unknown names, layers."""
+
+import pytest
+from barnabas_kafka.settings import broker
+from barnabas_kafka.settings.broker import BrokerSettings, find_key
+from barnabas_kafka.settings.definitions import Served, SettingError
+from barnabas_kafka.settings.properties import parse_properties
+
+from .apache_facts import FIXTURES
+
+
+def read(name: str) -> BrokerSettings:
+    """The settings of a fixture."""
+    data = (FIXTURES / name).read_bytes()
+    return BrokerSettings.from_mapping(parse_properties(data, origin=name))
+
+
+def test_the_notes_cluster_of_three() -> None:
+    """The first file of the notes is taken unchanged."""
+    settings = read("notes-three-brokers.properties")
+    assert settings[broker.LOG_DIRS] == ("/home/user/data_logs/k1",)
+    assert settings[broker.LOG_RETENTION_MS] == 7 * 24 * 3_600_000
+    assert [str(listener) for listener in settings.listeners] == ["PLAINTEXT://localhost:9092"]
+    assert settings[broker.ZOOKEEPER_CONNECT] == "zk1:2181,zk2:2182,zk3:2183"
+    assert settings.unknown == {}
+
+
+def test_the_notes_hadoop_cluster() -> None:
+    """The second file too: a blank after a value is dropped, another vendor's names are kept."""
+    settings = read("notes-hadoop-cluster.properties")
+    assert settings[broker.BROKER_ID] == 1
+    assert settings[broker.LISTENERS] == "PLAINTEXT://hadoop-cluster01:9092"
+    assert settings[broker.LOG_FLUSH_INTERVAL_MS] == 1000
+    assert settings[broker.LOG_RETENTION_BYTES] == 1073741824
+    assert settings.unknown == {
+        "confluent.support.metrics.enable": None,
+        "confluent.support.customer.id": None,
+    }
+
+
+def test_what_the_notes_files_do_not_get_is_listed() -> None:
+    """Nothing that was given is silently ignored."""
+    idle = read("notes-three-brokers.properties").without_effect
+    assert idle["num.network.threads"].served is Served.THREADS
+    assert idle["zookeeper.connect"].served is not Served.NEVER
+    assert "log.segment.bytes" not in idle
+
+
+def test_unknown_names_have_the_nearest_known_one() -> None:
+    """A slip of the finger, an old name, and a name like no other."""
+    settings = BrokerSettings.from_mapping(
+        {"num.partitons": "3", "host.name": "h", "acme.plugin.depth": "9"}
+    )
+    assert settings.unknown == {
+        "num.partitons": "num.partitions",
+        "host.name": "listeners",
+        "acme.plugin.depth": None,
+    }
+
+
+def test_strict_refuses_unknown_names() -> None:
+    """The refusal carries the hint."""
+    with pytest.raises(SettingError, match=r"did you mean num\.partitions\?"):
+        BrokerSettings.from_mapping({"num.partitons": "3"}, strict=True)
+
+
+def test_all_problems_at_once() -> None:
+    """Every malformed value is reported, in the order of the file."""
+    problems = BrokerSettings.problems({"num.partitions": "x", "log.segment.bytes": "1"})
+    assert [problem.key for problem in problems] == ["num.partitions", "log.segment.bytes"]
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("listener.name.inside.ssl.keystore.location", "ssl.keystore.location"),
+        ("listener.name.inside.scram-sha-256.sasl.jaas.config", "sasl.jaas.config"),
+        ("listener.name.inside.max.connections", "max.connections"),
+    ],
+)
+def test_settings_of_one_listener(name: str, found: str) -> None:
+    """A prefix makes a setting one listener's own."""
+    key = find_key(name)
+    assert key is not None
+    assert key.name == found
+
+
+def test_names_that_only_look_like_a_listeners() -> None:
+    """A prefix alone makes no setting."""
+    assert find_key("listener.name.inside") is None
+    assert find_key("listener.name.inside.nothing") is None
+
+
+def test_a_malformed_value_of_one_listener_keeps_its_name() -> None:
+    """The refusal names what the user wrote, prefix included."""
+    name = "listener.name.inside.max.connections"
+    assert [str(problem) for problem in BrokerSettings.problems({name: "many"})] == [
+        f"{name}=many: must be a whole number; allowed: at least 0"
+    ]
+
+
+def test_changes_at_run_time_go_first() -> None:
+    """Per broker before cluster-wide before given before default; the old object stays."""
+    given = BrokerSettings.from_mapping({"message.max.bytes": "10"})
+    cluster = given.with_dynamic({}, {"message.max.bytes": "20"})
+    both = given.with_dynamic({"message.max.bytes": "30"}, {"message.max.bytes": "20"})
+    found = [each[broker.MESSAGE_MAX_BYTES] for each in (BrokerSettings({}), given, cluster, both)]
+    assert found == [1048588, 10, 20, 30]
+
+
+def test_a_change_at_run_time_replaces_other_names_for_the_same() -> None:
+    """Hours changed for all go before milliseconds in the file, which are forgotten."""
+    given = BrokerSettings.from_mapping({"log.retention.minutes": "5"})
+    assert given.with_dynamic({}, {"log.retention.ms": "7"})[broker.LOG_RETENTION_MS] == 7
+
+
+def test_a_wrong_change_at_run_time_is_refused() -> None:
+    """Malformed, or contradicting what was given."""
+    settings = BrokerSettings.from_mapping({})
+    with pytest.raises(SettingError):
+        settings.with_dynamic({"message.max.bytes": "much"})
+    with pytest.raises(SettingError):
+        settings.with_dynamic({}, {"log.cleaner.threads": "1000"})
+
+
+def test_what_differs_from_the_defaults_hides_secrets() -> None:
+    """The list that a broker logs at start."""
+    settings = BrokerSettings.from_mapping({"ssl.key.password": "s3cret", "num.partitions": "1"})
+    assert settings.changed == {"ssl.key.password": "[hidden]"}
+
+
+def test_limits_by_address() -> None:
+    """Overrides are pairs of host and count, IPv6 hosts included."""
+    settings = BrokerSettings.from_mapping({"max.connections.per.ip.overrides": "a:1, ::1:2"})
+    assert settings.connections_per_address == {"a": 1, "::1": 2}
+
+
+def test_advertised_listeners_default_to_those_listened_on() -> None:
+    """And the listener among brokers is found by name."""
+    settings = BrokerSettings.from_mapping({"listeners": "PLAINTEXT://h:1"})
+    assert settings.advertised_listeners == settings.listeners
+    assert settings.inter_broker_listener == "PLAINTEXT"

@@ -21,8 +21,8 @@ class ErrorCode(IntEnum):
     retriable: bool
     invalid_metadata: bool
 
-    def __new__(cls, code: int, message: str, remedy: int = _NEVER) -> Self:
-        """A code with its meaning and what a client may do."""
+    def __new__(cls, code: int, message: str = "", remedy: int = _NEVER) -> Self:
+        """A code with its meaning and what a client may do; `ErrorCode(3)` finds a code."""
         member = int.__new__(cls, code)
         member._value_ = code
         member.message = message

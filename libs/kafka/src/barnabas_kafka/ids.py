@@ -5,7 +5,6 @@ Kafka's own 22-character form (URL-safe base64 without padding), never in the da
 """
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from binascii import Error as Base64Error
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -59,7 +58,7 @@ def uuid_from_base64(text: str) -> UUID:
     """The id behind Kafka's text form; raises ValueError where the text is not one."""
     try:
         raw = urlsafe_b64decode(text + "=" * (-len(text) % 4))
-    except (Base64Error, UnicodeEncodeError) as error:
+    except ValueError as error:
         raise ValueError(f"{text!r} is not an id in base64") from error
     if len(raw) != 16:
         raise ValueError(f"{text!r} holds {len(raw)} bytes, an id has 16")

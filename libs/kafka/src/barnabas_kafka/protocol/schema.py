@@ -64,7 +64,8 @@ class VersionRange(NamedTuple):
 
     def intersection(self, other: "VersionRange") -> "VersionRange":
         """The versions in both ranges."""
-        return VersionRange(max(self.min, other.min), min(self.max, other.max))
+        low, high = max(self.min, other.min), min(self.max, other.max)
+        return VersionRange(low, high) if low <= high else NO_VERSIONS
 
     @staticmethod
     def parse(text: str) -> "VersionRange":

@@ -1,0 +1,108 @@
+"""Tests of barnabas_kafka.primitives."""
+
+import pytest
+from barnabas_kafka.primitives import (
+    read_uvarint,
+    read_varlong,
+    skip_tagged_fields,
+    uvarint,
+    varlong,
+)
+from hypothesis import given
+from hypothesis import strategies as st
+
+
+@pytest.mark.parametrize(
+    ("value", "encoded"),
+    [
+        (0, "00"),
+        (127, "7f"),
+        (128, "8001"),
+        (16_383, "ff7f"),
+        (16_384, "808001"),
+        (2_097_151, "ffff7f"),
+        (2_097_152, "80808001"),
+        (268_435_455, "ffffff7f"),
+        (268_435_456, "8080808001"),
+        (0xFFFF_FFFF, "ffffffff0f"),
+    ],
+)
+def test_uvarint_at_its_boundaries(value: int, encoded: str) -> None:
+    """Each group of seven bits takes one more byte, low group first."""
+    data = bytes.fromhex(encoded)
+    assert uvarint(value) == data
+    assert read_uvarint(b"?" + data + b"?", 1) == (value, 1 + len(data))
+
+
+@given(st.integers(0, 0xFFFF_FFFF))
+def test_uvarint_round_trip(value: int) -> None:
+    """What is written is read."""
+    assert read_uvarint(memoryview(uvarint(value)), 0) == (value, len(uvarint(value)))
+
+
+def test_uvarint_is_never_negative() -> None:
+    """An unsigned number below zero is a mistake of the caller."""
+    with pytest.raises(ValueError, match="negative"):
+        uvarint(-1)
+
+
+@pytest.mark.parametrize("encoded", ["ffffffff10", "ffffffff8f01", "808080808000"])
+def test_uvarint_has_at_most_32_bits(encoded: str) -> None:
+    """A fifth byte with more than four bits, or a sixth byte, is malformed."""
+    with pytest.raises(ValueError, match="32 bits"):
+        read_uvarint(bytes.fromhex(encoded), 0)
+
+
+@pytest.mark.parametrize("encoded", ["", "80", "8080", "808080", "80808080"])
+def test_numbers_cut_off(encoded: str) -> None:
+    """A number that the buffer does not finish is a read past its end."""
+    with pytest.raises(IndexError):
+        read_uvarint(bytes.fromhex(encoded), 0)
+    with pytest.raises(IndexError):
+        read_varlong(bytes.fromhex(encoded), 0)
+
+
+@pytest.mark.parametrize(
+    ("value", "encoded"),
+    [
+        (0, "00"),
+        (-1, "01"),
+        (1, "02"),
+        (-64, "7f"),
+        (64, "8001"),
+        ((1 << 63) - 1, "feffffffffffffffff01"),
+        (-(1 << 63), "ffffffffffffffffff01"),
+    ],
+)
+def test_varlong_zigzag(value: int, encoded: str) -> None:
+    """Small magnitudes of either sign are short."""
+    data = bytes.fromhex(encoded)
+    assert varlong(value) == data
+    assert read_varlong(data, 0) == (value, len(data))
+
+
+@given(st.integers(-(1 << 63), (1 << 63) - 1))
+def test_varlong_round_trip(value: int) -> None:
+    """What is written is read."""
+    assert read_varlong(varlong(value), 0) == (value, len(varlong(value)))
+
+
+@pytest.mark.parametrize("encoded", ["ffffffffffffffffff02", "80808080808080808080"])
+def test_varlong_has_at_most_64_bits(encoded: str) -> None:
+    """More bits than 64, or an eleventh byte, is malformed."""
+    with pytest.raises(ValueError, match="64 bits"):
+        read_varlong(bytes.fromhex(encoded), 0)
+
+
+def test_tagged_fields_are_skipped() -> None:
+    """The position after the section, whatever the fields hold."""
+    section = b"\2" + b"\0\1x" + b"\x80\1\3abc"
+    assert skip_tagged_fields(section + b"rest", 0) == len(section)
+    assert skip_tagged_fields(b"\0", 0) == 1
+
+
+@pytest.mark.parametrize("section", [b"", b"\1", b"\1\0", b"\1\0\2x", b"\2\0\0"])
+def test_tagged_fields_cut_off(section: bytes) -> None:
+    """A section that the buffer does not finish is a read past its end."""
+    with pytest.raises(IndexError):
+        skip_tagged_fields(section, 0)

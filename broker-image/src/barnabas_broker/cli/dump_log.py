@@ -29,6 +29,7 @@ APACHE_NAMES = {
     "transactional": "isTransactional",
     "control": "isControl",
     "leader_epoch": "partitionLeaderEpoch",
+    "log_starting_offset": "Log starting offset",
 }
 
 
@@ -179,9 +180,11 @@ def _batch(row: dump.BatchRow) -> Fields:
 
 
 def _record(row: dump.RecordRow, *, with_data: bool) -> Fields:
+    kind = dump.BatchRow(row.batch, valid=True).timestamp_type
     fields: Fields = {
         "record": True,
         "offset": row.offset,
+        "timestamp_type": kind,
         "timestamp": row.timestamp,
         "key_size": -1 if row.key is None else len(row.key),
         "value_size": -1 if row.value is None else len(row.value),
@@ -230,7 +233,7 @@ def _as_text(fields: Fields) -> str:
     words = [
         f"{stamp if stamp and name == 'timestamp' else _apache_name(name)}: {_apache_value(value)}"
         for name, value in shown.items()
-        if not (value is None and name in ("key", "payload", "delete_horizon_ms"))
+        if not (value is None and name in ("key", "payload"))
     ]
     return ("| " if "record" in fields else "") + " ".join(words)
 
@@ -241,6 +244,8 @@ def _apache_name(name: str) -> str:
 
 
 def _apache_value(value: Any) -> str:
+    if value is None:
+        return "OptionalLong.empty"
     if isinstance(value, bytes):
         return value.decode(errors="replace")
     if isinstance(value, bool):

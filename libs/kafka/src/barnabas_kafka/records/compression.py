@@ -56,6 +56,7 @@ _LZ4_MAGIC = b"\x04\x22\x4d\x18"
 _LZ4_DEFAULT_LEVEL = 9  # Kafka's default level stands for lz4's fast mode, not its level 9.
 _LZ4_HIGHEST_LEVEL = 12
 
+_ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"  # Skippable frames have others; no producer writes them.
 _ZSTD_DEFAULT_LEVEL = 3
 _ZSTD_BLOCK = 128 * 1024
 _ZSTD_LARGEST_WINDOW = 1 << 27  # What zstd's own decoder accepts unless told otherwise.
@@ -284,7 +285,7 @@ def _xxh32(data: bytes) -> int:
 
 
 def _decompress_zstd(data: bytes | bytearray | memoryview, limit: int) -> bytes:
-    most = _zstd_upper_bound(data)
+    most = _zstd_upper_bound(memoryview(data))
     decoder = zstandard.ZstdDecompressor(max_window_size=_ZSTD_LARGEST_WINDOW)
     reader = decoder.stream_reader(data, read_across_frames=True)
     try:
@@ -293,10 +294,12 @@ def _decompress_zstd(data: bytes | bytearray | memoryview, limit: int) -> bytes:
         raise CompressionError(f"zstd: {error}") from error
     if len(result) > limit:
         raise _too_large(limit)
+    if len(result) > most:
+        raise CompressionError("zstd: a block is larger than a block may be")
     return result
 
 
-def _zstd_upper_bound(data: bytes | bytearray | memoryview) -> int:
+def _zstd_upper_bound(data: memoryview) -> int:
     """How much the frames can hold at most, by their block headers; raises if one is cut short.
 
     The library's reader does not tell the end of a frame from the end of its input, and a frame
@@ -305,6 +308,8 @@ def _zstd_upper_bound(data: bytes | bytearray | memoryview) -> int:
     position = 0
     blocks = 0
     while True:
+        if data[position : position + 4] != _ZSTD_MAGIC:
+            raise CompressionError("zstd: not a frame")
         try:
             parameters = zstandard.get_frame_parameters(data[position:])
             position += zstandard.frame_header_size(data[position:])

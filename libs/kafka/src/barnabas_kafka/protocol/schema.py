@@ -259,9 +259,10 @@ class Data(Message):
 def _field(
     kind: FieldType,
     versions: str,
+    *,
     default: object,
-    ignorable: bool,
-    tag: int | None,
+    ignorable: bool = False,
+    tag: int | None = None,
     nullable: str | None = None,
 ) -> Any:
     return Field(
@@ -278,61 +279,63 @@ def int8(
     versions: str, *, default: int = 0, ignorable: bool = False, tag: int | None = None
 ) -> int:
     """A field of type int8."""
-    return cast("int", _field(INT8, versions, default, ignorable, tag))
+    return cast("int", _field(INT8, versions, default=default, ignorable=ignorable, tag=tag))
 
 
 def int16(
     versions: str, *, default: int = 0, ignorable: bool = False, tag: int | None = None
 ) -> int:
     """A field of type int16."""
-    return cast("int", _field(INT16, versions, default, ignorable, tag))
+    return cast("int", _field(INT16, versions, default=default, ignorable=ignorable, tag=tag))
 
 
 def int32(
     versions: str, *, default: int = 0, ignorable: bool = False, tag: int | None = None
 ) -> int:
     """A field of type int32."""
-    return cast("int", _field(INT32, versions, default, ignorable, tag))
+    return cast("int", _field(INT32, versions, default=default, ignorable=ignorable, tag=tag))
 
 
 def int64(
     versions: str, *, default: int = 0, ignorable: bool = False, tag: int | None = None
 ) -> int:
     """A field of type int64."""
-    return cast("int", _field(INT64, versions, default, ignorable, tag))
+    return cast("int", _field(INT64, versions, default=default, ignorable=ignorable, tag=tag))
 
 
 def uint16(
     versions: str, *, default: int = 0, ignorable: bool = False, tag: int | None = None
 ) -> int:
     """A field of type uint16."""
-    return cast("int", _field(UINT16, versions, default, ignorable, tag))
+    return cast("int", _field(UINT16, versions, default=default, ignorable=ignorable, tag=tag))
 
 
 def uint32(
     versions: str, *, default: int = 0, ignorable: bool = False, tag: int | None = None
 ) -> int:
     """A field of type uint32."""
-    return cast("int", _field(UINT32, versions, default, ignorable, tag))
+    return cast("int", _field(UINT32, versions, default=default, ignorable=ignorable, tag=tag))
 
 
 def float64(
     versions: str, *, default: float = 0.0, ignorable: bool = False, tag: int | None = None
 ) -> float:
     """A field of type float64."""
-    return cast("float", _field(FLOAT64, versions, default, ignorable, tag))
+    return cast("float", _field(FLOAT64, versions, default=default, ignorable=ignorable, tag=tag))
 
 
 def boolean(
     versions: str, *, default: bool = False, ignorable: bool = False, tag: int | None = None
 ) -> bool:
     """A field of type boolean."""
-    return cast("bool", _field(BOOLEAN, versions, default, ignorable, tag))
+    return cast("bool", _field(BOOLEAN, versions, default=default, ignorable=ignorable, tag=tag))
 
 
 def uuid(versions: str, *, ignorable: bool = False, tag: int | None = None) -> UUID:
     """An id of sixteen bytes; all zeros by default."""
-    return cast("UUID", _field(UUID_BYTES, versions, ZERO_UUID, ignorable, tag))
+    return cast(
+        "UUID", _field(UUID_BYTES, versions, default=ZERO_UUID, ignorable=ignorable, tag=tag)
+    )
 
 
 @overload
@@ -357,7 +360,10 @@ def string(
     tag: int | None = None,
 ) -> str | None:
     """Text in UTF-8."""
-    return cast("str", _field(STRING, versions, default, ignorable, tag, nullable))
+    return cast(
+        "str",
+        _field(STRING, versions, default=default, ignorable=ignorable, tag=tag, nullable=nullable),
+    )
 
 
 @overload
@@ -382,19 +388,22 @@ def binary(
     tag: int | None = None,
 ) -> bytes | None:
     """Bytes, copied out of the frame."""
-    return cast("bytes", _field(BYTES, versions, default, ignorable, tag, nullable))
+    return cast(
+        "bytes",
+        _field(BYTES, versions, default=default, ignorable=ignorable, tag=tag, nullable=nullable),
+    )
 
 
 def record_data(versions: str, *, nullable: str | None = None) -> RecordBytes | None:
     """Record batches, as a view into the frame they came in."""
-    return cast("RecordBytes", _field(RECORDS, versions, None, False, None, nullable))
+    return cast("RecordBytes", _field(RECORDS, versions, default=None, nullable=nullable))
 
 
 def record_source(
     versions: str, *, nullable: str | None = None
 ) -> RecordBytes | RecordSource | None:
     """Record batches to be sent: bytes, or something that `encode_parts` passes through."""
-    return cast("RecordBytes", _field(RECORDS, versions, None, False, None, nullable))
+    return cast("RecordBytes", _field(RECORDS, versions, default=None, nullable=nullable))
 
 
 @overload
@@ -426,7 +435,17 @@ def array(
 ) -> list[Any] | None:
     """A list of primitives or structs; empty by default, or null with `default=None`."""
     start = None if default is None else EMPTY
-    return cast("list[Any]", _field(ArrayOf(element), versions, start, ignorable, tag, nullable))
+    return cast(
+        "list[Any]",
+        _field(
+            ArrayOf(element),
+            versions,
+            default=start,
+            ignorable=ignorable,
+            tag=tag,
+            nullable=nullable,
+        ),
+    )
 
 
 @overload
@@ -452,4 +471,4 @@ def struct(
 ) -> Any:
     """A struct in place: with its own defaults, or null by default where it may be null."""
     start = default_of(kind) if nullable is None else None
-    return _field(kind, versions, start, ignorable, tag, nullable)
+    return _field(kind, versions, default=start, ignorable=ignorable, tag=tag, nullable=nullable)

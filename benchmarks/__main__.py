@@ -147,14 +147,18 @@ def _execute(
 def _reporter(progress: Progress, advance: Callable[[], None]) -> Callable[[Run], None]:
     def show(run: Run) -> None:
         advance()
-        where = f"{run.case:22} {run.target:9} {_round(run.round):8}"
+        where = f"{run.case:20} {run.target:9} {_round(run.round):8} {run.seconds:5.1f} s "
         if run.error:
-            progress.console.print(f"{where} [red]failed:[/red] {run.error[:300]}", highlight=False)
+            progress.console.print(
+                f"{where} [red]failed:[/red] {run.error[:300]}", highlight=False, soft_wrap=True
+            )
         for sample in run.samples:
             figures = "  ".join(
                 f"{report.number(value)} {metric.value}" for metric, value in sample.values.items()
             )
-            progress.console.print(f"{where} {sample.row}: {figures}", highlight=False)
+            progress.console.print(
+                f"{where} {sample.row}: {figures}", highlight=False, soft_wrap=True
+            )
 
     return show
 

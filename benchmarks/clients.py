@@ -61,7 +61,7 @@ def run_worker(module: str, spec: Mapping[str, object], broker: Broker) -> tuple
             process.kill()
             process.communicate()
     if process.returncode != 0 or not line:
-        raise BenchmarkError(f"worker {module} failed: {complaints.strip()[-600:]}")
+        raise BenchmarkError(f"worker {module} failed: {_last_line(complaints)}")
     report: Report = json.loads(line)
     meter.settle(report["client_cpu_seconds"])
     return report, meter
@@ -129,7 +129,7 @@ def _expect_ready(process: subprocess.Popen[str]) -> None:
     if line.strip() != "ready":
         process.kill()
         _, complaints = process.communicate()
-        raise BenchmarkError(f"client failed before it began: {complaints.strip()[-600:]}")
+        raise BenchmarkError(f"client failed before it began: {_last_line(complaints)}")
 
 
 def _line(process: subprocess.Popen[str]) -> str:
@@ -139,3 +139,8 @@ def _line(process: subprocess.Popen[str]) -> str:
     if not readable:
         raise BenchmarkError(f"client gave no answer in {CLIENT_DEADLINE:g} s")
     return process.stdout.readline()
+
+
+def _last_line(complaints: str) -> str:
+    """What a traceback ends with."""
+    return (complaints.strip().splitlines() or ["no reason given"])[-1][:600]

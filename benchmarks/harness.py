@@ -8,6 +8,7 @@ each time, so that drift of the machine falls on both.
 from __future__ import annotations
 
 import subprocess
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -84,6 +85,7 @@ class Harness:
     def _run(self, case: Case, target: Target, number: int) -> Run:
         samples: list[Sample] = []
         error = None
+        begin = time.perf_counter()
         try:
             if not case.fresh and not target.alive():
                 target.start()
@@ -91,7 +93,12 @@ class Harness:
         except FAILURES as failure:
             error = f"{type(failure).__name__}: {failure}"
         return Run(
-            case=case.name, target=target.name, round=number, samples=tuple(samples), error=error
+            case=case.name,
+            target=target.name,
+            round=number,
+            samples=tuple(samples),
+            seconds=time.perf_counter() - begin,
+            error=error,
         )
 
     def _memory_after_all(self) -> None:

@@ -26,7 +26,6 @@ class Metric(StrEnum):
     """A measured quantity, named as it is printed."""
 
     MB_RATE = "MB/s"
-    RECORD_RATE = "records/s"
     REQUEST_RATE = "requests/s"
     LATENCY_P50 = "p50 µs"
     LATENCY_P99 = "p99 µs"
@@ -38,7 +37,7 @@ class Metric(StrEnum):
     @property
     def higher_is_better(self) -> bool:
         """Whether a larger value is the better one."""
-        return self in (Metric.MB_RATE, Metric.RECORD_RATE, Metric.REQUEST_RATE)
+        return self in (Metric.MB_RATE, Metric.REQUEST_RATE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,10 +85,14 @@ class Case:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """The samples of one case on one target in one round; round 0 warms up and is not counted."""
+    """The samples of one case on one target in one round; round 0 warms up and is not counted.
+
+    `seconds` is what the whole of it took, clients' starts and topics' deletion included.
+    """
 
     case: str
     target: str
     round: int
     samples: tuple[Sample, ...]
+    seconds: float = 0.0
     error: str | None = None

@@ -1,8 +1,8 @@
 """The brokers under measurement: Apache Kafka in ZooKeeper mode, and Barnabas.
 
 A target runs one long-lived broker and, for start-up measurements, short-lived ones in directories
-of their own (`fresh`). Both use their default settings; `flush_settings` asks the running broker
-what it flushes by, so that the report can show it.
+of their own (`fresh`). All use their default settings but COMMON_SETTINGS; `flush_settings` asks
+the running broker what it flushes by, so that the report can show it.
 """
 
 from __future__ import annotations
@@ -20,12 +20,19 @@ from types import TracebackType
 from typing import Final, Protocol, Self
 
 from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
 from benchmarks.model import BenchmarkError
 from tests.oracle.apache import ApacheKafka, free_port
 
 START_DEADLINE: Final = 60.0
+COMMON_SETTINGS: Final = {
+    # Deleted topics free their space after a second instead of a minute, so that a long benchmark
+    # does not pile up the data of all its runs.
+    "log.segment.delete.delay.ms": "1000",
+}
+"""What differs from the default settings, on every broker alike."""
+
 FLUSH_KEYS: Final = (
     "log.flush.interval.messages",
     "log.flush.interval.ms",
@@ -159,11 +166,15 @@ class Apache(Target):
 
     def __init__(self, root: Path, *, version: str, heap: str, name: str = "apache") -> None:
         super().__init__(name, f"Apache Kafka {version}", root)
+        if name != "apache":
+            self.label += f" ({name})"
         self.version = version
         self.heap = heap
 
     def _new(self, directory: Path) -> Broker:
-        return _ApacheBroker(self.version, directory=directory, heap=self.heap)
+        return _ApacheBroker(
+            self.version, directory=directory, heap=self.heap, overrides=COMMON_SETTINGS
+        )
 
     def describe(self) -> dict[str, str]:
         """Version, heap and what the broker says of its flushing."""
@@ -171,6 +182,7 @@ class Apache(Target):
             "version": self.version,
             "mode": "ZooKeeper",
             "heap": self.heap,
+            **COMMON_SETTINGS,
             **flush_settings(self.broker.bootstrap),
         }
 
@@ -208,6 +220,7 @@ class _BarnabasBroker:
         """Start the process and return at once."""
         ready = self._ready_file
         ready.unlink(missing_ok=True)
+        settings = [f"{key}={value}" for key, value in COMMON_SETTINGS.items()]
         with (self.directory / "broker.log").open("ab") as log:
             self._process = subprocess.Popen(
                 [
@@ -215,6 +228,7 @@ class _BarnabasBroker:
                     *("broker", "start", "--ready-file", str(ready)),
                     *("--set", f"log.dirs={self.directory / 'logs'}"),
                     *("--set", f"listeners=PLAINTEXT://{self.bootstrap}"),
+                    *(word for setting in settings for word in ("--set", setting)),
                 ],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -281,13 +295,19 @@ class Barnabas(Target):
         return {
             "version": version.stdout.strip(),
             "python": sys.version.split()[0],
+            **COMMON_SETTINGS,
             **flush_settings(self.broker.bootstrap),
         }
 
 
+def admin_client(bootstrap: str) -> AdminClient:
+    """An admin client that keeps its informational messages to itself."""
+    return AdminClient({"bootstrap.servers": bootstrap, "log_level": 3})
+
+
 def flush_settings(bootstrap: str) -> dict[str, str]:
     """The broker's flush settings as it describes them itself."""
-    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin = admin_client(bootstrap)
     broker_id = next(iter(admin.list_topics(timeout=10).brokers))
     resource = ConfigResource(ResourceType.BROKER, str(broker_id))
     try:

@@ -1,7 +1,7 @@
 """Topics that live for one run: created through the client library, deleted with their files.
 
-Each topic's deleted files are removed after a second instead of a minute, on both brokers, so that
-a long benchmark does not pile up the data of all its runs; a run begins once they are gone.
+A run begins once the files of the one before are gone, or have had their chance to go: removing
+hundreds of megabytes would otherwise fall into the next measurement.
 """
 
 from __future__ import annotations
@@ -10,21 +10,23 @@ import itertools
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from confluent_kafka.admin import NewTopic
 
 from benchmarks.model import BenchmarkError
-from benchmarks.targets import Broker
+from benchmarks.targets import Broker, admin_client
 
+GONE_WITHIN: Final = 3.0
 _numbers = itertools.count(1)
 
 
 @contextmanager
 def topic(broker: Broker, stem: str, *, partitions: int = 1) -> Iterator[str]:
     """The name of a new topic whose partitions all have their leader; deleted afterwards."""
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    admin = admin_client(broker.bootstrap)
     name = f"bench-{stem}-{next(_numbers)}"
-    create(broker, name, partitions=partitions, admin=admin)
+    create(broker, name, partitions=partitions)
     try:
         yield name
     finally:
@@ -33,15 +35,10 @@ def topic(broker: Broker, stem: str, *, partitions: int = 1) -> Iterator[str]:
             _await_files_gone(broker, name)
 
 
-def create(broker: Broker, name: str, *, partitions: int, admin: AdminClient | None = None) -> None:
+def create(broker: Broker, name: str, *, partitions: int) -> None:
     """Create a topic of one replica and wait until clients see a leader for every partition."""
-    admin = admin or AdminClient({"bootstrap.servers": broker.bootstrap})
-    new = NewTopic(
-        name,
-        num_partitions=partitions,
-        replication_factor=1,
-        config={"file.delete.delay.ms": "1000"},
-    )
+    admin = admin_client(broker.bootstrap)
+    new = NewTopic(name, num_partitions=partitions, replication_factor=1)
     admin.create_topics([new], operation_timeout=60)[name].result(70)
     give_up_at = time.monotonic() + 60
     while True:
@@ -57,6 +54,6 @@ def create(broker: Broker, name: str, *, partitions: int, admin: AdminClient | N
 
 def _await_files_gone(broker: Broker, name: str) -> None:
     """Wait a little for the deleted directories to go; a broker that keeps them is not an error."""
-    give_up_at = time.monotonic() + 10
+    give_up_at = time.monotonic() + GONE_WITHIN
     while time.monotonic() < give_up_at and any(broker.directory.glob(f"*/{name}-*")):
         time.sleep(0.1)

@@ -13,7 +13,7 @@ from typing import Final
 from benchmarks.cases.preload import Preloaded, preload
 from benchmarks.clients import run_java, run_worker
 from benchmarks.metering import megabytes_sample
-from benchmarks.model import Case, Metric, Sample, Scale
+from benchmarks.model import Case, Sample, Scale
 from benchmarks.targets import Broker, Target
 from benchmarks.topics import topic
 from tests.oracle.apache import DEFAULT_VERSION
@@ -38,7 +38,6 @@ def java_consume(
         meter,
         moved_bytes=report["bytes"],
         seconds=seconds,
-        values={Metric.RECORD_RATE: report["records"] / seconds},
     )
 
 
@@ -79,7 +78,6 @@ def _librdkafka(broker: Broker, loaded: Preloaded, passes: int) -> list[Sample]:
                 meter,
                 moved_bytes=report["bytes"],
                 seconds=report["seconds"],
-                values={Metric.RECORD_RATE: report["records"] / report["seconds"]},
             )
         )
     return samples

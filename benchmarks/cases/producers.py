@@ -6,7 +6,7 @@ from typing import Final
 
 from benchmarks.clients import producer_performance_report, run_java, run_worker
 from benchmarks.metering import Meter, megabytes_sample
-from benchmarks.model import Case, Metric, Sample, Scale
+from benchmarks.model import Case, Sample, Scale
 from benchmarks.targets import Broker, Target
 from benchmarks.topics import topic
 from tests.oracle.apache import DEFAULT_VERSION
@@ -40,7 +40,6 @@ def _java_sample(
         meter,
         moved_bytes=records * record_bytes,
         seconds=summary["records"] / summary["records_per_s"],
-        values={Metric.RECORD_RATE: summary["records_per_s"]},
     )
 
 
@@ -92,7 +91,6 @@ def librdkafka(target: Target, scale: Scale) -> list[Sample]:
             meter,
             moved_bytes=report["bytes"],
             seconds=report["seconds"],
-            values={Metric.RECORD_RATE: report["bytes"] / 1024 / report["seconds"]},
         )
     ]
 

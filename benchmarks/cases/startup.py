@@ -7,7 +7,6 @@ Apache's ZooKeeper runs already and is not counted.
 from __future__ import annotations
 
 import socket
-import struct
 import time
 from typing import Final
 
@@ -15,11 +14,11 @@ from benchmarks.metering import cpu_seconds, memory_mib
 from benchmarks.model import BenchmarkError, Case, Metric, Sample, Scale
 from benchmarks.targets import Broker, Target
 from benchmarks.topics import create
+from benchmarks.workers.frames import api_versions_frame
 
 DEADLINE: Final = 90.0
 # Memory is read once a broker that has just started or created topics has had time to calm down.
 SETTLE_SECONDS: Final = 2.0
-API_VERSIONS: Final = struct.pack(">ihhih", 10, 18, 0, 1, -1)
 
 
 def start_and_memory(target: Target, scale: Scale) -> list[Sample]:
@@ -58,7 +57,7 @@ def _answers(bootstrap: str) -> bool:
     host, _, port = bootstrap.rpartition(":")
     try:
         with socket.create_connection((host, int(port)), timeout=5) as connection:
-            connection.sendall(API_VERSIONS)
+            connection.sendall(api_versions_frame())
             return len(connection.recv(10, socket.MSG_WAITALL)) == 10
     except OSError:
         return False

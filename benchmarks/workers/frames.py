@@ -16,6 +16,7 @@ from typing import Final
 
 from barnabas_kafka.protocol.codec import encode
 from barnabas_kafka.protocol.headers import RequestHeader, encode_request_header
+from barnabas_kafka.protocol.messages.api_versions import ApiVersionsRequest
 from barnabas_kafka.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from barnabas_kafka.protocol.messages.produce import (
     PartitionProduceData,
@@ -29,9 +30,10 @@ PRODUCE_VERSION: Final = 7
 FETCH_VERSION: Final = 11
 CLIENT_ID: Final = "benchmark"
 CORRELATION_ID: Final = 7
-# A batch's own header and, at most, the lengths and attributes round each of its values.
+# A batch's own header and, at most, the lengths and attributes round each of its values. What is
+# asked for is never exceeded: a batch of 1 MiB just passes the default max.message.bytes.
 BATCH_OVERHEAD: Final = 61
-RECORD_OVERHEAD: Final = 10
+RECORD_OVERHEAD: Final = 12
 FIRST_TIMESTAMP: Final = 1_700_000_000_000
 
 
@@ -98,6 +100,12 @@ def produce_answer(topic: str, partitions: int) -> ProduceAnswer:
     each = 4 + 2 + 8 + 8 + 8
     size = first + partitions * each + 4  # throttle time
     return ProduceAnswer(size, partitions, first_error=first + 4, error_distance=each)
+
+
+def api_versions_frame() -> bytes:
+    """The request every client begins with, in its oldest form; any broker answers it."""
+    body = encode(ApiVersionsRequest(), 0)
+    return _frame(ApiKey.API_VERSIONS, 0, body)
 
 
 def fetch_frame(topic: str, *, partition: int, offset: int, max_bytes: int) -> bytes:

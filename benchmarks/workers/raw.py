@@ -32,10 +32,17 @@ STALLED_AFTER: Final = 30.0
 
 
 def connect(bootstrap: str) -> socket.socket:
-    """A blocking connection without Nagle's delay."""
+    """A blocking connection without Nagle's delay, that the broker has taken up.
+
+    Awaiting an answer on each keeps a thousand of them from overflowing the listener's backlog,
+    where the kernel would let them wait for whole seconds.
+    """
     host, _, port = bootstrap.rpartition(":")
     connection = socket.create_connection((host, int(port)), timeout=STALLED_AFTER)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    connection.sendall(frames.api_versions_frame())
+    (size,) = struct.unpack(">i", connection.recv(4, socket.MSG_WAITALL))
+    connection.recv(size, socket.MSG_WAITALL)
     return connection
 
 

@@ -45,10 +45,8 @@ def ensure_environment(directory: Path) -> Path:
     python = directory / "bin" / "python"
     if python.exists() and _runs(python):
         return python
-    if importlib.util.find_spec("ensurepip") is None:
-        _install_venv_package()
     sys.stderr.write(f"barnabas: making {directory.name} with Python {sys.version.split()[0]}\n")
-    venv.create(directory, clear=directory.exists(), with_pip=True)
+    venv.create(directory, clear=directory.exists(), with_pip=False)
     return python
 
 
@@ -64,6 +62,8 @@ def ensure_uv(python: Path) -> None:
     if asked is not None and asked.stdout.split()[1:2] == [UV_VERSION]:
         return
     if not _has_pip(python):
+        if importlib.util.find_spec("ensurepip") is None:
+            _install_venv_package()
         subprocess.run([python, "-m", "ensurepip", "--upgrade"], check=True, stdout=sys.stderr)
     command = [str(python), "-m", "pip", "install", "--quiet", f"uv=={UV_VERSION}"]
     subprocess.run(command, check=True, stdout=sys.stderr)

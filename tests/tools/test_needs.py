@@ -1,0 +1,52 @@
+"""What the black-box suites need is found on the path, and its lack is said in one line."""
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from tools import needs
+
+
+def add_program(directory: Path, name: str, script: str = "exit 0") -> None:
+    """A program that a shell runs."""
+    path = directory / name
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+
+
+@pytest.mark.parametrize(
+    ("answer", "major"),
+    [
+        ('openjdk version "17.0.15" 2025-04-15', 17),
+        ('java version "1.8.0_392"', 8),
+        ('openjdk version "21" 2023-09-19', 21),
+        ("no such thing", None),
+    ],
+)
+def test_versions_of_java(answer: str, major: int | None) -> None:
+    """Old versions began with 1."""
+    assert needs.java_major(answer) == major
+
+
+def test_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An old Java does not do, nor one without its compiler."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert [need.program for need in needs.missing()] == ["java", "mvn", "kcat"]
+    add_program(tmp_path, "mvn")
+    add_program(tmp_path, "java", "echo 'openjdk version \"11.0.2\"' >&2")
+    add_program(tmp_path, "javac")
+    assert [need.program for need in needs.missing()] == ["java", "kcat"]
+    add_program(tmp_path, "java", "echo 'openjdk version \"17.0.2\"' >&2")
+    assert [need.program for need in needs.missing()] == ["kcat"]
+
+
+def test_a_lack_that_cannot_be_mended_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Without apt-get the user is told every package to install."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert needs.main() == 1
+    said = capsys.readouterr().err
+    assert "apt-get install default-jdk-headless maven kcat" in said
+    assert said.count("\n") == 1

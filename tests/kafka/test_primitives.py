@@ -3,10 +3,8 @@
 import pytest
 from barnabas_kafka.primitives import (
     read_uvarint,
-    read_varlong,
     skip_tagged_fields,
     uvarint,
-    varlong,
 )
 from hypothesis import given
 from hypothesis import strategies as st
@@ -58,40 +56,6 @@ def test_numbers_cut_off(encoded: str) -> None:
     """A number that the buffer does not finish is a read past its end."""
     with pytest.raises(IndexError):
         read_uvarint(bytes.fromhex(encoded), 0)
-    with pytest.raises(IndexError):
-        read_varlong(bytes.fromhex(encoded), 0)
-
-
-@pytest.mark.parametrize(
-    ("value", "encoded"),
-    [
-        (0, "00"),
-        (-1, "01"),
-        (1, "02"),
-        (-64, "7f"),
-        (64, "8001"),
-        ((1 << 63) - 1, "feffffffffffffffff01"),
-        (-(1 << 63), "ffffffffffffffffff01"),
-    ],
-)
-def test_varlong_zigzag(value: int, encoded: str) -> None:
-    """Small magnitudes of either sign are short."""
-    data = bytes.fromhex(encoded)
-    assert varlong(value) == data
-    assert read_varlong(data, 0) == (value, len(data))
-
-
-@given(st.integers(-(1 << 63), (1 << 63) - 1))
-def test_varlong_round_trip(value: int) -> None:
-    """What is written is read."""
-    assert read_varlong(varlong(value), 0) == (value, len(varlong(value)))
-
-
-@pytest.mark.parametrize("encoded", ["ffffffffffffffffff02", "80808080808080808080"])
-def test_varlong_has_at_most_64_bits(encoded: str) -> None:
-    """More bits than 64, or an eleventh byte, is malformed."""
-    with pytest.raises(ValueError, match="64 bits"):
-        read_varlong(bytes.fromhex(encoded), 0)
 
 
 def test_tagged_fields_are_skipped() -> None:

@@ -62,11 +62,6 @@ class VersionRange(NamedTuple):
             return f"{self.min}+"
         return str(self.min) if self.min == self.max else f"{self.min}-{self.max}"
 
-    def intersection(self, other: "VersionRange") -> "VersionRange":
-        """The versions in both ranges."""
-        low, high = max(self.min, other.min), min(self.max, other.max)
-        return VersionRange(low, high) if low <= high else NO_VERSIONS
-
     @staticmethod
     def parse(text: str) -> "VersionRange":
         """`"3"`, `"0-4"`, `"2+"` or `"none"`."""
@@ -95,8 +90,6 @@ INT8: Final[Primitive[int]] = Primitive("int8", "b", 1, 0)
 INT16: Final[Primitive[int]] = Primitive("int16", "h", 2, 0)
 INT32: Final[Primitive[int]] = Primitive("int32", "i", 4, 0)
 INT64: Final[Primitive[int]] = Primitive("int64", "q", 8, 0)
-UINT16: Final[Primitive[int]] = Primitive("uint16", "H", 2, 0)
-UINT32: Final[Primitive[int]] = Primitive("uint32", "I", 4, 0)
 FLOAT64: Final[Primitive[float]] = Primitive("float64", "d", 8, 0.0)
 BOOLEAN: Final[Primitive[bool]] = Primitive("bool", "?", 1, False)
 UUID_BYTES: Final[Primitive[UUID]] = Primitive("uuid", "16s", 16, ZERO_UUID)
@@ -252,10 +245,6 @@ class Response(Message):
     """What a broker answers."""
 
 
-class Data(Message):
-    """A message that lives inside records or opaque bytes rather than in a frame."""
-
-
 def _field(
     kind: FieldType,
     versions: str,
@@ -301,20 +290,6 @@ def int64(
 ) -> int:
     """A field of type int64."""
     return cast("int", _field(INT64, versions, default=default, ignorable=ignorable, tag=tag))
-
-
-def uint16(
-    versions: str, *, default: int = 0, ignorable: bool = False, tag: int | None = None
-) -> int:
-    """A field of type uint16."""
-    return cast("int", _field(UINT16, versions, default=default, ignorable=ignorable, tag=tag))
-
-
-def uint32(
-    versions: str, *, default: int = 0, ignorable: bool = False, tag: int | None = None
-) -> int:
-    """A field of type uint32."""
-    return cast("int", _field(UINT32, versions, default=default, ignorable=ignorable, tag=tag))
 
 
 def float64(

@@ -46,7 +46,7 @@ def ensure_environment(directory: Path) -> Path:
     if python.exists() and _runs(python):
         return python
     sys.stderr.write(f"barnabas: making {directory.name} with Python {sys.version.split()[0]}\n")
-    venv.create(directory, clear=directory.exists(), with_pip=False)
+    venv.create(directory, clear=directory.exists(), symlinks=True, with_pip=False)
     return python
 
 
@@ -64,7 +64,9 @@ def ensure_uv(python: Path) -> None:
     if not _has_pip(python):
         if importlib.util.find_spec("ensurepip") is None:
             _install_venv_package()
-        subprocess.run([python, "-m", "ensurepip", "--upgrade"], check=True, stdout=sys.stderr)
+        subprocess.run(
+            [python, "-m", "ensurepip", "--upgrade"], check=True, stdout=subprocess.DEVNULL
+        )
     command = [str(python), "-m", "pip", "install", "--quiet", f"uv=={UV_VERSION}"]
     subprocess.run(command, check=True, stdout=sys.stderr)
 

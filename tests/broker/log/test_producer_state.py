@@ -1,0 +1,246 @@
+"""Idempotence and transactions, batch by batch (KIP-98, KIP-360)."""
+
+import pytest
+
+from barnabas_broker.log.producer_state import (
+    EndMarker,
+    Origin,
+    ProducerBatch,
+    ProducerEntry,
+    ProducerState,
+)
+from barnabas_broker.log.transaction_index import AbortedTransaction
+from barnabas_kafka.errors import ErrorCode, KafkaError
+
+MAX_SEQUENCE = 2**31 - 1
+
+
+def batch(
+    first_sequence: int,
+    count: int = 1,
+    *,
+    offset: int = 0,
+    producer: int = 7,
+    epoch: int = 0,
+    transactional: bool = False,
+    timestamp: int = 0,
+) -> ProducerBatch:
+    last = (first_sequence + count - 1) & MAX_SEQUENCE
+    return ProducerBatch(
+        producer, epoch, first_sequence, last, offset, offset + count - 1, timestamp,
+        transactional, control=False,
+    )  # fmt: skip
+
+
+def marker(
+    offset: int, *, commit: bool, producer: int = 7, epoch: int = 0, coordinator: int = 0
+) -> ProducerBatch:
+    return ProducerBatch(
+        producer, epoch, -1, -1, offset, offset, 0, True, True, EndMarker(commit, coordinator)
+    )
+
+
+def accept(state: ProducerState, *batches: ProducerBatch) -> list[AbortedTransaction]:
+    plan = state.check(batches, Origin.CLIENT)
+    return state.commit(plan, batches[-1].last_offset + 1)
+
+
+def refusal(state: ProducerState, item: ProducerBatch, origin: Origin = Origin.CLIENT) -> ErrorCode:
+    with pytest.raises(KafkaError) as caught:
+        state.check([item], origin)
+    return caught.value.code
+
+
+def test_sequences_follow_each_other() -> None:
+    """The next batch starts where the last one ended, plus one."""
+    state = ProducerState()
+    accept(state, batch(0, 3))
+    accept(state, batch(3, 2, offset=3))
+    assert state.producers[7].last_sequence == 4
+    assert state.end_offset == 5
+
+
+@pytest.mark.parametrize("sequence", [4, 1, 5])
+def test_gaps_and_repeats_are_out_of_order(sequence: int) -> None:
+    """A gap means a batch was lost; a partial repeat cannot be told from new data."""
+    state = ProducerState()
+    accept(state, batch(0, 3))
+    assert refusal(state, batch(sequence)) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def test_the_last_five_batches_are_known_again() -> None:
+    """A retry of any of five batches in flight gets its original offsets; a sixth does not."""
+    state = ProducerState()
+    for number in range(6):
+        accept(state, batch(number * 2, 2, offset=100 + number * 2))
+    for number in range(1, 6):
+        original = state.find_duplicate(batch(number * 2, 2))
+        assert original is not None
+        assert (original.first_offset, original.last_offset) == (
+            100 + number * 2,
+            101 + number * 2,
+        )
+    assert state.find_duplicate(batch(0, 2)) is None
+
+
+def test_a_duplicate_has_the_same_epoch_and_both_sequences() -> None:
+    """The same first sequence with another length, or another epoch, is something else."""
+    state = ProducerState()
+    accept(state, batch(0, 3))
+    assert state.find_duplicate(batch(0, 2)) is None
+    assert state.find_duplicate(batch(0, 3, epoch=1)) is None
+    assert state.find_duplicate(batch(0, 3, producer=8)) is None
+
+
+def test_sequences_wrap_to_zero() -> None:
+    """After 2147483647 comes 0."""
+    state = ProducerState()
+    accept(state, batch(MAX_SEQUENCE))
+    accept(state, batch(0, offset=1))
+
+
+def test_a_batch_may_lie_across_the_wrap() -> None:
+    """Its last sequence is small, its first one large, and it is recognised as a duplicate."""
+    state = ProducerState()
+    accept(state, batch(MAX_SEQUENCE - 1, 4, offset=50))
+    assert state.producers[7].last_sequence == 1
+    original = state.find_duplicate(batch(MAX_SEQUENCE - 1, 4))
+    assert original is not None
+    assert original.first_offset == 50
+
+
+def test_unknown_producers_may_start_anywhere() -> None:
+    """Their earlier batches may have been deleted by retention."""
+    accept(ProducerState(), batch(4711))
+
+
+def test_a_new_epoch_starts_at_zero() -> None:
+    """After an epoch bump the sequences begin again."""
+    state = ProducerState()
+    accept(state, batch(5))
+    code = refusal(state, batch(6, epoch=1))
+    assert code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    accept(state, batch(0, epoch=1, offset=1))
+    assert len(state.producers[7].batches) == 1
+
+
+def test_old_epochs_are_fenced() -> None:
+    """A zombie's batch is refused for good."""
+    state = ProducerState()
+    accept(state, batch(0, epoch=3))
+    assert refusal(state, batch(1, epoch=2)) == ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+def test_replicas_take_what_the_leader_took() -> None:
+    """A follower does not check again: its state may be older than the leader's decision."""
+    state = ProducerState()
+    accept(state, batch(0, epoch=3))
+    plan = state.check([batch(9, epoch=2, offset=1)], Origin.REPLICATION)
+    state.commit(plan, 2)
+    assert state.producers[7].last_sequence == 9
+
+
+def test_nothing_changes_before_the_commit() -> None:
+    """A batch that was checked but could not be written left no trace."""
+    state = ProducerState()
+    accept(state, batch(0))
+    state.check([batch(1, offset=1)], Origin.CLIENT)
+    assert state.producers[7].last_sequence == 0
+    accept(state, batch(1, offset=1))
+
+
+def test_silent_producers_expire() -> None:
+    """After producer.id.expiration.ms without a batch, but never inside a transaction."""
+    state = ProducerState()
+    accept(state, batch(0, timestamp=1000))
+    accept(state, batch(0, producer=8, transactional=True, timestamp=1000, offset=1))
+    assert state.expire(1999, 1000) == 0
+    assert state.expire(2000, 1000) == 1
+    assert list(state.producers) == [8]
+
+
+def test_an_open_transaction_holds_the_stable_offset() -> None:
+    """From its first batch on, until its marker is replicated."""
+    state = ProducerState()
+    accept(state, batch(0, offset=10, transactional=True))
+    accept(state, batch(1, offset=11, transactional=True))
+    assert state.first_unstable_offset == 10
+    assert state.has_ongoing_transaction(7)
+    assert accept(state, marker(12, commit=True)) == []
+    assert not state.has_ongoing_transaction(7)
+    assert state.first_unstable_offset == 10
+    state.advance_high_watermark(12)
+    assert state.first_unstable_offset == 10
+    state.advance_high_watermark(13)
+    assert state.first_unstable_offset is None
+
+
+def test_an_abort_is_remembered_for_readers() -> None:
+    """The transaction index learns where it began, its marker, and the stable offset after it."""
+    state = ProducerState()
+    accept(state, batch(0, offset=10, transactional=True))
+    assert accept(state, marker(15, commit=False)) == [AbortedTransaction(7, 10, 15, 16)]
+
+
+def test_the_stable_offset_after_an_abort_is_the_next_open_transaction() -> None:
+    """Another producer's transaction is still undecided below the marker."""
+    state = ProducerState()
+    accept(state, batch(0, offset=10, transactional=True))
+    accept(state, batch(0, offset=12, producer=8, transactional=True))
+    assert accept(state, marker(15, commit=False)) == [AbortedTransaction(7, 10, 15, 12)]
+
+
+def test_a_marker_without_data_settles_nothing() -> None:
+    """An empty transaction has no effect on readers."""
+    state = ProducerState()
+    assert accept(state, marker(0, commit=False)) == []
+    assert state.first_unstable_offset is None
+
+
+def test_plain_batches_inside_a_transaction_are_refused() -> None:
+    """A transactional producer cannot slip data past its own transaction."""
+    state = ProducerState()
+    accept(state, batch(0, transactional=True))
+    assert refusal(state, batch(1, offset=1)) == ErrorCode.INVALID_TXN_STATE
+
+
+def test_old_coordinators_are_fenced() -> None:
+    """A marker of a coordinator that has lost its partition is refused."""
+    state = ProducerState()
+    accept(state, marker(0, commit=True, coordinator=5))
+    late = marker(1, commit=True, coordinator=4)
+    assert refusal(state, late) == ErrorCode.TRANSACTION_COORDINATOR_FENCED
+    state.check([late], Origin.REPLICATION)
+
+
+def test_coordinators_may_write_any_sequence() -> None:
+    """Their batches are not retried by a client; only the epoch counts."""
+    state = ProducerState()
+    accept(state, batch(0))
+    state.check([batch(500, offset=1)], Origin.COORDINATOR)
+    assert refusal(state, batch(0, epoch=-1), Origin.COORDINATOR) == (
+        ErrorCode.INVALID_PRODUCER_EPOCH
+    )
+
+
+def test_a_restored_state_goes_on() -> None:
+    """Open transactions of a snapshot hold the stable offset again."""
+    state = ProducerState()
+    state.restore(
+        [ProducerEntry(8, 0, txn_first_offset=40), ProducerEntry(7, 0, txn_first_offset=30)], 50
+    )
+    assert state.end_offset == 50
+    assert state.first_unstable_offset == 30
+    accept(state, marker(50, commit=True))
+    state.advance_high_watermark(51)
+    assert state.first_unstable_offset == 40
+
+
+def test_the_log_start_pushes_the_state_along() -> None:
+    """Settled transactions below it are forgotten, and the state is never behind it."""
+    state = ProducerState()
+    accept(state, batch(0, offset=10, transactional=True))
+    accept(state, marker(11, commit=True))
+    state.advance_log_start(20)
+    assert state.first_unstable_offset is None
+    assert state.end_offset == 20

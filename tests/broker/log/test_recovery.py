@@ -1,0 +1,138 @@
+"""Every row of the start-up decision tables."""
+
+import pytest
+
+from barnabas_broker.log.recovery import (
+    EndAction,
+    FileAction,
+    ScanResult,
+    SegmentAction,
+    SegmentFacts,
+    decide_after_scan,
+    decide_end,
+    decide_files,
+    decide_segment,
+    superseded,
+)
+
+
+def row_of(name: str, *others: str) -> tuple[str, FileAction]:
+    decisions = {entry.name: entry for entry in decide_files([name, *others])}
+    return decisions[name].row, decisions[name].action
+
+
+@pytest.mark.parametrize(
+    ("name", "others", "expected"),
+    [
+        ("00000000000000000005.log.deleted", (), ("F1", FileAction.DELETE)),
+        ("00000000000000000005.snapshot.deleted", (), ("F1", FileAction.DELETE)),
+        ("00000000000000000005.log.cleaned", (), ("F2", FileAction.DELETE)),
+        (
+            "00000000000000000005.log.swap",
+            ("00000000000000000003.log.cleaned",),
+            ("F3", FileAction.DELETE),
+        ),
+        (
+            "00000000000000000002.log.swap",
+            ("00000000000000000003.log.cleaned",),
+            ("F4", FileAction.COMPLETE),
+        ),
+        ("00000000000000000005.index.swap", (), ("F4", FileAction.COMPLETE)),
+        ("00000000000000000005.index", (), ("F5", FileAction.DELETE)),
+        ("00000000000000000005.timeindex", (), ("F5", FileAction.DELETE)),
+        ("00000000000000000005.txnindex", (), ("F5", FileAction.DELETE)),
+        (
+            "00000000000000000005.index",
+            ("00000000000000000005.log.swap",),
+            ("F7", FileAction.KEEP),
+        ),
+        ("leader-epoch-checkpoint.tmp", (), ("F6", FileAction.DELETE)),
+        ("00000000000000000005.snapshot.tmp", (), ("F6", FileAction.DELETE)),
+        ("00000000000000000005.log", (), ("F7", FileAction.KEEP)),
+        (
+            "00000000000000000005.index",
+            ("00000000000000000005.log",),
+            ("F7", FileAction.KEEP),
+        ),
+        ("00000000000000000005.snapshot", (), ("F7", FileAction.KEEP)),
+        ("leader-epoch-checkpoint", (), ("F7", FileAction.KEEP)),
+        ("partition.metadata", (), ("F7", FileAction.KEEP)),
+    ],
+)
+def test_files(name: str, others: tuple[str, ...], expected: tuple[str, FileAction]) -> None:
+    """What each kind of file left behind means."""
+    assert row_of(name, *others) == expected
+
+
+@pytest.mark.parametrize(
+    ("row", "facts"),
+    [
+        ("S1", {"clean": True}),
+        ("S1", {"clean": True, "next_base_offset": None}),
+        ("S2", {"recovery_point": 100}),
+        ("S3", {"clean": True, "missing_indexes": (".index",)}),
+        ("S3", {"recovery_point": 100, "missing_indexes": (".timeindex",)}),
+        ("S4", {"clean": True, "corruption": "it runs backwards"}),
+        ("S5", {"recovery_point": 99}),
+        ("S5", {"recovery_point": 1000, "next_base_offset": None}),
+    ],
+)
+def test_segments(row: str, facts: dict[str, object]) -> None:
+    """A segment is trusted only if it was synced or closed, with indexes that make sense."""
+    known: dict[str, object] = {
+        "base_offset": 0,
+        "next_base_offset": 100,
+        "clean": False,
+        "recovery_point": 0,
+        **facts,
+    }
+    decision = decide_segment(SegmentFacts(**known))  # type: ignore[arg-type]
+    assert decision.row == row
+    trusted = row in ("S1", "S2")
+    assert decision.action is (SegmentAction.TRUST if trusted else SegmentAction.RECOVER)
+    assert decision.reason
+
+
+@pytest.mark.parametrize(
+    ("result", "row", "empty_segment", "drop_later"),
+    [
+        (ScanResult.WHOLE, "T1", False, False),
+        (ScanResult.TORN, "T2", False, True),
+        (ScanResult.OUT_OF_RANGE, "T3", True, True),
+    ],
+)
+def test_after_a_scan(result: ScanResult, row: str, empty_segment: bool, drop_later: bool) -> None:
+    """Behind a hole nothing is the log that was acknowledged."""
+    after = decide_after_scan(result)
+    assert (after.row, after.empty_segment, after.drop_later) == (row, empty_segment, drop_later)
+
+
+@pytest.mark.parametrize(
+    ("end_offset", "start", "point", "clean", "expected"),
+    [
+        (50, 0, 20, True, ("E1 R1", EndAction.KEEP, 50, 50)),
+        (50, 0, 20, False, ("E1 R2", EndAction.KEEP, 50, 20)),
+        (50, 0, 99, False, ("E1 R2", EndAction.KEEP, 50, 50)),
+        (50, 50, 50, True, ("E1 R1", EndAction.KEEP, 50, 50)),
+        (50, 60, 50, True, ("E2", EndAction.START_EMPTY, 60, 50)),
+        (None, 7, 0, True, ("E3", EndAction.START_EMPTY, 7, 0)),
+    ],
+)
+def test_the_ends(
+    end_offset: int | None,
+    start: int,
+    point: int,
+    clean: bool,
+    expected: tuple[str, EndAction, int, int],
+) -> None:
+    """Where the log ends, and from where the next recovery would have to look."""
+    decision = decide_end(
+        end_offset=end_offset, log_start_offset=start, recovery_point=point, clean=clean
+    )
+    assert decision == expected
+
+
+def test_completed_compaction_replaces_what_it_compacted() -> None:
+    """Every segment from the first swap's base to the last swap's end, and no other."""
+    assert superseded([0, 10, 20, 30, 40], [(10, 25), (25, 39)]) == [10, 20, 30]
+    assert superseded([0, 10], []) == []

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from barnabas_kafka.records import batch
 from barnabas_kafka.records.batch import Record, TimestampType
-from barnabas_kafka.records.builder import RecordContent, append_varint, build_batch
+from barnabas_kafka.records.builder import RecordContent, append_varint, build_batch, recode_batch
 from barnabas_kafka.records.compression import Codec
 from hypothesis import given
 from hypothesis import strategies as st
@@ -105,6 +105,28 @@ def test_offset_deltas_must_match_the_records() -> None:
     """One delta per record, or a bug is near."""
     with pytest.raises(ValueError, match="zip"):
         build_batch(SAMPLE, offset_deltas=[0])
+
+
+@pytest.mark.parametrize("target", Codec)
+@pytest.mark.parametrize("source", Codec)
+def test_recoding_changes_the_codec_only(source: Codec, target: Codec) -> None:
+    """The same batch as if it had been built with the other codec."""
+    source_batch, target_batch = (
+        build_batch(
+            SAMPLE,
+            base_offset=3,
+            codec=codec,
+            leader_epoch=9,
+            producer_id=1,
+            producer_epoch=2,
+            base_sequence=3,
+            transactional=True,
+        )
+        for codec in (source, target)
+    )
+    header = batch.parse_header(source_batch)
+    section = batch.records_section(source_batch, 0, header)
+    assert recode_batch(header, section, target) == target_batch
 
 
 @pytest.mark.parametrize("codec", Codec)

@@ -150,6 +150,22 @@ def test_gzip_members_and_zstd_frames_may_follow_each_other() -> None:
             decompress(codec, packed, limit=5)
 
 
+def test_thousands_of_members_or_frames_are_refused() -> None:
+    """Each costs time whatever it holds, and an attacker could send forty thousand in a batch."""
+    for codec, part in ((Codec.GZIP, gzip.compress(b"")), (Codec.ZSTD, zstandard.compress(b""))):
+        assert decompress(codec, part * 64, limit=10) == b""
+        with pytest.raises(CompressionError, match="more than 64"):
+            decompress(codec, part * 65, limit=10)
+
+
+def test_zstd_frames_that_hold_no_data_are_refused() -> None:
+    """Skippable frames are legal zstd, but their length is not where a data frame's blocks are."""
+    skippable = struct.pack("<II", 0x184D2A50, 4) + b"skip"
+    for packed in (skippable, skippable + zstandard.compress(b"x")):
+        with pytest.raises(CompressionError, match="not a frame"):
+            decompress(Codec.ZSTD, packed, limit=10)
+
+
 def test_raw_snappy_and_concatenated_streams_are_read() -> None:
     """Some clients write one raw block; snappy-java allows streams one after another."""
     raw = bytes(cramjam.snappy.compress_raw(TEXT))

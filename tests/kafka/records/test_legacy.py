@@ -8,7 +8,12 @@ import pytest
 from barnabas_kafka.records import legacy
 from barnabas_kafka.records.batch import CorruptBatch, Record, TimestampType
 from barnabas_kafka.records.builder import RecordContent, build_batch
-from barnabas_kafka.records.compression import Codec, compress, decompress
+from barnabas_kafka.records.compression import (
+    Codec,
+    DecompressedTooLarge,
+    compress,
+    decompress,
+)
 from barnabas_kafka.records.control import ControlType, EndTransactionMarker, build_end_transaction
 from barnabas_kafka.records.legacy import Message, UnsupportedConversion
 from hypothesis import given
@@ -180,6 +185,14 @@ def test_wrappers_are_capped() -> None:
     data = legacy.build_message_set([Record(0, NOW, None, bytes(9000))], magic=1, codec=Codec.LZ4)
     with pytest.raises(CorruptBatch, match="more than 8000"):
         legacy.messages(data, limit=8000)
+
+
+def test_wrappers_hold_a_bounded_number_of_messages() -> None:
+    """Empty messages compress to almost nothing and cost an object each."""
+    content = legacy.encode_message(Message(0, -1, None, None, 0, 0)) * (legacy.WRAPPED_LIMIT + 1)
+    wrapper = Message(0, -1, None, compress(Codec.GZIP, content), 0, Codec.GZIP)
+    with pytest.raises(DecompressedTooLarge):
+        legacy.open_wrapper(wrapper)
 
 
 # Conversion

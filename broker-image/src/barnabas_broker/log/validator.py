@@ -24,7 +24,7 @@ anew: to convert an old format, or because the topic's compression.type is anoth
 and the leader epoch are the log's to stamp.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from barnabas_kafka.errors import ErrorCode, KafkaError
@@ -35,12 +35,11 @@ from barnabas_kafka.records.batch import (
     CorruptBatch,
     TimestampType,
     parse_header,
-    parse_records,
     records_section,
     stamp_timestamp,
     verify_crc,
 )
-from barnabas_kafka.records.builder import RecordContent, build_batch
+from barnabas_kafka.records.builder import RecordContent, build_batch, recode_batch
 from barnabas_kafka.records.compression import Codec, CompressionError, DecompressedTooLarge
 from barnabas_kafka.records.walk import (
     BAD_FIELD,
@@ -68,8 +67,9 @@ from barnabas_kafka.records.walk import (
 DECOMPRESSED_FLOOR: Final = 64 * 1024 * 1024
 DECOMPRESSED_RATIO: Final = 16
 
-#: How many refused records one answer lists. A megabyte of keyless records would otherwise be
-#: answered with tens of megabytes of complaints; producers fail the rest of the batch anyway.
+#: How many refused records one answer lists, and the leader looks for. A megabyte of keyless
+#: records would otherwise take seconds and be answered with tens of megabytes of complaints;
+#: producers fail the rest of the batch anyway.
 RECORD_ERRORS_LIMIT: Final = 1000
 
 _ZSTD_SINCE: Final = 7
@@ -170,26 +170,31 @@ class InvalidBatch(KafkaError):  # noqa: N818 (what it is, not how it is thrown)
         self.record_errors: list[tuple[int, str]] = record_errors or []
 
 
-@dataclass(slots=True)
 class _Complaints:
-    """The refused records of a batch."""
+    """The refused records of a batch, up to as many as an answer lists."""
 
-    errors: list[tuple[int, str]] = field(default_factory=list)
-    total: int = 0
-    about_timestamps: bool = False
+    __slots__ = ("about_timestamps", "errors")
+
+    def __init__(self) -> None:
+        self.errors: list[tuple[int, str]] = []
+        self.about_timestamps = False
+
+    @property
+    def are_enough(self) -> bool:
+        return len(self.errors) >= RECORD_ERRORS_LIMIT
 
     def add(self, index: int, fault: int, message: str) -> None:
-        self.total += 1
         self.about_timestamps |= fault == TIMESTAMP_OUT_OF_BOUNDS
-        if len(self.errors) < RECORD_ERRORS_LIMIT:
+        if not self.are_enough:
             self.errors.append((index, message))
 
     def raise_if_any(self) -> None:
-        if not self.total:
+        if not self.errors:
             return
         code = ErrorCode.INVALID_TIMESTAMP if self.about_timestamps else ErrorCode.INVALID_RECORD
-        reason = self.errors[0][1]
-        raise InvalidBatch(code, f"{self.total} records are refused: {reason}", self.errors)
+        index, reason = self.errors[0]
+        count = f"{len(self.errors)} or more" if self.are_enough else str(len(self.errors))
+        raise InvalidBatch(code, f"{count} refused records, first {index}: {reason}", self.errors)
 
 
 def validate_produce(
@@ -243,8 +248,8 @@ def _validate_batch(
         raise InvalidBatch(ErrorCode.INVALID_RECORD, str(error)) from error
     latest, latest_index = _check_records(section, header, rules, now_ms)
     if rules.target_codec is not None and rules.target_codec is not codec:
-        contents: list[RecordContent] = [r[1:] for r in parse_records(section, header)]
-        buffer: bytearray | memoryview = _build(contents, header, rules.target_codec, rules)
+        target = rules.target_codec
+        buffer = recode_batch(header, section, target, level=rules.level(target))
         _check_size(len(buffer), rules)
         header = parse_header(buffer)
         return _stamped(buffer, header, rules, (latest, latest_index, now_ms), rebuilt=True)
@@ -334,6 +339,8 @@ def _check_records(
         if fault <= STRUCTURAL:
             raise InvalidBatch(ErrorCode.INVALID_RECORD, f"record {index}: {_FAULTS[fault]}")
         complaints.add(index, fault, _record_fault(fault, oldest, newest))
+        if complaints.are_enough:
+            complaints.raise_if_any()
         index += 1
 
 
@@ -353,25 +360,6 @@ def _record_fault(fault: int, oldest: int, newest: int) -> str:
     if fault == KEY_MISSING:
         return "a compacted topic takes no record without a key"
     return f"the timestamp is not within {oldest} to {newest}"
-
-
-def _build(
-    contents: list[RecordContent], header: BatchHeader | None, codec: Codec, rules: ProduceRules
-) -> bytearray:
-    """A batch of `contents` in `codec`; producer state and transaction come from `header`."""
-    if header is None:
-        return bytearray(build_batch(contents, codec=codec, level=rules.level(codec)))
-    return bytearray(
-        build_batch(
-            contents,
-            codec=codec,
-            level=rules.level(codec),
-            producer_id=header.producer_id,
-            producer_epoch=header.producer_epoch,
-            base_sequence=header.base_sequence,
-            transactional=header.is_transactional,
-        )
-    )
 
 
 def _stamped(
@@ -432,7 +420,7 @@ def _validate_legacy(
         (message.timestamp, message.key, message.value, ()) for message in messages
     ]
     target = source if rules.target_codec is None else rules.target_codec
-    buffer = _build(contents, None, target, rules)
+    buffer = bytearray(build_batch(contents, codec=target, level=rules.level(target)))
     _check_size(len(buffer), rules)
     return _stamped(
         buffer,

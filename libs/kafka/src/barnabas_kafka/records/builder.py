@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from barnabas_kafka.records.batch import (
     APPEND_TIME_FLAG,
     ATTRIBUTES_POSITION,
+    CODEC_MASK,
     CONTROL_FLAG,
     CRC_POSITION,
     DELETE_HORIZON_FLAG,
@@ -16,6 +17,7 @@ from barnabas_kafka.records.batch import (
     HEADER_SIZE,
     LOG_OVERHEAD,
     TRANSACTIONAL_FLAG,
+    BatchHeader,
     TimestampType,
 )
 from barnabas_kafka.records.compression import Codec, compress
@@ -71,26 +73,58 @@ def build_batch(
         | (CONTROL_FLAG if control else 0)
         | (DELETE_HORIZON_FLAG if delete_horizon_ms is not None else 0)
     )
-    header = HEADER.pack(
-        base_offset,
-        HEADER_SIZE - LOG_OVERHEAD + len(payload),
-        leader_epoch,
-        2,
-        0,
-        attributes,
-        last_offset_delta,
-        base_timestamp,
-        max_timestamp,
-        producer_id,
-        producer_epoch,
-        base_sequence,
-        len(records),
+    header = BatchHeader(
+        base_offset=base_offset,
+        batch_length=0,
+        leader_epoch=leader_epoch,
+        magic=2,
+        crc=0,
+        attributes=attributes,
+        last_offset_delta=last_offset_delta,
+        base_timestamp=base_timestamp,
+        max_timestamp=max_timestamp,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
+        record_count=len(records),
     )
-    batch = bytearray(header)
+    return bytes(_seal(header, attributes, payload))
+
+
+def recode_batch(
+    header: BatchHeader, section: bytes, codec: Codec, *, level: int | None = None
+) -> bytearray:
+    """The batch of `header` and decompressed `section` in another codec, all else as it was.
+
+    The records are not looked at: a codec changes how they are packed, not what they are.
+    """
+    payload = section if codec is Codec.NONE else compress(codec, section, level)
+    return _seal(header, header.attributes & ~CODEC_MASK | codec, payload)
+
+
+def _seal(header: BatchHeader, attributes: int, payload: bytes | bytearray) -> bytearray:
+    """Header and payload as a batch, with the length and checksum that belong to them."""
+    batch = bytearray(
+        HEADER.pack(
+            header.base_offset,
+            HEADER_SIZE - LOG_OVERHEAD + len(payload),
+            header.leader_epoch,
+            header.magic,
+            0,
+            attributes,
+            header.last_offset_delta,
+            header.base_timestamp,
+            header.max_timestamp,
+            header.producer_id,
+            header.producer_epoch,
+            header.base_sequence,
+            header.record_count,
+        )
+    )
     batch += payload
     crc = crc32c(memoryview(batch)[ATTRIBUTES_POSITION:])
     batch[CRC_POSITION : CRC_POSITION + 4] = crc.to_bytes(4, "big")
-    return bytes(batch)
+    return batch
 
 
 def _append_record(

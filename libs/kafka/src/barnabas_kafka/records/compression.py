@@ -47,6 +47,10 @@ class DecompressedTooLarge(CompressionError):  # noqa: N818
 #: wrote. It is far above any sensible batch and far below what would hurt a small process.
 DEFAULT_LIMIT = 256 * 1024 * 1024
 
+# Members and frames may follow each other, but no producer writes more than one, and thousands of
+# empty ones would cost more time than bytes.
+_PARTS_LIMIT = 64
+
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER = _XERIAL_MAGIC + struct.pack(">ii", 1, 1)
 _XERIAL_BLOCK = 32 * 1024
@@ -123,7 +127,7 @@ def _decompress_gzip(data: bytes | bytearray | memoryview, limit: int) -> bytes:
     parts: list[bytes] = []
     room = limit
     rest: bytes | bytearray | memoryview = data
-    while True:
+    while len(parts) < _PARTS_LIMIT:
         member = zlib.decompressobj(31)
         try:
             # One byte above the room tells "exactly full" from "there is more".
@@ -139,6 +143,7 @@ def _decompress_gzip(data: bytes | bytearray | memoryview, limit: int) -> bytes:
         rest = member.unused_data
         if not rest:
             return parts[0] if len(parts) == 1 else b"".join(parts)
+    raise CompressionError(f"gzip: more than {_PARTS_LIMIT} members")
 
 
 # snappy
@@ -307,7 +312,7 @@ def _zstd_upper_bound(data: memoryview) -> int:
     """
     position = 0
     blocks = 0
-    while True:
+    for _ in range(_PARTS_LIMIT):
         if data[position : position + 4] != _ZSTD_MAGIC:
             raise CompressionError("zstd: not a frame")
         try:
@@ -315,17 +320,26 @@ def _zstd_upper_bound(data: memoryview) -> int:
             position += zstandard.frame_header_size(data[position:])
         except zstandard.ZstdError as error:
             raise CompressionError(f"zstd: {error}") from error
-        last = False
-        while not last:
-            header = int.from_bytes(data[position : position + 3], "little")
-            last = bool(header & 1)
-            is_run = header >> 1 & 3 == 1
-            position += 3 + (1 if is_run else header >> 3)
-            blocks += 1
-            if position > len(data):
-                raise CompressionError("zstd: the frame is cut short")
+        position, frame_blocks = _zstd_blocks(data, position)
+        blocks += frame_blocks
         position += 4 if parameters.has_checksum else 0
         if position > len(data):
             raise CompressionError("zstd: the frame checksum is cut short")
         if position == len(data):
             return blocks * _ZSTD_BLOCK
+    raise CompressionError(f"zstd: more than {_PARTS_LIMIT} frames")
+
+
+def _zstd_blocks(data: memoryview, position: int) -> tuple[int, int]:
+    """Walk the blocks of a frame from the first one's `position`; (position behind, how many)."""
+    blocks = 0
+    last = False
+    while not last:
+        header = int.from_bytes(data[position : position + 3], "little")
+        last = bool(header & 1)
+        is_run = header >> 1 & 3 == 1
+        position += 3 + (1 if is_run else header >> 3)
+        blocks += 1
+        if position > len(data):
+            raise CompressionError("zstd: the frame is cut short")
+    return position, blocks

@@ -40,9 +40,14 @@ from barnabas_kafka.records.compression import (
     DEFAULT_LIMIT,
     Codec,
     CompressionError,
+    DecompressedTooLarge,
     compress,
     decompress,
 )
+
+#: How many messages a wrapper may hold. Each becomes an object, so that a small wrapper full of
+#: empty messages would otherwise take a thousand times its size in memory.
+WRAPPED_LIMIT = 100_000
 
 #: The shortest entry body: CRC, magic, attributes and two null lengths.
 SMALLEST_BODY = 14
@@ -180,6 +185,8 @@ def open_wrapper(wrapper: Message, *, limit: int = DEFAULT_LIMIT) -> list[Messag
             raise CorruptBatch(f"magic {message.magic} inside a wrapper of {wrapper.magic}")
         if message.codec is not Codec.NONE:
             raise CorruptBatch("a compressed message inside a compressed message")
+        if len(inner) == WRAPPED_LIMIT:
+            raise DecompressedTooLarge(f"more than {WRAPPED_LIMIT} messages in a wrapper")
         inner.append(message)
         position += size
     if not inner:

@@ -35,18 +35,13 @@ def elect_at_start(
     *,
     live: Collection[int],
     controller_epoch: int,
-    least_epoch: int = FIRST_LEADER_EPOCH,
 ) -> LeaderAndIsr:
-    """The state of a partition under a new controller.
-
-    `least_epoch` is the lowest leader epoch that may be used: one above any in the log, so that
-    epochs never go back even where the state was lost.
-    """
+    """The state of a partition under a new controller, whose brokers alive are `live`."""
     in_sync = tuple(broker for broker in state.isr if broker in live)
     leader = next((broker for broker in assignment.replicas if broker in in_sync), NO_LEADER)
     return LeaderAndIsr(
         leader=leader,
-        leader_epoch=max(state.leader_epoch + 1, least_epoch),
+        leader_epoch=state.leader_epoch + 1,
         isr=in_sync if leader != NO_LEADER else state.isr,
         controller_epoch=controller_epoch,
         recovering=state.recovering,

@@ -1,0 +1,115 @@
+"""A controller on an embedded store in a directory, as a broker has it, without sockets or logs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, cast
+
+from barnabas_broker.cluster.image import BrokerRegistration, Endpoint, MetadataImage
+from barnabas_broker.controller.requests import CreatedTopic
+from barnabas_broker.controller.shell import Controller
+from barnabas_broker.controller.topics import NewTopic
+from barnabas_broker.security.acls import AclOperation, ResourcePattern, ResourceType
+from barnabas_broker.security.authorizer import AllowAll, Authorizer
+from barnabas_broker.security.principals import ANONYMOUS, Principal
+from barnabas_broker.server.call import Call, Unlimited
+from barnabas_broker.zk.embedded import EmbeddedStore
+from barnabas_kafka.settings.broker import BrokerSettings
+
+if TYPE_CHECKING:
+    from barnabas_broker.server.broker import Broker
+
+BROKER_ID = 1
+NOW_MS = 1_700_000_000_000
+PLAIN = Endpoint("PLAINTEXT", "plain.example", 9092, "PLAINTEXT")
+SECURE = Endpoint("SECURE", "secure.example", 9093, "SSL")
+
+
+@dataclass
+class Embedded:
+    """What handlers use of a broker: its id, its controller, and the image."""
+
+    directory: Path
+    given: dict[str, str] = field(default_factory=dict)
+    id: int = BROKER_ID
+
+    def __post_init__(self) -> None:
+        self.start()
+
+    def start(self) -> None:
+        """Open the store and take over, as a broker does at start."""
+        self.store = EmbeddedStore.open(self.directory, now_ms=NOW_MS)
+        self.controller = Controller(
+            self.store,
+            broker_id=self.id,
+            settings=BrokerSettings.from_mapping({"broker.id": str(self.id), **self.given}),
+            random=Random(7),
+        )
+        self.controller.start(cluster_id=None, now_ms=NOW_MS)
+        registration = BrokerRegistration(self.id, (PLAIN, SECURE), rack="here")
+        self.controller.register(registration, now_ms=NOW_MS)
+
+    def restart(self) -> None:
+        """Stop and start again on the same directory."""
+        self.controller.close()
+        self.start()
+
+    @property
+    def image(self) -> MetadataImage:
+        """The cluster as it is now."""
+        return self.controller.image
+
+    def create(self, *new: NewTopic | str, validate_only: bool = False) -> list[CreatedTopic]:
+        """Create topics; a bare name stands for a topic with the broker's defaults."""
+        topics = [NewTopic(name=each) if isinstance(each, str) else each for each in new]
+        return self.controller.create_topics(
+            topics, validate_only=validate_only, principal=ANONYMOUS, now_ms=NOW_MS
+        )
+
+    def delete(self, *names: str) -> None:
+        """Delete topics that exist."""
+        answers = self.controller.delete_topics(names, principal=ANONYMOUS, now_ms=NOW_MS)
+        assert all(answer.granted for answer in answers)
+
+    def call(
+        self,
+        version: int,
+        *,
+        listener: str = "PLAINTEXT",
+        authorizer: Authorizer | None = None,
+    ) -> Call:
+        """A request of that version in the hands of its handler."""
+        return Call(
+            api_key=-1,
+            version=version,
+            correlation_id=1,
+            client_id="test",
+            principal=ANONYMOUS,
+            listener=listener,
+            client_host="127.0.0.1",
+            now_ms=NOW_MS,
+            authorizer=authorizer or AllowAll(),
+            quotas=Unlimited(),
+            broker=cast("Broker", self),
+        )
+
+
+class Denying:
+    """An authorizer that says no to some operations, on some resources or on all of a type."""
+
+    def __init__(self, *denied: tuple[AclOperation, ResourceType, str | None]) -> None:
+        self.denied: Sequence[tuple[AclOperation, ResourceType, str | None]] = denied
+
+    def authorize(
+        self,
+        principal: Principal,
+        host: str,
+        operation: AclOperation,
+        resource: ResourcePattern,
+    ) -> bool:
+        """No to what is listed."""
+        return not any(
+            (operation, resource.type) == (each[0], each[1]) and each[2] in (None, resource.name)
+            for each in self.denied
+        )

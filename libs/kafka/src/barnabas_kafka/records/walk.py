@@ -9,7 +9,16 @@ mypyc compiles it (`COMPILED` is then true); elsewhere it runs as it stands, wit
 for every input. That is why it is written plainly: fixed-width integers that never overflow in
 one variant and grow in the other, no generators, no objects, one tuple of integers as the answer.
 
-Measured by `benchmarks/records_walk.py` on CPython 3.11: FIGURES
+`benchmarks/records_walk.py` on CPython 3.11 and one idle Zen 5 core, in microseconds per record,
+the copy of the section included:
+
+==========================  ========  ====
+batch                       compiled  pure
+==========================  ========  ====
+64 KiB of 1 KiB records        0.038  0.96
+64 KiB of 200 byte records     0.023  1.02
+64 KiB of 10 byte records      0.020  0.90
+==========================  ========  ====
 """
 
 from typing import Final
@@ -115,9 +124,10 @@ def _record(
     _, position = _field(data, position, end)
     if position < 0:
         return -position, 0, 0, False
-    headers, position = _number(data, position)
-    if headers != 0 or position < 0:
-        position = _skip_headers(data, position, end, headers)
+    if data[position] == 0:
+        position += 1
+    else:
+        position = _skip_headers(data, position, end)
         if position < 0:
             return -position, 0, 0, False
     if position != end:
@@ -125,8 +135,9 @@ def _record(
     return OK, offset_delta, timestamp, key_length >= 0
 
 
-def _skip_headers(data: bytes, position: i64, end: i64, count: i64) -> i64:
-    """The position behind `count` headers, or the negative number of a fault."""
+def _skip_headers(data: bytes, position: i64, end: i64) -> i64:
+    """The position behind a count of headers and the headers, or the negative number of a fault."""
+    count, position = _number(data, position)
     if position < 0:
         return position
     if count < 0 or count > end - position:
@@ -168,9 +179,16 @@ def _timestamp(data: bytes, position: i64, base: i64) -> tuple[i64, i64]:
 
 def _field(data: bytes, position: i64, end: i64) -> tuple[i64, i64]:
     """Skip a length-prefixed field that must end by `end`; the value is its length, -1 if null."""
-    length, position = _number(data, position)
-    if position < 0 or length == -1:
-        return length, position
+    length: i64 = data[position]
+    if length < 0x80:
+        length = (length >> 1) ^ -(length & 1)
+        position += 1
+    else:
+        length, position = _wide32(data, length, position + 1)
+        if position < 0:
+            return 0, position
+    if length == -1:
+        return -1, position
     if length < 0 or length > end - position:
         return 0, -BAD_FIELD
     return length, position + length

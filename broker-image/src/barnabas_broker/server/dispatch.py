@@ -61,7 +61,6 @@ class Reply:
     """A response that is still to come, and what is needed to encode it then."""
 
     route: Route
-    request: Any
     call: Call
     future: "asyncio.Future[Any]"
 
@@ -136,11 +135,11 @@ class Dispatcher:
         try:
             answer = route.handler.handle(request, call)
         except Exception as error:  # The boundary between one request and the broker's life.
-            answer = _failure(route, request, call, error)
+            answer = _failure(route, call, error)
         if answer is None:
             return None
         if isinstance(answer, asyncio.Future):
-            return Reply(route, request, call, answer)
+            return Reply(route, call, answer)
         return _encoded(route, call, answer)
 
     def encode(self, reply: Reply, future: "asyncio.Future[Any]") -> list[Item]:
@@ -149,11 +148,11 @@ class Dispatcher:
         if error is None:
             answer = future.result()
         else:
-            answer = _failure(reply.route, reply.request, reply.call, error)
+            answer = _failure(reply.route, reply.call, error)
         return [] if answer is None else _encoded(reply.route, reply.call, answer)
 
 
-def _failure(route: Route, request: Any, call: Call, error: BaseException) -> Any:
+def _failure(route: Route, call: Call, error: BaseException) -> Any:
     """The response that carries `error` for a whole request; raises UnanswerableError if there is none."""
     if isinstance(error, UnanswerableError):
         raise error
@@ -161,11 +160,10 @@ def _failure(route: Route, request: Any, call: Call, error: BaseException) -> An
         code, message = error.code, error.message
     else:
         log.error(
-            "serving %s version %d for %s failed: %r",
+            "serving %s version %d for %s failed",
             route.api.name,
             call.version,
             call.client_host,
-            request,
             exc_info=error,
         )
         code = ErrorCode.UNKNOWN_SERVER_ERROR

@@ -29,6 +29,7 @@ from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.ids import ZERO_UUID, TopicPartition
 from barnabas_kafka.protocol.messages.fetch import (
     AbortedTransaction,
+    EpochEndOffset,
     FetchableTopicResponse,
     FetchRequest,
     FetchResponse,
@@ -221,8 +222,7 @@ class _Fetch:
         if target.last_fetched_epoch >= 0:
             epoch, end_offset = log.end_offset_for_epoch(target.last_fetched_epoch)
             if epoch < target.last_fetched_epoch or end_offset < target.fetch_offset:
-                data.diverging_epoch.epoch = epoch
-                data.diverging_epoch.end_offset = end_offset
+                data.diverging_epoch = EpochEndOffset(epoch=epoch, end_offset=end_offset)
                 return data
         isolation_level = self._request.isolation_level
         upper_bound = partition.readable_until(isolation_level)

@@ -178,9 +178,13 @@ def _failure(route: Route, call: Call, error: BaseException) -> Any:
 
 
 def _encoded(route: Route, call: Call, response: Any) -> list[Item]:
-    if call.api_key == ApiKey.FETCH:
-        return _fetch_items(route.api, call, response)
-    return [_frame(route.api, call.version, call.correlation_id, response)]
+    try:
+        if call.api_key == ApiKey.FETCH:
+            return _fetch_items(route.api, call, response)
+        return [_frame(route.api, call.version, call.correlation_id, response)]
+    except codec.EncodeError as error:
+        log.exception("the response to %s version %d is wrong", route.api.name, call.version)
+        raise UnanswerableError(f"{route.api.name} could not be answered") from error
 
 
 def _frame(api: registry.Api, version: int, correlation_id: int, response: Any) -> bytes:

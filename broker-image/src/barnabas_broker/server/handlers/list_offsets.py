@@ -17,6 +17,7 @@ from barnabas_kafka.ids import (
     LATEST_TIERED_TIMESTAMP,
     LATEST_TIMESTAMP,
     MAX_TIMESTAMP,
+    NO_EPOCH,
     NO_OFFSET,
     NO_TIMESTAMP,
     TopicPartition,
@@ -39,6 +40,8 @@ SPECIAL_SINCE = {
     EARLIEST_LOCAL_TIMESTAMP: 8,
     LATEST_TIERED_TIMESTAMP: 9,
 }
+
+FIRST_WITH_LEADER_EPOCH = 4
 
 
 def handle(request: ListOffsetsRequest, call: Call) -> ListOffsetsResponse:
@@ -98,12 +101,13 @@ def _find(
     if timestamp < 0 and SPECIAL_SINCE.get(timestamp, version + 1) > version:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
     readable_until = partition.readable_until(isolation_level)
+    leader_epoch = NO_EPOCH
     if timestamp == LATEST_TIMESTAMP:
         answer.offset = readable_until
-        answer.leader_epoch = partition.leader_epoch
+        leader_epoch = partition.leader_epoch
     elif timestamp in (EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP):
         answer.offset = log.log_start_offset
-        answer.leader_epoch = log.epochs.epoch_at(log.log_start_offset)
+        leader_epoch = log.epochs.epoch_at(log.log_start_offset)
     elif timestamp == LATEST_TIERED_TIMESTAMP:
         answer.offset = NO_OFFSET  # Nothing is ever tiered here.
     else:
@@ -114,9 +118,11 @@ def _find(
         if found is not None and found.offset < readable_until:
             answer.offset = found.offset
             answer.timestamp = found.timestamp
-            answer.leader_epoch = found.leader_epoch
+            leader_epoch = found.leader_epoch
         else:
             answer.offset, answer.timestamp = NO_OFFSET, NO_TIMESTAMP
+    if version >= FIRST_WITH_LEADER_EPOCH:
+        answer.leader_epoch = leader_epoch
 
 
 def _old_style(partition: Partition, entry: ListOffsetsPartition) -> list[int]:

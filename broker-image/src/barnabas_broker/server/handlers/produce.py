@@ -73,6 +73,9 @@ def _append(
             rules=partition.rules.produce_rules(call.version),
             now_ms=call.now_ms,
         )
+        if any(header.is_transactional for _, header in batches.headers):
+            # Nobody here could ever end the transaction, and readers would wait for its end.
+            raise KafkaError(ErrorCode.INVALID_TXN_STATE)
         info = partition.append(batches, now_ms=call.now_ms)
     except InvalidBatch as error:
         return PartitionProduceResponse(

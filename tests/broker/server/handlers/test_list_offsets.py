@@ -1,0 +1,119 @@
+"""ListOffsets, as a client sees it."""
+
+import pytest
+
+from barnabas_kafka.errors import ErrorCode
+from barnabas_kafka.ids import (
+    EARLIEST_LOCAL_TIMESTAMP,
+    EARLIEST_TIMESTAMP,
+    LATEST_TIERED_TIMESTAMP,
+    LATEST_TIMESTAMP,
+    MAX_TIMESTAMP,
+)
+from barnabas_kafka.protocol.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
+from barnabas_kafka.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
+from barnabas_kafka.records.builder import build_batch
+from tests.broker.server.running import Wire
+
+
+def ask(
+    wire: Wire, topic: str, timestamp: int, version: int = 9, *, epoch: int = -1
+) -> ListOffsetsPartitionResponse:
+    """The answer for partition 0."""
+    entry = ListOffsetsPartition(
+        partition_index=0, timestamp=timestamp, current_leader_epoch=epoch, max_num_offsets=1
+    )
+    request = ListOffsetsRequest(
+        replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=[entry])]
+    )
+    response: ListOffsetsResponse = wire.ask(request, version)
+    return response.topics[0].partitions[0]
+
+
+@pytest.fixture
+def filled(wire: Wire, topic: str) -> str:
+    """A topic with records at times 100, 300, 200 and 400, of which offset 0 is deleted."""
+    for times in ([100, 300], [200, 400]):
+        wire.produce(topic, build_batch([(time, None, b"v", ()) for time in times]))
+    entry = DeleteRecordsPartition(partition_index=0, offset=1)
+    wire.ask(
+        DeleteRecordsRequest(
+            timeout_ms=1000, topics=[DeleteRecordsTopic(name=topic, partitions=[entry])]
+        ),
+        2,
+    )
+    return topic
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "offset", "found_at"),
+    [
+        (LATEST_TIMESTAMP, 4, -1),
+        (EARLIEST_TIMESTAMP, 1, -1),
+        (EARLIEST_LOCAL_TIMESTAMP, 1, -1),
+        (LATEST_TIERED_TIMESTAMP, -1, -1),
+        (MAX_TIMESTAMP, 3, 400),
+        (0, 1, 300),
+        (300, 1, 300),
+        (301, 3, 400),
+        (400, 3, 400),
+        (401, -1, -1),
+    ],
+)
+def test_lookups(wire: Wire, filled: str, timestamp: int, offset: int, found_at: int) -> None:
+    """The first offset whose record is at or after a time; records need not be in order of time."""
+    answer = ask(wire, filled, timestamp)
+    assert (answer.error_code, answer.offset, answer.timestamp) == (0, offset, found_at)
+
+
+@pytest.mark.parametrize("version", range(1, 10))
+def test_every_version(wire: Wire, filled: str, version: int) -> None:
+    """First and last are what consumers of every age ask for."""
+    assert ask(wire, filled, EARLIEST_TIMESTAMP, version).offset == 1
+    assert ask(wire, filled, LATEST_TIMESTAMP, version).offset == 4
+
+
+def test_version_0_lists_segments(wire: Wire, filled: str) -> None:
+    """Clients before 0.10.1 get a list of offsets."""
+    assert ask(wire, filled, LATEST_TIMESTAMP, 0).old_style_offsets == [4]
+    assert ask(wire, filled, EARLIEST_TIMESTAMP, 0).old_style_offsets == [1]
+
+
+def test_special_times_need_their_version(wire: Wire, filled: str) -> None:
+    """-3 means nothing before version 7."""
+    assert ask(wire, filled, MAX_TIMESTAMP, 6).error_code == ErrorCode.UNSUPPORTED_VERSION
+
+
+def test_leader_epochs(wire: Wire, filled: str) -> None:
+    """A client with a newer epoch must not be answered; the epoch of the answer is told."""
+    assert ask(wire, filled, EARLIEST_TIMESTAMP, epoch=3).error_code == (
+        ErrorCode.UNKNOWN_LEADER_EPOCH
+    )
+    assert ask(wire, filled, EARLIEST_TIMESTAMP).leader_epoch == 0
+
+
+def test_unknown_partitions(wire: Wire) -> None:
+    """Each partition has its own error."""
+    assert ask(wire, "nowhere", LATEST_TIMESTAMP).error_code == (
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    )
+
+
+def test_a_partition_asked_for_twice(wire: Wire, filled: str) -> None:
+    """Kafka refuses duplicates: two answers for one partition could not be told apart."""
+    entry = ListOffsetsPartition(partition_index=0, timestamp=LATEST_TIMESTAMP)
+    request = ListOffsetsRequest(
+        replica_id=-1, topics=[ListOffsetsTopic(name=filled, partitions=[entry, entry])]
+    )
+    answers = wire.ask(request, 9).topics[0].partitions
+    assert [answer.error_code for answer in answers] == [ErrorCode.INVALID_REQUEST] * 2

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from barnabas_kafka.settings import broker, topic
 
+from barnabas_kafka.settings import broker, topic
 from tools import gen_docs
 
 

@@ -1,6 +1,7 @@
 """A broker's settings: files from the notes, typed values, unknown names, layers."""
 
 import pytest
+
 from barnabas_kafka.settings import broker
 from barnabas_kafka.settings.broker import BrokerSettings, find_key
 from barnabas_kafka.settings.definitions import Served, SettingError

@@ -1,6 +1,7 @@
 """Settings that contradict each other, or that must not be passed over, are refused at start."""
 
 import pytest
+
 from barnabas_kafka.settings.broker import BrokerSettings
 
 TWO = "PLAINTEXT://:1,INSIDE://:2"

@@ -1,6 +1,7 @@
 """Texts become values as Java reads them, and are shown again as Kafka shows them."""
 
 import pytest
+
 from barnabas_kafka.settings import declare
 from barnabas_kafka.settings.definitions import Key, Kind, SettingError
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from barnabas_kafka.settings import broker, topic
 from barnabas_kafka.settings.definitions import Key, Served, SettingError
 

@@ -1,6 +1,7 @@
 """Changes at run time pass or are refused by the rules of KIP-226."""
 
 import pytest
+
 from barnabas_kafka.settings import broker
 from barnabas_kafka.settings.broker import BrokerSettings
 from barnabas_kafka.settings.definitions import SettingError

@@ -1,6 +1,7 @@
 """Settings that others decide are worked out in Kafka's order."""
 
 import pytest
+
 from barnabas_kafka.settings import broker
 from barnabas_kafka.settings.broker import BrokerSettings
 from barnabas_kafka.settings.definitions import Key

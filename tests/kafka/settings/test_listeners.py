@@ -1,6 +1,7 @@
 """Addresses to listen on are read and checked as Kafka does."""
 
 import pytest
+
 from barnabas_kafka.settings.definitions import SettingError
 from barnabas_kafka.settings.listeners import (
     Listener,

@@ -1,6 +1,7 @@
 """Properties files are read as Java reads them."""
 
 import pytest
+
 from barnabas_kafka.settings.definitions import SettingError
 from barnabas_kafka.settings.properties import parse_properties
 

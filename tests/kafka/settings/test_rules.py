@@ -1,6 +1,7 @@
 """The rules that are more than a range."""
 
 import pytest
+
 from barnabas_kafka.settings.rules import GZIP_LEVEL, KNOWN_VERSION, POOL_SIZE, THROTTLED_REPLICAS
 
 

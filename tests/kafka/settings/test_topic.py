@@ -1,6 +1,7 @@
 """A topic's settings: its own, the broker's behind them, and how they are described."""
 
 import pytest
+
 from barnabas_kafka.settings import topic
 from barnabas_kafka.settings.broker import BrokerSettings
 from barnabas_kafka.settings.definitions import Kind, SettingError

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from enum import Enum, IntEnum
 from typing import Any, Generic, TypeVar
 
-T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 T_contra = TypeVar("T_contra", contravariant=True)
 
 
@@ -82,20 +82,20 @@ class Rule(Generic[T_contra]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Key(Generic[T]):
+class Key(Generic[T_co]):
     """One setting.
 
     `default` is None where Kafka declares none; a key whose value is then taken from another key
-    (for example `log.dirs` from `log.dir`) still promises a `T`, which `BrokerSettings` works out.
+    (for example `log.dirs` from `log.dir`) still promises one, which `BrokerSettings` works out.
     `note` says what the engine does instead when `served` is not ACTS.
     """
 
     name: str
     kind: Kind
-    default: T | None
+    default: T_co | None
     doc: str
-    read: Callable[[str], T]
-    show: Callable[[T], str]
+    read: Callable[[str], T_co]
+    show: Callable[[Any], str]
     rule: Rule[Any] | None = None
     importance: Importance = Importance.MEDIUM
     update: UpdateMode = UpdateMode.READ_ONLY
@@ -118,7 +118,7 @@ class Key(Generic[T]):
         """The default as it would be written in a properties file, or None where there is none."""
         return None if self.default is None else self.show(self.default)
 
-    def parse(self, text: str) -> T:
+    def parse(self, text: str) -> T_co:
         """Read a value; raises SettingError for malformed text or a value out of range."""
         shown = None if self.sensitive else text
         try:
@@ -129,7 +129,7 @@ class Key(Generic[T]):
             raise SettingError(self.name, shown, f"must be {self.rule.text}")
         return value
 
-    def format(self, value: T) -> str:
+    def format(self, value: object) -> str:
         """Write a value the way Kafka shows it."""
         return self.show(value)
 

@@ -5,12 +5,24 @@ package installs as pure Python and behaves the same.
 """
 
 import sys
+from pathlib import Path
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 from setuptools.errors import BaseError, CCompilerError
 
 COMPILED = ["src/barnabas_kafka/records/walk.py"]
+
+
+def go_on_without(error: BaseException) -> None:
+    """Say why nothing is compiled, and remove what an earlier build left beside the sources.
+
+    In an editable install it would be imported in place of the source it no longer matches.
+    """
+    sys.stderr.write(f"barnabas-kafka: installing without compiled modules: {error!r}\n")
+    for source in map(Path, COMPILED):
+        for stale in source.parent.glob(f"{source.stem}*.so"):
+            stale.unlink()
 
 
 def extensions() -> list[Extension]:
@@ -20,7 +32,7 @@ def extensions() -> list[Extension]:
 
         modules: list[Extension] = mypycify(COMPILED, opt_level="3", debug_level="0")
     except (Exception, SystemExit) as error:  # mypyc ends the process when it gives up
-        sys.stderr.write(f"barnabas-kafka: installing without compiled modules: {error!r}\n")
+        go_on_without(error)
         return []
     return modules
 
@@ -36,7 +48,7 @@ class BuildAllOrNothing(build_ext):
         try:
             super().build_extensions()
         except (BaseError, CCompilerError, OSError) as error:
-            sys.stderr.write(f"barnabas-kafka: installing without compiled modules: {error!r}\n")
+            go_on_without(error)
             self.extensions = []
 
 

@@ -31,7 +31,7 @@ HEADINGS: Final = {
 }
 MEANINGS: Final = {
     Served.ACTS: "the engine acts on it",
-    Served.THREADS: "the engine has other threads; the note says what it bounds",
+    Served.OTHERWISE: "the engine does it in another way; the note says which",
     Served.LATER: "read and checked, and listed at start as not yet in effect",
     Served.NEVER: "known by name; the note says why it has no counterpart",
 }

@@ -42,7 +42,7 @@ def test_the_notes_hadoop_cluster() -> None:
 def test_what_the_notes_files_do_not_get_is_listed() -> None:
     """Nothing that was given is silently ignored."""
     idle = read("notes-three-brokers.properties").without_effect
-    assert idle["num.network.threads"].served is Served.THREADS
+    assert idle["num.network.threads"].served is Served.OTHERWISE
     assert idle["zookeeper.connect"].served is not Served.NEVER
     assert "log.segment.bytes" not in idle
 

@@ -92,7 +92,7 @@ def test_every_setting_is_explained() -> None:
     for keys in KEYS.values():
         for key in keys.values():
             assert key.doc.endswith("."), key.name
-            assert bool(key.note) == (key.served in (Served.THREADS, Served.NEVER)) or (
+            assert bool(key.note) == (key.served in (Served.OTHERWISE, Served.NEVER)) or (
                 key.served is Served.LATER
             ), key.name
 

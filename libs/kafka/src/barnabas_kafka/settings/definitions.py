@@ -68,7 +68,7 @@ class Served(Enum):
     """What this engine does with a setting."""
 
     ACTS = "in effect"
-    THREADS = "bounds something else here"
+    OTHERWISE = "decided otherwise here"
     LATER = "not yet in effect"
     NEVER = "no counterpart in this engine"
 

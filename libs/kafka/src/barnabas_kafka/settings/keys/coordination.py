@@ -273,7 +273,6 @@ OFFSETS_TOPIC_REPLICATION_FACTOR = short(
     "Replicas of the offsets topic.",
     rule=at_least(1),
     importance=Importance.HIGH,
-    served=Served.LATER,
 )
 OFFSETS_TOPIC_NUM_PARTITIONS = integer(
     "offsets.topic.num.partitions",
@@ -281,7 +280,6 @@ OFFSETS_TOPIC_NUM_PARTITIONS = integer(
     "Partitions of the offsets topic; never change it once the topic exists.",
     rule=at_least(1),
     importance=Importance.HIGH,
-    served=Served.LATER,
 )
 OFFSETS_TOPIC_SEGMENT_BYTES = integer(
     "offsets.topic.segment.bytes",
@@ -289,7 +287,6 @@ OFFSETS_TOPIC_SEGMENT_BYTES = integer(
     "Segment size of the offsets topic; small ones load and compact faster.",
     rule=at_least(1),
     importance=Importance.HIGH,
-    served=Served.LATER,
 )
 OFFSETS_TOPIC_COMPRESSION_CODEC = integer(
     "offsets.topic.compression.codec",
@@ -335,7 +332,6 @@ TRANSACTION_STATE_LOG_MIN_ISR = integer(
     "Least in-sync replicas of the transaction topic for a write to it.",
     rule=at_least(1),
     importance=Importance.HIGH,
-    served=Served.LATER,
 )
 TRANSACTION_STATE_LOG_LOAD_BUFFER_SIZE = integer(
     "transaction.state.log.load.buffer.size",
@@ -351,7 +347,6 @@ TRANSACTION_STATE_LOG_REPLICATION_FACTOR = short(
     "Replicas of the transaction topic.",
     rule=at_least(1),
     importance=Importance.HIGH,
-    served=Served.LATER,
 )
 TRANSACTION_STATE_LOG_NUM_PARTITIONS = integer(
     "transaction.state.log.num.partitions",
@@ -359,7 +354,6 @@ TRANSACTION_STATE_LOG_NUM_PARTITIONS = integer(
     "Partitions of the transaction topic; never change it once the topic exists.",
     rule=at_least(1),
     importance=Importance.HIGH,
-    served=Served.LATER,
 )
 TRANSACTION_STATE_LOG_SEGMENT_BYTES = integer(
     "transaction.state.log.segment.bytes",
@@ -367,7 +361,6 @@ TRANSACTION_STATE_LOG_SEGMENT_BYTES = integer(
     "Segment size of the transaction topic.",
     rule=at_least(1),
     importance=Importance.HIGH,
-    served=Served.LATER,
 )
 TRANSACTION_PARTITION_VERIFICATION_ENABLE = boolean(
     "transaction.partition.verification.enable",
@@ -423,5 +416,6 @@ PRODUCER_ID_EXPIRATION_CHECK_INTERVAL_MS = integer(
     "Time between two searches for producers to forget.",
     rule=at_least(1),
     importance=Importance.LOW,
+    served=Served.LATER,
     internal=True,
 )

@@ -41,7 +41,6 @@ BROKER_RACK = string(
     "broker.rack",
     None,
     "Name of the rack or zone the broker stands in; replicas are spread over racks.",
-    served=Served.LATER,
 )
 NODE_ID = integer(
     "node.id",

@@ -165,6 +165,8 @@ LOG_FLUSH_START_OFFSET_CHECKPOINT_INTERVAL_MS = integer(
     "Time between two writes of where each partition begins.",
     rule=at_least(0),
     importance=Importance.HIGH,
+    served=Served.OTHERWISE,
+    note="Written every log.flush.offset.checkpoint.interval.ms, with the other checkpoints.",
 )
 LOG_SEGMENT_DELETE_DELAY_MS = long(
     "log.segment.delete.delay.ms",
@@ -194,6 +196,7 @@ LOG_INITIAL_TASK_DELAY_MS = long(
     "Time from start to the first run of housekeeping.",
     rule=at_least(0),
     importance=Importance.LOW,
+    served=Served.LATER,
     internal=True,
 )
 NUM_RECOVERY_THREADS_PER_DATA_DIR = integer(
@@ -203,7 +206,7 @@ NUM_RECOVERY_THREADS_PER_DATA_DIR = integer(
     rule=at_least(1),
     importance=Importance.HIGH,
     update=UpdateMode.CLUSTER_WIDE,
-    served=Served.THREADS,
+    served=Served.OTHERWISE,
     note="Logs are checked one after another in each directory.",
 )
 NUM_REPLICA_ALTER_LOG_DIRS_THREADS = integer(

@@ -98,6 +98,7 @@ MAX_CONNECTIONS = integer(
     "Connections allowed in all.",
     rule=at_least(0),
     update=UpdateMode.CLUSTER_WIDE,
+    served=Served.LATER,
 )
 MAX_CONNECTIONS_PER_IP = integer(
     "max.connections.per.ip",
@@ -105,12 +106,14 @@ MAX_CONNECTIONS_PER_IP = integer(
     "Connections allowed from one address.",
     rule=at_least(0),
     update=UpdateMode.CLUSTER_WIDE,
+    served=Served.LATER,
 )
 MAX_CONNECTIONS_PER_IP_OVERRIDES = string(
     "max.connections.per.ip.overrides",
     "",
     "Other limits for named hosts, as host:count, separated by commas.",
     update=UpdateMode.CLUSTER_WIDE,
+    served=Served.LATER,
 )
 MAX_CONNECTION_CREATION_RATE = integer(
     "max.connection.creation.rate",
@@ -152,6 +155,7 @@ QUEUED_MAX_REQUESTS = integer(
     "Requests that wait for their answer before reading from sockets pauses.",
     rule=at_least(1),
     importance=Importance.HIGH,
+    served=Served.LATER,
 )
 QUEUED_MAX_REQUEST_BYTES = long(
     "queued.max.request.bytes",
@@ -166,7 +170,7 @@ NUM_NETWORK_THREADS = integer(
     rule=at_least(1),
     importance=Importance.HIGH,
     update=UpdateMode.CLUSTER_WIDE,
-    served=Served.THREADS,
+    served=Served.OTHERWISE,
     note="One event loop serves every connection; more brokers on a machine use more cores.",
 )
 NUM_IO_THREADS = integer(
@@ -176,8 +180,8 @@ NUM_IO_THREADS = integer(
     rule=at_least(1),
     importance=Importance.HIGH,
     update=UpdateMode.CLUSTER_WIDE,
-    served=Served.THREADS,
-    note="Bounds the threads that read and write files beside the event loop.",
+    served=Served.OTHERWISE,
+    note="Requests are worked on by the event loop, slow disk work by background.threads.",
 )
 BACKGROUND_THREADS = integer(
     "background.threads",
@@ -186,8 +190,6 @@ BACKGROUND_THREADS = integer(
     rule=at_least(1),
     importance=Importance.HIGH,
     update=UpdateMode.CLUSTER_WIDE,
-    served=Served.THREADS,
-    note="Housekeeping runs in the threads of num.io.threads.",
 )
 FETCH_MAX_BYTES = integer(
     "fetch.max.bytes",

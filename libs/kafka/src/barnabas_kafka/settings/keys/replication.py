@@ -107,6 +107,8 @@ REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS = long(
     5000,
     "Time between two writes of each partition's high watermark.",
     importance=Importance.HIGH,
+    served=Served.OTHERWISE,
+    note="Written every log.flush.offset.checkpoint.interval.ms, with the other checkpoints.",
 )
 CONTROLLER_SOCKET_TIMEOUT_MS = integer(
     "controller.socket.timeout.ms",

@@ -95,6 +95,7 @@ def main(
         harness = _execute(console, targets, chosen, 1 if quick else runs, scale)
     outcome = report.Outcome(
         command=shlex.join(["python", "-m", "benchmarks", *sys.argv[1:]]),
+        quick=quick,
         began=f"{began:%Y-%m-%d %H:%M:%S} UTC",
         ended=f"{datetime.now(UTC):%H:%M:%S} UTC",
         targets=[(target.name, target.label) for target in targets],

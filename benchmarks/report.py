@@ -14,6 +14,7 @@ from benchmarks.bars import BARS
 from benchmarks.limits import Limit
 from benchmarks.model import Metric, Run
 
+QUICK: Final = "A quick run: amounts are small and brokers cold, the figures say nothing."
 EXPLANATION: Final = (
     "Median (lowest to highest) of the counted runs. CPU is the broker process's user and system "
     "time, all threads; MB are 10⁶ bytes. Apache Kafka's ZooKeeper is a process of its own and "
@@ -26,6 +27,7 @@ class Outcome:
     """Everything a benchmark found out."""
 
     command: str
+    quick: bool
     began: str
     ended: str
     targets: Sequence[tuple[str, str]]
@@ -90,6 +92,7 @@ def markdown(outcome: Outcome) -> str:
     parts = [
         f"# Benchmark of {outcome.began[:10]}",
         f"`{outcome.command}`, {outcome.began} to {outcome.ended}.",
+        QUICK if outcome.quick else "",
         _facts("Machine", outcome.machine),
         *(
             _facts(label, outcome.descriptions.get(name, {"state": "did not start"}))

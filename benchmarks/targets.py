@@ -286,14 +286,14 @@ class Barnabas(Target):
     def describe(self) -> dict[str, str]:
         """Version, interpreter and what the broker says of its flushing."""
         version = subprocess.run(
-            [str(self.command), "--version"],
+            [str(self.command), "version"],
             capture_output=True,
             text=True,
             timeout=20,
             check=False,
         )
         return {
-            "version": version.stdout.strip(),
+            "version": version.stdout.partition("\n")[0],
             "python": sys.version.split()[0],
             **COMMON_SETTINGS,
             **flush_settings(self.broker.bootstrap),

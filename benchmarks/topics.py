@@ -17,7 +17,7 @@ from confluent_kafka.admin import NewTopic
 from benchmarks.model import BenchmarkError
 from benchmarks.targets import Broker, admin_client
 
-GONE_WITHIN: Final = 3.0
+GONE_WITHIN: Final = 2.0
 _numbers = itertools.count(1)
 
 

@@ -1,0 +1,1 @@
+"""The benchmarks: that they work, not what they measure."""

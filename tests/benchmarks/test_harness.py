@@ -1,0 +1,118 @@
+"""Rounds are interleaved, warm-ups stay uncounted, and a failing case does not stop the others."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Self
+
+from benchmarks.harness import Harness
+from benchmarks.model import BenchmarkError, Case, Metric, Run, Sample, Scale
+from benchmarks.targets import Broker, Target
+
+
+class OwnProcess:
+    """Stands for a broker: the process of the test itself, which has a memory to be read."""
+
+    bootstrap = "127.0.0.1:0"
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.running = False
+
+    @property
+    def pid(self) -> int:
+        """This process."""
+        return os.getpid()
+
+    def start(self) -> Self:
+        """Be there."""
+        self.running = True
+        return self
+
+    def prepare(self) -> None:
+        """Nothing beside."""
+
+    def launch(self) -> None:
+        """Be there."""
+        self.running = True
+
+    def stop(self) -> None:
+        """Be gone."""
+        self.running = False
+
+
+class Arm(Target):
+    """A target whose brokers are no processes."""
+
+    def describe(self) -> dict[str, str]:
+        """Nothing to say."""
+        return {"version": "0"}
+
+    def _new(self, directory: Path) -> Broker:
+        return OwnProcess(directory)
+
+
+def run_harness(root: Path, cases: list[Case], *, rounds: int, quick: bool = False) -> list[Run]:
+    """Execute `cases` on two arms and return the runs."""
+    arms = [Arm("a", "A", root), Arm("b", "B", root)]
+    announced: list[str] = []
+    harness = Harness(
+        targets=arms,
+        cases=cases,
+        rounds=rounds,
+        scale=Scale(quick=quick),
+        on_begin=lambda case, _target, _number: announced.append(case.name),
+        on_run=lambda _run: None,
+    )
+    harness.execute()
+    assert len(announced) == harness.total
+    for arm in arms:
+        arm.stop()
+    return harness.runs
+
+
+def good(target: Target, _scale: Scale) -> list[Sample]:
+    """A case that measures nothing much."""
+    return [Sample(row="row", values={Metric.MB_RATE: 1.0}, detail={"on": target.name})]
+
+
+def bad(_target: Target, _scale: Scale) -> list[Sample]:
+    """A case that cannot be measured."""
+    raise BenchmarkError("no luck")
+
+
+def dying(target: Target, scale: Scale) -> list[Sample]:
+    """A case that takes its broker down with it."""
+    target.broker.stop()
+    return bad(target, scale)
+
+
+def test_order_of_targets_turns_round_and_round_zero_warms_up(tmp_path: Path) -> None:
+    """Each round has the opposite order to the one before, beginning with an uncounted one."""
+    runs = run_harness(tmp_path, [Case("good", "Good", good)], rounds=3)
+    measured = [(run.round, run.target) for run in runs if run.case == "good"]
+    pairs = zip([0, 0, 1, 1, 2, 2, 3, 3], "baabbaab", strict=True)
+    assert measured == list(pairs)
+
+
+def test_quick_run_and_fresh_cases_have_no_warm_up(tmp_path: Path) -> None:
+    """A start-up is measured cold; a quick run saves the time."""
+    fresh = run_harness(tmp_path, [Case("fresh", "Fresh", good, fresh=True)], rounds=1)
+    quick = run_harness(tmp_path, [Case("good", "Good", good)], rounds=1, quick=True)
+    assert {run.round for run in [*fresh, *quick]} == {1}
+
+
+def test_failure_is_recorded_and_the_other_cases_go_on(tmp_path: Path) -> None:
+    """The failing run keeps its reason; a broker that died with it is started anew."""
+    cases = [Case("dying", "Dying", dying), Case("bad", "Bad", bad), Case("good", "Good", good)]
+    runs = run_harness(tmp_path, cases, rounds=1, quick=True)
+    errors = {run.case: run.error for run in runs}
+    assert errors["dying"] == errors["bad"] == "BenchmarkError: no luck"
+    assert errors["good"] is None
+
+
+def test_files_of_brokers_are_gone_afterwards(tmp_path: Path) -> None:
+    """Stopping a target removes what its brokers wrote."""
+    run_harness(tmp_path, [Case("good", "Good", good)], rounds=1, quick=True)
+    assert list(tmp_path.iterdir()) == []

@@ -203,7 +203,7 @@ def test_identity_controller_and_producer_ids() -> None:
 @pytest.mark.parametrize("data", [b"", b"{", b"[]", b'"x"', b'{"config":1}', b"\xff"])
 def test_nonsense_is_refused_with_the_path(decode: Callable[[bytes], object], data: bytes) -> None:
     """Whoever writes something else into a znode of Kafka's is told where."""
-    with pytest.raises(MalformedZnodeError, match="^znode /"):
+    with pytest.raises(MalformedZnodeError, match=r"^znode /"):
         decode(data)
 
 

@@ -6,8 +6,9 @@ package installs as pure Python and behaves the same.
 
 import sys
 from pathlib import Path
+from typing import Any
 
-from setuptools import Extension, setup
+from setuptools import setup
 from setuptools.command.build_ext import build_ext
 from setuptools.errors import BaseError, CCompilerError
 
@@ -25,12 +26,12 @@ def go_on_without(error: BaseException) -> None:
             stale.unlink()
 
 
-def extensions() -> list[Extension]:
+def extensions() -> list[Any]:
     """The compiled modules, or none if mypyc is missing or cannot translate them."""
     try:
         from mypyc.build import mypycify
 
-        modules: list[Extension] = mypycify(COMPILED, opt_level="3", debug_level="0")
+        modules: list[Any] = mypycify(COMPILED, opt_level="3", debug_level="0")
     except (Exception, SystemExit) as error:  # mypyc ends the process when it gives up
         go_on_without(error)
         return []

@@ -14,10 +14,11 @@ analyzeAndValidateRecords and LogValidator (3.9), in this order, with their erro
    are listed one by one, which producers since KIP-467 report per record.
 
 Where we are stricter than Apache, the stored log is at stake: offset deltas that are not contiguous
-are refused rather than rewritten (compressed) or stored (uncompressed); a batch that claims append
-time is refused whatever the topic's timestamp type; compressed records may not grow beyond a cap.
-Content that does not decompress behind a right checksum is INVALID_RECORD, where Apache answers an
-unknown server error: sending it again would not help.
+are refused rather than rewritten (compressed) or stored (uncompressed); so are lengths below -1,
+which Apache reads as null, a batch that claims append time, whatever the topic's timestamp type,
+and a transaction without a producer id. Compressed records may not grow beyond a cap. Content that
+does not decompress behind a right checksum is INVALID_RECORD, where Apache answers an unknown
+server error: sending it again would not help. Nothing that Apache refuses is accepted.
 
 The result is always one batch of format 2, in the receive buffer itself unless it had to be built
 anew: to convert an old format, or because the topic's compression.type is another codec. Offsets

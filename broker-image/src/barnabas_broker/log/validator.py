@@ -18,7 +18,11 @@ are refused rather than rewritten (compressed) or stored (uncompressed); so are 
 which Apache reads as null, a batch that claims append time, whatever the topic's timestamp type,
 and a transaction without a producer id. Compressed records may not grow beyond a cap. Content that
 does not decompress behind a right checksum is INVALID_RECORD, where Apache answers an unknown
-server error: sending it again would not help. Nothing that Apache refuses is accepted.
+server error: sending it again would not help.
+
+Codes and lists differ from Apache's where a batch has several faults, because the order of checks
+does: claimed append time and the header are judged before the records, and a record that cannot be
+read ends the search for others. Apache answers some such batches with an unknown server error.
 
 The result is always one batch of format 2, in the receive buffer itself unless it had to be built
 anew: to convert an old format, or because the topic's compression.type is another codec. Offsets

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from barnabas_broker.log.config import LogConfig
-from barnabas_broker.log.directories import LogDirectories
+from barnabas_broker.log.directories import LogDirectories, LogDirectoryError
 from barnabas_broker.log.partition_log import PartitionLog
 from barnabas_kafka.ids import TopicPartition
 from barnabas_kafka.records import batch as record_batches
@@ -136,10 +136,11 @@ def open_directories(
     config: LogConfig | None = None,
     now_ms: int = NOW,
 ) -> LogDirectories:
-    return LogDirectories.open(
-        paths,
-        broker_id=broker_id,
-        cluster_id=cluster_id,
-        default_config=config or LogConfig(),
-        now_ms=now_ms,
-    )
+    logs = LogDirectories.take(paths)
+    try:
+        logs.claim(broker_id=broker_id, cluster_id=cluster_id)
+        logs.load(lambda _: config or LogConfig(), now_ms=now_ms)
+    except LogDirectoryError:
+        logs.close(clean=False)
+        raise
+    return logs

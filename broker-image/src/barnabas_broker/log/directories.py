@@ -124,10 +124,18 @@ class LogDirectories:
     def claim(self, *, broker_id: int, cluster_id: str) -> None:
         """Check that every directory is this broker's, and make new ones so.
 
-        Raises LogDirectoryError naming the owner found.
+        All are checked before any is touched. Raises LogDirectoryError naming the owner found.
         """
-        for directory in self._directories:
-            directory.claim(broker_id=broker_id, cluster_id=cluster_id)
+        checked = [
+            (directory, directory.check_owner(broker_id=broker_id, cluster_id=cluster_id))
+            for directory in self._directories
+        ]
+        for directory, meta in checked:
+            try:
+                directory.settle(meta)
+            except OSError as error:
+                reason = error.strerror or error
+                raise LogDirectoryError(f"cannot use {directory.path}: {reason}") from error
 
     def load(self, config_for: Callable[[str], LogConfig], *, now_ms: int) -> None:
         """Open every partition found; `config_for` gives a topic's log settings.
@@ -257,6 +265,10 @@ class LogDirectories:
             if removed:
                 due_ms = now_ms + log.config.file_delete_delay_ms
                 self._removals.append(_Removal(due_ms, partial(remove_files, removed)))
+        self.remove_due(now_ms, run=run)
+
+    def remove_due(self, now_ms: int, *, run: Callable[[Work], None] = _at_once) -> None:
+        """Remove the files and directories whose delay is over; cheap to ask often."""
         due = [removal for removal in self._removals if removal.due_ms <= now_ms]
         self._removals = [removal for removal in self._removals if removal.due_ms > now_ms]
         for removal in due:

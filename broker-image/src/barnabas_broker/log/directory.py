@@ -82,27 +82,27 @@ class DirectoryState:
         """The cluster id in meta.properties, None without one."""
         return None if self._meta is None else meta_properties.stored_cluster_id(self._meta)
 
-    def claim(self, *, broker_id: int, cluster_id: str) -> None:
-        """Check the owner, consume the clean-shutdown marker, read the checkpoints.
+    def check_owner(self, *, broker_id: int, cluster_id: str) -> bytes | None:
+        """The meta.properties to write, None if it is right already; nothing is touched.
 
-        Raises OSError, and LogDirectoryError for another's directory.
+        Raises LogDirectoryError for another's directory.
         """
-        self._check_owner(broker_id, cluster_id)
+        try:
+            return meta_properties.check(self._meta, broker_id=broker_id, cluster_id=cluster_id)
+        except meta_properties.WrongOwnerError as error:
+            raise LogDirectoryError(f"log directory {self.path} cannot be used: {error}") from error
+
+    def settle(self, meta: bytes | None) -> None:
+        """Make a checked directory ours, consume the clean-shutdown marker, read the checkpoints.
+
+        Raises OSError.
+        """
+        if meta is not None:
+            replace_file(self.path / names.META_PROPERTIES, meta)
         self._consume_marker()
         self.recovery_points = self._read_offsets(names.RECOVERY_POINT_CHECKPOINT)
         self.log_starts = self._read_offsets(names.LOG_START_OFFSET_CHECKPOINT)
         self.high_watermarks = self._read_offsets(names.HIGH_WATERMARK_CHECKPOINT)
-
-    def _check_owner(self, broker_id: int, cluster_id: str) -> None:
-        path = self.path / names.META_PROPERTIES
-        try:
-            content = meta_properties.check(
-                self._meta, broker_id=broker_id, cluster_id=cluster_id
-            )
-        except meta_properties.WrongOwnerError as error:
-            raise LogDirectoryError(f"log directory {self.path} cannot be used: {error}") from error
-        if content is not None:
-            replace_file(path, content)
 
     def _consume_marker(self) -> None:
         path = self.path / names.CLEAN_SHUTDOWN

@@ -15,9 +15,9 @@ from pathlib import Path
 from barnabas_broker.log.files import DataFile, sync_directory, sync_file
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class FlushPlan:
-    """Everything below ``up_to`` is durable once ``run`` has returned.
+    """Everything below ``up_to`` is durable once ``run`` has returned without an ``error``.
 
     ``generation`` counts the log's truncations: a plan made before one proves nothing after it.
     """
@@ -27,9 +27,20 @@ class FlushPlan:
     files: Sequence[DataFile]
     paths: Sequence[Path]
     directory: Path | None
+    error: OSError | None = None
 
     def run(self) -> None:
-        """Sync everything. Blocks; touches no shared state. Raises OSError: do not try again."""
+        """Sync everything. Blocks; touches nothing but the plan itself.
+
+        An error is kept for the log to hear of. It is not raised, so that nobody tries again: a
+        sync that failed may have dropped the pages, and the next one would then say all is well.
+        """
+        try:
+            self._sync()
+        except OSError as error:
+            self.error = error
+
+    def _sync(self) -> None:
         for path in self.paths:
             sync_file(path)
         for file in self.files:

@@ -443,14 +443,6 @@ class PartitionLog:
         found = timestamps.youngest(self.segments)
         return OffsetAndTime(*found) if found is not None else None
 
-    def epoch_of(self, offset: int) -> int:
-        """The leader epoch ``offset`` was written under; -1 when the log carries none there."""
-        return self.epochs.epoch_at(offset)
-
-    def segment_starts(self) -> list[tuple[int, int]]:
-        """(base offset, last modified in ms) of each segment, oldest first."""
-        return [(segment.base_offset, segment.file.modified_ms()) for segment in self.segments]
-
     def aborted_transactions(self, start: int, end: int) -> list[AbortedTransaction]:
         """Aborted transactions with records in [start, end), for a read_committed fetch."""
         found: list[AbortedTransaction] = []
@@ -633,18 +625,22 @@ class PartitionLog:
         return plan
 
     def flushed(self, plan: FlushPlan, *, now_ms: int) -> None:
-        """Take note that ``plan`` ran; after a truncation meanwhile it proves nothing."""
+        """Take note that ``plan`` ran; after a truncation meanwhile it proves nothing.
+
+        Raises StorageError, and takes the log out of service, when the plan met an error.
+        """
+        if plan.error is not None:
+            self._fail(plan.error)
         if plan.generation == self._generation:
             self.recovery_point = max(self.recovery_point, plan.up_to)
             self._last_flush_ms = now_ms
 
     def flush(self, *, now_ms: int) -> None:
-        """Flush here and now. Blocks; for shutdown and tools."""
+        """Flush here and now. Blocks; for shutdown and tools. Raises StorageError."""
+        if self.failure is not None:
+            raise StorageError(self.directory, self.failure)
         plan = self.flush_plan()
-        try:
-            plan.run()
-        except OSError as error:
-            self._fail(error)
+        plan.run()
         self.flushed(plan, now_ms=now_ms)
 
     def close(self, *, clean: bool = True, now_ms: int = 0) -> None:

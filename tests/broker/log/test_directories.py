@@ -1,0 +1,354 @@
+"""All log directories of a broker: whose they are, what is in them, and leaving them tidy."""
+
+import json
+import subprocess
+import sys
+import textwrap
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from barnabas_broker.log.config import LogConfig
+from barnabas_broker.log.directories import LogDirectories, LogDirectoryError
+from barnabas_kafka.errors import KafkaError
+from barnabas_kafka.ids import TopicPartition
+from tests.broker.log.samples import (
+    CLUSTER,
+    NOW,
+    TP,
+    append,
+    batch_of,
+    fill,
+    open_directories,
+    read_all,
+)
+
+TOPIC_ID = UUID("3aa6a8f8-7f0c-4d7e-b2bb-7d2fa26cb8bd")
+
+
+def test_a_new_directory_is_set_up(tmp_path: Path) -> None:
+    """Created with its parents, locked, and marked with broker and cluster."""
+    directory = tmp_path / "deep" / "logs"
+    logs = open_directories(directory)
+    assert (directory / "meta.properties").read_text() == (
+        f"version=0\nbroker.id=1\ncluster.id={CLUSTER}\n"
+    )
+    assert (directory / ".lock").exists()
+    assert logs.clean_start
+    logs.close()
+
+
+def test_partitions_survive_a_clean_restart(tmp_path: Path) -> None:
+    """Data, high watermark, log start and topic id; the marker is consumed at once."""
+    logs = open_directories(tmp_path)
+    log = logs.create(TP, LogConfig(), TOPIC_ID, NOW)
+    fill(log, 5)
+    log.delete_records_before(2)
+    logs.close(broker_epoch=25)
+    marker = tmp_path / ".kafka_cleanshutdown"
+    assert json.loads(marker.read_text()) == {"version": 0, "brokerEpoch": 25}
+    again = open_directories(tmp_path)
+    assert not marker.exists()
+    assert again.clean_start
+    assert again.previous_broker_epoch == 25
+    log = again.logs[TP]
+    assert (log.log_start_offset, log.high_watermark, log.log_end_offset) == (2, 5, 5)
+    assert log.topic_id == TOPIC_ID
+    assert read_all(log) == [2, 3, 4]
+    again.close()
+
+
+def test_checkpoints_are_kafkas(tmp_path: Path) -> None:
+    """One line per partition; a log start only where no segment says it."""
+    logs = open_directories(tmp_path)
+    log = logs.create(TP, LogConfig(), None, NOW)
+    logs.create(TopicPartition("quiet", 0), LogConfig(), None, NOW)
+    fill(log, 5)
+    log.delete_records_before(2)
+    log.flush(now_ms=NOW)
+    logs.checkpoint()
+    texts = {
+        name: sorted((tmp_path / name).read_text().splitlines())
+        for name in (
+            "recovery-point-offset-checkpoint",
+            "replication-offset-checkpoint",
+            "log-start-offset-checkpoint",
+        )
+    }
+    assert texts == {
+        "recovery-point-offset-checkpoint": ["0", "2", "orders 3 5", "quiet 0 0"],
+        "replication-offset-checkpoint": ["0", "2", "orders 3 5", "quiet 0 0"],
+        "log-start-offset-checkpoint": ["0", "1", "orders 3 2"],
+    }
+    logs.close()
+
+
+def test_without_the_marker_the_start_is_unclean(tmp_path: Path) -> None:
+    """After a kill the logs are scanned, whatever the checkpoints say."""
+    logs = open_directories(tmp_path)
+    fill(logs.create(TP, LogConfig(), None, NOW), 5)
+    logs.checkpoint()
+    logs.close(clean=False)
+    with (tmp_path / "orders-3" / f"{0:020d}.log").open("ab") as file:
+        file.write(b"torn batch")
+    again = open_directories(tmp_path)
+    assert not again.clean_start
+    assert again.previous_broker_epoch == -1
+    assert again.logs[TP].log_end_offset == 5
+    again.close()
+
+
+def test_damaged_checkpoints_only_cost_time(tmp_path: Path) -> None:
+    """They save work; without them everything is looked at."""
+    logs = open_directories(tmp_path)
+    fill(logs.create(TP, LogConfig(), None, NOW), 5)
+    logs.close()
+    for path in tmp_path.glob("*-checkpoint"):
+        path.write_bytes(b"\0garbage")
+    again = open_directories(tmp_path)
+    assert again.logs[TP].log_end_offset == 5
+    assert again.logs[TP].high_watermark == 0
+    again.close()
+
+
+# --- whose it is -------------------------------------------------------------------------------
+
+
+def test_a_second_broker_in_this_process_is_kept_out(tmp_path: Path) -> None:
+    """Two embedded brokers of one test suite must not share a directory either."""
+    logs = open_directories(tmp_path)
+    with pytest.raises(LogDirectoryError, match="is in use: another broker holds the lock"):
+        open_directories(tmp_path)
+    logs.close()
+    open_directories(tmp_path).close()
+
+
+def test_a_second_broker_process_is_kept_out(tmp_path: Path) -> None:
+    """And it says so in one line; when the first is gone the lock is free."""
+    logs = open_directories(tmp_path)
+    program = textwrap.dedent(f"""
+        from barnabas_broker.log.directories import LogDirectories, LogDirectoryError
+        try:
+            LogDirectories.take([{str(tmp_path)!r}]).close(clean=False)
+        except LogDirectoryError as error:
+            print(error)
+    """)
+    command = [sys.executable, "-c", program]
+    refused = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert refused.stdout.count("\n") == 1
+    assert f"log directory {tmp_path} is in use" in refused.stdout
+    logs.close()
+    admitted = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert admitted.stdout == ""
+
+
+def test_another_clusters_directory_is_refused(tmp_path: Path) -> None:
+    """Both cluster ids are named, and nothing is touched."""
+    open_directories(tmp_path).close()
+    with pytest.raises(LogDirectoryError) as caught:
+        open_directories(tmp_path, cluster_id="anotherCluster00000000")
+    assert CLUSTER in str(caught.value)
+    assert "anotherCluster00000000" in str(caught.value)
+    assert (tmp_path / ".kafka_cleanshutdown").exists()
+
+
+def test_another_brokers_directory_is_refused(tmp_path: Path) -> None:
+    """Both broker ids are named."""
+    open_directories(tmp_path).close()
+    with pytest.raises(LogDirectoryError, match=r"broker 1 .* this is broker 2"):
+        open_directories(tmp_path, broker_id=2)
+    open_directories(tmp_path).close()
+
+
+def test_a_directory_that_cannot_be_made_gives_one_line(tmp_path: Path) -> None:
+    """Path and reason; a file in the way stands for every path that takes no directory."""
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(LogDirectoryError) as caught:
+        open_directories(tmp_path / "file" / "logs")
+    message = str(caught.value)
+    assert message == f"no usable log directory ({tmp_path}/file/logs: Not a directory)"
+
+
+def test_one_bad_directory_does_not_stop_the_others(tmp_path: Path) -> None:
+    """It is offline, with its reason."""
+    (tmp_path / "file").write_text("in the way")
+    bad, good = tmp_path / "file" / "logs", tmp_path / "logs"
+    logs = open_directories(bad, good)
+    assert logs.offline == {bad: "Not a directory"}
+    logs.create(TP, LogConfig(), None, NOW)
+    assert logs.directory_of(TP) == good
+    logs.close()
+
+
+def test_a_partition_in_two_directories_is_refused(tmp_path: Path) -> None:
+    """Nobody can tell which one is right."""
+    for name in ("a", "b"):
+        logs = open_directories(tmp_path / name)
+        logs.create(TP, LogConfig(), None, NOW)
+        logs.close()
+    with pytest.raises(LogDirectoryError, match="orders-3 lies in both"):
+        open_directories(tmp_path / "a", tmp_path / "b")
+    open_directories(tmp_path / "a").close()
+
+
+def test_stored_ids_are_known_before_the_claim(tmp_path: Path) -> None:
+    """A broker without configured ids takes over those its directories were written with."""
+    logs = LogDirectories.take([tmp_path / "a", tmp_path / "b"])
+    assert (logs.stored_broker_id, logs.stored_cluster_id) == (None, None)
+    assert logs.first == tmp_path / "a"
+    logs.claim(broker_id=7, cluster_id=CLUSTER)
+    logs.close()
+    again = LogDirectories.take([tmp_path / "new", tmp_path / "b"])
+    assert (again.stored_broker_id, again.stored_cluster_id) == (7, CLUSTER)
+    again.close(clean=False)
+
+
+def test_a_refused_claim_touches_no_directory(tmp_path: Path) -> None:
+    """The markers of our own directories are not consumed for a start that cannot be."""
+    open_directories(tmp_path / "ours").close()
+    open_directories(tmp_path / "theirs", broker_id=2).close()
+    with pytest.raises(LogDirectoryError, match="broker 2"):
+        open_directories(tmp_path / "ours", tmp_path / "theirs")
+    assert (tmp_path / "ours" / ".kafka_cleanshutdown").exists()
+
+
+def test_strange_directories_are_left_alone(tmp_path: Path) -> None:
+    """lost+found of a mount, and replicas Apache was moving, are not partitions."""
+    future = "orders-3.0123456789abcdef0123456789abcdef-future"
+    for name in ("lost+found", future, "remote-log-index-cache"):
+        (tmp_path / name).mkdir()
+    logs = open_directories(tmp_path)
+    assert logs.logs == {}
+    logs.close()
+    assert (tmp_path / future).exists()
+
+
+# --- partitions --------------------------------------------------------------------------------
+
+
+def test_partitions_go_where_the_fewest_are(tmp_path: Path) -> None:
+    """Directories fill evenly."""
+    logs = open_directories(tmp_path / "a", tmp_path / "b", tmp_path / "c")
+    for number in range(7):
+        logs.create(TopicPartition("t", number), LogConfig(), None, NOW)
+    homes = Counter(logs.directory_of(tp).name for tp in logs.logs)
+    assert sorted(homes.values()) == [2, 2, 3]
+    logs.close()
+
+
+def test_creating_twice_gives_the_same_log(tmp_path: Path) -> None:
+    """A repeated command of the controller changes nothing."""
+    logs = open_directories(tmp_path)
+    log = logs.create(TP, LogConfig(), TOPIC_ID, NOW)
+    assert logs.create(TP, LogConfig(), TOPIC_ID, NOW) is log
+    logs.close()
+
+
+def test_a_deleted_partition_makes_room_for_a_new_one(tmp_path: Path) -> None:
+    """The old directory is renamed at once and removed after the delay."""
+    logs = open_directories(tmp_path)
+    log = logs.create(TP, LogConfig(file_delete_delay_ms=500), None, NOW)
+    fill(log, 3)
+    part = log.read(0, 1000, upper_bound=3)
+    expected = part.read()
+    logs.delete(TP, NOW)
+    leaving = list(tmp_path.glob("orders-3.*-delete"))
+    assert len(leaving) == 1
+    assert logs.create(TP, LogConfig(), None, NOW).log_end_offset == 0
+    logs.housekeeping(NOW + 499)
+    assert leaving[0].exists()
+    logs.housekeeping(NOW + 500)
+    assert not leaving[0].exists()
+    assert part.read() == expected
+    logs.close()
+
+
+def test_a_deletion_that_was_interrupted_is_finished(tmp_path: Path) -> None:
+    """A directory marked for deletion is never loaded again."""
+    logs = open_directories(tmp_path)
+    fill(logs.create(TP, LogConfig(), None, NOW), 3)
+    logs.delete(TP, NOW)
+    logs.close()
+    again = open_directories(tmp_path)
+    assert again.logs == {}
+    again.housekeeping(NOW)
+    assert not list(tmp_path.glob("*-delete"))
+    again.close()
+
+
+def test_a_directory_that_takes_no_partition_is_a_storage_error(tmp_path: Path) -> None:
+    """The topic's creation fails, the broker goes on."""
+    logs = open_directories(tmp_path)
+    (tmp_path / "orders-3").write_text("in the way")
+    with pytest.raises(KafkaError, match="orders-3"):
+        logs.create(TP, LogConfig(), None, NOW)
+    logs.close()
+
+
+def test_housekeeping_applies_retention_and_removes_files_later(tmp_path: Path) -> None:
+    """The unlinking goes to whoever runs blocking work."""
+    config = LogConfig(segment_bytes=400, retention_ms=1000, file_delete_delay_ms=60_000)
+    logs = open_directories(tmp_path)
+    log = logs.create(TP, config, None, NOW)
+    fill(log, 9)
+    work: list[Callable[[], None]] = []
+    logs.housekeeping(NOW + 5000, run=work.append)
+    assert log.log_start_offset == 9
+    assert work == []
+    deleted = list((tmp_path / "orders-3").glob("*.deleted"))
+    assert deleted
+    logs.housekeeping(NOW + 65_000, run=work.append)
+    assert all(path.exists() for path in deleted)
+    for removal in work:
+        removal()
+    assert not any(path.exists() for path in deleted)
+    logs.close()
+
+
+def test_flushes_that_are_due_are_handed_out(tmp_path: Path) -> None:
+    """For a thread; the recovery point moves when the loop hears of it."""
+    logs = open_directories(tmp_path)
+    busy = logs.create(TP, LogConfig(flush_messages=2), None, NOW)
+    logs.create(TopicPartition("quiet", 0), LogConfig(), None, NOW)
+    fill(busy, 2)
+    ((log, plan),) = logs.flush_work(NOW)
+    plan.run()
+    log.flushed(plan, now_ms=NOW)
+    assert busy.recovery_point == 2
+    assert logs.flush_work(NOW) == []
+    logs.close()
+
+
+def test_usage_counts_logs_and_volumes(tmp_path: Path) -> None:
+    """Bytes per partition by directory, and the volume behind it."""
+    logs = open_directories(tmp_path)
+    append(logs.create(TP, LogConfig(), None, NOW), batch_of())
+    assert logs.sizes() == {tmp_path: {TP: 91}}
+    (usage,) = logs.usage()
+    assert usage.sizes == {TP: 91}
+    assert usage.total_bytes > usage.usable_bytes > 0
+    logs.close()
+
+
+def test_a_failed_log_leaves_no_clean_marker(tmp_path: Path) -> None:
+    """What the device holds is not known: the next start has to look."""
+    logs = open_directories(tmp_path)
+    logs.create(TP, LogConfig(), None, NOW).failure = "Input/output error"
+    logs.close()
+    assert not (tmp_path / ".kafka_cleanshutdown").exists()
+
+
+def test_topics_are_loaded_with_their_own_settings(tmp_path: Path) -> None:
+    """config_for is asked for each topic found."""
+    logs = open_directories(tmp_path)
+    logs.create(TP, LogConfig(), None, NOW)
+    logs.close()
+    own = LogConfig(segment_bytes=12345)
+    again = LogDirectories.take([tmp_path])
+    again.claim(broker_id=1, cluster_id=CLUSTER)
+    again.load({"orders": own}.__getitem__, now_ms=NOW)
+    assert again.logs[TP].config is own
+    again.close()

@@ -141,3 +141,11 @@ def test_advertised_listeners_default_to_those_listened_on() -> None:
     settings = BrokerSettings.from_mapping({"listeners": "PLAINTEXT://h:1"})
     assert settings.advertised_listeners == settings.listeners
     assert settings.inter_broker_listener == "PLAINTEXT"
+
+
+@pytest.mark.parametrize("name", ["broker.id", "node.id"])
+def test_a_broker_has_one_number(name: str) -> None:
+    """Either name gives it, and only what was given is listed."""
+    settings = BrokerSettings.from_mapping({name: "7"})
+    assert (settings[broker.BROKER_ID], settings[broker.NODE_ID]) == (7, 7)
+    assert settings.changed == {name: "7"}

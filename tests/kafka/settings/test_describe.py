@@ -9,11 +9,54 @@ from barnabas_kafka.settings.describe import (
     describe_broker,
     describe_cluster_wide,
 )
+from barnabas_kafka.settings.topic import describe_topic
+
+from .apache_facts import FIXTURES
 
 
 def describe(settings: BrokerSettings) -> dict[str, ConfigEntry]:
     """Every entry by name."""
     return {entry.name: entry for entry in describe_broker(settings)}
+
+
+# As given to Apache Kafka in fixtures/DescribedSettings.java.
+GIVEN = {
+    "zookeeper.connect": "localhost:2181",
+    "broker.id": "1",
+    "log.retention.minutes": "5",
+    "log.flush.scheduler.interval.ms": "900",
+    "log.message.timestamp.difference.max.ms": "77",
+    "log.dir": "/a",
+    "ssl.key.password": "secret",
+    "acme.plugin.depth": "9",
+    "listener.name.inside.ssl.client.auth": "required",
+    "compression.type": " gzip ",
+}
+OVERRIDES = {"retention.ms": "7", "cleanup.policy": "compact, delete"}
+
+
+def as_printed(resource: str, entry: ConfigEntry) -> str:
+    """An entry in the form of fixtures/described-3.9.1.tsv."""
+    synonyms = "\x1f".join(
+        f"{int(each.source)}|{each.name}|{shown(each.value)}" for each in entry.synonyms
+    )
+    flags = [str(flag).lower() for flag in (entry.is_sensitive, entry.read_only)]
+    cells = [resource, entry.name, shown(entry.value), str(int(entry.source)), *flags]
+    return "\t".join([*cells, str(int(entry.type)), synonyms])
+
+
+def shown(value: str | None) -> str:
+    """A value, or the mark of none."""
+    return "\\N" if value is None else value
+
+
+def test_answers_are_apache_kafkas() -> None:
+    """Every entry of a broker and a topic, to the last synonym, is what Kafka 3.9.1 answers."""
+    settings = BrokerSettings.from_mapping(GIVEN)
+    ours = [as_printed("BROKER", entry) for entry in describe_broker(settings)]
+    ours += [as_printed("TOPIC", entry) for entry in describe_topic(settings, OVERRIDES)]
+    theirs = (FIXTURES / "described-3.9.1.tsv").read_text("utf-8").splitlines()
+    assert sorted(ours) == sorted(theirs)
 
 
 def test_every_public_setting_is_described_once() -> None:

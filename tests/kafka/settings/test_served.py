@@ -18,6 +18,7 @@ READ_THROUGH = {
     "inter.broker.listener.name": "checks of what is advertised",
     "security.inter.broker.protocol": "inter.broker.listener.name",
     "broker.id.generation.enable": "checks of broker.id",
+    "node.id": "broker.id, its twin",
     "log.dir": "log.dirs",
     "log.message.timestamp.difference.max.ms": "the limits before and after",
     "message.timestamp.difference.max.ms": "the limits before and after",

@@ -103,12 +103,12 @@ def test_good_overrides_give_the_settings() -> None:
 
 def test_description_of_an_override() -> None:
     """All that was said about it, strongest first."""
-    broker = BrokerSettings.from_mapping({"log.retention.hours": "1"})
+    broker = BrokerSettings.from_mapping({"log.retention.ms": "1"})
     entry = describe("retention.ms", broker, {"retention.ms": "5"})
     assert (entry.value, entry.source, entry.type) == ("5", ConfigSource.TOPIC, Kind.LONG)
     assert [(each.name, each.value, each.source.name) for each in entry.synonyms] == [
         ("retention.ms", "5", "TOPIC"),
-        ("log.retention.hours", "1", "STATIC_BROKER"),
+        ("log.retention.ms", "1", "STATIC_BROKER"),
         ("log.retention.hours", "168", "DEFAULT"),
     ]
 

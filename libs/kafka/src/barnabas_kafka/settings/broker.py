@@ -17,7 +17,7 @@ from typing import Any, Final, TypeVar, cast
 
 from . import checks
 from .definitions import Key, Served, SettingError
-from .effective import EFFECTIVE, synonyms_of
+from .effective import EFFECTIVE, synonyms_of, with_twins
 from .keys import (
     absent,
     coordination,
@@ -71,12 +71,20 @@ def find_key(name: str) -> Key[Any] | None:
 class BrokerSettings:
     """The settings of one broker, immutable.
 
-    `explicit` is what the user gave, `per_broker` and `cluster_wide` what was changed at run time
+    `explicit` is what the user gave (`static` the same with twin names), `per_broker` and `cluster_wide` what was changed at run time
     (KIP-226); the strongest of them, in the order per broker, cluster-wide, given, default, is in
     effect.
     """
 
-    __slots__ = ("_effective", "_values", "cluster_wide", "explicit", "per_broker", "unknown")
+    __slots__ = (
+        "_effective",
+        "_values",
+        "cluster_wide",
+        "explicit",
+        "per_broker",
+        "static",
+        "unknown",
+    )
 
     def __init__(
         self,
@@ -86,6 +94,7 @@ class BrokerSettings:
         cluster_wide: Mapping[str, str] | None = None,
     ) -> None:
         self.explicit: Final = dict(explicit)
+        self.static: Final = with_twins(explicit)
         self.per_broker: Final = dict(per_broker or {})
         self.cluster_wide: Final = dict(cluster_wide or {})
         self.unknown: Final = {
@@ -163,7 +172,7 @@ class BrokerSettings:
         return {
             name: "[hidden]" if key.sensitive else str(text)
             for name, key in KEYS.items()
-            if (text := self.text(key)) != key.default_text
+            if self.given(name) and (text := self.text(key)) != key.default_text
         }
 
     def text(self, key: Key[Any]) -> str | None:
@@ -198,7 +207,7 @@ class BrokerSettings:
 
     def _parse_all(self) -> dict[str, Any]:
         """Parsed values of every key; a stronger layer removes the synonyms a weaker one gave."""
-        texts = dict(self.explicit)
+        texts = dict(self.static)
         for layer in (self.cluster_wide, self.per_broker):
             for name, text in layer.items():
                 for synonym in synonyms_of(name):

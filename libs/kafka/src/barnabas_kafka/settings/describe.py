@@ -98,30 +98,40 @@ def describe_key(key: Key[Any], settings: BrokerSettings) -> ConfigEntry:
         value=None if key.sensitive else settings.text(key),
         source=synonyms[0].source if synonyms else ConfigSource.DEFAULT,
         is_sensitive=key.sensitive,
-        read_only=not is_dynamic(key),
+        read_only=key.update is UpdateMode.READ_ONLY,
         synonyms=synonyms,
         type=key.kind,
         doc=key.doc,
     )
 
 
-def is_dynamic(key: Key[Any]) -> bool:
-    """Whether the setting, or one that means the same, can change at run time."""
-    return any(KEYS[name].update is not UpdateMode.READ_ONLY for name in synonyms_of(key.name))
-
-
 def broker_synonyms(name: str, settings: BrokerSettings) -> Iterator[ConfigSynonym]:
-    """All that was said about a setting under any of its names, strongest first."""
-    names = synonyms_of(name)
+    """What was said about a setting, strongest first, from where its own name first stands.
+
+    So a setting that only other names decide has no synonyms: those that come before the name say
+    nothing about it.
+    """
+    said = list(_said_about(_names_of(name), settings))
+    own = next((place for place, synonym in enumerate(said) if synonym.name == name), len(said))
+    yield from said[own:]
+
+
+def _names_of(name: str) -> tuple[str, ...]:
+    """The names that may give a setting its value; a listener's own goes before that of all."""
+    key = find_key(name)
+    return synonyms_of(name) if key is None or key.name == name else (name, key.name)
+
+
+def _said_about(names: tuple[str, ...], settings: BrokerSettings) -> Iterator[ConfigSynonym]:
     layers: tuple[tuple[ConfigSource, Mapping[str, str]], ...] = (
         (ConfigSource.DYNAMIC_BROKER, settings.per_broker),
         (ConfigSource.DYNAMIC_DEFAULT_BROKER, settings.cluster_wide),
-        (ConfigSource.STATIC_BROKER, settings.explicit),
+        (ConfigSource.STATIC_BROKER, settings.static),
     )
     for source, layer in layers:
         for synonym in names:
             if synonym in layer:
-                key = KEYS.get(synonym)
+                key = find_key(synonym)
                 shown = None if key is None or key.sensitive else layer[synonym]
                 yield ConfigSynonym(synonym, shown, source)
     for synonym in names:
@@ -143,7 +153,7 @@ def _describe_undeclared(name: str, settings: BrokerSettings) -> ConfigEntry:
         value=None if secret else text,
         source=synonyms[0].source,
         is_sensitive=secret,
-        read_only=key is None or not is_dynamic(key),
+        read_only=True,
         synonyms=synonyms,
         type=Kind.UNKNOWN if key is None else key.kind,
         doc="" if key is None else key.doc,

@@ -25,7 +25,6 @@ from .broker import (
 )
 from .declare import LONG_MAX, at_least, long
 from .definitions import Key, Served, SettingError, UpdateMode
-from .describe import is_dynamic
 
 
 class Scope(Enum):
@@ -82,7 +81,7 @@ def validate_change(name: str, value: str, *, scope: Scope) -> None:
     key = find_key(name)
     if key is None:
         return
-    if not is_dynamic(key):
+    if key.update is UpdateMode.READ_ONLY:
         raise SettingError(name, _shown(key, value), "cannot change while the broker runs")
     per_listener = name != key.name
     if scope is Scope.CLUSTER and (per_listener or key.update is UpdateMode.PER_BROKER):

@@ -28,6 +28,16 @@ SYNONYMS: Final[tuple[tuple[str, ...], ...]] = (
 )
 
 
+# Two names of a broker's number; giving one gives the other (`KafkaConfig.populateSynonyms`).
+TWINS: Final = (("broker.id", "node.id"), ("node.id", "broker.id"))
+
+
+def with_twins(given: Mapping[str, str]) -> dict[str, str]:
+    """What was given, each of two twins standing for the other where that was not given."""
+    twins = {twin: given[name] for name, twin in TWINS if name in given and twin not in given}
+    return {**given, **twins}
+
+
 def synonyms_of(name: str) -> tuple[str, ...]:
     """The names that may give this setting its value, strongest first; at least the name itself."""
     return next((group for group in SYNONYMS if name in group), (name,))

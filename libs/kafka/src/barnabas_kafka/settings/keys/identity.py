@@ -45,10 +45,8 @@ BROKER_RACK = string(
 NODE_ID = integer(
     "node.id",
     -1,
-    "Name of a KRaft node.",
+    "Another name of broker.id.",
     importance=Importance.HIGH,
-    served=Served.NEVER,
-    note="This broker runs in ZooKeeper mode and is named by broker.id.",
 )
 INTER_BROKER_PROTOCOL_VERSION = string(
     "inter.broker.protocol.version",

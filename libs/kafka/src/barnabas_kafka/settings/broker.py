@@ -71,9 +71,9 @@ def find_key(name: str) -> Key[Any] | None:
 class BrokerSettings:
     """The settings of one broker, immutable.
 
-    `explicit` is what the user gave (`static` the same with twin names), `per_broker` and `cluster_wide` what was changed at run time
-    (KIP-226); the strongest of them, in the order per broker, cluster-wide, given, default, is in
-    effect.
+    `explicit` is what the user gave, and `static` the same with twin names; `per_broker` and
+    `cluster_wide` are what was changed at run time (KIP-226). The strongest is in effect, in the
+    order per broker, cluster-wide, given, default.
     """
 
     __slots__ = (

@@ -33,7 +33,9 @@ class Outcome:
 Run = Callable[..., Outcome]
 
 
-def run_command(*args: str, bootstrap: str | None = None, stdin: bytes = b"", fails: int = 0) -> Outcome:
+def run_command(
+    *args: str, bootstrap: str | None = None, stdin: bytes = b"", fails: int = 0
+) -> Outcome:
     """Run `barnabas` with these arguments; the exit code must be `fails`."""
     environment = {"BARNABAS_BOOTSTRAP": bootstrap}
     result = CliRunner().invoke(main, args, input=stdin, env=environment, prog_name="barnabas")

@@ -8,9 +8,9 @@ from barnabas_broker.cli.errors import Attempts, CommandError, InputError
 def test_several_failures_are_all_told_and_the_last_is_raised(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Deleting three topics of which two are missing names both, so that nothing is searched for."""
+    """Deleting three topics of which two are missing names both."""
     done = []
-    with pytest.raises(CommandError, match="second"), Attempts() as attempts:
+    with pytest.raises(CommandError, match="second"), Attempts() as attempts:  # noqa: PT012
         for name, error in (("a", "first"), ("b", None), ("c", "second")):
             with attempts.one():
                 if error:
@@ -32,7 +32,7 @@ def test_a_forgiven_code_is_no_failure() -> None:
 
 def test_another_error_is_not_hidden_by_collected_ones() -> None:
     """A bug inside the block surfaces as itself."""
-    with pytest.raises(ZeroDivisionError), Attempts() as attempts:
+    with pytest.raises(ZeroDivisionError), Attempts() as attempts:  # noqa: PT012
         with attempts.one():
             raise CommandError("collected")
         raise ZeroDivisionError

@@ -43,24 +43,26 @@ class LineFormat:
         key: bytes | None = None
         if self.parse_headers:
             text, line = self._split(line, self.headers_delimiter, "headers delimiter")
-            if text != self.null_marker:
-                headers = [
-                    self._header(part) for part in text.split(self.headers_separator) if part
-                ]
+            if text is not None and text != self.null_marker:
+                parts = text.split(self.headers_separator)
+                headers = [self._header(part) for part in parts if part]
         if self.parse_key:
             key, line = self._split(line, self.key_separator, "key separator")
         return headers, self.nullable(key), self.nullable(line)
 
-    def _split(self, line: bytes, separator: bytes, what: str) -> tuple[bytes, bytes]:
+    def _split(self, line: bytes, separator: bytes, what: str) -> tuple[bytes | None, bytes]:
+        """What stands before the separator and after it; nothing before one that is forgiven."""
         first, found, rest = line.partition(separator)
         if found:
             return first, rest
         if self.ignore_error:
-            return b"" if separator is self.headers_delimiter else line, line
+            return None, line
         raise ValueError(f"no {what} {separator.decode(errors='replace')!r}")
 
     def _header(self, text: bytes) -> tuple[str, bytes | None]:
         name, value = self._split(text, self.headers_key_separator, "header key separator")
+        if name is None:
+            return value.decode(), None
         return name.decode(), self.nullable(value)
 
     def nullable(self, data: bytes | None) -> bytes | None:

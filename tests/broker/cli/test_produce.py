@@ -1,0 +1,114 @@
+"""`barnabas produce`."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from barnabas_broker.cli.produce import LineFormat
+from tests.broker.cli.conftest import Run
+
+
+def records(run: Run, topic: str) -> list[dict[str, Any]]:
+    """Everything in the topic."""
+    args = ("consume", topic, "--from-beginning", "--until-end", "--output", "json")
+    return run(*args).json_lines()
+
+
+def test_lines_become_records_in_order(run: Run, kafka_topic: str, tmp_path: Path) -> None:
+    """Any line ending, the last line without one, empty lines and bytes that are no text."""
+    path = tmp_path / "lines"
+    path.write_bytes(b"first\r\nsecond\n\n\xff\xfe\nlast")
+    assert run("produce", kafka_topic, "--file", str(path)).stderr == (
+        f"Sent 5 records to {kafka_topic}.\n"
+    )
+    values = [record["value"] for record in records(run, kafka_topic)]
+    assert values == ["first", "second", "", {"base64": "//4="}, "last"]
+
+
+def test_keys_headers_and_nulls(run: Run, kafka_topic: str) -> None:
+    """A null value deletes a key on a compacted topic, so it must be possible to type one."""
+    options = ("--key-separator", ":", "--null-marker", "NULL", "--header", "who=me")
+    run("produce", kafka_topic, *options, "--header", "no=NULL", stdin=b"k:v:w\nk:NULL\nNULL:v\n")
+    found = [(record["key"], record["value"]) for record in records(run, kafka_topic)]
+    assert found == [("k", "v:w"), ("k", None), (None, "v")]
+    assert records(run, kafka_topic)[0]["headers"] == [["who", "me"], ["no", None]]
+
+
+@pytest.mark.kafka_topic(partitions=5)
+def test_a_keys_partition_is_the_one_java_clients_choose(run: Run, kafka_topic: str) -> None:
+    """murmur2 of the key: what a Java producer writes and what this writes stay in order."""
+    run("produce", kafka_topic, "--key-separator", "\\t", stdin=b"21\tx\nfoobar\tx\na\tx\n")
+    # murmur2("21") = -973932308, ("foobar") = -790332482: vectors of Kafka's own tests.
+    expected = {"21": (-973932308 & 0x7FFFFFFF) % 5, "foobar": (-790332482 & 0x7FFFFFFF) % 5}
+    found = {record["key"]: record["partition"] for record in records(run, kafka_topic)}
+    assert {key: found[key] for key in expected} == expected
+
+
+@pytest.mark.kafka_topic(partitions=3)
+@pytest.mark.parametrize("acks", ["0", "1", "all"])
+def test_a_partition_can_be_chosen(run: Run, kafka_topic: str, acks: str) -> None:
+    """Whatever the key, whatever the acknowledgement."""
+    run("produce", kafka_topic, "--partition", "2", "--acks", acks, stdin=b"a\nb\n")
+    assert {record["partition"] for record in records(run, kafka_topic)} == {2}
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip", "snappy", "lz4", "zstd"])
+def test_compression_changes_nothing_that_is_read(
+    run: Run, kafka_topic: str, compression: str
+) -> None:
+    """Hundreds of records in a batch come back as they were."""
+    lines = b"".join(b"line %d of many\n" % number for number in range(300))
+    run("produce", kafka_topic, "--compression", compression, stdin=lines)
+    text = "\n".join(record["value"] for record in records(run, kafka_topic)) + "\n"
+    assert text.encode() == lines
+
+
+def test_failures_are_counted_and_are_code_1(run: Run, kafka_topic: str) -> None:
+    """What the broker refuses, what it has no partition for, what cannot be parsed."""
+    run("configs", "alter", "--entity-type", "topics", "--entity-name", kafka_topic,
+        "--add", "max.message.bytes=1000")  # fmt: skip
+    error = run("produce", kafka_topic, stdin=b"x" * 2000, fails=1).stderr
+    assert error.startswith("Error: 1 of 1 records were not delivered: ")
+    assert "MSG_SIZE_TOO_LARGE" in error
+    error = run("produce", kafka_topic, "--partition", "7", stdin=b"x", fails=1).stderr
+    assert "nknown partition" in error
+    error = run("produce", kafka_topic, "--key-separator", ":", stdin=b"a:b\nc\n", fails=1).stderr
+    assert error == "Error: line 2: no key separator ':'\n"
+
+
+@pytest.mark.parametrize(
+    ("line_format", "line", "record"),
+    [
+        (LineFormat(), b"k\tv", ([], None, b"k\tv")),
+        (LineFormat(parse_key=True), b"k\tv\tw", ([], b"k", b"v\tw")),
+        (LineFormat(parse_key=True, ignore_error=True), b"kv", ([], None, b"kv")),
+        (
+            LineFormat(parse_key=True, parse_headers=True, null_marker=b"-"),
+            b"a:1,b:-\t-\tv",
+            ([("a", b"1"), ("b", None)], None, b"v"),
+        ),
+        (
+            LineFormat(parse_headers=True, null_marker=b"-"),
+            b"-\tv",
+            ([], None, b"v"),
+        ),
+        (
+            LineFormat(parse_headers=True, headers_delimiter=b"|", headers_separator=b";"),
+            b"a:1;b:2:3|v",
+            ([("a", b"1"), ("b", b"2:3")], None, b"v"),
+        ),
+    ],
+)
+def test_line_formats(line_format: LineFormat, line: bytes, record: object) -> None:
+    """The reader of Kafka's console producer, property by property."""
+    assert line_format.parse(line) == record
+
+
+def test_properties_of_kafkas_console_producer(run: Run, kafka_topic: str) -> None:
+    """Its names are accepted, others are refused with the list."""
+    properties = ("--property", "parse.key=true", "--property", "key.separator=|")
+    run("produce", kafka_topic, *properties, "--quiet", stdin=b"k|v\n")
+    assert [record["key"] for record in records(run, kafka_topic)] == ["k"]
+    error = run("produce", kafka_topic, "--property", "parse.kay=true", fails=2).stderr
+    assert "parse.key" in error

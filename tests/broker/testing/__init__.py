@@ -1,0 +1,1 @@
+"""Tests of the brokers for other projects' tests."""

@@ -81,11 +81,13 @@ def _answer(created: CreatedTopic, call: Call) -> CreatableTopicResult:
         return CreatableTopicResult(
             name=outcome.name,
             topic_id=created.id,
+            error_message=None,
             topic_config_error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
         )
     return CreatableTopicResult(
         name=outcome.name,
         topic_id=created.id,
+        error_message=None,
         num_partitions=created.num_partitions,
         replication_factor=created.replication_factor,
         configs=[

@@ -110,7 +110,10 @@ def consume(
     connection: Connection,
     **options: Any,
 ) -> None:
-    """Print the records of a topic until interrupted or told to stop."""
+    """Print the records of a topic.
+
+    It goes on until it is interrupted or one of the options says that it is enough.
+    """
     write = _writer(options)
     consumer, errors = _consumer(connection, options["isolation_level"])
     progress = Progress(limit=options["max_messages"], idle_s=options["idle_s"])

@@ -56,9 +56,9 @@ APACHE_NAMES = {
     help="json prints one object per line.",
 )
 def dump_log(files: tuple[Path, ...], *, output: str, **options: Any) -> None:
-    """Show what is in segment, index, snapshot and leader epoch files.
+    """Show what is in the files of a data directory.
 
-    Exits with 1 if anything in them does not fit.
+    Segments, indexes, producer snapshots and leader epochs, of a broker that runs or not. Exits with 1 if anything in them does not fit.
     """
     for path in files:
         _kind(path, options)

@@ -50,9 +50,10 @@ class LazyGroup(click.Group):
         try:
             return super().invoke(ctx)
         except ModuleNotFoundError as error:
-            if error.name not in {"confluent_kafka", "rich"}:
+            missing = (error.name or "").partition(".")[0]
+            if missing not in {"confluent_kafka", "rich"}:
                 raise
-            text = f"this command needs {error.name}: pip install 'barnabas-broker[cli]'"
+            text = f"this command needs {missing}: pip install 'barnabas-broker[cli]'"
             raise CommandError(text) from None
 
 
@@ -64,10 +65,10 @@ VERBS = {
     "broker": _verb("broker", "broker", "Run a broker."),
     "topics": _verb("topics", "topics", "Create, list, describe, alter and delete topics."),
     "configs": _verb("configs", "configs", "Describe and alter settings of topics and brokers."),
-    "produce": _verb("produce", "produce", "Send the lines of a file or of standard input."),
+    "produce": _verb("produce", "produce", "Send lines as records."),
     "consume": _verb("consume", "consume", "Print the records of a topic."),
-    "offsets": _verb("offsets", "offsets", "Look up offsets: first, next, or by timestamp."),
-    "dump-log": _verb("dump_log", "dump_log", "Show what is in segment and index files."),
+    "offsets": _verb("offsets", "offsets", "Look up offsets: first, next, or by time."),
+    "dump-log": _verb("dump_log", "dump_log", "Show what is in the files of a data directory."),
     "version": _verb("version", "version", "Show which versions these are."),
 }
 

@@ -53,7 +53,9 @@ def offsets(
     output: str,
     connection: Connection,
 ) -> None:
-    """Show an offset of each partition: of the named topics, or of all.
+    """Look up offsets: first, next, or by time.
+
+    One for each partition of the named topics, or of all topics.
 
     PARTITIONS are numbers and ranges: orders:0,2,5-8. The offset is empty where no record is as
     late as TIMESTAMP.

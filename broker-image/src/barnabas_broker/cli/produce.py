@@ -158,7 +158,10 @@ def produce(
     connection: Connection,
     **options: Any,
 ) -> None:
-    """Send the lines of a file or of standard input, one record each."""
+    """Send lines as records.
+
+    The lines are those of standard input or of a file.
+    """
     line_format = _line_format(options)
     common: Headers = [
         (name, line_format.nullable(value.encode()))

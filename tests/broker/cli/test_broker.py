@@ -1,0 +1,171 @@
+"""`barnabas broker start`: what a person sees who starts a broker."""
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from barnabas_broker.testing import Broker
+
+START = [sys.executable, "-m", "barnabas_broker.cli", "broker", "start"]
+ANY_PORT = "listeners=PLAINTEXT://127.0.0.1:0"
+
+
+def refused(*args: str) -> tuple[int, list[str]]:
+    """Exit code and standard error of a start that must fail; only what is not log."""
+    out = subprocess.run([*START, *args], capture_output=True, text=True, timeout=60, check=False)
+    assert "Traceback" not in out.stderr
+    lines = [line for line in out.stderr.splitlines() if not line.startswith("[")]
+    return out.returncode, lines
+
+
+def settings(*assignments: str) -> list[str]:
+    """`--set` for each of them."""
+    return [word for assignment in assignments for word in ("--set", assignment)]
+
+
+@contextmanager
+def started(tmp_path: Path, *args: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, str]]]:
+    """A broker started on the command line, and its ready file's content."""
+    ready = tmp_path / "ready.json"
+    command = [*START, "--ready-file", str(ready), *args]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            deadline = time.monotonic() + 30
+            while not ready.exists():
+                assert process.poll() is None
+                assert time.monotonic() < deadline
+            yield process, json.loads(ready.read_text())
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_it_says_what_it_is_and_stops_cleanly(tmp_path: Path, number: signal.Signals) -> None:
+    """Version, cluster id, listeners and the settings that are not defaults are in the log."""
+    given = settings(ANY_PORT, f"log.dirs={tmp_path / 'data'}", "num.partitions=7")
+    with started(tmp_path, *given) as (process, ready):
+        assert ready["pid"] == process.pid
+        host, _, port = ready["listeners"]["PLAINTEXT"].partition(":")  # type: ignore[index]
+        socket.create_connection((host, int(port)), 10).close()
+        process.send_signal(number)
+        _, log = process.communicate(timeout=30)
+        assert process.returncode == 0
+    assert ready["cluster_id"] in log
+    assert "num.partitions = 7" in log
+    assert "PLAINTEXT://127.0.0.1" in log
+    assert "Barnabas" in log
+
+
+def test_the_command_line_wins_over_the_file(tmp_path: Path) -> None:
+    """A properties file as Java reads it: comments, continuation lines, escapes."""
+    config = tmp_path / "server.properties"
+    data = tmp_path / "data"
+    config.write_text(
+        "# a comment\n! another\nnum.partitions=3\nbroker.id : 5\n"
+        f"listeners=PLAINTEXT://\\\n   127.0.0.1:0\nlog.dirs={data}\n"
+    )
+    with started(tmp_path, "--config", str(config), "--set", "num.partitions=4") as (
+        process,
+        ready,
+    ):
+        process.terminate()
+        _, log = process.communicate(timeout=30)
+    assert ready["broker_id"] == 5
+    assert "num.partitions = 4" in log
+    assert "num.partitions = 3" not in log
+
+
+@pytest.mark.parametrize(
+    ("assignments", "lines"),
+    [
+        (["num.partitions=0"], ["Error: num.partitions=0: must be at least 1"]),
+        (
+            ["num.partitions=0", "log.retention.ms=soon"],
+            [
+                "Error: num.partitions=0: must be at least 1",
+                "Error: log.retention.ms=soon: must be a whole number",
+            ],
+        ),
+        (["num.partitions"], ["Error: --set takes NAME=VALUE, not 'num.partitions'"]),
+    ],
+)
+def test_a_wrong_setting_is_code_2(assignments: list[str], lines: list[str]) -> None:
+    """Key, value and what is allowed; all wrong ones at once."""
+    assert refused(*settings(*assignments)) == (2, lines)
+
+
+def test_unknown_settings_are_refused_only_if_asked(tmp_path: Path) -> None:
+    """With the nearest known name; without --strict the broker starts and says so."""
+    assert refused("--strict", "--set", "num.partitios=2") == (
+        2,
+        ["Error: num.partitios: unknown setting; did you mean num.partitions?"],
+    )
+    given = settings(ANY_PORT, f"log.dirs={tmp_path / 'data'}", "num.partitios=2")
+    with started(tmp_path, *given) as (process, _):
+        process.terminate()
+        _, log = process.communicate(timeout=30)
+    assert "num.partitios" in log
+    assert "num.partitions" in log
+
+
+def test_a_malformed_file_is_code_2(tmp_path: Path) -> None:
+    """The file and the line are named."""
+    config = tmp_path / "server.properties"
+    config.write_text("num.partitions=1\nlog.dirs=\\uNOPE\n")
+    code, lines = refused("--config", str(config))
+    assert code == 2
+    assert len(lines) == 1
+    assert str(config) in lines[0]
+    assert "line 2" in lines[0]
+    assert refused("--config", str(tmp_path / "missing"))[0] == 2
+
+
+def test_a_port_in_use_is_one_line(tmp_path: Path) -> None:
+    """The commonest of all mistakes: a second broker on the same machine."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        given = settings(f"listeners=PLAINTEXT://{address}", f"log.dirs={tmp_path}")
+        code, lines = refused(*given)
+    assert code == 1
+    assert len(lines) == 1
+    assert address in lines[0]
+
+
+def test_a_locked_directory_is_one_line(fresh_kafka_broker: Broker) -> None:
+    """Two brokers on one directory would destroy it."""
+    directory = fresh_kafka_broker.log_dir
+    code, lines = refused(*settings(ANY_PORT, f"log.dirs={directory}"))
+    assert code == 1
+    assert len(lines) == 1
+    assert str(directory) in lines[0]
+
+
+def test_an_impossible_directory_is_one_line(tmp_path: Path) -> None:
+    """A file where a directory should be, which no permission of root's gets round."""
+    (tmp_path / "file").write_text("")
+    code, lines = refused(*settings(ANY_PORT, f"log.dirs={tmp_path / 'file' / 'data'}"))
+    assert code == 1
+    assert len(lines) == 1
+    assert str(tmp_path / "file") in lines[0]
+
+
+def test_another_clusters_directory_is_one_line(kafka_broker_factory: object) -> None:
+    """Its data would be served under the wrong name."""
+    assert callable(kafka_broker_factory)
+    broker: Broker = kafka_broker_factory()
+    broker.stop()
+    meta = broker.log_dir / "meta.properties"
+    meta.write_text(meta.read_text().replace(broker.cluster_id, "AAAAAAAAAAAAAAAAAAAAAA"))
+    code, lines = refused(*settings(ANY_PORT, f"log.dirs={broker.log_dir}"))
+    assert code == 1
+    assert len(lines) == 1
+    assert "AAAAAAAAAAAAAAAAAAAAAA" in lines[0]
+    assert broker.cluster_id in lines[0]

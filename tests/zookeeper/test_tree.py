@@ -3,6 +3,7 @@
 import random
 
 import pytest
+
 from barnabas_zookeeper.errors import (
     BadArgumentsError,
     BadVersionError,

@@ -1,6 +1,7 @@
 """The cluster through a listener: which leaders a client can reach."""
 
 import pytest
+
 from barnabas_broker.cluster.image import (
     BrokerRegistration,
     Endpoint,

@@ -1,6 +1,7 @@
 """Changes of settings: what they make of the settings there are."""
 
 import pytest
+
 from barnabas_broker.controller.configs import (
     AlterOperation,
     ConfigChange,

@@ -1,6 +1,7 @@
 """Who leads when a controller takes over."""
 
 import pytest
+
 from barnabas_broker.controller.election import elect_at_start, first_leader
 from barnabas_broker.zk.znodes import LeaderAndIsr, ReplicaAssignment
 

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Iterator
 
 import pytest
+
 from barnabas_broker.controller.configs import AlterOperation, ConfigChange
 from barnabas_broker.controller.loggers import alter_levels, level_name, logger_levels
 from barnabas_kafka.errors import ErrorCode, KafkaError

@@ -4,6 +4,7 @@ from collections import Counter
 from itertools import product
 
 import pytest
+
 from barnabas_broker.cluster.image import BrokerRegistration
 from barnabas_broker.controller.placement import (
     Assignment,

@@ -4,6 +4,7 @@ import logging
 from pathlib import Path
 
 import pytest
+
 from barnabas_broker.controller.configs import AlterOperation, ConfigChange, ConfigResource
 from barnabas_broker.controller.requests import ConfigRequest, Outcome
 from barnabas_broker.controller.topics import NewTopic

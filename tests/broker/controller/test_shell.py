@@ -7,6 +7,7 @@ from random import Random
 from uuid import UUID
 
 import pytest
+
 from barnabas_broker.cluster.image import BrokerRegistration, MetadataImage
 from barnabas_broker.controller.requests import Growth
 from barnabas_broker.controller.shell import Controller

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from uuid import UUID
 
 import pytest
+
 from barnabas_broker.cluster.image import (
     BrokerRegistration,
     MetadataImage,

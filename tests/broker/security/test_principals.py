@@ -1,6 +1,7 @@
 """Principals: how identities are written."""
 
 import pytest
+
 from barnabas_broker.security.principals import ANONYMOUS, Principal
 
 

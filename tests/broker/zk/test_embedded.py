@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
+
 from barnabas_broker.zk.embedded import FILE_NAME, EmbeddedStore
 from barnabas_broker.zk.store import CoordinationError, Create, Delete, SetData
 from barnabas_zookeeper.errors import BadVersionError, NoNodeError

@@ -4,6 +4,7 @@ import json
 import zlib
 
 import pytest
+
 from barnabas_broker.zk import journal
 from barnabas_zookeeper.tree import Check, Create, Delete, Operation, SetData, Tree
 

@@ -6,6 +6,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+
 from barnabas_broker.cluster.image import BrokerRegistration, Endpoint
 from barnabas_broker.zk.znodes import (
     PERSISTENT_PATHS,

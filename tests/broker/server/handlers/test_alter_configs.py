@@ -7,7 +7,7 @@ import pytest
 from barnabas_broker.controller.topics import NewTopic
 from barnabas_broker.security.acls import AclOperation, ResourceType
 from barnabas_broker.security.authorizer import Authorizer
-from barnabas_broker.server.handlers.alter_configs import HANDLER
+from barnabas_broker.server.handlers.alter_configs import HANDLER, handle
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.protocol import codec
 from barnabas_kafka.protocol.messages.alter_configs import (
@@ -52,7 +52,7 @@ def alter(
         ],
         validate_only=validate_only,
     )
-    response = HANDLER.handle(request, embedded.call(version, authorizer=authorizer))
+    response = handle(request, embedded.call(version, authorizer=authorizer))
     return codec.decode(AlterConfigsResponse, codec.encode(response, version), version).responses
 
 

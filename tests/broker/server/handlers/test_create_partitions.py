@@ -6,7 +6,7 @@ import pytest
 
 from barnabas_broker.security.acls import AclOperation, ResourceType
 from barnabas_broker.security.authorizer import Authorizer
-from barnabas_broker.server.handlers.create_partitions import HANDLER
+from barnabas_broker.server.handlers.create_partitions import HANDLER, handle
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.protocol import codec
 from barnabas_kafka.protocol.messages.create_partitions import (
@@ -49,7 +49,7 @@ def grow(
         ],
         validate_only=validate_only,
     )
-    response = HANDLER.handle(request, embedded.call(version, authorizer=authorizer))
+    response = handle(request, embedded.call(version, authorizer=authorizer))
     return codec.decode(CreatePartitionsResponse, codec.encode(response, version), version).results
 
 

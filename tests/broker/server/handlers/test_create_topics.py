@@ -6,7 +6,7 @@ import pytest
 
 from barnabas_broker.security.acls import AclOperation, ResourceType
 from barnabas_broker.security.authorizer import Authorizer
-from barnabas_broker.server.handlers.create_topics import HANDLER
+from barnabas_broker.server.handlers.create_topics import HANDLER, handle
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import ZERO_UUID
 from barnabas_kafka.protocol import codec
@@ -53,7 +53,7 @@ def create(
 ) -> CreateTopicsResponse:
     """Send a request and read the answer in the given version."""
     request = CreateTopicsRequest(topics=list(topics), validate_only=validate_only)
-    response = HANDLER.handle(request, embedded.call(version, authorizer=authorizer))
+    response = handle(request, embedded.call(version, authorizer=authorizer))
     return codec.decode(CreateTopicsResponse, codec.encode(response, version), version)
 
 

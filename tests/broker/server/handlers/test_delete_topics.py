@@ -7,7 +7,7 @@ import pytest
 
 from barnabas_broker.security.acls import AclOperation, ResourceType
 from barnabas_broker.security.authorizer import Authorizer
-from barnabas_broker.server.handlers.delete_topics import HANDLER
+from barnabas_broker.server.handlers.delete_topics import HANDLER, handle
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import ZERO_UUID
 from barnabas_kafka.protocol import codec
@@ -49,7 +49,7 @@ def delete(
         else:
             request.topics.append(DeleteTopicState(name=each))
     decoded = codec.decode(DeleteTopicsRequest, codec.encode(request, version), version)
-    response = HANDLER.handle(decoded, embedded.call(version, authorizer=authorizer))
+    response = handle(decoded, embedded.call(version, authorizer=authorizer))
     return codec.decode(DeleteTopicsResponse, codec.encode(response, version), version).responses
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from barnabas_broker.security.acls import AclOperation, ResourceType
 from barnabas_broker.security.authorizer import Authorizer
-from barnabas_broker.server.handlers.describe_cluster import HANDLER
+from barnabas_broker.server.handlers.describe_cluster import handle
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.protocol import codec
 from barnabas_kafka.protocol.messages.describe_cluster import (
@@ -27,7 +27,7 @@ def ask(
 ) -> DescribeClusterResponse:
     """Send a request and read the answer in the given version."""
     call = embedded.call(version, listener=listener, authorizer=authorizer)
-    response = HANDLER.handle(request, call)
+    response = handle(request, call)
     return codec.decode(DescribeClusterResponse, codec.encode(response, version), version)
 
 

@@ -11,7 +11,7 @@ from barnabas_broker.controller.topics import NewTopic
 from barnabas_broker.security.acls import AclOperation, ResourceType
 from barnabas_broker.security.authorizer import Authorizer
 from barnabas_broker.security.principals import ANONYMOUS
-from barnabas_broker.server.handlers.describe_configs import HANDLER
+from barnabas_broker.server.handlers.describe_configs import HANDLER, handle
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.protocol import codec
 from barnabas_kafka.protocol.messages.describe_configs import (
@@ -62,7 +62,7 @@ def ask(
         include_synonyms=synonyms,
         include_documentation=documentation,
     )
-    response = HANDLER.handle(request, embedded.call(version, authorizer=authorizer))
+    response = handle(request, embedded.call(version, authorizer=authorizer))
     return codec.decode(DescribeConfigsResponse, codec.encode(response, version), version).results[
         0
     ]

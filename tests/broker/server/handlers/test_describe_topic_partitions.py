@@ -7,7 +7,7 @@ import pytest
 from barnabas_broker.controller.topics import NewTopic
 from barnabas_broker.security.acls import AclOperation, ResourceType
 from barnabas_broker.security.authorizer import Authorizer
-from barnabas_broker.server.handlers.describe_topic_partitions import HANDLER
+from barnabas_broker.server.handlers.describe_topic_partitions import handle
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.protocol import codec
 from barnabas_kafka.protocol.messages.describe_topic_partitions import (
@@ -43,7 +43,7 @@ def ask(
         response_partition_limit=limit,
         cursor=None if cursor is None else Cursor(topic_name=cursor[0], partition_index=cursor[1]),
     )
-    response = HANDLER.handle(request, embedded.call(0, authorizer=authorizer))
+    response = handle(request, embedded.call(0, authorizer=authorizer))
     return codec.decode(DescribeTopicPartitionsResponse, codec.encode(response, 0), 0)
 
 

@@ -8,7 +8,7 @@ import pytest
 from barnabas_broker.controller.topics import NewTopic
 from barnabas_broker.security.acls import CLUSTER_NAME, AclOperation, ResourceType
 from barnabas_broker.security.authorizer import Authorizer
-from barnabas_broker.server.handlers.metadata import HANDLER
+from barnabas_broker.server.handlers.metadata import HANDLER, handle
 from barnabas_broker.zk.store import SetData
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import ZERO_UUID
@@ -62,9 +62,7 @@ def send(
     authorizer: Authorizer | None = None,
 ) -> MetadataResponse:
     """Send a request and read the answer in the given version."""
-    response = HANDLER.handle(
-        request, embedded.call(version, listener=listener, authorizer=authorizer)
-    )
+    response = handle(request, embedded.call(version, listener=listener, authorizer=authorizer))
     return codec.decode(MetadataResponse, codec.encode(response, version), version)
 
 

@@ -21,7 +21,7 @@ def test_appends_land_one_after_the_other(tmp_path: Path) -> None:
 def test_short_writes_are_completed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernel may take less than it was given; the append goes on where it stopped."""
     real = os.pwrite
-    monkeypatch.setattr(files.os, "pwrite", lambda fd, data, at: real(fd, data[:2], at))
+    monkeypatch.setattr(os, "pwrite", lambda fd, data, at: real(fd, data[:2], at))
     file = DataFile.create(tmp_path / "a")
     file.append(b"abcdefg")
     assert (tmp_path / "a").read_bytes() == b"abcdefg"
@@ -40,7 +40,7 @@ def test_a_failed_append_leaves_the_old_end(
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         return real(fd, data[:3], at)
 
-    monkeypatch.setattr(files.os, "pwrite", full)
+    monkeypatch.setattr(os, "pwrite", full)
     with pytest.raises(OSError, match="No space"):
         file.append(b"torn in two")
     assert file.size == 5

@@ -7,7 +7,6 @@ from uuid import UUID
 
 import pytest
 
-from barnabas_broker.log import files
 from barnabas_broker.log.config import LogConfig
 from barnabas_broker.log.partition_log import PartitionLog, StorageError
 from barnabas_broker.log.producer_state import Origin
@@ -331,14 +330,21 @@ def test_epochs_are_noted_with_their_first_offset(tmp_path: Path) -> None:
 
 def test_the_topic_id_is_kept_beside_the_data(tmp_path: Path) -> None:
     """A directory of another topic of the same name is refused."""
-    directory = tmp_path / "orders-3"
-    options = {"clean": True, "recovery_point": 0, "now_ms": NOW}
-    PartitionLog.open(directory, TP, LogConfig(), topic_id=TOPIC_ID, **options).close()
-    assert PartitionLog.open(directory, TP, LogConfig(), **options).topic_id == TOPIC_ID
-    refused(
-        ErrorCode.INCONSISTENT_TOPIC_ID,
-        PartitionLog.open, directory, TP, LogConfig(), topic_id=UUID(int=5), **options,
-    )  # fmt: skip
+
+    def opened(topic_id: UUID | None) -> PartitionLog:
+        return PartitionLog.open(
+            tmp_path / "orders-3",
+            TP,
+            LogConfig(),
+            clean=True,
+            recovery_point=0,
+            now_ms=NOW,
+            topic_id=topic_id,
+        )
+
+    opened(TOPIC_ID).close()
+    assert opened(None).topic_id == TOPIC_ID
+    refused(ErrorCode.INCONSISTENT_TOPIC_ID, opened, UUID(int=5))
 
 
 # --- retention, deletion, truncation -----------------------------------------------------------
@@ -535,7 +541,7 @@ def test_a_failed_sync_takes_the_log_out_of_service(
     def broken(fd: int) -> None:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
-    monkeypatch.setattr(files.os, "fsync", broken)
+    monkeypatch.setattr(os, "fsync", broken)
     plan.run()
     monkeypatch.undo()
     with pytest.raises(StorageError, match="Input/output error"):
@@ -554,7 +560,7 @@ def test_an_io_error_takes_the_log_out_of_service(
     def broken(fd: int, data: bytes, at: int) -> int:
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
-    monkeypatch.setattr(files.os, "pwrite", broken)
+    monkeypatch.setattr(os, "pwrite", broken)
     with pytest.raises(StorageError, match="Input/output error"):
         append(log, batch_of())
     monkeypatch.undo()

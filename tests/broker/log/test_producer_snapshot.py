@@ -11,10 +11,9 @@ ENTRY = ProducerEntry(77, 1, 3, 1_700_000_000_000, 12, deque([BatchMetadata(29, 
 
 # Written by Apache Kafka's layout by hand: version, CRC-32C, count, then one entry of 46 bytes.
 BODY = bytes.fromhex(
-    "00000001"
-    "000000000000004d" "0001" "0000001d" "00000000000003a1" "00000002"
-    "0000018bcfe56800" "00000003" "000000000000000c"
-)  # fmt: skip
+    "00000001 000000000000004d 0001 0000001d 00000000000003a1"
+    "00000002 0000018bcfe56800 00000003 000000000000000c"
+)
 
 
 def test_the_layout() -> None:

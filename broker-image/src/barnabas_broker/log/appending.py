@@ -9,15 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from barnabas_kafka.errors import ErrorCode, KafkaError
-from barnabas_kafka.ids import TopicPartition
-from barnabas_kafka.records.batch import LOG_OVERHEAD, BatchHeader, stamp
-
 from barnabas_broker.log import batches as stored
 from barnabas_broker.log import markers
 from barnabas_broker.log.batches import CorruptSegmentError, StoredBatch
 from barnabas_broker.log.producer_state import BatchMetadata, ProducerBatch, ProducerState
 from barnabas_broker.log.segment import Appended
+from barnabas_kafka.errors import ErrorCode, KafkaError
+from barnabas_kafka.ids import TopicPartition
+from barnabas_kafka.records.batch import LOG_OVERHEAD, BatchHeader, stamp
 
 
 class ValidatedBatches(Protocol):

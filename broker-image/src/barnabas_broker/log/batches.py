@@ -19,9 +19,8 @@ import zlib
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from barnabas_kafka.records.crc import crc32c
-
 from barnabas_broker.log.files import DataFile
+from barnabas_kafka.records.crc import crc32c
 
 #: Bytes read to look at headers: an index interval of small batches fits.
 HEADER_WINDOW = 8 * 1024

@@ -18,9 +18,8 @@ import json
 from collections.abc import Iterable, Mapping
 from uuid import UUID
 
-from barnabas_kafka.ids import TopicPartition, uuid_from_base64, uuid_to_base64
-
 from barnabas_broker.log.epochs import EpochEntry
+from barnabas_kafka.ids import TopicPartition, uuid_from_base64, uuid_to_base64
 
 _VERSION = 0
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from barnabas_broker.log.batches import StoredBatch
 from barnabas_kafka.records import legacy
 from barnabas_kafka.records.batch import Record, records
 from barnabas_kafka.records.legacy import Message
-
-from barnabas_broker.log.batches import StoredBatch
 
 
 def records_of(

@@ -20,15 +20,14 @@ from functools import partial
 from pathlib import Path
 from uuid import UUID
 
-from barnabas_kafka.errors import ErrorCode, KafkaError
-from barnabas_kafka.ids import TopicPartition
-
 from barnabas_broker.log import names
 from barnabas_broker.log.config import LogConfig
 from barnabas_broker.log.directory import DirectoryState, LogDirectoryError
 from barnabas_broker.log.files import remove_files
 from barnabas_broker.log.flushing import FlushPlan
 from barnabas_broker.log.partition_log import PartitionLog
+from barnabas_kafka.errors import ErrorCode, KafkaError
+from barnabas_kafka.ids import TopicPartition
 
 _log = logging.getLogger(__name__)
 

@@ -6,15 +6,14 @@ import logging
 from collections.abc import Iterable
 from pathlib import Path
 
-from barnabas_kafka.errors import KafkaError
-from barnabas_kafka.ids import TopicPartition
-
 from barnabas_broker.log import checkpoints, meta_properties, names
 from barnabas_broker.log.checkpoints import MalformedCheckpointError
 from barnabas_broker.log.config import LogConfig
 from barnabas_broker.log.directory_lock import AlreadyLockedError, DirectoryLock
 from barnabas_broker.log.files import replace_file, sync_directory
 from barnabas_broker.log.partition_log import PartitionLog
+from barnabas_kafka.errors import KafkaError
+from barnabas_kafka.ids import TopicPartition
 
 _log = logging.getLogger(__name__)
 

@@ -13,9 +13,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from barnabas_kafka.records.batch import CorruptBatch, Record
-from barnabas_kafka.records.compression import Codec
-
 from barnabas_broker.log import batches, checkpoints, producer_snapshot, transaction_index
 from barnabas_broker.log.batches import CorruptSegmentError, StoredBatch
 from barnabas_broker.log.contents import records_of
@@ -26,6 +23,8 @@ from barnabas_broker.log.markers import end_marker
 from barnabas_broker.log.names import LOG, OFFSET_INDEX, TIME_INDEX, offset_of
 from barnabas_broker.log.producer_state import EndMarker, ProducerEntry
 from barnabas_broker.log.transaction_index import AbortedTransaction
+from barnabas_kafka.records.batch import CorruptBatch, Record
+from barnabas_kafka.records.compression import Codec
 
 
 @dataclass(frozen=True, slots=True)

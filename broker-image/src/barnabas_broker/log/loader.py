@@ -10,8 +10,6 @@ import logging
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from barnabas_kafka.errors import KafkaError
-
 from barnabas_broker.log import batches, checkpoints, recovery
 from barnabas_broker.log.batches import CorruptSegmentError, StoredBatch
 from barnabas_broker.log.config import LogConfig
@@ -40,6 +38,7 @@ from barnabas_broker.log.recovery import (
 from barnabas_broker.log.segment import Segment
 from barnabas_broker.log.snapshots import Snapshots
 from barnabas_broker.log.transaction_index import AbortedTransaction
+from barnabas_kafka.errors import KafkaError
 
 _log = logging.getLogger(__name__)
 

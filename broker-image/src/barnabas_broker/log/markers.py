@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from barnabas_kafka.records.batch import BatchHeader, records
-from barnabas_kafka.records.control import ControlType, parse_end_transaction
-
 from barnabas_broker.log.batches import StoredBatch
 from barnabas_broker.log.producer_state import EndMarker, ProducerBatch
+from barnabas_kafka.records.batch import BatchHeader, records
+from barnabas_kafka.records.control import ControlType, parse_end_transaction
 
 _LAST_SEQUENCE = 0x7FFFFFFF
 

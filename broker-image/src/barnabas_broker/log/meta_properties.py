@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from barnabas_broker.log.checkpoints import format_meta_properties
 from barnabas_kafka.settings.definitions import SettingError
 from barnabas_kafka.settings.properties import parse_properties
-
-from barnabas_broker.log.checkpoints import format_meta_properties
 
 _VERSION = "0"
 

@@ -24,9 +24,6 @@ from pathlib import Path
 from typing import NamedTuple, NoReturn
 from uuid import UUID
 
-from barnabas_kafka.errors import ErrorCode, KafkaError
-from barnabas_kafka.ids import TopicPartition
-
 from barnabas_broker.log import appending, checkpoints, loader, retention, timestamps
 from barnabas_broker.log.appending import AppendInfo as AppendInfo
 from barnabas_broker.log.appending import ValidatedBatches
@@ -42,6 +39,8 @@ from barnabas_broker.log.names import (
 from barnabas_broker.log.producer_state import Origin, Plan
 from barnabas_broker.log.segment import MAX_SEGMENT_SIZE, Appended, Segment
 from barnabas_broker.log.transaction_index import AbortedTransaction
+from barnabas_kafka.errors import ErrorCode, KafkaError
+from barnabas_kafka.ids import TopicPartition
 
 _log = logging.getLogger(__name__)
 

@@ -19,9 +19,8 @@ import struct
 from collections import deque
 from collections.abc import Iterable
 
-from barnabas_kafka.records.crc import crc32c
-
 from barnabas_broker.log.producer_state import BATCHES_REMEMBERED, BatchMetadata, ProducerEntry
+from barnabas_kafka.records.crc import crc32c
 
 _VERSION = 1
 _HEADER = struct.Struct(">hIi")

@@ -25,9 +25,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
 
-from barnabas_kafka.errors import ErrorCode, KafkaError
-
 from barnabas_broker.log.transaction_index import AbortedTransaction
+from barnabas_kafka.errors import ErrorCode, KafkaError
 
 #: KIP-98 lets a producer have five requests in flight, so five batches can come twice.
 BATCHES_REMEMBERED = 5

@@ -54,7 +54,10 @@ def pick(segments: Sequence[SegmentAge], limits: Limits, now_ms: int) -> list[tu
             last = len(picked) + 1 == len(segments)
             if limits.high_watermark < end or (last and not segment.size):
                 break
-            if not _goes(reason, segment, None if last else end, limits, now_ms, surplus):
+            next_base = None if last else end
+            if not _goes(
+                reason, segment, end=next_base, limits=limits, now_ms=now_ms, surplus=surplus
+            ):
                 break
             surplus -= segment.size
             picked.append((segment.base_offset, reason))
@@ -64,6 +67,7 @@ def pick(segments: Sequence[SegmentAge], limits: Limits, now_ms: int) -> list[tu
 def _goes(
     reason: Reason,
     segment: SegmentAge,
+    *,
     end: int | None,
     limits: Limits,
     now_ms: int,

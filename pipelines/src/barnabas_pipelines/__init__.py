@@ -1,0 +1,1 @@
+"""Streaming pipelines from Kafka topics to files, on Spark."""

@@ -156,9 +156,7 @@ def test_a_full_cache_answers_without_a_session(
     assert len(cache.sessions) == 2
 
 
-def test_the_stalest_session_makes_room(
-    cache: SessionCache, draw_id: Callable[[], int]
-) -> None:
+def test_the_stalest_session_makes_room(cache: SessionCache, draw_id: Callable[[], int]) -> None:
     """A session that was not used for the eviction time goes first."""
     for _ in range(2):
         cache.begin(request(0, INITIAL_EPOCH), targets(0), draw_id=draw_id, now_ms=0)
@@ -178,7 +176,9 @@ def test_a_larger_session_displaces_an_old_smaller_one(
         cache.begin(request(session_id, 1), {}, draw_id=draw_id, now_ms=10_000)
     same = cache.begin(request(0, INITIAL_EPOCH), targets(5), draw_id=draw_id, now_ms=10_001)
     assert same.session_id == 0
-    larger = cache.begin(request(0, INITIAL_EPOCH), targets(5, 6, 7), draw_id=draw_id, now_ms=10_001)
+    larger = cache.begin(
+        request(0, INITIAL_EPOCH), targets(5, 6, 7), draw_id=draw_id, now_ms=10_001
+    )
     assert sorted(cache.sessions) == [2, larger.session_id]
 
 

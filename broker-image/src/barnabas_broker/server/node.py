@@ -52,7 +52,7 @@ class Node:
         self._given = settings
         self._logs: LogDirectories | None = None
         self._store: EmbeddedStore | None = None
-        self._listeners: list[Listener] = []
+        self.listeners: list[Listener] = []
         self._upkeep: Upkeep | None = None
         self.broker: Broker
 
@@ -74,7 +74,7 @@ class Node:
         _announce(controller.settings, image, broker_id)
         logs.claim(broker_id=broker_id, cluster_id=image.cluster_id)
         logs.load(lambda topic: _log_config(controller, topic), now_ms=now_ms)
-        self._listeners = [
+        self.listeners = [
             Listener.bind(address, controller.settings)
             for address in controller.settings.listeners
         ]
@@ -96,7 +96,7 @@ class Node:
         )
         self._lead(now_ms)
         self._upkeep = Upkeep(
-            logs, self._listeners, settings=lambda: controller.settings, clock_ms=clock_ms
+            logs, self.listeners, settings=lambda: controller.settings, clock_ms=clock_ms
         )
         self._upkeep.start()
         await self._serve()
@@ -107,7 +107,7 @@ class Node:
         """Go down cleanly; safe after a start that failed half way."""
         if self._upkeep is not None:
             await self._upkeep.stop()
-        for listener in self._listeners:
+        for listener in self.listeners:
             await listener.close()
         if self._logs is not None:
             self._logs.close(clean=self._upkeep is not None, now_ms=clock_ms())
@@ -126,7 +126,7 @@ class Node:
     def _lead(self, now_ms: int) -> None:
         """Register, adopt what lies on disk and belongs to nobody, and take leadership."""
         broker, controller = self.broker, self.broker.controller
-        ports = {listener.name: listener.port for listener in self._listeners}
+        ports = {listener.name: listener.port for listener in self.listeners}
         controller.register(
             BrokerRegistration(
                 broker.id,
@@ -156,7 +156,7 @@ class Node:
             clock_ms=clock_ms,
         )
         pool = BufferPool()
-        for listener in self._listeners:
+        for listener in self.listeners:
             await listener.serve(lambda to: Session(to, dispatcher, pool))
             log.info("listening on %s", listener.address)
 

@@ -1,0 +1,96 @@
+"""Background work, seen in what it leaves on disk."""
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from barnabas_broker.log.checkpoints import parse_offsets
+from barnabas_broker.server import upkeep
+from barnabas_kafka.ids import TopicPartition
+from barnabas_kafka.records.builder import build_batch
+from tests.broker.server.running import DEADLINE_S, Wire, port_of, running_node
+
+T0 = TopicPartition("t", 0)
+OLD = build_batch([(1000, None, b"x" * 200, ())])
+
+
+@pytest.fixture(autouse=True)
+def fast_ticks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Look for work every 20 ms instead of every second."""
+    monkeypatch.setattr(upkeep, "TICK_MS", 20)
+
+
+def wait_until(condition: "threading.Event") -> None:
+    """Wait for what the broker's own thread will do."""
+    assert condition.wait(DEADLINE_S)
+
+
+def on_flush(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """Set when a flush has been taken note of."""
+    flushed = threading.Event()
+    original = upkeep.PartitionLog.flushed
+
+    def noted(self: upkeep.PartitionLog, *args: object, **more: object) -> None:
+        original(self, *args, **more)  # type: ignore[arg-type]
+        flushed.set()
+
+    monkeypatch.setattr(upkeep.PartitionLog, "flushed", noted)
+    return flushed
+
+
+@pytest.mark.parametrize("setting", [{"flush_messages": "2"}, {"flush_ms": "1"}])
+def test_flushes_happen_in_the_background(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, setting: dict[str, str]
+) -> None:
+    """By count or by time, the recovery point follows the log end without a shutdown."""
+    with running_node(tmp_path) as node, Wire(port_of(node)) as wire:
+        wire.create_topic("t", **setting)
+        flushed = on_flush(monkeypatch)
+        wire.produce("t", OLD)
+        wire.produce("t", OLD)
+        wait_until(flushed)
+        assert node.broker.logs.logs[T0].recovery_point > 0
+
+
+def test_retention_deletes_old_segments(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By time: the log start moves, the files go after file.delete.delay.ms."""
+    deleted = threading.Event()
+    original = upkeep.Upkeep._retain
+
+    async def noted(self: upkeep.Upkeep) -> None:
+        await original(self)
+        if not list(tmp_path.glob("t-0/*.deleted")) and node.broker.logs.logs[T0].log_start_offset:
+            deleted.set()
+
+    monkeypatch.setattr(upkeep.Upkeep, "_retain", noted)
+    settings = {"log.retention.check.interval.ms": "20"}
+    with running_node(tmp_path, settings) as node, Wire(port_of(node)) as wire:
+        wire.create_topic("t", retention_ms="1000", file_delete_delay_ms="1")
+        wire.produce("t", OLD)
+        wait_until(deleted)
+        assert wire.fetch("t", 1).log_start_offset == 1
+        assert not (tmp_path / "t-0" / f"{0:020}.log").exists()
+
+
+def test_checkpoints_are_written_while_running(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a kill the high watermark is found where the last checkpoint left it."""
+    written = threading.Event()
+    original = upkeep.Upkeep._checkpoint
+
+    async def noted(self: upkeep.Upkeep) -> None:
+        await original(self)
+        marks = parse_offsets((tmp_path / "replication-offset-checkpoint").read_bytes())
+        if marks.get(T0) == 1:
+            written.set()
+
+    monkeypatch.setattr(upkeep.Upkeep, "_checkpoint", noted)
+    settings = {"log.flush.offset.checkpoint.interval.ms": "20"}
+    with running_node(tmp_path, settings) as node, Wire(port_of(node)) as wire:
+        wire.create_topic("t")
+        wire.produce("t", OLD)
+        wait_until(written)

@@ -1,0 +1,1 @@
+"""The operator of Barnabas: custom resources in, a running cluster out."""

@@ -10,6 +10,7 @@ without gaps; `leader` is `NO_LEADER` or one of `replicas`.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 from uuid import UUID
 
 from barnabas_kafka.ids import TopicPartition
@@ -84,7 +85,8 @@ class MetadataImage:
     """Brokers, topics and dynamic configuration at one moment.
 
     `broker_configs` maps a broker id in decimal, or `DEFAULT_BROKER` for the cluster-wide
-    defaults, to dynamic broker settings.
+    defaults, to dynamic broker settings. `memo` is for what others work out from an image and want
+    to keep for as long as it is the current one; each image starts without.
     """
 
     cluster_id: str
@@ -94,6 +96,7 @@ class MetadataImage:
     topic_ids: Mapping[UUID, str] = field(default_factory=dict)
     broker_configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     version: int = 0
+    memo: dict[object, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def topic(self, name: str) -> TopicImage | None:
         """The topic of that name, None if there is none."""

@@ -24,7 +24,7 @@ import base64
 import json
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from barnabas_zookeeper.errors import ZooKeeperError
@@ -32,6 +32,7 @@ from barnabas_zookeeper.tree import Check, Create, Delete, Operation, SavedNode,
 
 FORMAT = 1
 _HEADER_KEY = "barnabas-znodes"
+_PLAIN_FIELDS = tuple(field.name for field in fields(SavedNode) if field.name != "data")
 
 
 class DamagedJournalError(Exception):
@@ -84,9 +85,7 @@ def encode_snapshot(tree: Tree) -> Iterator[bytes]:
     """The lines of a file that holds the tree as it is."""
     yield _line({_HEADER_KEY: FORMAT, "zxid": tree.zxid, "nodes": len(tree)})
     for node in tree.save():
-        fields = asdict(node)
-        del fields["data"]
-        yield _line(fields | _pack(node.data))
+        yield _line({name: getattr(node, name) for name in _PLAIN_FIELDS} | _pack(node.data))
 
 
 def encode_transaction(operations: Sequence[Operation], *, zxid: int, now_ms: int) -> bytes:

@@ -168,22 +168,35 @@ def _by_id(topic_id: UUID, call: Call) -> MetadataResponseTopic:
 
 def _described(names: Iterable[str], call: Call) -> list[MetadataResponseTopic]:
     image = call.broker.image
+    # Clients ask over and over while nothing changes, and building thousands of partitions is the
+    # costly part of the answer; they are made once for each image, listener and kind of version.
+    kind = (__name__, call.listener, call.version == 0, call.version < LISTENER_NOT_FOUND_SINCE)
+    known: dict[str, list[MetadataResponsePartition]] = image.memo.setdefault(kind, {})
     endpoints = live_endpoints(image, call.listener)
-    return [_describe(image.topics[name], image, endpoints, call.version) for name in names]
+    described = []
+    for name in names:
+        topic = image.topics[name]
+        partitions = known.get(name)
+        if partitions is None:
+            partitions = known[name] = _partitions(topic, image, endpoints, call.version)
+        described.append(
+            MetadataResponseTopic(
+                name=name,
+                topic_id=topic.id,
+                is_internal=is_internal(name),
+                partitions=partitions,
+            )
+        )
+    return described
 
 
-def _describe(
+def _partitions(
     topic: TopicImage, image: MetadataImage, endpoints: dict[int, Endpoint], version: int
-) -> MetadataResponseTopic:
-    return MetadataResponseTopic(
-        name=topic.name,
-        topic_id=topic.id,
-        is_internal=is_internal(topic.name),
-        partitions=[
-            _partition(index, state, image, endpoints, version=version)
-            for index, state in enumerate(topic.partitions)
-        ],
-    )
+) -> list[MetadataResponsePartition]:
+    return [
+        _partition(index, state, image, endpoints, version=version)
+        for index, state in enumerate(topic.partitions)
+    ]
 
 
 def _partition(

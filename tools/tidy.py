@@ -46,23 +46,42 @@ CLOCKS: Final = (
     "broker-image/src/barnabas_broker/server/",
     "broker-image/src/barnabas_broker/cli/",
     "broker-image/src/barnabas_broker/testing/",
-    "tests/clients/", "tests/oracle/", "tools/", "benchmarks/",
+    "tests/", "tools/", "benchmarks/",
 )  # fmt: skip
 # Shells at the edge, where any error becomes one line or one answer instead of a traceback:
-# commands, the start of a process, the boundary between one request and the broker's life, and a
-# wait that hands its error to whoever waits.
+# commands, the start of a process, the boundary between one request and the broker's life, a turn
+# of housekeeping, and a wait that hands its error to whoever waits.
 SHELLS: Final = (
     "/cli/", "/shell.py", "/__main__.py", "/testing/",
     "broker-image/src/barnabas_broker/server/dispatch.py",
+    "broker-image/src/barnabas_broker/server/upkeep.py",
     "broker-image/src/barnabas_broker/replica/delayed_fetch.py",
 )  # fmt: skip
 MAY_PRINT: Final = ("/cli/", "tools/", "benchmarks/", "tests/")
-# Tested by more than one file, or by meeting real programs, rather than by a mirror.
-MIRRORED_ELSEWHERE: Final = {
-    "libs/kafka/src/barnabas_kafka/protocol/messages/": "tests/kafka/protocol, all messages",
-    "libs/kafka/src/barnabas_kafka/settings/keys/": "tests/kafka/settings, all keys",
-    "broker-image/src/barnabas_broker/cli/": "tests/clients and tests/oracle run the commands",
-    "broker-image/src/barnabas_broker/server/handlers/": "tests/clients and tests/oracle",
+# Tested through the thing they are part of, or by meeting real programs, rather than by a mirror:
+# the file or folder that does it, which must be there.
+_BROKER: Final = "broker-image/src/barnabas_broker/"
+_HANDLER_TESTS: Final = "tests/broker/server/handlers/"
+_CONTROLLER_PARTS: Final = (
+    "adoption", "internal", "ledger", "loading", "requests", "startup", "writes",
+)  # fmt: skip
+TESTED_IN: Final = {
+    "libs/kafka/src/barnabas_kafka/protocol/messages/": "tests/kafka/protocol/",
+    "libs/kafka/src/barnabas_kafka/settings/keys/": "tests/kafka/settings/test_definitions.py",
+    **{
+        f"{_BROKER}controller/{part}.py": "tests/broker/controller/test_shell.py"
+        for part in _CONTROLLER_PARTS
+    },
+    f"{_BROKER}replica/partition.py": _HANDLER_TESTS,
+    f"{_BROKER}replica/topic_rules.py": _HANDLER_TESTS,
+    f"{_BROKER}server/addresses.py": _HANDLER_TESTS,
+    f"{_BROKER}server/broker.py": _HANDLER_TESTS,
+    f"{_BROKER}server/fetch_conversion.py": f"{_HANDLER_TESTS}test_fetch.py",
+    f"{_BROKER}server/lifecycle.py": "tests/broker/testing/test_broker.py",
+    f"{_BROKER}server/listener.py": "tests/broker/server/test_session.py",
+    f"{_BROKER}server/node.py": "tests/broker/testing/test_broker.py",
+    f"{_BROKER}server/producer_ids.py": f"{_HANDLER_TESTS}test_init_producer_id.py",
+    f"{_BROKER}zk/store.py": "tests/broker/zk/test_embedded.py",
 }
 NO_HANDLER: Final[frozenset[str]] = frozenset({"__init__.py"})
 
@@ -341,14 +360,16 @@ def honest_tests(source: Source) -> Iterator[Finding]:
 
 
 def mirror_tests(sources: list[Source]) -> Iterator[Finding]:
-    """Each module with behaviour has its test file at the mirrored path."""
+    """Each module with behaviour has its tests at the mirrored path, or where TESTED_IN says."""
     existing = {str(source.path) for source in sources}
     for source in sources:
-        expected = mirror_of(source.path)
-        if expected is None or source.under(*MIRRORED_ELSEWHERE) or not _has_behaviour(source):
+        mirror = mirror_of(source.path)
+        if mirror is None or not _has_behaviour(source):
             continue
-        if str(expected) not in existing:
-            yield source.finding(1, "mirror", f"expected a test file at {expected}")
+        elsewhere = (tests for place, tests in TESTED_IN.items() if source.under(place))
+        places = (str(mirror), *elsewhere)
+        if not any(path.startswith(places) for path in existing):
+            yield source.finding(1, "mirror", f"expected a test file at {mirror}")
 
 
 def mirror_of(path: PurePosixPath) -> PurePosixPath | None:

@@ -103,12 +103,9 @@ def sources() -> Iterator[Record]:
         yield name, content
 
 
-def large_files() -> Iterator[Record]:
+def large_files(places: Iterable[Path] | None = None) -> Iterator[Record]:
     """Big files as single records, by their path: the interpreter and what it loads."""
-    executable = Path(sys.executable).resolve()
-    libraries = (Path(sysconfig.get_path(name)) for name in ("stdlib", "platlib"))
-    places = [executable.parent, *libraries]
-    files = {executable, *itertools.chain.from_iterable(map(_files_under, places))}
+    files = set(itertools.chain.from_iterable(map(_files_under, places or _program_folders())))
     sized = sorted(((path.stat().st_size, path) for path in files), reverse=True)
     fitting = [
         (size, path) for size, path in sized if LARGE_FILE_BYTES_MIN <= size <= LARGE_FILE_BYTES_MAX
@@ -117,7 +114,12 @@ def large_files() -> Iterator[Record]:
     for size, path in fitting[:LARGE_FILES_MAX]:
         if size <= room:
             room -= size
-            yield str(path).encode(), path.read_bytes()
+            yield os.fsencode(path), path.read_bytes()
+
+
+def _program_folders() -> list[Path]:
+    libraries = (Path(sysconfig.get_path(name)) for name in ("stdlib", "platlib"))
+    return [Path(sys.executable).resolve().parent, *libraries]
 
 
 def _files_under(place: Path) -> Iterator[Path]:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,7 +33,7 @@ def settings(*assignments: str) -> list[str]:
 
 
 @contextmanager
-def started(tmp_path: Path, *args: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, str]]]:
+def started(tmp_path: Path, *args: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
     """A broker started on the command line, and its ready file's content."""
     ready = tmp_path / "ready.json"
     command = [*START, "--ready-file", str(ready), *args]
@@ -53,7 +54,7 @@ def test_it_says_what_it_is_and_stops_cleanly(tmp_path: Path, number: signal.Sig
     given = settings(ANY_PORT, f"log.dirs={tmp_path / 'data'}", "num.partitions=7")
     with started(tmp_path, *given) as (process, ready):
         assert ready["pid"] == process.pid
-        host, _, port = ready["listeners"]["PLAINTEXT"].partition(":")  # type: ignore[index]
+        host, _, port = ready["listeners"]["PLAINTEXT"].partition(":")
         socket.create_connection((host, int(port)), 10).close()
         process.send_signal(number)
         _, log = process.communicate(timeout=30)

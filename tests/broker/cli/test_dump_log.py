@@ -1,6 +1,5 @@
 """`barnabas dump-log`."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ FIRST = "00000000000000000000"
 
 
 @pytest.fixture
-def stopped(kafka_broker_factory: object) -> Iterator[Path]:
+def stopped(kafka_broker_factory: object) -> Path:
     """The partition directory of a stopped broker: two batches, one compressed and idempotent."""
     assert callable(kafka_broker_factory)
     broker: Broker = kafka_broker_factory()
@@ -26,7 +25,7 @@ def stopped(kafka_broker_factory: object) -> Iterator[Path]:
                 producer.flush(20)
         assert producer.flush(20) == 0
     broker.stop()
-    yield broker.log_dir / "t-0"
+    return broker.log_dir / "t-0"
 
 
 def test_batches_and_records(run: Run, stopped: Path) -> None:

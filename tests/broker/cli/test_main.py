@@ -40,7 +40,7 @@ def test_an_unknown_verb_is_wrong_usage() -> None:
 
 
 def test_without_the_client_library_the_way_out_is_named() -> None:
-    """A broker may be installed without the extra; its client commands then say what is missing."""
+    """A broker may be installed without the extra; client commands then say so."""
     code = (
         "import sys; sys.modules['confluent_kafka'] = None\n"
         "from barnabas_broker.cli.main import main\n"

@@ -58,7 +58,8 @@ APACHE_NAMES = {
 def dump_log(files: tuple[Path, ...], *, output: str, **options: Any) -> None:
     """Show what is in the files of a data directory.
 
-    Segments, indexes, producer snapshots and leader epochs, of a broker that runs or not. Exits with 1 if anything in them does not fit.
+    Segments, indexes, producer snapshots and leader epochs, of a broker that runs or not.
+    Exits with 1 if anything in them does not fit.
     """
     for path in files:
         _kind(path, options)

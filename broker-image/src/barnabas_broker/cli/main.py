@@ -1,14 +1,22 @@
-"""The `barnabas` command: its verbs, each imported only when it is called."""
+"""The `barnabas` command: its verbs, each imported only when it is called.
+
+Other distributions add verbs as entry points of the group `barnabas.commands`, name = "module:command"
+with a click command; they are looked up only for a verb that is not one of ours, and for the overview.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
+from importlib.metadata import entry_points
 from typing import Any, NamedTuple
 
 import click
 
 from barnabas_broker.cli.errors import CommandError
+
+
+PLUGINS = "barnabas.commands"
 
 
 class Verb(NamedTuple):
@@ -27,23 +35,26 @@ class LazyGroup(click.Group):
         self._verbs = verbs
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names, in the order of the table."""
-        return list(self._verbs)
+        """Our names in the order of the table, then those of other distributions."""
+        return [*self._verbs, *sorted(entry_points(group=PLUGINS).names - self._verbs.keys())]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import the command; an absent client library is an error with the way out in it."""
         verb = self._verbs.get(cmd_name)
-        if verb is None:
-            return None
-        command = getattr(import_module(verb.module), verb.attribute)
-        if not isinstance(command, click.Command):
-            raise TypeError(f"{verb.module}:{verb.attribute} is not a command")
-        return command
+        if verb is not None:
+            return _command(getattr(import_module(verb.module), verb.attribute), cmd_name)
+        for plugin in entry_points(group=PLUGINS, name=cmd_name):
+            return _command(plugin.load(), cmd_name)
+        return None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the overview from the table: help should be quick too."""
+        rows = [(name, verb.help) for name, verb in self._verbs.items()]
+        for name in self.list_commands(ctx)[len(rows) :]:
+            command = self.get_command(ctx, name)
+            rows.append((name, command.get_short_help_str(limit=80) if command else ""))
         with formatter.section("Commands"):
-            formatter.write_dl([(name, verb.help) for name, verb in self._verbs.items()])
+            formatter.write_dl(rows)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; name the extra that brings what it could not import."""
@@ -55,6 +66,12 @@ class LazyGroup(click.Group):
                 raise
             text = f"this command needs {missing}: pip install 'barnabas-broker[cli]'"
             raise CommandError(text) from None
+
+
+def _command(loaded: object, name: str) -> click.Command:
+    if not isinstance(loaded, click.Command):
+        raise TypeError(f"{name} names a {type(loaded).__name__}, not a command")
+    return loaded
 
 
 def _verb(module: str, attribute: str, text: str) -> Verb:

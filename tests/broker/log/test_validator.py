@@ -4,6 +4,7 @@ import struct
 from collections.abc import Sequence
 
 import pytest
+
 from barnabas_broker.log.validator import (
     RECORD_ERRORS_LIMIT,
     InvalidBatch,

@@ -7,9 +7,8 @@ is LISTENER_NOT_FOUND. Both are told with leader -1, so that a client waits and 
 
 from dataclasses import dataclass
 
-from barnabas_kafka.errors import ErrorCode
-
 from barnabas_broker.cluster.image import NO_LEADER, Endpoint, MetadataImage, PartitionState
+from barnabas_kafka.errors import ErrorCode
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
-from barnabas_kafka.ids import TopicPartition
-
 from barnabas_broker.cluster.image import MetadataImage
 from barnabas_broker.zk.znodes import LeaderAndIsr
+from barnabas_kafka.ids import TopicPartition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

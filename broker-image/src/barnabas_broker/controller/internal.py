@@ -1,13 +1,12 @@
 """The topics that brokers keep for themselves: what they are made of when first needed."""
 
-from barnabas_kafka.settings import broker as keys
-from barnabas_kafka.settings.broker import BrokerSettings
-
 from barnabas_broker.controller.topics import (
     GROUP_METADATA_TOPIC,
     TRANSACTION_STATE_TOPIC,
     NewTopic,
 )
+from barnabas_kafka.settings import broker as keys
+from barnabas_kafka.settings.broker import BrokerSettings
 
 
 def automatic_topic(name: str, settings: BrokerSettings) -> NewTopic:

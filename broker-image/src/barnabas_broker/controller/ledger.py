@@ -7,11 +7,10 @@ time, so that it cannot say anything else than what a restart would find.
 import logging
 from collections.abc import Callable, Iterable, Sequence
 
-from barnabas_kafka.errors import ErrorCode, KafkaError
-
 from barnabas_broker.cluster.image import MetadataImage
 from barnabas_broker.controller.loading import load_broker_configs, load_topic
 from barnabas_broker.zk.store import CoordinationError, CoordinationStore, Operation
+from barnabas_kafka.errors import ErrorCode, KafkaError
 
 Listener = Callable[[MetadataImage, MetadataImage], None]
 

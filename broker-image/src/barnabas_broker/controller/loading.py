@@ -2,9 +2,6 @@
 
 from collections.abc import Mapping
 
-from barnabas_kafka.ids import ZERO_UUID
-from barnabas_zookeeper.errors import NoNodeError
-
 from barnabas_broker.cluster.image import DEFAULT_BROKER, NO_LEADER, PartitionState, TopicImage
 from barnabas_broker.zk.store import CoordinationStore
 from barnabas_broker.zk.znodes import (
@@ -17,6 +14,8 @@ from barnabas_broker.zk.znodes import (
     TopicAssignment,
     TopicZnode,
 )
+from barnabas_kafka.ids import ZERO_UUID
+from barnabas_zookeeper.errors import NoNodeError
 
 # A partition that has replicas but was never led: only tools make such, by writing the topic alone.
 _NEVER_LED = LeaderAndIsr(leader=NO_LEADER, leader_epoch=-1, isr=(), controller_epoch=-1)

@@ -7,9 +7,8 @@ Names of levels are Kafka's (log4j's): `FATAL` and `WARN` are Python's critical 
 import logging
 from collections.abc import Sequence
 
-from barnabas_kafka.errors import ErrorCode, KafkaError
-
 from barnabas_broker.controller.configs import AlterOperation, ConfigChange
+from barnabas_kafka.errors import ErrorCode, KafkaError
 
 ROOT = "root"
 LEVELS = {

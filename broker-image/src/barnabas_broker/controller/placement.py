@@ -14,9 +14,8 @@ Pure: where to start is the caller's choice (at random for new topics).
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from barnabas_kafka.errors import ErrorCode, KafkaError
-
 from barnabas_broker.cluster.image import BrokerRegistration
+from barnabas_kafka.errors import ErrorCode, KafkaError
 
 Assignment = dict[int, tuple[int, ...]]
 

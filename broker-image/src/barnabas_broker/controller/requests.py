@@ -4,11 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from barnabas_kafka.errors import ErrorCode, KafkaError
-from barnabas_kafka.ids import ZERO_UUID
-
 from barnabas_broker.controller.configs import ConfigChange, ConfigResource
 from barnabas_broker.controller.topics import TopicPlan
+from barnabas_kafka.errors import ErrorCode, KafkaError
+from barnabas_kafka.ids import ZERO_UUID
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,6 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from barnabas_kafka.errors import ErrorCode, KafkaError
-from barnabas_kafka.settings import dynamic, topic
-from barnabas_kafka.settings.broker import BrokerSettings, find_key
-from barnabas_kafka.settings.definitions import Key, SettingError
-
 from barnabas_broker.cluster.image import DEFAULT_BROKER
 from barnabas_broker.controller import configs, writes
 from barnabas_broker.controller.configs import ConfigResource
@@ -19,6 +14,10 @@ from barnabas_broker.controller.ledger import Ledger
 from barnabas_broker.controller.requests import ConfigRequest, Outcome
 from barnabas_broker.controller.topics import validate_name
 from barnabas_broker.zk.znodes import ConfigZnode
+from barnabas_kafka.errors import ErrorCode, KafkaError
+from barnabas_kafka.settings import dynamic, topic
+from barnabas_kafka.settings.broker import BrokerSettings, find_key
+from barnabas_kafka.settings.definitions import Key, SettingError
 
 _log = logging.getLogger(__name__)
 

@@ -13,11 +13,6 @@ from collections.abc import Mapping, Sequence
 from random import Random
 from uuid import UUID
 
-from barnabas_kafka.errors import ErrorCode, KafkaError
-from barnabas_kafka.ids import TopicPartition
-from barnabas_kafka.settings import broker as keys
-from barnabas_kafka.settings.broker import BrokerSettings
-
 from barnabas_broker.cluster.image import BrokerRegistration, MetadataImage
 from barnabas_broker.controller import writes
 from barnabas_broker.controller.adoption import Adoption, plan_adoptions
@@ -39,6 +34,10 @@ from barnabas_broker.controller.topics import (
 from barnabas_broker.security.principals import Principal
 from barnabas_broker.zk.store import CoordinationStore, Create, Delete, Operation
 from barnabas_broker.zk.znodes import BrokerZnode, DeleteTopicZnode
+from barnabas_kafka.errors import ErrorCode, KafkaError
+from barnabas_kafka.ids import TopicPartition
+from barnabas_kafka.settings import broker as keys
+from barnabas_kafka.settings.broker import BrokerSettings
 
 _log = logging.getLogger(__name__)
 

@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from random import Random
 
-from barnabas_zookeeper.errors import NoNodeError
-
 from barnabas_broker.cluster.image import MetadataImage
 from barnabas_broker.controller.election import elect_at_start, first_leader
 from barnabas_broker.controller.identity import new_cluster_id, new_id
@@ -45,6 +43,7 @@ from barnabas_broker.zk.znodes import (
     TopicAssignment,
     TopicZnode,
 )
+from barnabas_zookeeper.errors import NoNodeError
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,9 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from barnabas_kafka.errors import ErrorCode, KafkaError
-
 from barnabas_broker.cluster.image import MetadataImage, TopicImage
 from barnabas_broker.controller.placement import Assignment, assign_replicas, growth_start
+from barnabas_kafka.errors import ErrorCode, KafkaError
 
 # "Use the broker's default" in CreateTopics, from version 4 on (KIP-464).
 DEFAULT_COUNT = -1

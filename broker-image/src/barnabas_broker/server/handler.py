@@ -9,9 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from barnabas_kafka.protocol.registry import ApiKey, VersionRange
-
 from barnabas_broker.server.call import Call
+from barnabas_kafka.protocol.registry import ApiKey, VersionRange
 
 __all__ = ["Handle", "Handler", "UnanswerableError", "VersionRange"]
 

@@ -13,11 +13,10 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from barnabas_zookeeper.errors import ZooKeeperError
-from barnabas_zookeeper.tree import Delete, Stat, Tree
-
 from barnabas_broker.zk import journal
 from barnabas_broker.zk.store import Committed, CoordinationError, Operation
+from barnabas_zookeeper.errors import ZooKeeperError
+from barnabas_zookeeper.tree import Delete, Stat, Tree
 
 FILE_NAME = "barnabas-znodes.journal"
 # One process, one session; it ends when the file is opened again.

@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
-from barnabas_kafka.ids import uuid_from_base64, uuid_to_base64
-
 from barnabas_broker.cluster.image import DEFAULT_BROKER, BrokerRegistration, Endpoint
+from barnabas_kafka.ids import uuid_from_base64, uuid_to_base64
 
 # The entity name of cluster-wide defaults.
 DEFAULT_ENTITY = "<default>"

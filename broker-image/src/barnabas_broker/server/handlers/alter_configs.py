@@ -2,6 +2,11 @@
 
 from collections import Counter
 
+from barnabas_broker.controller.configs import ConfigChange, ConfigResource, resource_of
+from barnabas_broker.controller.requests import ConfigRequest, Outcome
+from barnabas_broker.security.acls import AclOperation, ResourceType
+from barnabas_broker.server.call import Call
+from barnabas_broker.server.handler import Handler, VersionRange
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.protocol.messages.alter_configs import (
     AlterConfigsRequest,
@@ -10,12 +15,6 @@ from barnabas_kafka.protocol.messages.alter_configs import (
     AlterConfigsResponse,
 )
 from barnabas_kafka.protocol.registry import ApiKey
-
-from barnabas_broker.controller.configs import ConfigChange, ConfigResource, resource_of
-from barnabas_broker.controller.requests import ConfigRequest, Outcome
-from barnabas_broker.security.acls import AclOperation, ResourceType
-from barnabas_broker.server.call import Call
-from barnabas_broker.server.handler import Handler, VersionRange
 
 
 def handle(request: AlterConfigsRequest, call: Call) -> AlterConfigsResponse:

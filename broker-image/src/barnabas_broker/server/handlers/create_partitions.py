@@ -2,6 +2,10 @@
 
 from collections import Counter
 
+from barnabas_broker.controller.requests import Growth
+from barnabas_broker.security.acls import AclOperation, ResourceType
+from barnabas_broker.server.call import Call, QuotaKind
+from barnabas_broker.server.handler import Handler, VersionRange
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -10,11 +14,6 @@ from barnabas_kafka.protocol.messages.create_partitions import (
     CreatePartitionsTopicResult,
 )
 from barnabas_kafka.protocol.registry import ApiKey
-
-from barnabas_broker.controller.requests import Growth
-from barnabas_broker.security.acls import AclOperation, ResourceType
-from barnabas_broker.server.call import Call, QuotaKind
-from barnabas_broker.server.handler import Handler, VersionRange
 
 
 def handle(request: CreatePartitionsRequest, call: Call) -> CreatePartitionsResponse:

@@ -3,6 +3,11 @@
 from collections import Counter
 from collections.abc import Sequence
 
+from barnabas_broker.controller.requests import CreatedTopic
+from barnabas_broker.controller.topics import CLUSTER_METADATA_TOPIC, NewTopic
+from barnabas_broker.security.acls import AclOperation, ResourceType
+from barnabas_broker.server.call import Call, QuotaKind
+from barnabas_broker.server.handler import Handler, VersionRange
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.protocol.messages.create_topics import (
     CreatableTopic,
@@ -13,12 +18,6 @@ from barnabas_kafka.protocol.messages.create_topics import (
 )
 from barnabas_kafka.protocol.registry import ApiKey
 from barnabas_kafka.settings.topic import describe_topic
-
-from barnabas_broker.controller.requests import CreatedTopic
-from barnabas_broker.controller.topics import CLUSTER_METADATA_TOPIC, NewTopic
-from barnabas_broker.security.acls import AclOperation, ResourceType
-from barnabas_broker.server.call import Call, QuotaKind
-from barnabas_broker.server.handler import Handler, VersionRange
 
 
 def handle(request: CreateTopicsRequest, call: Call) -> CreateTopicsResponse:

@@ -6,6 +6,9 @@ setting used to mean, that a topic is only marked, remains for marks in the coor
 
 from collections.abc import Sequence
 
+from barnabas_broker.security.acls import AclOperation, ResourceType
+from barnabas_broker.server.call import Call, QuotaKind
+from barnabas_broker.server.handler import Handler, VersionRange
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import ZERO_UUID
 from barnabas_kafka.protocol.messages.delete_topics import (
@@ -16,10 +19,6 @@ from barnabas_kafka.protocol.messages.delete_topics import (
 )
 from barnabas_kafka.protocol.registry import ApiKey
 from barnabas_kafka.settings import broker as keys
-
-from barnabas_broker.security.acls import AclOperation, ResourceType
-from barnabas_broker.server.call import Call, QuotaKind
-from barnabas_broker.server.handler import Handler, VersionRange
 
 # From here on TOPIC_DELETION_DISABLED may be answered, and topics may be meant by id.
 TOPIC_DELETION_DISABLED_SINCE = 3

@@ -1,13 +1,5 @@
 """DescribeCluster: brokers, controller and cluster id, without any topics (KIP-700)."""
 
-from barnabas_kafka.errors import ErrorCode
-from barnabas_kafka.protocol.messages.describe_cluster import (
-    DescribeClusterBroker,
-    DescribeClusterRequest,
-    DescribeClusterResponse,
-)
-from barnabas_kafka.protocol.registry import ApiKey
-
 from barnabas_broker.cluster.image import NO_CONTROLLER
 from barnabas_broker.cluster.views import live_endpoints
 from barnabas_broker.security.acls import (
@@ -18,6 +10,13 @@ from barnabas_broker.security.acls import (
 )
 from barnabas_broker.server.call import Call
 from barnabas_broker.server.handler import Handler, VersionRange
+from barnabas_kafka.errors import ErrorCode
+from barnabas_kafka.protocol.messages.describe_cluster import (
+    DescribeClusterBroker,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
+from barnabas_kafka.protocol.registry import ApiKey
 
 # What an endpoint is asked about (KIP-919); a broker knows brokers only.
 ENDPOINT_BROKERS = 1

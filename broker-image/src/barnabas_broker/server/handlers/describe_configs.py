@@ -2,6 +2,12 @@
 
 from collections.abc import Iterable
 
+from barnabas_broker.controller.configs import ConfigResource, broker_key, resource_of
+from barnabas_broker.controller.loggers import logger_levels
+from barnabas_broker.controller.topics import validate_name
+from barnabas_broker.security.acls import AclOperation, ResourceType
+from barnabas_broker.server.call import Call
+from barnabas_broker.server.handler import Handler, VersionRange
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -14,13 +20,6 @@ from barnabas_kafka.protocol.messages.describe_configs import (
 from barnabas_kafka.protocol.registry import ApiKey
 from barnabas_kafka.settings.describe import ConfigEntry, describe_broker, describe_cluster_wide
 from barnabas_kafka.settings.topic import describe_topic
-
-from barnabas_broker.controller.configs import ConfigResource, broker_key, resource_of
-from barnabas_broker.controller.loggers import logger_levels
-from barnabas_broker.controller.topics import validate_name
-from barnabas_broker.security.acls import AclOperation, ResourceType
-from barnabas_broker.server.call import Call
-from barnabas_broker.server.handler import Handler, VersionRange
 
 # The source of a logger's level (KIP-412).
 DYNAMIC_BROKER_LOGGER = 6

@@ -4,6 +4,12 @@ A client of a large cluster asks again from the cursor that the last answer ende
 Apache brokers serve this only in KRaft mode; the answer is the same.
 """
 
+from barnabas_broker.cluster.image import Endpoint, MetadataImage, TopicImage
+from barnabas_broker.cluster.views import live_endpoints, view_partition
+from barnabas_broker.controller.topics import is_internal, name_fault
+from barnabas_broker.security.acls import AclOperation, ResourceType
+from barnabas_broker.server.call import Call
+from barnabas_broker.server.handler import Handler, VersionRange
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.protocol.messages.describe_topic_partitions import (
     Cursor,
@@ -14,13 +20,6 @@ from barnabas_kafka.protocol.messages.describe_topic_partitions import (
 )
 from barnabas_kafka.protocol.registry import ApiKey
 from barnabas_kafka.settings import broker as keys
-
-from barnabas_broker.cluster.image import Endpoint, MetadataImage, TopicImage
-from barnabas_broker.cluster.views import live_endpoints, view_partition
-from barnabas_broker.controller.topics import is_internal, name_fault
-from barnabas_broker.security.acls import AclOperation, ResourceType
-from barnabas_broker.server.call import Call
-from barnabas_broker.server.handler import Handler, VersionRange
 
 
 def handle(request: DescribeTopicPartitionsRequest, call: Call) -> DescribeTopicPartitionsResponse:

@@ -2,15 +2,6 @@
 
 from collections import Counter
 
-from barnabas_kafka.errors import ErrorCode, KafkaError
-from barnabas_kafka.protocol.messages.incremental_alter_configs import (
-    AlterConfigsResource,
-    AlterConfigsResourceResponse,
-    IncrementalAlterConfigsRequest,
-    IncrementalAlterConfigsResponse,
-)
-from barnabas_kafka.protocol.registry import ApiKey
-
 from barnabas_broker.controller.configs import (
     ConfigChange,
     ConfigResource,
@@ -23,6 +14,14 @@ from barnabas_broker.controller.requests import ConfigRequest, Outcome
 from barnabas_broker.server.call import Call
 from barnabas_broker.server.handler import Handler, VersionRange
 from barnabas_broker.server.handlers.alter_configs import authorize_alter
+from barnabas_kafka.errors import ErrorCode, KafkaError
+from barnabas_kafka.protocol.messages.incremental_alter_configs import (
+    AlterConfigsResource,
+    AlterConfigsResourceResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+from barnabas_kafka.protocol.registry import ApiKey
 
 
 def handle(request: IncrementalAlterConfigsRequest, call: Call) -> IncrementalAlterConfigsResponse:

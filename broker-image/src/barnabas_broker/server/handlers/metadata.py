@@ -8,6 +8,17 @@ have when the creation returns, so the first answer is already complete.
 from collections.abc import Iterable
 from uuid import UUID
 
+from barnabas_broker.cluster.image import Endpoint, MetadataImage, PartitionState, TopicImage
+from barnabas_broker.cluster.views import live_endpoints, view_partition
+from barnabas_broker.controller.topics import is_internal, name_fault
+from barnabas_broker.security.acls import (
+    CLUSTER_NAME,
+    OPERATIONS_NOT_REQUESTED,
+    AclOperation,
+    ResourceType,
+)
+from barnabas_broker.server.call import Call
+from barnabas_broker.server.handler import Handler, VersionRange
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import ZERO_UUID
 from barnabas_kafka.protocol.messages.metadata import (
@@ -20,18 +31,6 @@ from barnabas_kafka.protocol.messages.metadata import (
 )
 from barnabas_kafka.protocol.registry import ApiKey
 from barnabas_kafka.settings import broker as keys
-
-from barnabas_broker.cluster.image import Endpoint, MetadataImage, PartitionState, TopicImage
-from barnabas_broker.cluster.views import live_endpoints, view_partition
-from barnabas_broker.controller.topics import is_internal, name_fault
-from barnabas_broker.security.acls import (
-    CLUSTER_NAME,
-    OPERATIONS_NOT_REQUESTED,
-    AclOperation,
-    ResourceType,
-)
-from barnabas_broker.server.call import Call
-from barnabas_broker.server.handler import Handler, VersionRange
 
 # From here on a topic may be asked for by its id.
 TOPIC_IDS_SINCE = 12

@@ -1,0 +1,75 @@
+"""Reading the cluster out of a store that others have written to."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from barnabas_broker.controller.loading import (
+    load_broker_configs,
+    load_config,
+    load_partition_state,
+    load_topic,
+)
+from barnabas_broker.zk.embedded import EmbeddedStore
+from barnabas_broker.zk.store import Create, SetData
+from barnabas_broker.zk.znodes import ConfigZnode, MalformedZnodeError
+from barnabas_kafka.ids import ZERO_UUID
+from barnabas_zookeeper.errors import NoNodeError
+
+STATE = b'{"controller_epoch":4,"leader":2,"version":1,"leader_epoch":7,"isr":[2]}'
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[EmbeddedStore]:
+    """A store with a topic that has a state for one of two partitions."""
+    store = EmbeddedStore.open(tmp_path, now_ms=1)
+    topic = b'{"version":2,"partitions":{"0":[2,1],"1":[1]},"adding_replicas":{"0":[2]}}'
+    paths = ("/brokers", "/brokers/topics", "/config", "/config/brokers", "/config/topics")
+    store.commit([Create(path) for path in paths], now_ms=1)
+    partitions = "/brokers/topics/t/partitions"
+    store.commit(
+        [
+            Create("/brokers/topics/t", topic),
+            Create(partitions),
+            Create(f"{partitions}/0"),
+            Create(f"{partitions}/0/state", STATE),
+            SetData(f"{partitions}/0/state", STATE),
+            Create("/config/topics/t", b'{"version":1,"config":{"flush.ms":"1"}}'),
+            Create("/config/brokers/<default>", b'{"version":1,"config":{"a":"b"}}'),
+            Create("/config/brokers/3"),
+        ],
+        now_ms=1,
+    )
+    yield store
+    store.close()
+
+
+def test_a_topic_is_put_together_from_its_znodes(store: EmbeddedStore) -> None:
+    """Assignment, states and settings; a partition that was never led has no leader."""
+    topic = load_topic(store, "t")
+    assert (topic.id, topic.config) == (ZERO_UUID, {"flush.ms": "1"})
+    led, waiting = topic.partitions
+    assert (led.replicas, led.adding, led.leader, led.leader_epoch) == ((2, 1), (2,), 2, 7)
+    assert led.partition_epoch == 1
+    assert (waiting.replicas, waiting.leader, waiting.isr) == ((1,), -1, ())
+
+
+def test_what_is_not_there(store: EmbeddedStore) -> None:
+    """A missing topic is an error, missing states and settings are not."""
+    with pytest.raises(NoNodeError):
+        load_topic(store, "none")
+    assert load_partition_state(store, "t", 1) is None
+    assert load_config(store, ConfigZnode.for_topic("none")) == {}
+
+
+def test_broker_settings_by_broker(store: EmbeddedStore) -> None:
+    """Those for all brokers have the empty name in an image."""
+    assert load_broker_configs(store) == {"": {"a": "b"}, "3": {}}
+
+
+def test_nonsense_names_its_znode(store: EmbeddedStore) -> None:
+    """An operator can then look at it."""
+    store.commit([SetData("/brokers/topics/t", b"?")], now_ms=1)
+    with pytest.raises(MalformedZnodeError, match="/brokers/topics/t"):
+        load_topic(store, "t")

@@ -1,0 +1,71 @@
+"""Becoming the controller: what is written, and that a crash on the way changes nothing."""
+
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from barnabas_broker.controller.startup import TakenOver, take_over
+from barnabas_broker.zk.embedded import FILE_NAME, EmbeddedStore
+from barnabas_broker.zk.store import Create, SetData
+from barnabas_broker.zk.znodes import (
+    PERSISTENT_PATHS,
+    ControllerEpochZnode,
+    ControllerZnode,
+    FeatureZnode,
+    MalformedZnodeError,
+)
+
+
+def begin(store: EmbeddedStore) -> TakenOver:
+    """Take over as broker 3."""
+    return take_over(
+        store,
+        broker_id=3,
+        cluster_id=None,
+        deletion_enabled=True,
+        random=Random(2),
+        now_ms=5,
+    )
+
+
+def test_everything_an_apache_broker_expects_is_there(tmp_path: Path) -> None:
+    """The persistent paths, identity, controller and its epoch."""
+    store = EmbeddedStore.open(tmp_path, now_ms=5)
+    taken = begin(store)
+    assert all(store.exists(path) is not None for path in PERSISTENT_PATHS)
+    assert ControllerZnode.decode(store.get(ControllerZnode.PATH)[0]) == 3
+    assert store.get(ControllerZnode.PATH)[1].ephemeral_owner == store.session
+    assert ControllerEpochZnode.decode(store.get(ControllerEpochZnode.PATH)[0]) == 1
+    assert store.exists(FeatureZnode.PATH) is not None
+    assert (taken.controller_epoch, taken.image.controller_id, taken.deleting) == (1, 3, set())
+    store.close()
+
+
+def test_taking_over_again_after_a_crash_on_the_way(tmp_path: Path) -> None:
+    """Whatever of it had got to disk, the next start ends with one consistent controller."""
+    store = EmbeddedStore.open(tmp_path, now_ms=5)
+    begin(store)
+    store.close()
+    whole = (tmp_path / FILE_NAME).read_bytes()
+    lines = whole.splitlines(keepends=True)
+    for kept in range(2, len(lines) + 1):
+        (tmp_path / FILE_NAME).write_bytes(b"".join(lines[:kept]))
+        store = EmbeddedStore.open(tmp_path, now_ms=6)
+        taken = begin(store)
+        assert taken.controller_epoch == (2 if kept == len(lines) else 1)
+        assert len(taken.image.cluster_id) == 22
+        store.close()
+
+
+def test_a_topic_that_nobody_can_read_stops_the_start(tmp_path: Path) -> None:
+    """Leaving it out would look like a deletion to everybody who follows the image."""
+    store = EmbeddedStore.open(tmp_path, now_ms=5)
+    begin(store)
+    store.commit([Create("/brokers/topics/t", b"{}")], now_ms=5)
+    store.commit([SetData("/brokers/topics/t", b"[]")], now_ms=5)
+    store.close()
+    store = EmbeddedStore.open(tmp_path, now_ms=6)
+    with pytest.raises(MalformedZnodeError, match="/brokers/topics/t"):
+        begin(store)
+    store.close()

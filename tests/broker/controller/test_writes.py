@@ -1,0 +1,56 @@
+"""Decisions as znode operations."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from barnabas_broker.controller import writes
+from barnabas_broker.controller.loading import load_topic
+from barnabas_broker.zk.embedded import EmbeddedStore
+from barnabas_broker.zk.store import Create, Delete, SetData
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[EmbeddedStore]:
+    """A store with the parents of topics, settings and deletions."""
+    store = EmbeddedStore.open(tmp_path, now_ms=1)
+    parents = ["/brokers/topics", "/config/topics", "/config/changes", "/admin/delete_topics"]
+    store.commit(writes.missing_parents(store, parents), now_ms=1)
+    yield store
+    store.close()
+
+
+def test_only_missing_znodes_are_made_parents_first(store: EmbeddedStore) -> None:
+    """Shared parents once."""
+    operations = writes.missing_parents(store, ["/brokers/ids", "/x/y/z", "/x/y"])
+    assert operations == [Create("/brokers/ids"), Create("/x"), Create("/x/y"), Create("/x/y/z")]
+
+
+def test_putting_creates_or_replaces(store: EmbeddedStore) -> None:
+    """As the znode is there or not."""
+    assert writes.put(store, "/brokers", b"x") == SetData("/brokers", b"x")
+    assert writes.put(store, "/new", b"x") == Create("/new", b"x")
+
+
+def test_a_topic_is_created_grown_and_deleted_without_a_trace(store: EmbeddedStore) -> None:
+    """Settings left behind by somebody are replaced; tools' znodes below a topic go with it."""
+    store.commit([Create("/config/topics/t", b"old")], now_ms=1)
+    states = writes.first_states([(1, 2), (2, 1)], controller_epoch=3)
+    created = writes.create_topic(store, "t", UUID(int=6), states=states, config={"a": "b"})
+    store.commit(created, now_ms=1)
+    topic = load_topic(store, "t")
+    assert [each.leader for each in topic.partitions] == [1, 2]
+    assert topic.config == {"a": "b"}
+    added = writes.first_states([(2, 1)], controller_epoch=4)
+    store.commit(writes.grow_topic(topic, added), now_ms=1)
+    grown = load_topic(store, "t")
+    assert (grown.id, grown.partitions[:2]) == (topic.id, topic.partitions)
+    assert grown.partitions[2].controller_epoch == 4
+    store.commit([Create("/brokers/topics/t/partitions/0/mine", b"?")], now_ms=1)
+    operations = writes.delete_topic(store, "t")
+    assert operations[0] == Delete("/brokers/topics/t/partitions/0/mine")
+    store.commit(operations, now_ms=1)
+    assert store.children("/brokers/topics") == store.children("/config/topics") == []
+    assert store.children("/admin/delete_topics") == ["t"]

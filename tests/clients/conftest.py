@@ -24,7 +24,7 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     """The broker under test, with default settings."""
-    settings = {"log.message.timestamp.after.max.ms": "9223372036854775807"}
+    settings = {"broker.id": "0"}
     directory = tmp_path_factory.mktemp("broker-under-test")
     with broker_under_test(directory, settings) as started:
         yield started

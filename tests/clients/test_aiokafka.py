@@ -10,9 +10,9 @@ import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic, RecordsToDelete
 
+from tests.clients import START_MS
 from tests.clients.brokers import Broker
 
-START_MS = 1_700_000_000_000
 PATIENCE_S = 60
 
 

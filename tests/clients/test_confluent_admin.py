@@ -21,11 +21,11 @@ from confluent_kafka.admin import (
 )
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
+from tests.clients import START_MS
 from tests.clients.brokers import Broker
 from tests.clients.conftest import MakeTopic
 from tests.clients.librdkafka import read_all
 
-START_MS = 1_700_000_000_000
 TOPIC_CONFIGS = [
     "cleanup.policy",
     "compression.gzip.level",

@@ -5,13 +5,13 @@ from __future__ import annotations
 import struct
 
 import pytest
+
 from barnabas_kafka.protocol import codec
 from barnabas_kafka.protocol.headers import RequestHeader, encode_request_header
 from barnabas_kafka.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from barnabas_kafka.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from barnabas_kafka.protocol.messages.produce import ProduceResponse
 from barnabas_kafka.protocol.registry import ApiKey
-
 from tests.clients import wire
 from tests.clients.brokers import Broker
 from tests.clients.wire import Wire

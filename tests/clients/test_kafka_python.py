@@ -9,9 +9,9 @@ import pytest
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType, NewPartitions, NewTopic
 
+from tests.clients import START_MS
 from tests.clients.brokers import Broker
 
-START_MS = 1_700_000_000_000
 Content = tuple[bytes | None, bytes | None]
 
 

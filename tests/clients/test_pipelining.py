@@ -7,7 +7,6 @@ from barnabas_kafka.protocol.messages.fetch import FetchResponse
 from barnabas_kafka.protocol.messages.metadata import MetadataResponse
 from barnabas_kafka.protocol.messages.produce import ProduceResponse
 from barnabas_kafka.records.batch import records
-
 from tests.clients import wire
 from tests.clients.brokers import Broker
 from tests.clients.wire import Wire

@@ -27,6 +27,7 @@ from barnabas_kafka.protocol.messages.produce import (
 from barnabas_kafka.protocol.registry import api
 from barnabas_kafka.protocol.schema import Request, Response
 from barnabas_kafka.records.builder import build_batch
+from tests.clients import START_MS
 
 R = TypeVar("R", bound=Response)
 
@@ -75,7 +76,7 @@ def fetch(topic: str, offset: int, *, max_wait_ms: int = 0, min_bytes: int = 1) 
 
 def some_batch(*values: bytes) -> bytes:
     """One batch of keyless records."""
-    return build_batch([(1_700_000_000_000, None, value, ()) for value in values or (b"value",)])
+    return build_batch([(START_MS, None, value, ()) for value in values or (b"value",)])
 
 
 class Wire:

@@ -27,7 +27,8 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
 public final class Probe {
     private static final int RECORDS = 300;
     private static final int LARGE = 200_000;
-    private static final long START = 1_700_000_000_000L;
+    /** An hour ago: much older records would fall to retention. */
+    private static final long START = System.currentTimeMillis() / 1000 * 1000 - 3_600_000;
     private static final long PATIENCE_MS = 15_000;
 
     private final String bootstrap;

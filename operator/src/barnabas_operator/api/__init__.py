@@ -1,0 +1,14 @@
+"""The custom resources as typed Python: the one source of the CRDs, the parser and the documentation.
+
+`clusters`, `topics` and `pipelines` declare one resource each; `facts` has the words they declare
+with; `reading` makes such an object of a resource as the API server gives it, `schemas` makes the
+structural schema, `definitions` the CustomResourceDefinitions.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+GROUP: Final = "barnabas.io"
+VERSION: Final = "v1alpha1"
+API_VERSION: Final = f"{GROUP}/{VERSION}"

@@ -1,0 +1,213 @@
+"""KafkaCluster: a ZooKeeper ensemble, the brokers on it, and where clients reach them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Annotated, ClassVar, Final
+
+from barnabas_operator.api.conditions import Condition
+from barnabas_operator.api.facts import (
+    Between,
+    Doc,
+    Fewest,
+    Keyed,
+    Longest,
+    OneOf,
+    Pattern,
+    Rule,
+)
+from barnabas_operator.api.storage import BrokerStorage, Claim, ContainerResources
+
+# Settings that follow from the resource itself. Refusing them loudly beats dropping them silently.
+OPERATOR_SETTINGS: Final = (
+    "advertised.", "broker.id", "control.plane.listener", "inter.broker.listener",
+    "listener.", "listeners", "log.dir", "zookeeper.connect",
+)  # fmt: skip
+
+
+class ListenerType(StrEnum):
+    """From where a listener can be reached."""
+
+    INTERNAL = "internal"
+    NODEPORT = "nodeport"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listener:
+    """A port on which clients reach the brokers."""
+
+    RULES: ClassVar = (
+        Rule(
+            "!has(self.nodePort) || self.type == 'nodeport'",
+            "nodePort is for listeners of type nodeport",
+        ),
+        Rule(
+            "!has(self.advertisedHost) || self.type == 'nodeport'",
+            "advertisedHost is for listeners of type nodeport",
+        ),
+    )
+
+    name: Annotated[
+        str,
+        Doc("Name, unique in the cluster; brokers know it in capitals."),
+        Pattern("^[a-z][a-z0-9]*$", "lower-case letters and digits, a letter first"),
+        Longest(11),
+    ]
+    type: Annotated[
+        ListenerType,
+        Doc(
+            "internal: from the Kubernetes cluster; nodeport: from outside, on a port of the node."
+        ),
+    ] = ListenerType.INTERNAL
+    port: Annotated[int, Doc("Port in the pod and of the Service."), Between(1024, 65535)]
+    node_port: Annotated[
+        int | None,
+        Doc(
+            "Port of the nodes for broker 0; the next brokers take the next ports. Else Kubernetes chooses."
+        ),
+        Between(1024, 65535),
+    ] = None
+    advertised_host: Annotated[
+        str | None,
+        Doc("Host that clients are told instead of the node's address, as for a tunnel."),
+        Pattern(r"^[A-Za-z0-9]([-.A-Za-z0-9]*[A-Za-z0-9])?$", "a host name or an IPv4 address"),
+        Longest(253),
+    ] = None
+
+    @property
+    def kafka_name(self) -> str:
+        """The name in the broker's settings."""
+        return self.name.upper()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ZooKeeper:
+    """The ensemble that keeps the cluster's coordination data."""
+
+    RULES: ClassVar = (
+        Rule(
+            "self.replicas == oldSelf.replicas",
+            "zookeeper.replicas may not change: members are added to a running ensemble by hand",
+        ),
+    )
+
+    replicas: Annotated[int, Doc("Members: 1, or 3 of which one may fail."), OneOf((1, 3))] = 1
+    storage: Annotated[Claim, Doc("The claim of each member.")]
+    resources: Annotated[ContainerResources, Doc("Memory and CPU of each member.")] = (
+        ContainerResources(memory="512Mi", cpu="100m")
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Brokers:
+    """The brokers."""
+
+    RULES: ClassVar = (
+        Rule(
+            "self.replicas <= 1",
+            "brokers.replicas: this version runs one broker per cluster; set it to 1",
+        ),
+    )
+
+    replicas: Annotated[int, Doc("How many brokers; this version runs one."), Between(1, 999)] = 1
+    storage: Annotated[BrokerStorage, Doc("The claim of each broker.")]
+    resources: Annotated[ContainerResources, Doc("Memory and CPU of each broker.")] = (
+        ContainerResources(memory="512Mi", cpu="250m")
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterSpec:
+    """The cluster that is wanted."""
+
+    zookeeper: Annotated[ZooKeeper, Doc("The ZooKeeper ensemble.")]
+    brokers: Annotated[Brokers, Doc("The brokers.")]
+    listeners: Annotated[
+        tuple[Listener, ...],
+        Doc(
+            "Where clients reach the brokers; brokers use the first internal one among themselves."
+        ),
+        Keyed(("name",)),
+        Fewest(1),
+        Longest(8),
+        Rule("self.exists(l, l.type == 'internal')", "one listener must be of type internal"),
+        Rule(
+            "self.all(l, self.exists_one(m, m.port == l.port))",
+            "each listener needs a port of its own",
+        ),
+    ] = (Listener(name="plain", port=9092),)
+    config: Annotated[
+        Mapping[str, str],
+        Doc("Broker settings, as in server.properties; values are strings."),
+        Longest(200),
+        Rule(
+            "self.all(k, !["
+            + ", ".join(f"'{prefix}'" for prefix in OPERATOR_SETTINGS)
+            + "].exists(p, k.startsWith(p)))",
+            "config: listeners, broker.id, log.dirs and zookeeper.connect"
+            " follow from the resource; remove them",
+        ),
+    ] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListenerStatus:
+    """Where a listener is reached."""
+
+    name: Annotated[str, Doc("The listener's name.")]
+    type: Annotated[str, Doc("The listener's type.")]
+    bootstrap_servers: Annotated[str, Doc("What clients are given as bootstrap.servers.")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplicaStatus:
+    """How many pods there should be, and are ready."""
+
+    replicas: Annotated[int, Doc("Pods that are wanted.")] = 0
+    ready: Annotated[int, Doc("Pods that are ready.")] = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StorageStatus:
+    """The size of the brokers' claims and how it came about."""
+
+    size: Annotated[str, Doc("Size of each broker's claim.")] = ""
+    arithmetic: Annotated[
+        tuple[str, ...], Doc("How the size follows from spec.brokers.storage.sizing.")
+    ] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterStatus:
+    """The cluster as it was last seen."""
+
+    observed_generation: Annotated[int, Doc("The generation that this status is about.")] = 0
+    conditions: Annotated[
+        tuple[Condition, ...], Doc("Ready, Reconciling, Stalled, Warning."), Keyed(("type",))
+    ] = ()
+    cluster_id: Annotated[str, Doc("Kafka's id of the cluster.")] = ""
+    listeners: Annotated[
+        tuple[ListenerStatus, ...], Doc("Where clients reach the brokers."), Keyed(("name",))
+    ] = ()
+    brokers: Annotated[ReplicaStatus, Doc("The brokers' pods.")] = ReplicaStatus()
+    zookeeper: Annotated[ReplicaStatus, Doc("The ensemble's pods.")] = ReplicaStatus()
+    storage: Annotated[StorageStatus, Doc("The brokers' claims.")] = StorageStatus()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KafkaCluster:
+    """A Kafka cluster: ZooKeeper, brokers, listeners."""
+
+    # Pod names end in "-zookeeper-0" and a revision hash; a label may have 63 characters.
+    RULES: ClassVar = (
+        Rule("size(self.metadata.name) <= 40", "metadata.name may have at most 40 characters"),
+        Rule(
+            "self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",
+            "metadata.name becomes the name of Services: small letters, digits and dashes",
+        ),
+    )
+
+    spec: Annotated[ClusterSpec, Doc("The cluster that is wanted.")]
+    status: Annotated[ClusterStatus, Doc("The cluster as it was last seen.")] = ClusterStatus()

@@ -25,10 +25,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from benchmarks import limits, plot, report
 from benchmarks.cases import ALL
 from benchmarks.harness import Harness
-from benchmarks.model import BenchmarkError, Case, Run, Scale
+from benchmarks.model import Case, Run, Scale
 from benchmarks.targets import Apache, Barnabas, Target
 from tests.oracle.apache import DEFAULT_VERSION
 
+STOPPING: Final = (signal.SIGINT, signal.SIGTERM)
 RESULTS: Final = Path(__file__).with_name("results")
 
 
@@ -79,7 +80,8 @@ def main(
     began = datetime.now(UTC)
     what = name or ("quick" if quick else "-vs-".join(dict.fromkeys(wanted)))
     directory = output or RESULTS / f"{began:%Y-%m-%d}-{what}"
-    signal.signal(signal.SIGTERM, _interrupt)
+    for number in STOPPING:
+        signal.signal(number, _interrupt)
     _allow_many_files()
     scale = Scale(quick=quick)
     with ExitStack() as stack:
@@ -92,12 +94,12 @@ def main(
         machine = report.machine_description(root)
         console.print("Physical limits of this machine …")
         physical = limits.measure(root, scale)
-        harness = _execute(console, targets, chosen, 1 if quick else runs, scale)
+        harness, complete = _execute(console, targets, chosen, 1 if quick else runs, scale)
     outcome = report.Outcome(
         command=shlex.join(["python", "-m", "benchmarks", *sys.argv[1:]]),
         quick=quick,
         began=f"{began:%Y-%m-%d %H:%M:%S} UTC",
-        ended=f"{datetime.now(UTC):%H:%M:%S} UTC",
+        ended=f"{datetime.now(UTC):%H:%M:%S} UTC{'' if complete else ' (interrupted)'}",
         targets=[(target.name, target.label) for target in targets],
         descriptions=harness.descriptions,
         machine=machine,
@@ -111,12 +113,14 @@ def main(
     if failed or not harness.runs:
         console.print(f"[red]{failed} of {len(harness.runs)} runs failed; see the report.[/red]")
         sys.exit(1)
+    if not complete:
+        sys.exit(130)
 
 
 def _execute(
     console: Console, targets: Sequence[Target], cases: Sequence[Case], rounds: int, scale: Scale
-) -> Harness:
-    """Run it all under a progress bar; an interrupt, or a broker that fails at start, ends it."""
+) -> tuple[Harness, bool]:
+    """Run it all under a progress bar; returns what was run and whether nobody interrupted it."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -140,9 +144,8 @@ def _execute(
             harness.execute()
         except KeyboardInterrupt:
             progress.console.print("[yellow]Interrupted: reporting what there is.[/yellow]")
-        except BenchmarkError as error:
-            progress.console.print(f"[red]{error}[/red]")
-    return harness
+            return harness, False
+    return harness, True
 
 
 def _reporter(progress: Progress, advance: Callable[[], None]) -> Callable[[Run], None]:
@@ -194,6 +197,9 @@ def _targets(wanted: Sequence[str], root: Path, apache_version: str, heap: str) 
 
 
 def _interrupt(_signal: int, _frame: FrameType | None) -> None:
+    """End the runs; further signals do not disturb the stopping of what was started."""
+    for number in STOPPING:
+        signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 

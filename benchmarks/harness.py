@@ -46,6 +46,7 @@ class Harness:
     on_run: Callable[[Run], None]
     runs: list[Run] = field(default_factory=list)
     descriptions: dict[str, dict[str, str]] = field(default_factory=dict)
+    _dead: set[str] = field(default_factory=set)
 
     def execute(self) -> None:
         """Run everything; `runs` grows as it goes, so an interrupt loses only the run under way."""
@@ -56,11 +57,22 @@ class Harness:
         if not lasting:
             return
         for target in self.targets:
-            target.start()
-            self.descriptions[target.name] = target.describe()
+            self._start(target)
         for case in lasting:
             self._run_case(case)
         self._memory_after_all()
+
+    def _start(self, target: Target) -> None:
+        """Start the long-running broker; one that does not start fails only its own cases."""
+        try:
+            target.start()
+            self.descriptions[target.name] = target.describe()
+        except FAILURES as failure:
+            self._dead.add(target.name)
+            error = f"{type(failure).__name__}: {failure}"
+            run = Run(case="start", target=target.name, round=1, samples=(), error=error)
+            self.runs.append(run)
+            self.on_run(run)
 
     @property
     def total(self) -> int:
@@ -87,6 +99,8 @@ class Harness:
         error = None
         begin = time.perf_counter()
         try:
+            if not case.fresh and target.name in self._dead:
+                raise BenchmarkError(f"{target.label} did not start")
             if not case.fresh and not target.alive():
                 target.start()
             samples = case.run(target, self.scale)

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Final
 
 from barnabas_kafka.records.crc import crc32c
-
 from benchmarks.model import MB, MIB, Scale
 
 PASSES: Final = 3

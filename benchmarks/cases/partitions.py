@@ -33,8 +33,9 @@ def raw(target: Target, scale: Scale) -> list[Sample]:
                 partitions_per_request=per_request,
             )
             if per_request == partitions:
-                # The first touch of every segment is a cost of its own; not of these rows.
-                run_worker("raw", {**spec, "requests": 2}, target.broker)
+                # The first touch of every segment and, after 4 KiB, of its indexes is a cost of
+                # its own, and not of these rows.
+                run_worker("raw", {**spec, "requests": 8, "seconds": 60}, target.broker)
             report, meter = run_worker("raw", spec, target.broker)
             samples.append(
                 requests_sample(
@@ -51,7 +52,7 @@ def raw(target: Target, scale: Scale) -> list[Sample]:
 def java(target: Target, scale: Scale) -> list[Sample]:
     """Java producer twice, on new segments and again, then the Java consumer, batches of 4 KiB."""
     partitions = scale.of(PARTITIONS, 100)
-    records = scale.of(60_000, 3_000)
+    records = scale.of(40_000, 3_000)
     samples = []
     with topic(target.broker, "java-wide", partitions=partitions) as name:
         for which in ("first run on the topic", "second run"):

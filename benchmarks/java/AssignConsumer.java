@@ -10,7 +10,7 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
 /**
- * Reads a topic from its beginning, without a consumer group, a number of times over.
+ * Reads a topic from offset 0, without a consumer group, a number of times over.
  *
  * Arguments: bootstrap topic records-per-pass passes [key=value ...]. Prints one line of JSON with
  * the records and value bytes read in all passes and the milliseconds between the first poll and
@@ -40,7 +40,9 @@ public final class AssignConsumer {
             consumer.assign(all);
             long begin = System.nanoTime();
             for (int pass = 0; pass < passes; pass++) {
-                consumer.seekToBeginning(all);
+                for (TopicPartition partition : all) {
+                    consumer.seek(partition, 0);
+                }
                 long wanted = records + recordsPerPass;
                 long lastProgress = System.nanoTime();
                 while (records < wanted) {

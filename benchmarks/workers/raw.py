@@ -28,7 +28,7 @@ from benchmarks.workers.protocol import Report, Spec, serve
 RECEIVE_BUFFER: Final = 1 << 20
 # Frames up to this size are joined, so that a whole window goes out in one call.
 JOIN_UP_TO: Final = 16 << 10
-STALLED_AFTER: Final = 30.0
+STALLED_AFTER: Final = 60.0
 
 
 def connect(bootstrap: str) -> socket.socket:

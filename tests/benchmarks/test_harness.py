@@ -53,6 +53,14 @@ class Arm(Target):
         return OwnProcess(directory)
 
 
+class Stillborn(Arm):
+    """A target whose broker does not come up."""
+
+    def start(self) -> None:
+        """Fail."""
+        raise BenchmarkError("port in use")
+
+
 def run_harness(root: Path, cases: list[Case], *, rounds: int, quick: bool = False) -> list[Run]:
     """Execute `cases` on two arms and return the runs."""
     arms = [Arm("a", "A", root), Arm("b", "B", root)]
@@ -110,6 +118,25 @@ def test_failure_is_recorded_and_the_other_cases_go_on(tmp_path: Path) -> None:
     errors = {run.case: run.error for run in runs}
     assert errors["dying"] == errors["bad"] == "BenchmarkError: no luck"
     assert errors["good"] is None
+
+
+def test_broker_that_does_not_start_fails_only_its_own_cases(tmp_path: Path) -> None:
+    """Its runs say so at once instead of waiting for it again and again; the other arm measures."""
+    arms = [Stillborn("a", "A", tmp_path), Arm("b", "B", tmp_path)]
+    harness = Harness(
+        targets=arms,
+        cases=[Case("good", "Good", good)],
+        rounds=2,
+        scale=Scale(quick=False),
+        on_begin=lambda _case, _target, _number: None,
+        on_run=lambda _run: None,
+    )
+    harness.execute()
+    assert {run.error for run in harness.runs if run.target == "b"} == {None}
+    assert {run.error for run in harness.runs if run.target == "a"} == {
+        "BenchmarkError: port in use",
+        "BenchmarkError: A did not start",
+    }
 
 
 def test_files_of_brokers_are_gone_afterwards(tmp_path: Path) -> None:

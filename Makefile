@@ -8,8 +8,8 @@ BIN := .venv/bin
 BUILT_FROM := uv.lock pyproject.toml broker-image/pyproject.toml $(wildcard libs/*/pyproject.toml libs/*/setup.py) \
 	libs/kafka/src/barnabas_kafka/records/walk.py tools/bootstrap.py
 PYTEST := $(BIN)/python -m pytest
-# Suites that meet the broker as a black box; everything else under tests/ is a unit test.
-BLACK_BOX := tests/clients tests/oracle
+# Suites that meet programs of others; everything else under tests/ is a unit test.
+BLACK_BOX := tests/clients tests/oracle $(wildcard tests/*/*/test_against_apache.py)
 UNIT := tests $(BLACK_BOX:%=--ignore=%)
 # Minutes; docs/testing.md has the table.
 ENGINE_MINUTES := 15

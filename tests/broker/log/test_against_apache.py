@@ -40,13 +40,13 @@ def consume(bootstrap: str, count: int) -> list[int]:
         {"bootstrap.servers": bootstrap, "group.id": "reader", "enable.auto.commit": False}
     )
     consumer.assign([TopicPartition(TOPIC, 0, 0)])
-    messages = []
-    while len(messages) < count:
-        batch = consumer.consume(count - len(messages), timeout=15)
-        assert batch, f"{len(messages)} of {count} records came"
-        messages += batch
+    offsets: list[int] = []
+    while len(offsets) < count:
+        batch = consumer.consume(count - len(offsets), timeout=15)
+        assert batch, f"{len(offsets)} of {count} records came"
+        offsets += [offset for message in batch if (offset := message.offset()) is not None]
     consumer.close()
-    return [message.offset() for message in messages]
+    return offsets
 
 
 def opened(kafka: ApacheKafka) -> LogDirectories:

@@ -225,7 +225,6 @@ class LogDirectories:
         except OSError as error:
             message = f"cannot create {tp} in {directory.path}: {error.strerror or error}"
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message) from error
-        directory.changed = True
         self.logs[tp] = log
         self._home[tp] = directory
         return log
@@ -234,14 +233,21 @@ class LogDirectories:
         return sum(home is directory for home in self._home.values())
 
     def delete(self, tp: TopicPartition, now_ms: int) -> None:
-        """Give a partition up: its directory is renamed now and removed after the file delay."""
-        log = self.logs.pop(tp)
-        directory = self._home.pop(tp)
+        """Give a partition up: its directory is renamed now and removed after the file delay.
+
+        Raises KafkaError KAFKA_STORAGE_ERROR, the partition still there, when it cannot be renamed.
+        """
+        log = self.logs[tp]
+        directory = self._home[tp]
         target = directory.path / names.delete_directory(tp, uuid.uuid4())
-        log.directory.rename(target)
+        try:
+            log.directory.rename(target)
+        except OSError as error:
+            message = f"cannot delete {tp} in {directory.path}: {error.strerror or error}"
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message) from error
+        del self.logs[tp], self._home[tp]
         log.moved_to(target)
         log.close(clean=False)
-        directory.changed = True
         due_ms = now_ms + log.config.file_delete_delay_ms
         self._removals.append(_Removal(due_ms, partial(_remove_tree, target)))
 

@@ -28,7 +28,6 @@ class DirectoryState:
     __slots__ = (
         "_meta",
         "broker_epoch",
-        "changed",
         "clean",
         "high_watermarks",
         "lock",
@@ -45,8 +44,6 @@ class DirectoryState:
         self.clean = False
         #: the broker epoch the marker of that shutdown names
         self.broker_epoch = -1
-        #: entries were made, renamed or removed since the last sync
-        self.changed = False
         self.recovery_points: dict[TopicPartition, int] = {}
         self.log_starts: dict[TopicPartition, int] = {}
         self.high_watermarks: dict[TopicPartition, int] = {}
@@ -166,11 +163,10 @@ class DirectoryState:
         )
 
     def write_checkpoints(self, points: bytes, starts: bytes, marks: bytes) -> None:
-        """Write the files. Blocks; touches nothing of the state but ``changed``."""
-        self.changed = False
+        """Write the files. Blocks; touches nothing of the state."""
         replace_file(self.path / names.RECOVERY_POINT_CHECKPOINT, points)
         replace_file(self.path / names.LOG_START_OFFSET_CHECKPOINT, starts)
-        # The rename's sync of the directory covers creations and deletions of partitions too.
+        # Each replacement syncs the directory, so creations and deletions of partitions too.
         replace_file(self.path / names.HIGH_WATERMARK_CHECKPOINT, marks)
 
     def mark_clean(self, broker_epoch: int) -> None:

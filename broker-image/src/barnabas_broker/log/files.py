@@ -119,6 +119,11 @@ class DataFile:
         self.size = min(self.size, size)
         return successor
 
+    def trim(self) -> None:
+        """Give back what was preallocated; an exact file is not touched, its times stay."""
+        if os.fstat(self.fd).st_size != self.size:
+            os.ftruncate(self.fd, self.size)
+
     def set_physical_size(self, size: int) -> None:
         """Grow (sparsely) or trim the file on disk; the logical end is the caller's business."""
         os.ftruncate(self.fd, size)

@@ -12,7 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from barnabas_broker.log.config import LogConfig
 from barnabas_broker.log.files import DataFile, sync_directory, sync_file
+from barnabas_broker.log.segment import Segment
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -47,3 +49,49 @@ class FlushPlan:
             file.sync()
         if self.directory is not None and self.directory.exists():
             sync_directory(self.directory)
+
+
+class Unflushed:
+    """What a log has changed on disk and not flushed, beside the bytes of its segments."""
+
+    __slots__ = ("directory_changed", "flushed_ms", "generation", "paths", "rolled")
+
+    def __init__(self) -> None:
+        #: side files written since the last plan
+        self.paths: set[Path] = set()
+        #: files were created, renamed or removed since the last plan
+        self.directory_changed = False
+        #: a segment was rolled since the last plan
+        self.rolled = False
+        #: truncations so far
+        self.generation = 0
+        #: when the last flush ended
+        self.flushed_ms = 0
+
+    def is_due(self, messages: int, config: LogConfig, now_ms: int) -> bool:
+        """True when ``messages`` unflushed ones are too many, too old, or a segment was rolled."""
+        return messages > 0 and (
+            self.rolled
+            or messages >= config.flush_messages
+            or now_ms - self.flushed_ms >= config.flush_ms
+        )
+
+    def plan(self, segments: Sequence[Segment], directory: Path, *, up_to: int) -> FlushPlan:
+        """A plan for ``segments``, their indexes and the side files. Raises OSError."""
+        for segment in segments:
+            segment.write_indexes()
+        indexes = [
+            index.path
+            for segment in segments
+            for index in (segment.offsets, segment.times, segment.aborted)
+        ]
+        plan = FlushPlan(
+            up_to=up_to,
+            generation=self.generation,
+            files=[segment.file for segment in segments],
+            paths=[*indexes, *sorted(self.paths)],
+            directory=directory if self.directory_changed else None,
+        )
+        self.paths = set()
+        self.directory_changed = self.rolled = False
+        return plan

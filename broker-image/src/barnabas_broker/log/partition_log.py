@@ -24,13 +24,13 @@ from pathlib import Path
 from typing import NamedTuple, NoReturn
 from uuid import UUID
 
-from barnabas_broker.log import appending, checkpoints, loader, retention, timestamps
+from barnabas_broker.log import appending, checkpoints, loader, reading, retention, timestamps
 from barnabas_broker.log.appending import AppendInfo as AppendInfo
 from barnabas_broker.log.appending import ValidatedBatches
 from barnabas_broker.log.batches import CorruptSegmentError
 from barnabas_broker.log.config import LogConfig
 from barnabas_broker.log.files import FileSlice, replace_file
-from barnabas_broker.log.flushing import FlushPlan
+from barnabas_broker.log.flushing import FlushPlan, Unflushed
 from barnabas_broker.log.names import (
     DELETED,
     LEADER_EPOCH_CHECKPOINT,
@@ -66,13 +66,9 @@ class PartitionLog:
 
     __slots__ = (
         "_bases",
-        "_directory_changed",
-        "_generation",
-        "_last_flush_ms",
         "_removed",
-        "_rolled_since_flush",
         "_snapshots",
-        "_unsynced",
+        "_unflushed",
         "config",
         "directory",
         "epochs",
@@ -105,11 +101,7 @@ class PartitionLog:
         self.topic_id: UUID | None = None
         self.failure: str | None = None
         self._removed = loaded.removed
-        self._unsynced: set[Path] = set()
-        self._directory_changed = False
-        self._generation = 0
-        self._rolled_since_flush = False
-        self._last_flush_ms = 0
+        self._unflushed = Unflushed()
 
     @classmethod
     def open(
@@ -142,8 +134,8 @@ class PartitionLog:
             now_ms=now_ms,
         )
         log = cls(directory, tp, config, loaded)
-        log._last_flush_ms = now_ms
-        log._directory_changed = new
+        log._unflushed.flushed_ms = now_ms
+        log._unflushed.directory_changed = new
         log._adopt_topic_id(topic_id)
         return log
 
@@ -170,14 +162,14 @@ class PartitionLog:
         """Note the topic's id beside the data, before any data is written."""
         path = self.directory / PARTITION_METADATA
         replace_file(path, checkpoints.format_partition_metadata(topic_id), durable=False)
-        self._unsynced.add(path)
+        self._unflushed.paths.add(path)
         self.topic_id = topic_id
 
     def moved_to(self, directory: Path) -> None:
         """Follow a rename of the directory, which the caller has done."""
         self.directory = directory
         self._snapshots.directory = directory
-        self._unsynced.clear()
+        self._unflushed.paths.clear()
         for segment in self.segments:
             segment.moved_to(directory)
 
@@ -331,7 +323,7 @@ class PartitionLog:
             self._fail(error)
         self.segments.append(segment)
         self._bases.append(base)
-        self._directory_changed = self._rolled_since_flush = True
+        self._unflushed.directory_changed = self._unflushed.rolled = True
         return segment
 
     def _take_snapshot(self) -> None:
@@ -339,7 +331,7 @@ class PartitionLog:
         latest = self._snapshots.latest
         if offset > (latest if latest is not None else 0):
             path = self._snapshots.write(offset, self.producers.producers.values())
-            self._unsynced.add(path)
+            self._unflushed.paths.add(path)
 
     def _fail(self, error: OSError) -> NoReturn:
         self.failure = f"{error.strerror or error}"
@@ -364,39 +356,20 @@ class PartitionLog:
                 f"not {offset}",
             )
         if offset >= upper_bound or offset == self.log_end_offset:
-            return FileSlice(self.segments[-1].file, 0, 0, offset)
-        number = max(bisect_right(self._bases, offset) - 1, 0)
+            return reading.empty_slice(self.segments, offset)
         try:
-            while (located := self.segments[number].locate(offset)) is None:
-                number += 1
-                if number == len(self.segments):
-                    return FileSlice(self.segments[-1].file, 0, 0, offset)
-            return self._slice(number, located, max_bytes, upper_bound, at_least_one)
+            return reading.slice_from(
+                self.segments,
+                self._bases,
+                offset,
+                max_bytes=max_bytes,
+                upper_bound=upper_bound if upper_bound < self.log_end_offset else None,
+                at_least_one=at_least_one,
+            )
         except OSError as error:
             self._fail(error)
         except CorruptSegmentError as error:
             raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"{self.tp}: {error}") from error
-
-    def _slice(
-        self,
-        number: int,
-        located: tuple[int, int, int],
-        max_bytes: int,
-        upper_bound: int,
-        at_least_one: bool,
-    ) -> FileSlice:
-        segment = self.segments[number]
-        position, size, first_offset = located
-        end = segment.file.size
-        if upper_bound < self.log_end_offset:
-            following = self._bases[number + 1] if number + 1 < len(self._bases) else None
-            if following is None or upper_bound < following:
-                end = segment.position_of(upper_bound)
-        if position + max_bytes < end:
-            end = segment.boundary_at_most(position, position + max_bytes)
-        if end <= position:
-            end = position + size if at_least_one else position
-        return FileSlice(segment.file, position, end - position, first_offset)
 
     # --- offsets -----------------------------------------------------------------------------
 
@@ -429,8 +402,8 @@ class PartitionLog:
             replace_file(path, checkpoints.format_epochs(self.epochs.entries), durable=False)
         except OSError as error:
             self._fail(error)
-        self._unsynced.add(path)
-        self._directory_changed = True
+        self._unflushed.paths.add(path)
+        self._unflushed.directory_changed = True
 
     def offset_for_timestamp(self, timestamp: int) -> OffsetAndTime | None:
         """The first record at or after ``timestamp`` (ms), by offset; None when all are older."""
@@ -516,7 +489,7 @@ class PartitionLog:
                 removed += self._snapshots.mark_deleted(segment.base_offset)
         except OSError as error:
             self._fail(error)
-        self._directory_changed = True
+        self._unflushed.directory_changed = True
         return removed
 
     def truncate_to(self, offset: int, *, now_ms: int) -> bool:
@@ -544,7 +517,7 @@ class PartitionLog:
         return True
 
     def _end_at(self, offset: int) -> None:
-        self._generation += 1
+        self._unflushed.generation += 1
         self.log_end_offset = offset
         self.recovery_point = min(self.recovery_point, offset)
         self.high_watermark = min(self.high_watermark, offset)
@@ -563,7 +536,7 @@ class PartitionLog:
 
     def truncate_fully_at(self, offset: int, *, now_ms: int) -> None:
         """Drop everything and start again, empty, at ``offset``."""
-        self._generation += 1
+        self._unflushed.generation += 1
         self._removed += self._remove_segments(len(self.segments))
         try:
             self._snapshots.remove_all()
@@ -585,12 +558,8 @@ class PartitionLog:
 
     def flush_due(self, now_ms: int) -> bool:
         """True when ``flush.messages``, ``flush.ms`` or a roll asks for a flush."""
-        unflushed = self.log_end_offset - self.recovery_point
-        return unflushed > 0 and (
-            self._rolled_since_flush
-            or unflushed >= self.config.flush_messages
-            or now_ms - self._last_flush_ms >= self.config.flush_ms
-        )
+        messages = self.log_end_offset - self.recovery_point
+        return self._unflushed.is_due(messages, self.config, now_ms)
 
     def flush_plan(self) -> FlushPlan:
         """The work that makes everything up to the present log end durable.
@@ -599,29 +568,12 @@ class PartitionLog:
         files itself: retention, truncation and deletion meanwhile do it no harm.
         """
         first = max(bisect_right(self._bases, self.recovery_point) - 1, 0)
-        segments = self.segments[first:]
         try:
-            for segment in segments:
-                segment.write_indexes()
+            return self._unflushed.plan(
+                self.segments[first:], self.directory, up_to=self.log_end_offset
+            )
         except OSError as error:
             self._fail(error)
-        plan = FlushPlan(
-            up_to=self.log_end_offset,
-            generation=self._generation,
-            files=[segment.file for segment in segments],
-            paths=[
-                *(
-                    path
-                    for s in segments
-                    for path in (s.offsets.path, s.times.path, s.aborted.path)
-                ),
-                *sorted(self._unsynced),
-            ],
-            directory=self.directory if self._directory_changed else None,
-        )
-        self._unsynced = set()
-        self._directory_changed = self._rolled_since_flush = False
-        return plan
 
     def flushed(self, plan: FlushPlan, *, now_ms: int) -> None:
         """Take note that ``plan`` ran; after a truncation meanwhile it proves nothing.
@@ -630,9 +582,9 @@ class PartitionLog:
         """
         if plan.error is not None:
             self._fail(plan.error)
-        if plan.generation == self._generation:
+        if plan.generation == self._unflushed.generation:
             self.recovery_point = max(self.recovery_point, plan.up_to)
-            self._last_flush_ms = now_ms
+            self._unflushed.flushed_ms = now_ms
 
     def flush(self, *, now_ms: int) -> None:
         """Flush here and now. Blocks; for shutdown and tools. Raises StorageError."""
@@ -652,7 +604,7 @@ class PartitionLog:
                 self.active.seal()
             except OSError as error:
                 self._fail(error)
-            self._directory_changed = True
+            self._unflushed.directory_changed = True
             self.flush(now_ms=now_ms)
         self.failure = "closed"
         self.segments, self._bases = [], []

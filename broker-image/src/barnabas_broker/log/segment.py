@@ -169,7 +169,7 @@ class Segment:
         self._note_max_timestamp()
         self.offsets.trim()
         self.times.trim()
-        self.file.set_physical_size(self.file.size)
+        self.file.trim()
 
     def _note_max_timestamp(self) -> None:
         if self.max_timestamp >= 0:

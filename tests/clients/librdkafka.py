@@ -5,7 +5,9 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, Message, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, Message, Producer, TopicPartition
+
+from tests.clients import START_MS
 
 PATIENCE_S = 20.0
 
@@ -57,3 +59,11 @@ def take(reader: Consumer, end: int, *, position: int) -> list[Message]:
             records.append(record)
             position = offset + 1
     return records
+
+
+def fill(bootstrap: str, topic: str, count: int, *, partition: int = 0) -> None:
+    """Records "0", "1", … a second apart, from START_MS on."""
+    producer = Producer({"bootstrap.servers": bootstrap})
+    for i in range(count):
+        producer.produce(topic, b"%d" % i, partition=partition, timestamp=START_MS + i * 1000)
+    assert producer.flush(10) == 0

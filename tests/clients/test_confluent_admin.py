@@ -24,7 +24,7 @@ from confluent_kafka.cimpl import NewPartitions, NewTopic
 from tests.clients import START_MS
 from tests.clients.brokers import Broker
 from tests.clients.conftest import MakeTopic
-from tests.clients.librdkafka import read_all
+from tests.clients.librdkafka import fill, read_all
 
 TOPIC_CONFIGS = [
     "cleanup.policy",
@@ -64,14 +64,6 @@ TOPIC_CONFIGS = [
     "segment.ms",
     "unclean.leader.election.enable",
 ]
-
-
-def fill(broker: Broker, topic: str, count: int) -> None:
-    """Records "0", "1", … a second apart."""
-    producer = Producer({"bootstrap.servers": broker.bootstrap})
-    for i in range(count):
-        producer.produce(topic, b"%d" % i, timestamp=START_MS + i * 1000)
-    assert producer.flush(10) == 0
 
 
 def error_of(refused: pytest.ExceptionInfo[KafkaException]) -> int:
@@ -135,7 +127,7 @@ def test_recreated_topic_is_another_topic(
 ) -> None:
     """The name may be used again; the id is new and the old records are gone."""
     name = make_topic()
-    fill(broker, name, 5)
+    fill(broker.bootstrap, name, 5)
     first = admin.describe_topics(TopicCollection([name]))[name].result(10).topic_id
     admin.delete_topics([name])[name].result(10)
     create_when_deleted(admin, name)
@@ -309,7 +301,7 @@ def test_broker_configs(admin: AdminClient) -> None:
 
 def test_delete_records(broker: Broker, admin: AdminClient, topic: str) -> None:
     """Records before an offset are gone for readers and for the earliest offset."""
-    fill(broker, topic, 10)
+    fill(broker.bootstrap, topic, 10)
     partition = TopicPartition(topic, 0, 4)
     assert admin.delete_records([partition])[partition].result(10).low_watermark == 4
     assert [record.offset() for record in read_all(broker.bootstrap, topic)] == list(range(4, 10))
@@ -337,7 +329,7 @@ def test_list_offsets(
     broker: Broker, admin: AdminClient, topic: str, spec: OffsetSpec, offset: int, timestamp: int
 ) -> None:
     """Every way to ask for an offset."""
-    fill(broker, topic, 10)
+    fill(broker.bootstrap, topic, 10)
     partition = TopicPartition(topic, 0)
     found = admin.list_offsets({partition: spec})[partition].result(10)
     assert (found.offset, found.timestamp) == (offset, timestamp)

@@ -347,7 +347,7 @@ def honest_tests(source: Source) -> Iterator[Finding]:
     for node in ast.walk(source.tree):
         if isinstance(node, ast.Call):
             name = ast.unparse(node.func)
-            patches += name.endswith((".setattr", ".patch")) or name == "patch"
+            patches += "patch" in name.split(".")  # Mocks; monkeypatch may scale a constant.
             if name in BANNED_IN_TESTS and not (name == "time.sleep" and source.under(*MAY_SLEEP)):
                 yield source.finding(node, "test", f"{name}: {BANNED_IN_TESTS[name]}")
             if name == "asyncio.sleep" and ast.unparse(node.args[0]) != "0":

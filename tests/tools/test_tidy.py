@@ -45,6 +45,7 @@ def rules(path: str, code: str) -> list[str]:
         (TEST, "import pytest\npytest.skip('later')\n", "test"),
         (TEST, "import pytest\n@pytest.mark.skip\nclass A: ...\n", "test"),
         (TEST, "patch('a')\n" * 4, "test"),
+        (TEST, "mock.patch.object(a, 'b')\n" * 4, "test"),
     ],
 )
 def test_what_is_forbidden(path: str, code: str, rule: str) -> None:
@@ -71,6 +72,7 @@ def test_what_is_forbidden(path: str, code: str, rule: str) -> None:
         (CORE, "class LogState(Enum):\n    OPEN = 1\n    'Takes records.'\n"),
         (HANDLER, "HANDLER = 1\ndef handle(): ...\n"),
         (TEST, "import asyncio\nasyncio.sleep(0)\n"),
+        (TEST, "monkeypatch.setattr(demo, 'ROUNDS', 1)\n" * 4),
         ("tests/oracle/apache.py", "import time\ntime.sleep(1)\n"),
         (TEST, "def test_a(a, b, c, d, e, f):\n    '''A behaviour.'''\n"),
     ],

@@ -352,3 +352,29 @@ def test_topics_are_loaded_with_their_own_settings(tmp_path: Path) -> None:
     again.load({"orders": own}.__getitem__, now_ms=NOW)
     assert again.logs[TP].config is own
     again.close()
+
+
+def test_due_removals_can_be_asked_for_alone(tmp_path: Path) -> None:
+    """Often, and without the cost of asking every log about retention."""
+    logs = open_directories(tmp_path)
+    logs.create(TP, LogConfig(file_delete_delay_ms=500), None, NOW)
+    logs.delete(TP, NOW)
+    logs.remove_due(NOW + 499)
+    assert list(tmp_path.glob("*-delete"))
+    logs.remove_due(NOW + 500)
+    assert not list(tmp_path.glob("*-delete"))
+    logs.close()
+
+
+def test_a_partition_that_cannot_be_renamed_stays(tmp_path: Path) -> None:
+    """The error is the request's; the log is still served."""
+    logs = open_directories(tmp_path)
+    log = logs.create(TP, LogConfig(), None, NOW)
+    fill(log, 2)
+    moved = tmp_path / "elsewhere"
+    log.directory.rename(moved)
+    with pytest.raises(KafkaError, match="cannot delete orders-3"):
+        logs.delete(TP, NOW)
+    assert read_all(logs.logs[TP]) == [0, 1]
+    moved.rename(log.directory)
+    logs.close()

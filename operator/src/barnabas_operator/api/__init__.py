@@ -1,4 +1,4 @@
-"""The custom resources as typed Python: the one source of the CRDs, the parser and the documentation.
+"""The custom resources as typed Python, the one source of CRDs, parser and documentation.
 
 `clusters`, `topics` and `pipelines` declare one resource each; `facts` has the words they declare
 with; `reading` makes such an object of a resource as the API server gives it, `schemas` makes the

@@ -25,6 +25,8 @@ OPERATOR_SETTINGS: Final = (
     "advertised.", "broker.id", "control.plane.listener", "inter.broker.listener",
     "listener.", "listeners", "log.dir", "zookeeper.connect",
 )  # fmt: skip
+_ZOOKEEPER_RESOURCES: Final = ContainerResources(memory="512Mi", cpu="100m")
+_BROKER_RESOURCES: Final = ContainerResources(memory="512Mi", cpu="250m")
 
 
 class ListenerType(StrEnum):
@@ -65,7 +67,8 @@ class Listener:
     node_port: Annotated[
         int | None,
         Doc(
-            "Port of the nodes for broker 0; the next brokers take the next ports. Else Kubernetes chooses."
+            "Port of the nodes for broker 0, the next one for broker 1 and so on."
+            " Kubernetes chooses if it is absent."
         ),
         Between(1024, 65535),
     ] = None
@@ -96,7 +99,7 @@ class ZooKeeper:
     replicas: Annotated[int, Doc("Members: 1, or 3 of which one may fail."), OneOf((1, 3))] = 1
     storage: Annotated[Claim, Doc("The claim of each member.")]
     resources: Annotated[ContainerResources, Doc("Memory and CPU of each member.")] = (
-        ContainerResources(memory="512Mi", cpu="100m")
+        _ZOOKEEPER_RESOURCES
     )
 
 
@@ -114,7 +117,7 @@ class Brokers:
     replicas: Annotated[int, Doc("How many brokers; this version runs one."), Between(1, 999)] = 1
     storage: Annotated[BrokerStorage, Doc("The claim of each broker.")]
     resources: Annotated[ContainerResources, Doc("Memory and CPU of each broker.")] = (
-        ContainerResources(memory="512Mi", cpu="250m")
+        _BROKER_RESOURCES
     )
 
 

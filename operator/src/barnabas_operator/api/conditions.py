@@ -1,7 +1,7 @@
 """Conditions as kstatus reads them: Ready, Reconciling and Stalled.
 
 Flux, Argo CD and `kubectl wait` follow these: an object is current when `observedGeneration` is its
-generation, Ready is True and neither Reconciling nor Stalled is. Reconciling and Stalled are present
+generation, Ready is True and neither Reconciling nor Stalled is. Reconciling and Stalled are there
 only while they hold (they are "abnormal-true"); Ready is always there. An error that waits for a
 person is Stalled; what will pass by itself is Reconciling.
 """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Final
 
 from barnabas_operator.api.conditions import Condition
 from barnabas_operator.api.facts import (
@@ -19,6 +19,9 @@ from barnabas_operator.api.facts import (
     Rule,
 )
 from barnabas_operator.api.storage import Claim, ContainerResources
+
+# Spark wants a gibibyte for its JVM and some for Python beside it.
+_RESOURCES: Final = ContainerResources(memory="1536Mi", cpu="250m")
 
 
 class StartingOffsets(StrEnum):
@@ -108,7 +111,7 @@ class PipelineSpec:
     trigger: Annotated[Trigger, Doc("When a batch begins.")] = Trigger()
     storage: Annotated[Claim, Doc("The claim for files and checkpoint, mounted at /data.")]
     resources: Annotated[ContainerResources, Doc("Memory and CPU of the pipeline's pod.")] = (
-        ContainerResources(memory="1536Mi", cpu="250m")
+        _RESOURCES
     )
 
 

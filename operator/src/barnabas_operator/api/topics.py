@@ -1,4 +1,4 @@
-"""KafkaTopic: a topic of a cluster. What the resource says goes; Kafka is never asked what it should be."""
+"""KafkaTopic: a topic of a cluster; the resource says how it should be, Kafka never does."""
 
 from __future__ import annotations
 

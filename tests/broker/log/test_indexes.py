@@ -199,3 +199,25 @@ def test_a_time_index_is_loaded_and_truncated(tmp_path: Path) -> None:
     assert times.last_entry == (10, 1)
     times.reset()
     assert times.last_entry == (-1, 0)
+
+
+def test_opening_looks_at_the_ends_alone(tmp_path: Path) -> None:
+    """A start with thousands of old segments reads a few bytes of each index."""
+    path = tmp_path / "0.index"
+    path.write_bytes(struct.pack(">4i", 1, 100, 5, 500))
+    assert OffsetIndex(path, 0, max_bytes=80).check(501)
+    with pytest.raises(CorruptIndexError, match="past the end"):
+        OffsetIndex(path, 0, max_bytes=80).check(500)
+    path.write_bytes(struct.pack(">4i", 5, 500, 1, 100))
+    with pytest.raises(CorruptIndexError, match="ascending"):
+        OffsetIndex(path, 0, max_bytes=80).check(900)
+    path.write_bytes(b"")
+    assert not OffsetIndex(path, 0, max_bytes=80).check(0)
+    times = tmp_path / "0.timeindex"
+    times.write_bytes(struct.pack(">qiqi", 10, 1, 20, 5) + bytes(24))
+    index = TimeIndex(times, 100, max_bytes=1200)
+    assert index.check()
+    assert index.last_entry == (20, 105)
+    times.write_bytes(struct.pack(">qiqi", 30, 1, 20, 5))
+    with pytest.raises(CorruptIndexError, match="ascending"):
+        TimeIndex(times, 100, max_bytes=1200).check()

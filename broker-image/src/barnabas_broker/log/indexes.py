@@ -76,6 +76,23 @@ class _IndexFile:
         self._written = -(-len(data) // self.entry_size)
         return data.ljust(self._written * self.entry_size, b"\0")
 
+    def ends(self) -> tuple[bytes, bytes] | None:
+        """The first and the last entry, without reading what lies between; None when empty.
+
+        Thousands of old segments are opened at a start, and most of them are never searched.
+        Raises CorruptIndexError as ``load`` does.
+        """
+        file = DataFile.open(self.path, writable=False)
+        if file.size % self.entry_size:
+            raise CorruptIndexError(
+                f"{self.path} has {file.size} bytes, not a multiple of {self.entry_size}"
+            )
+        last = file.read(file.size - self.entry_size, self.entry_size) if file.size else b""
+        if not any(last):
+            # Empty, or preallocated: only all of it says where the entries end.
+            last = self.load()[-self.entry_size :]
+        return (file.read(0, self.entry_size), last) if last else None
+
     def grow(self) -> None:
         """Preallocate again, when a trimmed index becomes that of the active segment."""
         DataFile.open(self.path, create=True).set_physical_size(self.max_bytes)
@@ -134,6 +151,21 @@ class OffsetIndex:
                 raise CorruptIndexError(f"{self._file.path} is not in ascending order")
             self._entries = entries
         return self._entries
+
+    def check(self, log_size: int) -> bool:
+        """Hold both ends of the file against a log of ``log_size`` bytes; True when not empty.
+
+        Raises CorruptIndexError, after which the segment has to be scanned.
+        """
+        ends = self._file.ends()
+        if ends is None:
+            return False
+        first, last = (int.from_bytes(end, "big") for end in ends)
+        if first > last or last >> 63:
+            raise CorruptIndexError(f"{self._file.path} is not in ascending order")
+        if last & _LOW_HALF >= log_size:
+            raise CorruptIndexError(f"{self._file.path} points past the end of the log")
+        return True
 
     def __len__(self) -> int:
         return len(self._loaded())
@@ -268,10 +300,29 @@ class TimeIndex:
         """(timestamp, offset) of the nth entry."""
         return self._loaded()[number], self.base_offset + self._offsets[number]
 
+    def check(self) -> bool:
+        """Hold both ends of the file against each other; True when not empty.
+
+        Raises CorruptIndexError, after which the segment has to be scanned.
+        """
+        ends = self._file.ends()
+        if ends is None:
+            return False
+        first, last = (_TIME_ENTRY.unpack(end) for end in ends)
+        if first[0] > last[0] or last[1] < 0:
+            raise CorruptIndexError(f"{self._file.path} is not in ascending order")
+        return True
+
     @property
     def last_entry(self) -> tuple[int, int]:
         """(timestamp, offset) of the last entry; (-1, base offset) when there is none."""
-        timestamps = self._loaded()
+        if self._timestamps is None:
+            ends = self._file.ends()
+            if ends is None:
+                return -1, self.base_offset
+            timestamp, offset = _TIME_ENTRY.unpack(ends[1])
+            return timestamp, self.base_offset + offset
+        timestamps = self._timestamps
         if not timestamps:
             return -1, self.base_offset
         return timestamps[-1], self.base_offset + self._offsets[-1]

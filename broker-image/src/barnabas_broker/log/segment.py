@@ -272,9 +272,7 @@ class Segment:
 
     def check_indexes(self) -> None:
         """Hold the indexes against the file; raises CorruptIndexError for what cannot be."""
-        if len(self.offsets) and self.offsets.last_position >= self.file.size:
-            raise CorruptIndexError(f"{self.offsets.path} points past the end of the log")
-        if self.file.size and not len(self.times) and len(self.offsets):
+        if self.offsets.check(self.file.size) and not self.times.check():
             raise CorruptIndexError(f"{self.times.path} is empty beside a full offset index")
 
     def rebuild(self) -> Rebuild:

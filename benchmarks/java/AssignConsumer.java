@@ -26,6 +26,7 @@ public final class AssignConsumer {
         settings.put("key.deserializer", ByteArrayDeserializer.class.getName());
         settings.put("value.deserializer", ByteArrayDeserializer.class.getName());
         settings.put("enable.auto.commit", "false");
+        settings.put("auto.offset.reset", "none");
         for (int i = 4; i < args.length; i++) {
             String[] parts = args[i].split("=", 2);
             settings.put(parts[0], parts[1]);

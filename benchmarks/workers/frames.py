@@ -34,7 +34,6 @@ CORRELATION_ID: Final = 7
 # asked for is never exceeded: a batch of 1 MiB just passes the default max.message.bytes.
 BATCH_OVERHEAD: Final = 61
 RECORD_OVERHEAD: Final = 12
-FIRST_TIMESTAMP: Final = 1_700_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,16 +61,15 @@ class FetchAnswer:
     records_length: int
 
 
-def batch_of(target_bytes: int, record_bytes: int) -> tuple[bytes, int]:
+def batch_of(target_bytes: int, record_bytes: int, *, now_ms: int) -> tuple[bytes, int]:
     """A batch of incompressible records of `record_bytes` each, as many as fit in `target_bytes`.
 
-    Returns it with its number of records, at least one.
+    Returns it with its number of records, at least one. The records are of `now_ms`: older ones
+    would fall to the retention by time in the middle of a run.
     """
     count = max(1, (target_bytes - BATCH_OVERHEAD) // (record_bytes + RECORD_OVERHEAD))
     source = random.Random(count)  # the same bytes in every run
-    records = [
-        (FIRST_TIMESTAMP + i, None, source.randbytes(record_bytes), ()) for i in range(count)
-    ]
+    records = [(now_ms, None, source.randbytes(record_bytes), ()) for i in range(count)]
     return build_batch(records), count
 
 

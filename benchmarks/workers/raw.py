@@ -104,7 +104,8 @@ class Pipeline:
 
 def prepare_produce(spec: Spec) -> Callable[[], Report]:
     """Connections and frames for requests of `partitions_per_request` batches each."""
-    batch, records = frames.batch_of(spec["batch_bytes"], spec["record_bytes"])
+    now_ms = time.time_ns() // 1_000_000
+    batch, records = frames.batch_of(spec["batch_bytes"], spec["record_bytes"], now_ms=now_ms)
     per_request = spec["partitions_per_request"]
     topic = spec["topic"]
     requests = [

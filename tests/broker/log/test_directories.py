@@ -308,20 +308,6 @@ def test_housekeeping_applies_retention_and_removes_files_later(tmp_path: Path) 
     logs.close()
 
 
-def test_flushes_that_are_due_are_handed_out(tmp_path: Path) -> None:
-    """For a thread; the recovery point moves when the loop hears of it."""
-    logs = open_directories(tmp_path)
-    busy = logs.create(TP, LogConfig(flush_messages=2), None, NOW)
-    logs.create(TopicPartition("quiet", 0), LogConfig(), None, NOW)
-    fill(busy, 2)
-    ((log, plan),) = logs.flush_work(NOW)
-    plan.run()
-    log.flushed(plan, now_ms=NOW)
-    assert busy.recovery_point == 2
-    assert logs.flush_work(NOW) == []
-    logs.close()
-
-
 def test_usage_counts_logs_and_volumes(tmp_path: Path) -> None:
     """Bytes per partition by directory, and the volume behind it."""
     logs = open_directories(tmp_path)

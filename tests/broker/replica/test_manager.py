@@ -33,9 +33,7 @@ def led_by(leader: int, *, epoch: int = 0, isr: tuple[int, ...] = (1,)) -> Parti
 
 def image(*states: PartitionState, topic_id: int = 1, **config: str) -> MetadataImage:
     """An image with topic t of those partitions; config names have underscores for dots."""
-    settings: Mapping[str, str] = {
-        name.replace("_", "."): value for name, value in config.items()
-    }
+    settings: Mapping[str, str] = {name.replace("_", "."): value for name, value in config.items()}
     return NOTHING.with_changes(put=(TopicImage("t", UUID(int=topic_id), states, settings),))
 
 

@@ -69,10 +69,12 @@ def test_another_clusters_directory(tmp_path: Path) -> None:
         pass
     meta = tmp_path / "meta.properties"
     lines = meta.read_text().splitlines()
-    meta.write_text("\n".join(
-        "cluster.id=AAAAAAAAAAAAAAAAAAAAAA" if line.startswith("cluster.id") else line
-        for line in lines
-    ))
+    meta.write_text(
+        "\n".join(
+            "cluster.id=AAAAAAAAAAAAAAAAAAAAAA" if line.startswith("cluster.id") else line
+            for line in lines
+        )
+    )
     with (
         pytest.raises((CoordinationError, LogDirectoryError), match="AAAAAAAAAAAAAAAAAAAAAA"),
         running_node(tmp_path),

@@ -99,7 +99,7 @@ def test_a_peer_that_does_not_read_makes_the_queue_wait() -> None:
 
 
 def test_a_truncated_slice_breaks_the_connection(tmp_path: Path) -> None:
-    """Its length is announced already: sending other bytes in its place would corrupt the client."""
+    """Its length is announced already: other bytes in its place would corrupt the client."""
     file, _ = file_of(tmp_path / "segment", 1000)
     piece = FileSlice(file, 0, 1000, 0)
     file.truncate(500)

@@ -75,7 +75,7 @@ def test_many_pipelined_requests_are_all_answered(wire: Wire, topic: str) -> Non
 
 
 def test_a_slow_reader_gets_everything(wire: Wire, topic: str) -> None:
-    """Responses far beyond the socket's buffers wait for the peer, who is not read from meanwhile."""
+    """Responses beyond the socket's buffers wait for the peer, who is not read from meanwhile."""
     value = bytes(range(256)) * 2000
     assert wire.produce(topic, build_batch([(1, None, value, ())])).error_code == 0
     asked = 40
@@ -117,12 +117,15 @@ def test_garbage_ends_the_connection_and_nothing_else(node: Node, wire: Wire) ->
 
 def test_a_silent_connection_is_ended(tmp_path: Path) -> None:
     """`connections.max.idle.ms` applies to who says nothing, not to who waits for an answer."""
-    with running_node(tmp_path, {"connections.max.idle.ms": "300"}) as node:
-        with Wire(port_of(node)) as waiting, Wire(port_of(node)) as silent:
-            waiting.create_topic("t")
-            waiting.send(fetch_request([("t", 0, 0)], max_wait_ms=2500), 12)
-            assert silent.closed_by_broker()
-            assert waiting.receive(FetchResponse, 12)[1].responses[0].partitions[0].error_code == 0
+    with (
+        running_node(tmp_path, {"connections.max.idle.ms": "300"}) as node,
+        Wire(port_of(node)) as waiting,
+        Wire(port_of(node)) as silent,
+    ):
+        waiting.create_topic("t")
+        waiting.send(fetch_request([("t", 0, 0)], max_wait_ms=2500), 12)
+        assert silent.closed_by_broker()
+        assert waiting.receive(FetchResponse, 12)[1].responses[0].partitions[0].error_code == 0
 
 
 def test_a_client_that_leaves_while_waiting_is_forgotten(node: Node, topic: str) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from barnabas_broker.log.checkpoints import parse_offsets
+from barnabas_broker.log.partition_log import PartitionLog
 from barnabas_broker.server import upkeep
 from barnabas_kafka.ids import TopicPartition
 from barnabas_kafka.records.builder import build_batch
@@ -29,23 +30,23 @@ def wait_until(condition: "threading.Event") -> None:
 def on_flush(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     """Set when a flush has been taken note of."""
     flushed = threading.Event()
-    original = upkeep.PartitionLog.flushed
+    original = PartitionLog.flushed
 
-    def noted(self: upkeep.PartitionLog, *args: object, **more: object) -> None:
+    def noted(self: PartitionLog, *args: object, **more: object) -> None:
         original(self, *args, **more)  # type: ignore[arg-type]
         flushed.set()
 
-    monkeypatch.setattr(upkeep.PartitionLog, "flushed", noted)
+    monkeypatch.setattr(PartitionLog, "flushed", noted)
     return flushed
 
 
-@pytest.mark.parametrize("setting", [{"flush_messages": "2"}, {"flush_ms": "1"}])
+@pytest.mark.parametrize(("name", "value"), [("flush_messages", "2"), ("flush_ms", "1")])
 def test_flushes_happen_in_the_background(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, setting: dict[str, str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str
 ) -> None:
     """By count or by time, the recovery point follows the log end without a shutdown."""
     with running_node(tmp_path) as node, Wire(port_of(node)) as wire:
-        wire.create_topic("t", **setting)
+        wire.create_topic("t", **{name: value})  # type: ignore[arg-type]
         flushed = on_flush(monkeypatch)
         wire.produce("t", OLD)
         wire.produce("t", OLD)
@@ -53,16 +54,18 @@ def test_flushes_happen_in_the_background(
         assert node.broker.logs.logs[T0].recovery_point > 0
 
 
-def test_retention_deletes_old_segments(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_retention_deletes_old_segments(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """By time: the log start moves, the files go after file.delete.delay.ms."""
     deleted = threading.Event()
     original = upkeep.Upkeep._retain
 
+    def gone() -> bool:
+        starts_later = node.broker.logs.logs[T0].log_start_offset > 0
+        return starts_later and not list(tmp_path.glob("t-0/*.deleted"))
+
     async def noted(self: upkeep.Upkeep) -> None:
         await original(self)
-        if not list(tmp_path.glob("t-0/*.deleted")) and node.broker.logs.logs[T0].log_start_offset:
+        if gone():
             deleted.set()
 
     monkeypatch.setattr(upkeep.Upkeep, "_retain", noted)
@@ -82,10 +85,13 @@ def test_checkpoints_are_written_while_running(
     written = threading.Event()
     original = upkeep.Upkeep._checkpoint
 
+    def checkpointed() -> bool:
+        marks = parse_offsets((tmp_path / "replication-offset-checkpoint").read_bytes())
+        return marks.get(T0) == 1
+
     async def noted(self: upkeep.Upkeep) -> None:
         await original(self)
-        marks = parse_offsets((tmp_path / "replication-offset-checkpoint").read_bytes())
-        if marks.get(T0) == 1:
+        if checkpointed():
             written.set()
 
     monkeypatch.setattr(upkeep.Upkeep, "_checkpoint", noted)

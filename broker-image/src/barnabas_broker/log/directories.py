@@ -5,8 +5,8 @@ the clean-shutdown marker (removed before anything is loaded, so that a crash wh
 as unclean: KAFKA-10471); load the partitions; and, on the way out, close the logs, write the
 checkpoints, and put the marker back last of all.
 
-What may block for long is handed out as callables: ``flush_work``, ``checkpoint_work`` and the
-``run`` argument of ``housekeeping`` let the event loop give them to a thread.
+What may block for long is handed out as callables: ``checkpoint_work`` and the ``run`` argument
+of ``housekeeping`` let the event loop give them to a thread.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from barnabas_broker.log import names
 from barnabas_broker.log.config import LogConfig
 from barnabas_broker.log.directory import DirectoryState, LogDirectoryError
 from barnabas_broker.log.files import remove_files
-from barnabas_broker.log.flushing import FlushPlan
 from barnabas_broker.log.partition_log import PartitionLog
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.ids import TopicPartition
@@ -278,14 +277,6 @@ class LogDirectories:
         self._removals = [removal for removal in self._removals if removal.due_ms > now_ms]
         for removal in due:
             run(removal.work)
-
-    def flush_work(self, now_ms: int) -> list[tuple[PartitionLog, FlushPlan]]:
-        """Flushes that are due: ``plan.run()`` in a thread, then ``log.flushed(plan)`` here."""
-        return [
-            (log, log.flush_plan())
-            for log in self.logs.values()
-            if log.failure is None and log.flush_due(now_ms)
-        ]
 
     def checkpoint_work(self) -> list[Work]:
         """Writes of the checkpoint files with the offsets of now; run in order, in one thread."""

@@ -171,10 +171,7 @@ class SessionCache:
             del self.sessions[stalest.id]
             return True
         smallest = min(self.sessions.values(), key=lambda session: len(session.targets))
-        if (
-            len(smallest.targets) < partitions
-            and now_ms - smallest.created_ms > self.eviction_ms
-        ):
+        if len(smallest.targets) < partitions and now_ms - smallest.created_ms > self.eviction_ms:
             del self.sessions[smallest.id]
             return True
         return False

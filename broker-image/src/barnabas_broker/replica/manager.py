@@ -62,8 +62,12 @@ class ReplicaManager:
         for name, topic in new.topics.items():
             before = old.topics.get(name)
             if before is not topic or changed_defaults:
-                self._update(topic, settings_changed=changed_defaults or before is None
-                             or before.config != topic.config)
+                self._update(
+                    topic,
+                    settings_changed=changed_defaults
+                    or before is None
+                    or before.config != topic.config,
+                )
 
     def wake_all(self) -> None:
         """Answer every waiting fetch; at shutdown nobody should have to wait."""

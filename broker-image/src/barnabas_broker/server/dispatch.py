@@ -14,7 +14,7 @@ import pkgutil
 import struct
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from barnabas_broker.log.files import FileSlice
 from barnabas_broker.security.authorizer import Authorizer
@@ -104,7 +104,7 @@ class Dispatcher:
         """Serve one request frame (without its size).
 
         Returns what to send, a `Reply` to wait for, or None where the request has no response.
-        Raises DecodeError for malformed requests and UnanswerableError where the connection must end.
+        Raises DecodeError for malformed requests, UnanswerableError where the connection must end.
         """
         if len(frame) < HEAD.size:
             raise codec.DecodeError(f"a request of {len(frame)} bytes has no room for its header")
@@ -115,7 +115,9 @@ class Dispatcher:
         versions = route.handler.versions
         if not versions.min <= version <= versions.max:
             if api_key == ApiKey.API_VERSIONS:
-                return [_frame(route.api, 0, correlation_id, unsupported_version_response(versions))]
+                return [
+                    _frame(route.api, 0, correlation_id, unsupported_version_response(versions))
+                ]
             raise UnanswerableError(f"{route.api.name} version {version} is not served here")
         header, body = decode_request_header(frame)
         request, _ = codec.decode_from(route.api.request, frame, version, body)
@@ -143,17 +145,19 @@ class Dispatcher:
         return _encoded(route, call, answer)
 
     def encode(self, reply: Reply, future: "asyncio.Future[Any]") -> list[Item]:
-        """What to send for a reply whose future is done; raises UnanswerableError as `serve` does."""
+        """What to send for a reply whose future is done; raises as `serve` does."""
         error = future.exception()
-        if error is None:
-            answer = future.result()
-        else:
-            answer = _failure(reply.route, reply.call, error)
+        if error is not None:
+            return _encoded(reply.route, reply.call, _failure(reply.route, reply.call, error))
+        answer = future.result()
         return [] if answer is None else _encoded(reply.route, reply.call, answer)
 
 
 def _failure(route: Route, call: Call, error: BaseException) -> Any:
-    """The response that carries `error` for a whole request; raises UnanswerableError if there is none."""
+    """The response that carries `error` for a whole request.
+
+    Raises UnanswerableError for an API whose responses have no place for it.
+    """
     if isinstance(error, UnanswerableError):
         raise error
     if isinstance(error, KafkaError):
@@ -170,7 +174,9 @@ def _failure(route: Route, call: Call, error: BaseException) -> Any:
         message = "the broker failed to serve this request; its log says why"
     response = route.api.response()
     if not hasattr(response, "error_code"):
-        raise UnanswerableError(f"{route.api.name} failed with {code.name} and cannot say so") from error
+        raise UnanswerableError(
+            f"{route.api.name} failed with {code.name} and cannot say so"
+        ) from error
     response.error_code = code
     if hasattr(response, "error_message"):
         response.error_message = message
@@ -197,7 +203,12 @@ def _frame(api: registry.Api, version: int, correlation_id: int, response: Any) 
 
 def _fetch_items(api: registry.Api, call: Call, response: Any) -> list[Item]:
     """A Fetch response as bytes and slices of files; the slices are never copied here."""
-    parts = codec.encode_parts(response, call.version)
+    # The only records that are not bytes are slices of ours.
+    parts = cast(list[Item], codec.encode_parts(response, call.version))
     header = b"\0" if api.response_header_version(call.version) else b""
-    size = 4 + len(header) + codec.parts_length(parts)
+    size = 4 + len(header) + sum(map(_length, parts))
     return [SIZE_AND_CORRELATION.pack(size, call.correlation_id) + header, *parts]
+
+
+def _length(item: Item) -> int:
+    return item.length if isinstance(item, FileSlice) else len(item)

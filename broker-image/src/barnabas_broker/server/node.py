@@ -1,6 +1,5 @@
 """One broker put together: its parts in the order they need each other."""
 
-import asyncio
 import logging
 import random
 import time
@@ -75,8 +74,7 @@ class Node:
         logs.claim(broker_id=broker_id, cluster_id=image.cluster_id)
         logs.load(lambda topic: _log_config(controller, topic), now_ms=now_ms)
         self.listeners = [
-            Listener.bind(address, controller.settings)
-            for address in controller.settings.listeners
+            Listener.bind(address, controller.settings) for address in controller.settings.listeners
         ]
         replicas = ReplicaManager(
             broker_id,
@@ -192,8 +190,12 @@ def _session_cache(settings: BrokerSettings) -> SessionCache:
 
 def _announce(settings: BrokerSettings, image: MetadataImage, broker_id: int) -> None:
     """Say what this broker is and which settings it goes by."""
-    log.info("Barnabas %s, broker %d of cluster %s", version("barnabas-broker"), broker_id,
-             image.cluster_id)
+    log.info(
+        "Barnabas %s, broker %d of cluster %s",
+        version("barnabas-broker"),
+        broker_id,
+        image.cluster_id,
+    )
     for name, value in sorted(settings.changed.items()):
         log.info("setting %s = %s", name, value)
     for name, key in sorted(settings.without_effect.items()):

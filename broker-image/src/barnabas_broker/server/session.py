@@ -71,9 +71,7 @@ class Session(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         fd = transport.get_extra_info("socket").fileno()
-        self._outbound = Outbound(
-            self._loop, fd, on_drained=self._resume, on_broken=self._broken
-        )
+        self._outbound = Outbound(self._loop, fd, on_drained=self._resume, on_broken=self._broken)
         peer = transport.get_extra_info("peername")
         self.caller = self._dispatcher.caller(self._listener.name, str(peer[0]) if peer else "?")
         self._listener.opened(self)
@@ -138,7 +136,7 @@ class Session(asyncio.BufferedProtocol):
                 break
             position = start + size
             self._serve(view[start:position])
-            if self._waiting_for is not None or self._outbound.waiting:
+            if self._is_blocked():
                 break
         self._flush()
         if self._transport.is_closing():
@@ -147,7 +145,7 @@ class Session(asyncio.BufferedProtocol):
             self._keep(view[position:])
         else:
             self._release()
-        if self._waiting_for is not None or self._outbound.waiting:
+        if self._is_blocked():
             self._pause()
 
     def _keep(self, rest: memoryview) -> bytearray:
@@ -207,6 +205,10 @@ class Session(asyncio.BufferedProtocol):
             self._outbound.send(self._out)
             self._out = []
 
+    def _is_blocked(self) -> bool:
+        """Whether the next request must wait: for an answer still to come, or for the peer."""
+        return self._waiting_for is not None or self._outbound.waiting
+
     def _pause(self) -> None:
         if not self._paused:
             self._paused = True
@@ -214,13 +216,11 @@ class Session(asyncio.BufferedProtocol):
 
     def _resume(self) -> None:
         """Go on after a wait: first with what was received meanwhile, then with the socket."""
-        if self._waiting_for is not None or self._outbound.waiting:
-            return
-        if self._transport.is_closing():
+        if self._is_blocked() or self._transport.is_closing():
             return
         if self._kept is not None and self._filled >= self._needed:
             self._serve_frames(memoryview(self._kept)[: self._filled])
-            if self._waiting_for is not None or self._outbound.waiting:
+            if self._is_blocked():
                 return
         if self._paused and not self._transport.is_closing():
             self._paused = False
@@ -234,5 +234,3 @@ class Session(asyncio.BufferedProtocol):
     def _broken(self, error: OSError) -> None:
         log.debug("%s is gone: %s", self.caller.client_host, error)
         self._transport.abort()
-
-

@@ -12,9 +12,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from barnabas_broker.log.directories import LogDirectories
-from barnabas_broker.log.flushing import FlushPlan
 from barnabas_broker.log.partition_log import PartitionLog
 from barnabas_broker.server.listener import Listener
+from barnabas_kafka.errors import KafkaError
 from barnabas_kafka.settings import broker as keys
 from barnabas_kafka.settings.broker import BrokerSettings
 
@@ -63,11 +63,7 @@ class Upkeep:
         """Flush one log in the background: its `flush.messages` is reached."""
         if partition_log not in self._flushing:
             self._flushing.add(partition_log)
-            self._tasks.append(
-                asyncio.get_running_loop().create_task(
-                    self._flush(partition_log, partition_log.flush_plan())
-                )
-            )
+            self._tasks.append(asyncio.get_running_loop().create_task(self._flush(partition_log)))
 
     def _every(self, interval_ms: int, work: Callable[[], Awaitable[None]]) -> None:
         self._tasks.append(asyncio.get_running_loop().create_task(_repeat(interval_ms, work)))
@@ -80,15 +76,23 @@ class Upkeep:
         for listener in self._listeners:
             listener.close_idle(now)
         self._tasks = [task for task in self._tasks if not task.done()]
-        for partition_log, plan in self._logs.flush_work(self._clock_ms()):
-            if partition_log not in self._flushing:
-                self._flushing.add(partition_log)
-                await self._flush(partition_log, plan)
+        now_ms = self._clock_ms()
+        due: list[Callable[[], None]] = []
+        self._logs.remove_due(now_ms, run=due.append)
+        for work in due:
+            await self._in_thread(work)
+        for partition_log in list(self._logs.logs.values()):
+            if partition_log.failure is None and partition_log.flush_due(now_ms):
+                self.flush_soon(partition_log)
 
-    async def _flush(self, partition_log: PartitionLog, plan: FlushPlan) -> None:
+    async def _flush(self, partition_log: PartitionLog) -> None:
         try:
-            await self._in_thread(plan.run)
-            partition_log.flushed(plan, now_ms=self._clock_ms())
+            if partition_log.failure is None:
+                plan = partition_log.flush_plan()
+                await self._in_thread(plan.run)
+                partition_log.flushed(plan, now_ms=self._clock_ms())
+        except KafkaError as error:
+            log.error("flushing %s failed: %s", partition_log.tp, error)
         finally:
             self._flushing.discard(partition_log)
 

@@ -1,6 +1,5 @@
 """Fetch, as a client sees it."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from threading import Thread
 
@@ -177,11 +176,11 @@ class Incremental:
 
 
 @pytest.fixture
-def session(wire: Wire, request: pytest.FixtureRequest) -> Iterator[Incremental]:
+def session(wire: Wire, request: pytest.FixtureRequest) -> Incremental:
     """A session over the three partitions of a new topic."""
     name = f"s-{request.node.name[:60]}"
     wire.create_topic(name, partitions=3)
-    yield Incremental(wire, name, 3)
+    return Incremental(wire, name, 3)
 
 
 def answered(response: FetchResponse) -> list[int]:

@@ -1,4 +1,4 @@
-"""DeleteRecords: move the start of a partition's log, so that what lies before it is gone (KIP-107)."""
+"""DeleteRecords: move the start of a log, so that what lies before it is gone (KIP-107)."""
 
 from barnabas_broker.security.acls import AclOperation, ResourceType
 from barnabas_broker.server.call import Call

@@ -11,10 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from barnabas_broker.log.files import FileSlice
 from barnabas_broker.replica.delayed_fetch import DelayedFetch
 from barnabas_broker.replica.fetch_session import (
-
     FetchContext,
     Key,
     SessionRequest,
@@ -27,6 +25,7 @@ from barnabas_broker.server.fetch_conversion import FIRST_WITH_ZSTD, records_for
 from barnabas_broker.server.handler import Handler
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.ids import ZERO_UUID, TopicPartition
+from barnabas_kafka.protocol.codec import parts_length
 from barnabas_kafka.protocol.messages.fetch import (
     AbortedTransaction,
     EpochEndOffset,
@@ -55,12 +54,7 @@ def handle(request: FetchRequest, call: Call) -> FetchResponse | Future[object]:
     first = fetch.read()
     limit = min(request.max_bytes, call.broker.settings[keys.FETCH_MAX_BYTES])
     min_bytes = min(request.min_bytes, limit)
-    if (
-        request.max_wait_ms <= 0
-        or not context.targets
-        or first.failed
-        or first.size >= min_bytes
-    ):
+    if request.max_wait_ms <= 0 or not context.targets or first.failed or first.size >= min_bytes:
         return fetch.response(first)
     return DelayedFetch(
         get_running_loop(),
@@ -169,10 +163,7 @@ class _Fetch:
             told = (data.high_watermark, data.log_start_offset)
             has_records = _size(data) > 0
             if self._context.incremental and not (
-                has_records
-                or data.error_code
-                or _diverges(data)
-                or told != target.told
+                has_records or data.error_code or _diverges(data) or told != target.told
             ):
                 continue
             # An error is told again with every response until it is gone.
@@ -244,15 +235,16 @@ class _Fetch:
                     )
         if isolation_level == READ_COMMITTED:
             data.aborted_transactions = [
-                AbortedTransaction(producer_id=aborted.producer_id, first_offset=aborted.first_offset)
+                AbortedTransaction(
+                    producer_id=aborted.producer_id, first_offset=aborted.first_offset
+                )
                 for aborted in log.aborted_transactions(target.fetch_offset, upper_bound)
             ]
         return data
 
 
 def _size(data: PartitionData) -> int:
-    records = data.records
-    return records.length if isinstance(records, FileSlice) else len(records or b"")
+    return 0 if data.records is None else parts_length([data.records])
 
 
 def _diverges(data: PartitionData) -> bool:
@@ -266,4 +258,3 @@ def _failed(partition: int, error: KafkaError) -> PartitionData:
 
 
 HANDLER = Handler(ApiKey.FETCH, VersionRange(0, 17), handle)
-

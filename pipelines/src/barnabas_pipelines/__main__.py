@@ -1,0 +1,5 @@
+"""`python -m barnabas_pipelines`: the command with the defaults of a pod."""
+
+from barnabas_pipelines.command import pipeline_group
+
+pipeline_group(data="/data", status="0.0.0.0:8080")(prog_name="barnabas_pipelines")

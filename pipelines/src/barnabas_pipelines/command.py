@@ -1,0 +1,153 @@
+"""The command line: `barnabas pipeline run FILE`, and `python -m barnabas_pipelines` in a pod.
+
+Nothing here imports Spark: the overview of `barnabas` shows this command on every machine.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import os
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from barnabas_pipelines.errors import PipelineError, SpecError
+
+BOOTSTRAP_VARIABLE: Final = "BARNABAS_BOOTSTRAP"
+PYTHON_VARIABLE: Final = "BARNABAS_PIPELINE_PYTHON"
+# Where `make spark` puts pyspark, beside the environment that does without.
+SPARK_ENVIRONMENT: Final = ".venv-spark"
+
+
+class CommandError(click.ClickException):
+    """One line on standard error and the error's exit code."""
+
+    def __init__(self, error: PipelineError) -> None:
+        super().__init__(str(error))
+        self.exit_code = error.exit_code
+
+
+def pipeline_group(*, data: str, status: str) -> click.Group:
+    """The commands, with the defaults of a place: a person's directory, or a pod."""
+
+    @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+    def pipeline() -> None:
+        """Run pipelines from topics to files, on Spark."""
+
+    @pipeline.command()
+    @click.argument("file", type=click.Path(path_type=Path))
+    @click.option("--name", help="Which pipeline, where FILE has several.")
+    @click.option("-b", "--bootstrap", envvar=BOOTSTRAP_VARIABLE, help="The brokers, as host:port.")
+    @click.option(
+        "--data",
+        default=data,
+        show_default=True,
+        type=click.Path(path_type=Path),
+        envvar="BARNABAS_PIPELINE_DATA",
+        help="The directory that stands for /data.",
+    )
+    @click.option(
+        "--status",
+        default=status,
+        show_default=True,
+        metavar="HOST:PORT",
+        help="Where to serve /status; port 0 takes a free one.",
+    )
+    @click.option("--once", is_flag=True, help="End with what is there now, instead of going on.")
+    @click.option(
+        "--wait",
+        default=0.0,
+        metavar="SECONDS",
+        type=click.FloatRange(min=0),
+        help="How long brokers and topics may take to appear.",
+    )
+    @click.option("-v", "--verbose", is_flag=True, help="Say more.")
+    def run(file: Path, verbose: bool, **options: Any) -> None:
+        """Run the KafkaPipeline of FILE, a YAML file; other documents in it are passed over.
+
+        Each record of its topics is written to Parquet files once, in order of batches. The
+        pipeline goes on where it was when it is started again. SIGTERM and Ctrl-C end it between
+        two batches.
+
+        Exit codes: 0 done or told to stop, 1 it failed, 2 the file or an option is wrong.
+        """  # fmt: skip
+        logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s")
+        logging.getLogger("barnabas_pipelines").setLevel("DEBUG" if verbose else "INFO")
+        try:
+            _run(file, verbose=verbose, **options)
+        except PipelineError as error:
+            raise CommandError(error) from None
+
+    @pipeline.command("jars")
+    @click.option(
+        "--into", required=True, type=click.Path(path_type=Path), help="The directory for them."
+    )
+    def fetch_jars(into: Path) -> None:
+        """Fetch the jars of Spark's Kafka connector, and hold them to their checksums."""
+        from barnabas_pipelines import jars
+
+        try:
+            for path in jars.fetch(into, jars.locked(), source=jars.repository()):
+                click.echo(path)
+        except PipelineError as error:
+            raise CommandError(error) from None
+
+    return pipeline
+
+
+def _run(file: Path, *, verbose: bool, name: str | None, **options: Any) -> None:
+    from barnabas_pipelines import runner, session, spec
+    from barnabas_pipelines.volume import Volume
+
+    wanted = spec.read(file, name=name)
+    bootstrap = options["bootstrap"] or wanted.bootstrap
+    if not bootstrap:
+        text = (
+            f"which brokers? --bootstrap host:port, {BOOTSTRAP_VARIABLE} or spec.bootstrapServers"
+        )
+        raise SpecError(text)
+    address = status_address(options["status"])
+    python = spark_python()
+    if python is not None:
+        arguments = [str(file), "--bootstrap", bootstrap, "--status", options["status"]]
+        arguments += ["--data", str(options["data"]), "--wait", str(options["wait"])]
+        arguments += ["--name", wanted.name, *["--once"] * options["once"], *["-v"] * verbose]
+        command = [str(python), "-P", "-m", "barnabas_pipelines", "run", *arguments]
+        os.execv(command[0], command)  # noqa: S606 - our own module, in the environment that has Spark
+    runner.run(
+        runner.Options(
+            spec=wanted,
+            bootstrap=bootstrap,
+            volume=Volume(options["data"].absolute()),
+            master=os.environ.get(session.MASTER_VARIABLE) or wanted.master,
+            status_address=address,
+            once=options["once"],
+            wait_s=options["wait"],
+        )
+    )
+
+
+def spark_python() -> Path | None:
+    """Another Python that has pyspark, where this one has not and one is known."""
+    if importlib.util.find_spec("pyspark") is not None:
+        return None
+    named = os.environ.get(PYTHON_VARIABLE)
+    python = Path(named) if named else Path(sys.prefix).with_name(SPARK_ENVIRONMENT) / "bin/python"
+    if named and not python.exists():
+        raise PipelineError(f"{PYTHON_VARIABLE} names {python}, which does not exist")
+    return python if python.exists() else None
+
+
+def status_address(text: str) -> tuple[str, int]:
+    """Host and port of `HOST:PORT`; raises SpecError."""
+    host, _, port = text.rpartition(":")
+    if not port.isdigit() or int(port) > 65_535:
+        raise SpecError(f"--status {text!r} is not HOST:PORT")
+    return host.strip("[]") or "127.0.0.1", int(port)
+
+
+# As a person runs it; `__main__` has it as a pod does.
+pipeline = pipeline_group(data="data", status="127.0.0.1:0")

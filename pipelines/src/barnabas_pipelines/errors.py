@@ -1,0 +1,25 @@
+"""What goes wrong in a pipeline, each said in one line: what, where, and what to do."""
+
+from __future__ import annotations
+
+FAILED = 1
+USAGE = 2
+
+
+class PipelineError(Exception):
+    """The pipeline cannot start or cannot go on: exit code 1."""
+
+    exit_code = FAILED
+
+    def __init__(self, message: str) -> None:
+        super().__init__(" ".join(message.split()))
+
+
+class SpecError(PipelineError):
+    """The file or an option is wrong and nothing was tried: exit code 2."""
+
+    exit_code = USAGE
+
+
+class NotReadyError(PipelineError):
+    """Something outside is not there yet, and may come: a broker, a topic. Waiting can help."""

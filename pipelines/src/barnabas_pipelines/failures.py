@@ -1,0 +1,53 @@
+"""Why a running query ended, in one line out of Spark's many."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from barnabas_pipelines.errors import PipelineError
+from barnabas_pipelines.spec import PipelineSpec
+
+_PREAMBLE: Final = re.compile(r"^\[STREAM_FAILED\].*?terminated with exception:\s*", re.DOTALL)
+_SQLSTATE: Final = re.compile(r"\s*SQLSTATE: \w+")
+# Java exception classes before a message: "java.util.concurrent.ExecutionException: ".
+_CLASSES: Final = re.compile(r"^(?:(?:[a-z]\w*\.)+[A-Z]\w*(?:Exception|Error): )+")
+
+# What is found in Spark's text, and what it means for whoever runs the pipeline.
+TOPIC_GONE: Final = (
+    "a topic of {topics} is gone from the cluster; create it again, or take it out of"
+    " spec.source.topics and begin with a new checkpoint"
+)
+DATA_LOST: Final = (
+    "records of {topics} were removed from the cluster before they were written to files;"
+    " spec.source.failOnDataLoss: false goes on with what is left"
+)
+VOLUME_FULL: Final = (
+    "the volume is full; make spec.storage.size larger, or move finished batches away"
+)
+NO_ANSWER: Final = (
+    "the broker did not answer in time; started again, the pipeline goes on where it was"
+)
+KNOWN: Final = (
+    (re.compile(r"UnknownTopicOrPartition|does not host this topic-partition"), TOPIC_GONE),
+    (re.compile(r"(?i)data_loss|data may have been lost|OffsetOutOfRange"), DATA_LOST),
+    (re.compile(r"No space left on device|Disk quota exceeded"), VOLUME_FULL),
+    (re.compile(r"Timed out waiting for a node|TimeoutException"), NO_ANSWER),
+)
+
+
+def explain(text: str, spec: PipelineSpec) -> PipelineError:
+    """The error for what Spark said when the query ended."""
+    said = first_line(text)
+    for pattern, meaning in KNOWN:
+        if pattern.search(text):
+            return PipelineError(f"{meaning.format(topics=', '.join(spec.topics))} ({said})")
+    return PipelineError(f"the query of {spec.name} ended: {said}")
+
+
+def first_line(text: str) -> str:
+    """The first line of the innermost message, without Spark's frame around it."""
+    inner = _PREAMBLE.sub("", text.strip())
+    lines = [line.strip() for line in inner.splitlines() if line.strip()]
+    line = lines[0] if lines else text.strip()
+    return _CLASSES.sub("", _SQLSTATE.sub("", line)).strip()[:300]

@@ -1,0 +1,217 @@
+"""Runs one pipeline from start to end: checks, session, query, status, a clean end on SIGTERM."""
+
+from __future__ import annotations
+
+import json
+import logging
+import signal
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from barnabas_pipelines import checkpoint, session, sources
+from barnabas_pipelines.batches import BatchDirectory
+from barnabas_pipelines.errors import NotReadyError, PipelineError
+from barnabas_pipelines.failures import explain
+from barnabas_pipelines.jobs import archive
+from barnabas_pipelines.sinks import ParquetSink
+from barnabas_pipelines.spec import PipelineSpec
+from barnabas_pipelines.status import Board, Phase, Status, after, served
+from barnabas_pipelines.volume import Volume
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming import StreamingQuery
+
+LOG: Final = logging.getLogger(__name__)
+
+RETRY_S: Final = 2.0
+POLL_S: Final = 0.5
+# Less than the 30 s that Kubernetes gives a pod to end.
+STOP_GRACE_S: Final = 20.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How to run a pipeline."""
+
+    spec: PipelineSpec
+    bootstrap: str
+    volume: Volume
+    master: str
+    status_address: tuple[str, int] | None = None
+    once: bool = False
+    wait_s: float = 0.0  # How long brokers and topics may take to appear.
+
+
+def run(options: Options) -> None:
+    """Run the pipeline until it is told to stop, or with `once` until it has everything.
+
+    Raises PipelineError with what went wrong; it is in the status too by then.
+    """
+    session.check_installed()
+    sources.addresses(options.bootstrap)
+    with options.volume.held(options.spec), ExitStack() as stack:
+        board = Board(options.volume.status, Status(name=options.spec.name))
+        board.phase(Phase.STARTING)
+        if options.status_address is not None:
+            where = stack.enter_context(served(board, options.status_address))
+            LOG.info("status at http://%s:%d/status", *where)
+        try:
+            Run(options, board).run()
+        except PipelineError as error:
+            board.phase(Phase.FAILED, str(error))
+            raise
+
+
+class Run:
+    """One life of a pipeline."""
+
+    def __init__(self, options: Options, board: Board) -> None:
+        self._options = options
+        self._spec = options.spec
+        self._board = board
+        self._told_to_stop = threading.Event()
+
+    def run(self) -> None:
+        """See `run` of the module."""
+        options = self._options
+        with self._signals():
+            self._awaited(Phase.WAITING_FOR_BROKER, lambda: sources.await_broker(options.bootstrap))
+            if self._told_to_stop.is_set():
+                self._board.phase(Phase.STOPPED)
+                return
+            spark = session.start(
+                self._spec.name,
+                master=options.master,
+                work=options.volume.work,
+                connector=session.connector_jars(),
+            )
+            try:
+                # Spark took SIGINT for itself when it started.
+                with self._signals():
+                    self._run_on(spark)
+            finally:
+                spark.stop()
+
+    def _run_on(self, spark: SparkSession) -> None:
+        options, spec = self._options, self._spec
+        topics = lambda: sources.await_topics(spark, options.bootstrap, spec.topics)  # noqa: E731
+        self._awaited(Phase.WAITING_FOR_TOPICS, topics)
+        if self._told_to_stop.is_set():
+            self._board.phase(Phase.STOPPED)
+            return
+        sink = self._sink(spark)
+        query = archive.start(
+            spark,
+            spec,
+            sink,
+            bootstrap=options.bootstrap,
+            checkpoint=options.volume.checkpoint(spec),
+            once=options.once,
+        )
+        self._board.phase(Phase.RUNNING)
+        LOG.info("%s: %s to %s", spec.name, ", ".join(spec.topics), options.volume.output(spec))
+        finished = self._follow(query, sink)
+        if not finished:
+            self._end(query, sink)
+        self._report(query)
+        self._board.phase(Phase.COMPLETED if finished else Phase.STOPPED)
+
+    def _sink(self, spark: SparkSession) -> ParquetSink:
+        """The output directory, claimed for the pipeline's checkpoint."""
+        volume, spec = self._options.volume, self._spec
+        directory = BatchDirectory(volume.output(spec), run=uuid.uuid4().hex)
+        place = volume.checkpoint(spec)
+        committed = checkpoint.committed(place)
+        directory.claim(checkpoint.identity(place), committed=committed)
+        if committed is not None:
+            self._board.show(replace(self._board.status, last_batch_id=committed))
+        return ParquetSink(directory, files_per_batch=spark.sparkContext.defaultParallelism)
+
+    def _follow(self, query: StreamingQuery, sink: ParquetSink) -> bool:
+        """Report until the query ends (True) or is to be ended (False); raises PipelineError."""
+        from pyspark.errors import StreamingQueryException
+
+        while not self._told_to_stop.is_set():
+            try:
+                ended = query.awaitTermination(POLL_S)
+            except StreamingQueryException as error:
+                if sink.failure is not None:
+                    raise self._of_sink(sink.failure) from error
+                raise explain(str(error), self._spec) from error
+            self._report(query)
+            if ended:
+                return True
+        return False
+
+    def _of_sink(self, failure: BaseException) -> PipelineError:
+        """What went wrong while a batch was written."""
+        if isinstance(failure, PipelineError):
+            return failure
+        if isinstance(failure, OSError):
+            place = failure.filename or self._options.volume.output(self._spec)
+            return PipelineError(f"cannot write to {place}: {failure.strerror}")
+        return explain(str(failure), self._spec)
+
+    def _end(self, query: StreamingQuery, sink: ParquetSink) -> None:
+        """Let the batch at work finish, then stop the query between two batches."""
+        self._board.phase(Phase.STOPPING)
+        if not sink.close(grace_s=STOP_GRACE_S):
+            LOG.warning("the batch at work takes too long: it will be done again")
+        query.stop()
+
+    def _report(self, query: StreamingQuery) -> None:
+        """Put what Spark reported since the last time into the status."""
+        for progress in self._new_reports(query):
+            self._board.show(after(self._board.status, progress))
+            if progress["numInputRows"]:
+                LOG.info(
+                    "batch %d: %d rows, %.0f rows/s, lag %d",
+                    self._board.status.last_batch_id,
+                    progress["numInputRows"],
+                    self._board.status.rows_per_second,
+                    self._board.status.lag or 0,
+                )
+
+    def _new_reports(self, query: StreamingQuery) -> list[dict[str, Any]]:
+        seen = self._board.status.updated
+        last = query.lastProgress
+        if last is None or last.timestamp == seen:
+            return []
+        reports = [json.loads(report.json) for report in query.recentProgress]
+        return [report for report in reports if report["timestamp"] > seen]
+
+    def _awaited(self, phase: Phase, check: Callable[[], None]) -> None:
+        """Come back when the check passes, or when told to stop; raises what it says at the end."""
+        left_s = self._options.wait_s
+        while not self._told_to_stop.is_set():
+            try:
+                check()
+            except NotReadyError as error:
+                if left_s <= 0:
+                    raise
+                if self._board.status.phase is not phase:
+                    LOG.info("waiting: %s", error)
+                self._board.phase(phase, str(error))
+                self._told_to_stop.wait(min(RETRY_S, left_s))
+                left_s -= RETRY_S
+            else:
+                return
+
+    @contextmanager
+    def _signals(self) -> Iterator[None]:
+        """SIGTERM and SIGINT end the pipeline between two batches."""
+
+        def stop(number: int, frame: object) -> None:
+            self._told_to_stop.set()
+
+        before = {kind: signal.signal(kind, stop) for kind in (signal.SIGTERM, signal.SIGINT)}
+        try:
+            yield
+        finally:
+            for kind, handler in before.items():
+                signal.signal(kind, handler)

@@ -1,0 +1,1 @@
+"""From table to table: no session, no reading, no writing."""

@@ -80,7 +80,6 @@ def brokers(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Broker]]:
 
     monkeypatch.setattr(demo, "Broker", Noted)
     monkeypatch.setattr(demo, "streams", lambda _: [Stream("demo.few", "few", RECORDS, 1)])
-    monkeypatch.setattr(demo, "ROUND_TRIPS", 20)
     yield started
     for broker in started:
         broker.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -31,6 +32,13 @@ class Outcome:
 
 
 Run = Callable[..., Outcome]
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Ask again until it is so: Apache's broker hears of changed settings a little later."""
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come true"
 
 
 def run_command(

@@ -3,7 +3,7 @@
 from typing import Any
 
 from barnabas_broker.testing import Broker
-from tests.broker.cli.conftest import Run
+from tests.broker.cli.conftest import Run, until
 
 TOPIC = ("--entity-type", "topics", "--entity-name")
 BROKER = ("--entity-type", "brokers", "--entity-name")
@@ -47,13 +47,14 @@ def test_broker_settings_change_while_it_runs(run: Run, kafka_broker: Broker) ->
     """A dynamic setting is shown with its source and can be taken back."""
     node = broker_id(run)
     run("configs", "alter", *BROKER, node, "--add", "message.max.bytes=2000000")
+    until(lambda: "message.max.bytes" in settings(run, *BROKER, node))
     assert settings(run, *BROKER, node)["message.max.bytes"]["source"] == "DYNAMIC_BROKER"
     run("configs", "alter", *BROKER, node, "--delete", "message.max.bytes")
-    assert "message.max.bytes" not in settings(run, *BROKER, node)
+    until(lambda: "message.max.bytes" not in settings(run, *BROKER, node))
     every = settings(run, *BROKER, node, "--all")
     assert every["log.dirs"]["source"] == "STATIC_BROKER"
     assert every["log.dirs"]["read_only"]
-    assert every["num.partitions"]["default"]
+    assert every["delete.topic.enable"]["default"]
 
 
 def test_a_refused_change_changes_nothing(run: Run, kafka_topic: str) -> None:

@@ -45,7 +45,7 @@ def test_partitions_are_numbers_and_ranges() -> None:
 
 
 @pytest.fixture
-def filled(kafka_broker: Broker, kafka_topic: str) -> str:
+def three_moments(kafka_broker: Broker, kafka_topic: str) -> str:
     """A topic with three records in partition 0, at timestamps 1000, 3000 and 2000."""
     producer = Producer({"bootstrap.servers": kafka_broker.bootstrap_servers})
     for timestamp in (1000, 3000, 2000):
@@ -66,10 +66,10 @@ def filled(kafka_broker: Broker, kafka_topic: str) -> str:
     ],
 )
 def test_offsets_by_moment(
-    run: Run, filled: str, moment: str, offset: int | None, timestamp: int | None
+    run: Run, three_moments: str, moment: str, offset: int | None, timestamp: int | None
 ) -> None:
     """First, next, latest timestamp, and the first record as late as a moment."""
-    (row,) = run("offsets", f"{filled}:0", "--time", moment, "--output", "json").json()
+    (row,) = run("offsets", f"{three_moments}:0", "--time", moment, "--output", "json").json()
     assert (row["offset"], row["timestamp"]) == (offset, timestamp)
 
 

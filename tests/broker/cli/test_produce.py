@@ -64,10 +64,9 @@ def test_compression_changes_nothing_that_is_read(
     assert text.encode() == lines
 
 
+@pytest.mark.kafka_topic(partitions=1, config={"max.message.bytes": 1000})
 def test_failures_are_counted_and_are_code_1(run: Run, kafka_topic: str) -> None:
     """What the broker refuses, what it has no partition for, what cannot be parsed."""
-    run("configs", "alter", "--entity-type", "topics", "--entity-name", kafka_topic,
-        "--add", "max.message.bytes=1000")  # fmt: skip
     error = run("produce", kafka_topic, stdin=b"x" * 2000, fails=1).stderr
     assert error.startswith("Error: 1 of 1 records were not delivered: ")
     assert "MSG_SIZE_TOO_LARGE" in error

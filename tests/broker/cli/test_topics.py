@@ -68,7 +68,7 @@ def test_replicas_can_be_assigned(run: Run, kafka_topic: str) -> None:
     run("topics", "create", "assigned", "--replica-assignment", f"{node},{node},{node}")
     assert len(described(run, "assigned")["partitions"]) == 3  # type: ignore[arg-type]
     run("topics", "alter", "assigned", "--partitions", "4", "--replica-assignment", f"{node}")
-    error = run("topics", "create", "no", "--replica-assignment", "77", fails=1).stderr
+    error = run("topics", "create", "no", "--replica-assignment", f"{node}:{node}", fails=1).stderr
     assert "INVALID_REPLICA_ASSIGNMENT" in error
     run("topics", "delete", "assigned")
 

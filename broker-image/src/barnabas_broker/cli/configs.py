@@ -15,8 +15,12 @@ from barnabas_broker.cli.properties import parse_assignments
 if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient, ConfigEntry, ConfigResource
 
-# What was set while the cluster ran, as opposed to a file or a default.
-DYNAMIC_SOURCES = {"DYNAMIC_TOPIC", "DYNAMIC_BROKER", "DYNAMIC_DEFAULT_BROKER"}
+# What was set for these entities while the cluster ran, as opposed to a file, a default, or for a
+# topic the settings of its broker.
+OWN_SOURCES = {
+    "topics": {"DYNAMIC_TOPIC"},
+    "brokers": {"DYNAMIC_BROKER", "DYNAMIC_DEFAULT_BROKER"},
+}
 
 
 def entity_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -55,7 +59,9 @@ def describe(
     rows = []
     for name in names:
         described = _described(connection, client, (entity_type, name))
-        rows += [row for row in described if everything or row["source"] in DYNAMIC_SOURCES]
+        rows += [
+            row for row in described if everything or row["source"] in OWN_SOURCES[entity_type]
+        ]
     if output == "json":
         print_json(rows)
     elif rows:

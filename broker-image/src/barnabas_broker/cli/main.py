@@ -1,7 +1,7 @@
 """The `barnabas` command: its verbs, each imported only when it is called.
 
-Other distributions add verbs as entry points of the group `barnabas.commands`, name = "module:command"
-with a click command; they are looked up only for a verb that is not one of ours, and for the overview.
+Other distributions add verbs: entry points of the group `barnabas.commands` name click commands.
+They are looked up only for a verb that is not one of ours, and for the overview.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import click
 
 from barnabas_broker.cli.errors import CommandError
-
 
 PLUGINS = "barnabas.commands"
 
@@ -51,8 +50,12 @@ class LazyGroup(click.Group):
         """Write the overview from the table: help should be quick too."""
         rows = [(name, verb.help) for name, verb in self._verbs.items()]
         for name in self.list_commands(ctx)[len(rows) :]:
-            command = self.get_command(ctx, name)
-            rows.append((name, command.get_short_help_str(limit=80) if command else ""))
+            try:
+                command = self.get_command(ctx, name)
+            except ImportError as error:  # Half an installation must not hide the other verbs.
+                rows.append((name, f"(not available: {error})"))
+            else:
+                rows.append((name, command.get_short_help_str(limit=80) if command else ""))
         with formatter.section("Commands"):
             formatter.write_dl(rows)
 

@@ -1,6 +1,7 @@
 """Fetch, as a client sees it."""
 
 from pathlib import Path
+from socket import MSG_PEEK
 from threading import Thread
 
 import pytest
@@ -8,6 +9,11 @@ import pytest
 from barnabas_broker.server.node import Node
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import ZERO_UUID
+from barnabas_kafka.protocol.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
 from barnabas_kafka.protocol.messages.fetch import (
     FetchPartition,
     FetchRequest,
@@ -319,3 +325,37 @@ def test_waiting_fetches_of_many_clients(node: Node, topic: str) -> None:
     for thread in threads:
         thread.join()
     assert answers == [[0]] * 8
+
+
+def test_a_slice_in_flight_survives_its_file(tmp_path: Path) -> None:
+    """Retention may delete a segment while it is being sent: the client gets what was promised.
+
+    The client reads nothing at first, so that most of the response is still to be sent when the
+    log start passes it and the file is unlinked.
+    """
+    value = bytes(range(256)) * 3600
+    settings = {"log.retention.check.interval.ms": "10"}
+    with (
+        running_node(tmp_path, settings) as node,
+        Wire(port_of(node)) as reader,
+        Wire(port_of(node)) as admin,
+    ):
+        admin.create_topic("t", retention_ms="-1", file_delete_delay_ms="0")
+        for _ in range(30):
+            admin.produce("t", batch(value))
+        segment = tmp_path / "t-0" / f"{0:020}.log"
+        reader.send(fetch_request([("t", 0, 0)], partition_max_bytes=1 << 25), 12)
+        assert reader.socket.recv(4, MSG_PEEK)  # The response is on its way.
+        everything = DeleteRecordsPartition(partition_index=0, offset=-1)
+        admin.ask(
+            DeleteRecordsRequest(
+                timeout_ms=1000, topics=[DeleteRecordsTopic(name="t", partitions=[everything])]
+            ),
+            2,
+        )
+        while segment.exists():  # Bounded by the test's own time limit.
+            admin.fetch("t", 30, max_wait_ms=10)
+        _, response = reader.receive(FetchResponse, 12)
+    (data,) = response.responses[0].partitions
+    assert offsets(data) == list(range(30))
+    assert bytes(data.records or b"").count(value) == 30  # type: ignore[arg-type]

@@ -1,0 +1,230 @@
+"""The Kubernetes API as the operator needs it: a port, and its adaptor.
+
+Only this module imports the Kubernetes client. Objects are dicts as the API server gives them, and
+are written by server-side apply under one field manager: what others own of an object stays theirs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+import kubernetes
+import urllib3
+
+from barnabas_operator.api import GROUP, VERSION
+from barnabas_operator.names import FIELD_MANAGER
+
+Document = dict[str, Any]
+
+TIMEOUT_S: Final = 15
+PAGE: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of object: where it lies in the API."""
+
+    api_version: str
+    kind: str
+    plural: str
+
+    @property
+    def root(self) -> str:
+        """The path of its API group and version."""
+        return f"/{'apis' if '/' in self.api_version else 'api'}/{self.api_version}"
+
+
+CONFIG_MAPS: Final = Kind("v1", "ConfigMap", "configmaps")
+SERVICES: Final = Kind("v1", "Service", "services")
+PODS: Final = Kind("v1", "Pod", "pods")
+CLAIMS: Final = Kind("v1", "PersistentVolumeClaim", "persistentvolumeclaims")
+STATEFUL_SETS: Final = Kind("apps/v1", "StatefulSet", "statefulsets")
+BUDGETS: Final = Kind("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets")
+CLUSTERS: Final = Kind(f"{GROUP}/{VERSION}", "KafkaCluster", "kafkaclusters")
+TOPICS: Final = Kind(f"{GROUP}/{VERSION}", "KafkaTopic", "kafkatopics")
+PIPELINES: Final = Kind(f"{GROUP}/{VERSION}", "KafkaPipeline", "kafkapipelines")
+KINDS: Final = {
+    kind.kind: kind
+    for kind in (
+        CONFIG_MAPS, SERVICES, PODS, CLAIMS, STATEFUL_SETS, BUDGETS, CLUSTERS, TOPICS, PIPELINES,
+    )
+}  # fmt: skip
+
+
+class KubeError(Exception):
+    """The API server refused or cannot be reached; `status` is HTTP's, 0 if there was no answer."""
+
+    def __init__(self, status: int, message: str) -> None:
+        self.status = status
+        self.message = message
+        super().__init__(message)
+
+    @property
+    def refused(self) -> bool:
+        """Whether asking again the same would be answered the same."""
+        return self.status in (400, 403, 422)
+
+
+class Kube(Protocol):
+    """What the operator asks of Kubernetes. All raise KubeError."""
+
+    def get(self, kind: Kind, namespace: str, name: str) -> Document | None:
+        """An object, or None if there is none of that name."""
+        ...
+
+    def list(
+        self, kind: Kind, namespace: str | None, labels: Mapping[str, str] | None = None
+    ) -> list[Document]:
+        """The objects of a namespace (None: of all), with these labels."""
+        ...
+
+    def apply(self, body: Document) -> Document:
+        """Create or change an object to be as the body says; returns it."""
+        ...
+
+    def delete(self, kind: Kind, namespace: str, name: str, *, uid: str) -> None:
+        """Delete an object, if it is still the one with this uid."""
+        ...
+
+    def patch(self, kind: Kind, namespace: str, name: str, body: Document) -> None:
+        """Change fields of an object that is not applied as a whole (merge patch)."""
+        ...
+
+    def patch_status(self, kind: Kind, namespace: str, name: str, status: Document) -> None:
+        """Write an object's status; an object that is gone is no error."""
+        ...
+
+
+class ApiServer:
+    """The port on a real API server, found as kubectl finds it or from within a pod."""
+
+    def __init__(self, client: kubernetes.client.ApiClient) -> None:
+        self._client = client
+
+    @classmethod
+    def connect(cls) -> ApiServer:
+        """With the pod's service account, or with the user's kubeconfig."""
+        kubernetes.config.load_config()
+        return cls(kubernetes.client.ApiClient())
+
+    def get(self, kind: Kind, namespace: str, name: str) -> Document | None:
+        """See Kube."""
+        try:
+            return self._call("GET", _path(kind, namespace, name))
+        except KubeError as error:
+            if error.status == 404:
+                return None
+            raise
+
+    def list(
+        self, kind: Kind, namespace: str | None, labels: Mapping[str, str] | None = None
+    ) -> list[Document]:
+        """See Kube."""
+        query: dict[str, Any] = {"limit": PAGE}
+        if labels:
+            query["labelSelector"] = ",".join(f"{key}={value}" for key, value in labels.items())
+        found: list[Document] = []
+        while True:
+            page = self._call("GET", _path(kind, namespace), query=query)
+            # Items of a list come without saying what they are.
+            head = {"apiVersion": kind.api_version, "kind": kind.kind}
+            found += [{**head, **item} for item in page.get("items", ())]
+            if not (more := page["metadata"].get("continue")):
+                return found
+            query["continue"] = more
+
+    def apply(self, body: Document) -> Document:
+        """See Kube."""
+        meta = body["metadata"]
+        return self._call(
+            "PATCH",
+            _path(KINDS[body["kind"]], meta["namespace"], meta["name"]),
+            # Where somebody else wrote a field that is ours, ours is right: that is drift.
+            query={"fieldManager": FIELD_MANAGER, "force": "true"},
+            body=body,
+            content_type="application/apply-patch+yaml",
+        )
+
+    def delete(self, kind: Kind, namespace: str, name: str, *, uid: str) -> None:
+        """See Kube."""
+        body = {
+            "apiVersion": "v1",
+            "kind": "DeleteOptions",
+            "preconditions": {"uid": uid},
+            "propagationPolicy": "Background",
+        }
+        try:
+            self._call("DELETE", _path(kind, namespace, name), body=body)
+        except KubeError as error:
+            # Gone, or already followed by another of its name.
+            if error.status not in (404, 409):
+                raise
+
+    def patch(self, kind: Kind, namespace: str, name: str, body: Document) -> None:
+        """See Kube."""
+        self._merge(_path(kind, namespace, name), body)
+
+    def patch_status(self, kind: Kind, namespace: str, name: str, status: Document) -> None:
+        """See Kube."""
+        try:
+            self._merge(f"{_path(kind, namespace, name)}/status", {"status": status})
+        except KubeError as error:
+            if error.status != 404:
+                raise
+
+    def _merge(self, path: str, body: Document) -> None:
+        query = {"fieldManager": FIELD_MANAGER}
+        self._call(
+            "PATCH", path, query=query, body=body, content_type="application/merge-patch+json"
+        )
+
+    def _call(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, Any] | None = None,
+        body: Document | None = None,
+        content_type: str = "application/json",
+    ) -> Document:
+        with _errors(f"{method} {path}"):
+            answer: Document = self._client.call_api(
+                path,
+                method,
+                query_params=list((query or {}).items()),
+                header_params={"Accept": "application/json", "Content-Type": content_type},
+                body=body,
+                response_type="object",
+                auth_settings=["BearerToken"],
+                _return_http_data_only=True,
+                _request_timeout=TIMEOUT_S,
+            )
+            return answer
+
+
+def _path(kind: Kind, namespace: str | None, name: str | None = None) -> str:
+    place = f"/namespaces/{namespace}" if namespace else ""
+    return f"{kind.root}{place}/{kind.plural}" + (f"/{name}" if name else "")
+
+
+@contextmanager
+def _errors(asked: str) -> Iterator[None]:
+    try:
+        yield
+    except kubernetes.client.ApiException as error:
+        raise KubeError(error.status or 0, f"{asked}: {_reason(error)}") from error
+    except (urllib3.exceptions.HTTPError, OSError) as error:
+        raise KubeError(0, f"{asked}: the API server cannot be reached: {error}") from error
+
+
+def _reason(error: kubernetes.client.ApiException) -> str:
+    """The message of the API server's Status object; its body may not be one."""
+    try:
+        told = json.loads(error.body or "")
+        return str(told["message"])
+    except (ValueError, KeyError, TypeError):
+        return str(error.reason)

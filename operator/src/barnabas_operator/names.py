@@ -1,0 +1,122 @@
+"""The names and labels of what the operator makes; nothing else spells them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from barnabas_operator.api import GROUP
+
+FIELD_MANAGER: Final = "barnabas-operator"
+MANAGED_BY: Final = "app.kubernetes.io/managed-by"
+INSTANCE: Final = "app.kubernetes.io/instance"
+COMPONENT: Final = "app.kubernetes.io/component"
+PIPELINE: Final = f"{GROUP}/pipeline"
+# On every object: the hash of what was last applied, so that a removed field is noticed.
+APPLIED_HASH: Final = f"{GROUP}/applied-hash"
+# On pod templates: the hash of the configuration that the pod reads at start.
+CONFIG_HASH: Final = f"{GROUP}/config-hash"
+
+ZOOKEEPER_PORT: Final = 2181
+PEER_PORT: Final = 2888
+ELECTION_PORT: Final = 3888
+STATUS_PORT: Final = 8080
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterNames:
+    """The names of what belongs to a KafkaCluster."""
+
+    cluster: str
+    namespace: str
+
+    @property
+    def zookeeper(self) -> str:
+        """StatefulSet, Service, ConfigMap and PodDisruptionBudget of the ensemble."""
+        return f"{self.cluster}-zookeeper"
+
+    @property
+    def zookeeper_nodes(self) -> str:
+        """Headless Service that gives each member a name."""
+        return f"{self.cluster}-zookeeper-nodes"
+
+    @property
+    def broker(self) -> str:
+        """StatefulSet, ConfigMap and PodDisruptionBudget of the brokers."""
+        return f"{self.cluster}-broker"
+
+    @property
+    def broker_nodes(self) -> str:
+        """Headless Service that gives each broker a name."""
+        return f"{self.cluster}-broker-nodes"
+
+    @property
+    def bootstrap(self) -> str:
+        """Service for a client's first connection."""
+        return f"{self.cluster}-bootstrap"
+
+    @property
+    def ledger(self) -> str:
+        """ConfigMap that remembers which topics are managed."""
+        return f"{self.cluster}-topics"
+
+    def external(self, ordinal: int) -> str:
+        """Service that gives one broker its ports on the nodes."""
+        return f"{self.broker}-{ordinal}-external"
+
+    def zookeeper_host(self, ordinal: int) -> str:
+        """Host name of a member, within the Kubernetes cluster."""
+        return f"{self.zookeeper}-{ordinal}.{self.zookeeper_nodes}.{self.namespace}.svc"
+
+    def zookeeper_connect(self, replicas: int) -> str:
+        """`zookeeper.connect` of the brokers; the chroot is the cluster's name."""
+        hosts = (f"{self.zookeeper_host(n)}:{ZOOKEEPER_PORT}" for n in range(replicas))
+        return f"{','.join(hosts)}/{self.cluster}"
+
+    def bootstrap_server(self, port: int) -> str:
+        """`bootstrap.servers` within the Kubernetes cluster."""
+        return f"{self.bootstrap}.{self.namespace}.svc:{port}"
+
+    def labels(self, component: str) -> dict[str, str]:
+        """Labels of an object of the cluster."""
+        return labels(self.cluster, component)
+
+    def selector(self, component: str) -> dict[str, str]:
+        """The labels by which pods are selected; immutable, so as few as tell them apart."""
+        return {INSTANCE: self.cluster, COMPONENT: component}
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineNames:
+    """The names of what belongs to a KafkaPipeline."""
+
+    pipeline: str
+    namespace: str
+
+    @property
+    def all(self) -> str:
+        """StatefulSet, Service and ConfigMap."""
+        return f"{self.pipeline}-pipeline"
+
+    @property
+    def status_url(self) -> str:
+        """Where the pod tells its status."""
+        return f"http://{self.all}.{self.namespace}.svc:{STATUS_PORT}/status"
+
+    def labels(self, cluster: str) -> dict[str, str]:
+        """Labels of an object of the pipeline."""
+        return {**labels(cluster, "pipeline"), PIPELINE: self.pipeline}
+
+    def selector(self) -> dict[str, str]:
+        """The labels by which the pod is selected."""
+        return {COMPONENT: "pipeline", PIPELINE: self.pipeline}
+
+
+def labels(instance: str, component: str) -> dict[str, str]:
+    """The labels of every object that the operator makes."""
+    return {
+        "app.kubernetes.io/name": "barnabas",
+        INSTANCE: instance,
+        COMPONENT: component,
+        MANAGED_BY: FIELD_MANAGER,
+    }

@@ -1,0 +1,51 @@
+"""The steps that a plan consists of: values that say what to do and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Apply:
+    """Bring an object to what it should be."""
+
+    body: Mapping[str, Any]
+    reason: str
+
+    def __str__(self) -> str:
+        return f"apply {self.body['kind']} {self.body['metadata']['name']}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeletePod:
+    """Delete a pod, so that its StatefulSet makes it anew from the present template."""
+
+    name: str
+    uid: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"delete Pod {self.name}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GrowClaim:
+    """Ask for a larger volume."""
+
+    name: str
+    size: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"grow PersistentVolumeClaim {self.name} to {self.size}: {self.reason}"
+
+
+Step = Apply | DeletePod | GrowClaim
+Transcript = tuple[str, ...]
+
+
+def transcript(steps: tuple[Step, ...] | list[Step]) -> Transcript:
+    """The steps as lines: for the log, and for tests that read like a story."""
+    return tuple(map(str, steps))

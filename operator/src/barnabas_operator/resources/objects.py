@@ -1,0 +1,127 @@
+"""What all objects have in common: head, owner, hash; and the containers' hardening."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from barnabas_operator.api import API_VERSION
+from barnabas_operator.api.reading import Metadata
+from barnabas_operator.api.storage import ContainerResources, DeletionPolicy
+from barnabas_operator.names import APPLIED_HASH
+
+Document = dict[str, Any]
+
+# The user of all images.
+USER: Final = 1001
+
+
+def document(
+    api_version: str, kind: str, name: str, *, owner: Metadata, labels: Mapping[str, str]
+) -> Document:
+    """The head of an object: who it is, and whose."""
+    return {
+        "apiVersion": api_version,
+        "kind": kind,
+        "metadata": {
+            "name": name,
+            "namespace": owner.namespace,
+            "labels": dict(labels),
+        },
+    }
+
+
+def owned(body: Document, *, owner: Metadata, kind: str) -> Document:
+    """The finished object: owned by its custom resource, marked with the hash of its content.
+
+    The owner is not blocked by it: that would ask for the right to set finalizers.
+    """
+    meta = body["metadata"]
+    meta["ownerReferences"] = [
+        {
+            "apiVersion": API_VERSION,
+            "kind": kind,
+            "name": owner.name,
+            "uid": owner.uid,
+            "controller": True,
+            "blockOwnerDeletion": False,
+        }
+    ]
+    meta["annotations"] = {**meta.get("annotations", {}), APPLIED_HASH: digest(body)}
+    return body
+
+
+def digest(value: Any) -> str:
+    """A short hash of a JSON value or text."""
+    text = value if isinstance(value, str) else json.dumps(value, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def pod_security() -> Document:
+    """No root, files of the volumes belong to the user's group, the runtime's system calls only."""
+    return {
+        "runAsNonRoot": True,
+        "runAsUser": USER,
+        "runAsGroup": USER,
+        "fsGroup": USER,
+        "fsGroupChangePolicy": "OnRootMismatch",
+        "seccompProfile": {"type": "RuntimeDefault"},
+    }
+
+
+def container_security() -> Document:
+    """Nothing to write but volumes, nothing to gain."""
+    return {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+
+
+def container_resources(resources: ContainerResources) -> Document:
+    """Memory as request and limit; CPU as request only, for a limit stalls what could run."""
+    requests = {}
+    if resources.cpu:
+        requests["cpu"] = resources.cpu
+    written: Document = {}
+    if resources.memory:
+        requests["memory"] = resources.memory
+        written["limits"] = {"memory": resources.memory}
+    if requests:
+        written["requests"] = requests
+    return written
+
+
+def claim_template(
+    name: str, size: str, *, storage_class: str | None, labels: Mapping[str, str]
+) -> Document:
+    """A StatefulSet's template of a claim."""
+    spec: Document = {
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": size}},
+    }
+    if storage_class:
+        spec["storageClassName"] = storage_class
+    return {"metadata": {"name": name, "labels": dict(labels)}, "spec": spec}
+
+
+def claim_policy(policy: DeletionPolicy) -> Document:
+    """Scaling down never deletes a claim."""
+    return {"whenDeleted": policy.value, "whenScaled": "Retain"}
+
+
+def field_env(name: str, path: str) -> Document:
+    """An environment variable with a field of the pod."""
+    return {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
+
+
+def spread(selector: Mapping[str, str]) -> Document:
+    """Pods of one kind rather on different nodes."""
+    term = {
+        "labelSelector": {"matchLabels": dict(selector)},
+        "topologyKey": "kubernetes.io/hostname",
+    }
+    preferred = [{"weight": 100, "podAffinityTerm": term}]
+    return {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": preferred}}

@@ -1,0 +1,136 @@
+"""The ZooKeeper ensemble of a cluster.
+
+The image's entry takes `zoo.cfg` from the ConfigMap, writes `myid` (the pod's ordinal and one) into
+an empty data directory, and refuses to start where another member's `myid` lies.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from barnabas_operator.api.clusters import KafkaCluster
+from barnabas_operator.api.reading import Resource
+from barnabas_operator.names import (
+    CONFIG_HASH,
+    ELECTION_PORT,
+    PEER_PORT,
+    ZOOKEEPER_PORT,
+    ClusterNames,
+)
+from barnabas_operator.resources import config, objects, services
+from barnabas_operator.resources.objects import Document
+
+COMPONENT: Final = "zookeeper"
+CONFIG_PATH: Final = "/etc/barnabas"
+# `srvr` names a mode only when the member serves; without a quorum it says so instead.
+SERVING: Final = (
+    f"exec 3<>/dev/tcp/127.0.0.1/{ZOOKEEPER_PORT} && printf srvr >&3 && grep -q '^Mode: ' <&3"
+)
+
+
+def zookeeper_objects(cluster: Resource[KafkaCluster], *, image: str) -> list[Document]:
+    """Everything of the ensemble, in the order in which it is applied."""
+    names = ClusterNames(cluster.meta.name, cluster.meta.namespace)
+    labels, selector = names.labels(COMPONENT), names.selector(COMPONENT)
+    owner = cluster.meta
+    text = zookeeper_config(cluster)
+    config_map = objects.document("v1", "ConfigMap", names.zookeeper, owner=owner, labels=labels)
+    config_map["data"] = {"zoo.cfg": text}
+    peers = {"client": ZOOKEEPER_PORT, "peer": PEER_PORT, "election": ELECTION_PORT}
+    return [
+        objects.owned(body, owner=owner, kind=cluster.kind)
+        for body in (
+            config_map,
+            services.headless(
+                names.zookeeper_nodes, owner=owner, labels=labels, selector=selector, ports=peers
+            ),
+            services.cluster_ip(
+                names.zookeeper,
+                owner=owner,
+                labels=labels,
+                selector=selector,
+                ports={"client": ZOOKEEPER_PORT},
+            ),
+            services.disruption_budget(
+                names.zookeeper, owner=owner, labels=labels, selector=selector
+            ),
+            _stateful_set(cluster, names, image=image, config_hash=objects.digest(text)),
+        )
+    ]
+
+
+def zookeeper_config(cluster: Resource[KafkaCluster]) -> str:
+    """The ensemble's zoo.cfg."""
+    names = ClusterNames(cluster.meta.name, cluster.meta.namespace)
+    replicas = cluster.body.spec.zookeeper.replicas
+    members = [names.zookeeper_host(n) for n in range(replicas)]
+    return config.zoo_cfg(cluster.meta.name, members=members)
+
+
+def _stateful_set(
+    cluster: Resource[KafkaCluster], names: ClusterNames, *, image: str, config_hash: str
+) -> Document:
+    spec = cluster.body.spec.zookeeper
+    labels, selector = names.labels(COMPONENT), names.selector(COMPONENT)
+    body = objects.document(
+        "apps/v1", "StatefulSet", names.zookeeper, owner=cluster.meta, labels=labels
+    )
+    tcp = {"tcpSocket": {"port": "client"}}
+    container: Document = {
+        "name": COMPONENT,
+        "image": image,
+        "imagePullPolicy": "IfNotPresent",
+        "env": [
+            objects.field_env("POD_NAME", "metadata.name"),
+            objects.field_env("POD_INDEX", "metadata.labels['apps.kubernetes.io/pod-index']"),
+        ],
+        "ports": [
+            {"name": "client", "containerPort": ZOOKEEPER_PORT, "protocol": "TCP"},
+            {"name": "peer", "containerPort": PEER_PORT, "protocol": "TCP"},
+            {"name": "election", "containerPort": ELECTION_PORT, "protocol": "TCP"},
+        ],
+        "startupProbe": {**tcp, "periodSeconds": 2, "failureThreshold": 150},
+        "livenessProbe": {**tcp, "periodSeconds": 10, "failureThreshold": 6},
+        "readinessProbe": {
+            "exec": {"command": ["bash", "-c", SERVING]},
+            "periodSeconds": 5,
+            "timeoutSeconds": 5,
+        },
+        "resources": objects.container_resources(spec.resources),
+        "securityContext": objects.container_security(),
+        "volumeMounts": [
+            {"name": "config", "mountPath": CONFIG_PATH, "readOnly": True},
+            {"name": "data", "mountPath": config.ZOOKEEPER_DATA},
+            {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108 - the container's own
+        ],
+    }
+    pod: Document = {
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "terminationGracePeriodSeconds": 30,
+        "securityContext": objects.pod_security(),
+        "affinity": objects.spread(selector),
+        "containers": [container],
+        "volumes": [
+            {"name": "config", "configMap": {"name": names.zookeeper}},
+            {"name": "tmp", "emptyDir": {"sizeLimit": "64Mi"}},
+        ],
+    }
+    body["spec"] = {
+        "replicas": spec.replicas,
+        "serviceName": names.zookeeper_nodes,
+        "podManagementPolicy": "Parallel",
+        "updateStrategy": {"type": "OnDelete"},
+        "persistentVolumeClaimRetentionPolicy": objects.claim_policy(spec.storage.deletion_policy),
+        "selector": {"matchLabels": selector},
+        "template": {
+            "metadata": {"labels": labels, "annotations": {CONFIG_HASH: config_hash}},
+            "spec": pod,
+        },
+        "volumeClaimTemplates": [
+            objects.claim_template(
+                "data", spec.storage.size, storage_class=spec.storage.storage_class, labels=selector
+            )
+        ],
+    }
+    return body

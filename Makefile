@@ -5,17 +5,20 @@
 PYTHON ?= $(firstword $(foreach name,python3 python3.14 python3.13 python3.12 python3.11,\
 	$(shell $(name) -c 'import sys; print("$(name)" if sys.version_info >= (3, 11) else "")' 2>/dev/null)))
 BIN := .venv/bin
-BUILT_FROM := uv.lock pyproject.toml broker-image/pyproject.toml $(wildcard libs/*/pyproject.toml libs/*/setup.py) \
+BUILT_FROM := uv.lock pyproject.toml $(wildcard */pyproject.toml libs/*/pyproject.toml libs/*/setup.py) \
 	libs/kafka/src/barnabas_kafka/records/walk.py tools/bootstrap.py
 PYTEST := $(BIN)/python -m pytest
 # Suites that meet programs of others; everything else under tests/ is a unit test.
 BLACK_BOX := tests/clients tests/oracle $(wildcard tests/*/*/test_against_apache.py)
-UNIT := tests $(BLACK_BOX:%=--ignore=%)
+# Runs in an environment of its own, which has pyspark.
+SPARK := tests/pipelines/spark
+UNIT := tests $(BLACK_BOX:%=--ignore=%) --ignore=$(SPARK)
 # Minutes; docs/testing.md has the table.
 ENGINE_MINUTES := 15
+PIPELINES_MINUTES := 4
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check unit black-box bench gen fmt soak clean needs
+.PHONY: help demo test check unit black-box pipelines spark bench gen fmt soak clean needs
 
 help: ## Lists the verbs
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-14s %s\n", $$1, $$2 }'
@@ -23,7 +26,7 @@ help: ## Lists the verbs
 demo: .venv/.synced ## Starts a broker, streams this machine's own data through it and compares every byte
 	@$(BIN)/python -m tools.demo
 
-test: needs check black-box ## Runs check and the black-box suites (Java, Maven, kcat; installs them as root)
+test: needs check black-box pipelines ## Runs check and the black-box suites (Java, Maven, kcat; installs them as root)
 
 check: .venv/.synced ## Runs all that is quick: tidy, ruff, imports, generated files, types, unit tests
 	$(BIN)/python -m tools.tidy
@@ -44,11 +47,13 @@ fmt: .venv/.synced ## Formats the code and mends what ruff can mend
 	$(BIN)/ruff check --fix --exit-zero --quiet .
 	$(BIN)/ruff format .
 
+spark: .venv-spark/.synced ## Installs pyspark (450 MB) for `barnabas pipeline run`, in .venv-spark
+
 soak: .venv/.synced ## Runs every property test for thousands of examples and the tests marked soak
-	$(PYTEST) tests --hypothesis-profile=soak --override-ini='addopts=-ra' --timeout=3600 -m 'hypothesis or soak'
+	$(PYTEST) tests --ignore=$(SPARK) --hypothesis-profile=soak --override-ini='addopts=-ra' --timeout=3600 -m 'hypothesis or soak'
 
 clean: ## Removes the environment and every cache
-	rm -rf .venv .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
+	rm -rf .venv .venv-spark .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 needs: .venv/.synced
@@ -56,6 +61,17 @@ needs: .venv/.synced
 
 black-box: .venv/.synced
 	timeout --foreground $(ENGINE_MINUTES)m $(PYTEST) $(BLACK_BOX)
+
+pipelines: needs .venv-spark/.synced
+	timeout --foreground $(PIPELINES_MINUTES)m .venv-spark/bin/python -m pytest $(SPARK)
+
+.venv-spark/.synced: .venv/.synced
+	@echo 'barnabas: installing pyspark into .venv-spark; the first time that is a download of 450 MB' >&2
+	@UV_PROJECT_ENVIRONMENT=.venv-spark UV_HTTP_TIMEOUT=600 $(BIN)/uv sync --frozen --quiet \
+		--package barnabas-pipelines --extra spark --group test --no-default-groups \
+		--python $(BIN)/python --no-python-downloads
+	@.venv-spark/bin/python -m barnabas_pipelines jars
+	@touch $@
 
 .venv/.synced: $(BUILT_FROM)
 	@test -n "$(PYTHON)" || { echo "barnabas: needs Python 3.11 or newer on the path (or make PYTHON=/path/to/python)" >&2; exit 1; }

@@ -30,10 +30,12 @@ TREES: Final = {
     "libs/kafka/src/barnabas_kafka": "tests/kafka",
     "libs/zookeeper/src/barnabas_zookeeper": "tests/zookeeper",
     "broker-image/src/barnabas_broker": "tests/broker",
+    "pipelines/src/barnabas_pipelines": "tests/pipelines",
     "tools": "tests/tools",
 }
 OWN_PACKAGES: Final = {
-    "barnabas_kafka", "barnabas_zookeeper", "barnabas_broker", "tools", "tests", "benchmarks",
+    "barnabas_kafka", "barnabas_zookeeper", "barnabas_broker", "barnabas_pipelines",
+    "tools", "tests", "benchmarks",
 }  # fmt: skip
 
 # Tables, not code: as long as the facts they hold.
@@ -62,6 +64,8 @@ MAY_PRINT: Final = ("/cli/", "tools/", "benchmarks/", "tests/")
 # the file or folder that does it, which must be there.
 _BROKER: Final = "broker-image/src/barnabas_broker/"
 _HANDLER_TESTS: Final = "tests/broker/server/handlers/"
+_PIPELINES: Final = "pipelines/src/barnabas_pipelines/"
+_SPARK_TESTS: Final = "tests/pipelines/spark/"
 _CONTROLLER_PARTS: Final = (
     "adoption", "internal", "ledger", "loading", "requests", "startup", "writes",
 )  # fmt: skip
@@ -82,6 +86,11 @@ TESTED_IN: Final = {
     f"{_BROKER}server/node.py": "tests/broker/testing/test_broker.py",
     f"{_BROKER}server/producer_ids.py": f"{_HANDLER_TESTS}test_init_producer_id.py",
     f"{_BROKER}zk/store.py": "tests/broker/zk/test_embedded.py",
+    # What cannot be shown without a JVM.
+    f"{_PIPELINES}jobs/": _SPARK_TESTS,
+    f"{_PIPELINES}transforms/": _SPARK_TESTS,
+    f"{_PIPELINES}sinks.py": _SPARK_TESTS,
+    f"{_PIPELINES}runner.py": _SPARK_TESTS,
 }
 NO_HANDLER: Final[frozenset[str]] = frozenset({"__init__.py"})
 

@@ -9,6 +9,8 @@ import importlib.util
 import logging
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,11 +25,13 @@ SPARK_ENVIRONMENT: Final = ".venv-spark"
 
 
 class CommandError(click.ClickException):
-    """One line on standard error and the error's exit code."""
+    """One line on standard error; exit code 1."""
 
-    def __init__(self, error: PipelineError) -> None:
-        super().__init__(str(error))
-        self.exit_code = error.exit_code
+
+class UsageError(CommandError):
+    """The same for a wrong file or option; exit code 2."""
+
+    exit_code = 2
 
 
 def pipeline_group(*, data: str, status: str) -> click.Group:
@@ -76,26 +80,35 @@ def pipeline_group(*, data: str, status: str) -> click.Group:
         """  # fmt: skip
         logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s")
         logging.getLogger("barnabas_pipelines").setLevel("DEBUG" if verbose else "INFO")
-        try:
+        with _told_in_one_line():
             _run(file, verbose=verbose, **options)
-        except PipelineError as error:
-            raise CommandError(error) from None
 
     @pipeline.command("jars")
     @click.option(
-        "--into", required=True, type=click.Path(path_type=Path), help="The directory for them."
+        "--into",
+        type=click.Path(path_type=Path),
+        help="The directory for them; else the user's cache.",
     )
-    def fetch_jars(into: Path) -> None:
+    def fetch_jars(into: Path | None) -> None:
         """Fetch the jars of Spark's Kafka connector, and hold them to their checksums."""
         from barnabas_pipelines import jars
 
-        try:
-            for path in jars.fetch(into, jars.locked(), source=jars.repository()):
+        with _told_in_one_line():
+            directory = into or jars.default_directory()
+            for path in jars.fetch(directory, jars.locked(), source=jars.repository()):
                 click.echo(path)
-        except PipelineError as error:
-            raise CommandError(error) from None
 
     return pipeline
+
+
+@contextmanager
+def _told_in_one_line() -> Iterator[None]:
+    try:
+        yield
+    except SpecError as error:
+        raise UsageError(str(error)) from None
+    except PipelineError as error:
+        raise CommandError(str(error)) from None
 
 
 def _run(file: Path, *, verbose: bool, name: str | None, **options: Any) -> None:

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-FAILED = 1
-USAGE = 2
-
 
 class PipelineError(Exception):
     """The pipeline cannot start or cannot go on: exit code 1."""
-
-    exit_code = FAILED
 
     def __init__(self, message: str) -> None:
         super().__init__(" ".join(message.split()))
@@ -17,8 +12,6 @@ class PipelineError(Exception):
 
 class SpecError(PipelineError):
     """The file or an option is wrong and nothing was tried: exit code 2."""
-
-    exit_code = USAGE
 
 
 class NotReadyError(PipelineError):

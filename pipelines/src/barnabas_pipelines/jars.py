@@ -60,7 +60,8 @@ def parse(text: str) -> tuple[Jar, ...]:
         kind, *parts = coordinates.split(":")
         if kind != "maven" or len(parts) != 3 or len(digest.strip()) != 64:
             raise ValueError(f"not a line of a jar lock file: {line}")
-        jars.append(Jar(*parts, sha256=digest.strip()))
+        group, artifact, version = parts
+        jars.append(Jar(group, artifact, version, digest.strip()))
     return tuple(jars)
 
 

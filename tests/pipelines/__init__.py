@@ -1,0 +1,1 @@
+"""Pipelines on Spark: what needs no JVM here, the rest in `spark`."""

@@ -18,10 +18,12 @@ from confluent_kafka import (
     TopicPartition,
 )
 
+from barnabas_kafka.records.compression import Codec
 from tests.clients import START_MS
 from tests.clients.brokers import Broker
 from tests.clients.conftest import MakeTopic
 from tests.clients.librdkafka import consumer, read_all, take
+from tests.clients.wire import stored_codecs
 
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
 MESSAGE_MAX_BYTES = 1_048_588
@@ -89,6 +91,8 @@ def test_round_trip(broker: Broker, topic: str, produce: Produce, codec: str) ->
     for i, record in enumerate(found):
         assert record.timestamp() == (TIMESTAMP_CREATE_TIME, START_MS + i)
         assert record.headers() == [("n", b"%d" % i), ("empty", b""), ("null", None)]
+    # Where a broker lacks what librdkafka takes a codec's support from, it silently sends "none".
+    assert stored_codecs(broker.bootstrap, topic) == {Codec[codec.upper()]}
 
 
 @pytest.mark.parametrize("acks", [0, 1, -1])
@@ -164,6 +168,8 @@ def test_topic_decides_the_codec(
     records = some_records(100)
     produce(topic, records, **{"compression.type": sent})
     assert contents(read_all(broker.bootstrap, topic)) == records
+    codec = Codec.NONE if stored == "uncompressed" else Codec[stored.upper()]
+    assert stored_codecs(broker.bootstrap, topic) == {codec}
 
 
 def test_record_without_key_on_compacted_topic(

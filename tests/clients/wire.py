@@ -17,7 +17,12 @@ from barnabas_kafka.protocol.headers import (
     decode_response_header,
     encode_request_header,
 )
-from barnabas_kafka.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from barnabas_kafka.protocol.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+)
 from barnabas_kafka.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from barnabas_kafka.protocol.messages.produce import (
     PartitionProduceData,
@@ -26,7 +31,9 @@ from barnabas_kafka.protocol.messages.produce import (
 )
 from barnabas_kafka.protocol.registry import api
 from barnabas_kafka.protocol.schema import Request, Response
+from barnabas_kafka.records.batch import headers
 from barnabas_kafka.records.builder import build_batch
+from barnabas_kafka.records.compression import Codec
 from tests.clients import START_MS
 
 R = TypeVar("R", bound=Response)
@@ -77,6 +84,15 @@ def fetch(topic: str, offset: int, *, max_wait_ms: int = 0, min_bytes: int = 1) 
 def some_batch(*values: bytes) -> bytes:
     """One batch of keyless records."""
     return build_batch([(START_MS, None, value, ()) for value in values or (b"value",)])
+
+
+def stored_codecs(bootstrap: str, topic: str) -> set[Codec]:
+    """The codecs of the batches in the first partition, as they are stored."""
+    with Wire(bootstrap) as connection:
+        answer = connection.ask(fetch(topic, 0), FetchResponse, 11)
+    found = answer.responses[0].partitions[0].records
+    assert isinstance(found, (bytes, memoryview))
+    return {header.codec for _, header in headers(found, allow_partial=True)}
 
 
 class Wire:

@@ -6,9 +6,9 @@ from collections import defaultdict
 from typing import Any
 
 import pytest
+
 from barnabas_kafka.protocol import codec, headers, registry
 from barnabas_kafka.protocol.registry import ApiKey
-
 from tests.kafka.protocol.plain import from_plain, to_plain
 from tests.oracle import vectors
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+
 from barnabas_kafka.records import batch, builder, legacy
 from barnabas_kafka.records.compression import Codec, decompress
-
 from tests.oracle import vectors
 
 CODECS = {codec.name.lower(): codec for codec in Codec}

@@ -5,6 +5,7 @@ import errno
 import socket
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 
 from barnabas_broker.server.session import Session
 from barnabas_broker.server.startup import StartupError
@@ -23,8 +24,8 @@ class Listener:
 
     def __init__(self, address: Address, settings: BrokerSettings, sock: socket.socket) -> None:
         self.name = address.name
-        self.address = address
         self.port: int = sock.getsockname()[1]
+        self.address = replace(address, port=self.port)
         self._settings = settings
         self._socket = sock
         self._sessions: set[Session] = set()

@@ -81,7 +81,7 @@ class Harness:
 
     def _schedule(self, case: Case) -> Iterator[tuple[int, Target]]:
         # A start-up is measured cold, and a quick run is not about figures.
-        first = 1 if case.fresh or self.scale.quick else 0
+        first = 0 if case.warm_up and not case.fresh and not self.scale.quick else 1
         for number in range(first, self.rounds + 1):
             order = self.targets if number % 2 else tuple(reversed(self.targets))
             for target in order:

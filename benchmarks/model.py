@@ -74,13 +74,15 @@ class Case:
     """Something that can be measured by name.
 
     `fresh` cases start and stop brokers of their own through the target; the others use the
-    target's long-running broker.
+    target's long-running broker. `warm_up` is off where a first uncounted run would change
+    nothing, because the case comes late and warms by itself what it needs.
     """
 
     name: str
     title: str
     run: Callable[[Target, Scale], list[Sample]]
     fresh: bool = False
+    warm_up: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

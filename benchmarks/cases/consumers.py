@@ -103,10 +103,10 @@ def large(target: Target, scale: Scale) -> list[Sample]:
     """Records of 1 KiB in batches of 64 KiB, by two clients and two fetch sizes."""
     with topic(target.broker, "read") as name:
         loaded = preload(target.broker, name, volume=scale.of(256_000_000, 16_000_000))
-        passes = scale.of(4, 1)
+        passes = scale.of(3, 1)
         return [
             *_java(target.broker, loaded, passes),
-            *_librdkafka(target.broker, loaded, scale.of(3, 1)),
+            *_librdkafka(target.broker, loaded, scale.of(2, 1)),
         ]
 
 

@@ -89,7 +89,7 @@ class Barnabas:
         while not ready.exists():
             if self._process.poll() is not None or time.monotonic() > give_up_at:
                 self.kill()
-                raise RuntimeError(f"the broker did not start:\n{self.tail()}")
+                raise RuntimeError(f"the broker did not start:\n{self.tail(6)}")
             time.sleep(0.02)
         self._address = json.loads(ready.read_text())["listeners"]["PLAINTEXT"]
         return self

@@ -98,6 +98,14 @@ def pipeline_group(*, data: str, status: str) -> click.Group:
             for path in jars.fetch(directory, jars.locked(), source=jars.repository()):
                 click.echo(path)
 
+    @pipeline.command()
+    def selftest() -> None:
+        """Start Spark, load the connector, write and read a file: what an image must be able to."""
+        from barnabas_pipelines import selftest as test
+
+        with _told_in_one_line():
+            click.echo(test.run())
+
     return pipeline
 
 

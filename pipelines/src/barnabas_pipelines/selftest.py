@@ -1,0 +1,38 @@
+"""Whether this installation has all that a pipeline loads: for images out of which jars were taken."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from barnabas_pipelines import session
+from barnabas_pipelines.batches import BatchDirectory
+from barnabas_pipelines.errors import PipelineError
+from barnabas_pipelines.sinks import ParquetSink
+from barnabas_pipelines.spec import DEFAULT_MASTER
+
+ROWS: Final = 1_000
+CLIENT: Final = "org.apache.kafka.clients.admin.AdminClient"
+
+
+def run() -> str:
+    """A line that says what works; raises PipelineError with what does not."""
+    session.check_installed()
+    with tempfile.TemporaryDirectory(prefix="barnabas-selftest-") as made:
+        root = Path(made)
+        connector = session.connector_jars()
+        spark = session.start("selftest", master=DEFAULT_MASTER, work=root, connector=connector)
+        try:
+            spark._jvm.java.lang.Class.forName(CLIENT)
+            options = {"kafka.bootstrap.servers": "localhost:9", "subscribe": "none"}
+            spark.readStream.format("kafka").options(**options).load()
+            directory = BatchDirectory(root / "out", run="selftest")
+            directory.claim("selftest", committed=None)
+            ParquetSink(directory, files_per_batch=2)(spark.range(ROWS), 0)
+            found = spark.read.parquet(str(root / "out" / "batch=0")).count()
+        finally:
+            spark.stop()
+    if found != ROWS:
+        raise PipelineError(f"wrote {ROWS} rows and read {found}")
+    return f"Spark starts, has the Kafka connector, writes and reads Parquet ({found} rows)"

@@ -1,0 +1,123 @@
+#!/usr/bin/python3 -IS
+"""Settles which member of a ZooKeeper ensemble this pod is, then becomes ZooKeeper's server.
+
+The configuration is an ordinary zoo.cfg, the same for all members (`ZOOKEEPER_CONFIG`, by default
+/etc/barnabas/zoo.cfg). Who a member is follows from its name: the pod `main-zookeeper-2` is
+`server.3`, since ZooKeeper counts from 1. The number is kept in the data directory as `myid`; a
+directory that has another number belongs to another member. To start on it would give one vote to
+the ensemble twice and could lose what was agreed, so that is refused.
+
+The image's entry point; standard library only.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, NoReturn
+
+DEFAULT_CONFIG: Final = "/etc/barnabas/zoo.cfg"
+DEFAULT_HOME: Final = "/opt/zookeeper"
+DEFAULT_JAVA: Final = "/opt/java"
+MAIN_CLASS: Final = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
+# The heap is what the data tree needs; threads, buffers and the log's page cache share the rest.
+JVM_FLAGS: Final = (
+    "-XX:MaxRAMPercentage=60",
+    "-XX:+UseSerialGC",
+    "-XX:+ExitOnOutOfMemoryError",
+    "-XX:-UsePerfData",  # Its file would be the only one written outside the data directory.
+    "-Djava.awt.headless=true",
+)
+_POD_NAME: Final = re.compile(r".*-([0-9]+)")
+_SERVER: Final = re.compile(r"server\.([0-9]+)")
+
+
+class MemberError(Exception):
+    """Why this member cannot start, in words for the person who reads the pod's log."""
+
+
+def main(environment: Mapping[str, str]) -> int:
+    """Start the server in place of this process; returns only where that cannot be, with 1."""
+    try:
+        start(environment)
+    except (MemberError, OSError) as error:
+        sys.stderr.write(f"zookeeper-member: {error}\n")
+        return 1
+
+
+def start(environment: Mapping[str, str]) -> NoReturn:
+    """Check the member against its data directory and replace this process by the server."""
+    config = Path(environment.get("ZOOKEEPER_CONFIG", DEFAULT_CONFIG))
+    settings = read_settings(config)
+    data = Path(settings.get("dataDir", ""))
+    if not data.is_absolute():
+        raise MemberError(f"{config} has no dataDir that is an absolute path")
+    servers = {int(match[1]) for key in settings if (match := _SERVER.fullmatch(key))}
+    claim(data, member_id(environment.get("POD_NAME") or socket.gethostname(), servers))
+    home = environment.get("ZOOKEEPER_HOME", DEFAULT_HOME)
+    java = environment.get("JAVA_HOME", DEFAULT_JAVA) + "/bin/java"
+    flags = [*JVM_FLAGS, *environment.get("ZOOKEEPER_JVM_FLAGS", "").split()]
+    command = [java, *flags, "-cp", f"{home}/conf:{home}/lib/*", MAIN_CLASS, str(config)]
+    # As this very process: the SIGTERM of Kubernetes reaches Java, which closes its log and ends.
+    os.execve(java, command, dict(environment))  # noqa: S606 - no shell is the point
+
+
+def read_settings(path: Path) -> dict[str, str]:
+    """The keys and values of a zoo.cfg; raises MemberError where it cannot be read."""
+    try:
+        lines = path.read_text("utf-8").splitlines()
+    except OSError as error:
+        raise MemberError(f"cannot read {path}: {error.strerror}") from error
+    pairs = (line.partition("=") for line in lines if not line.lstrip().startswith("#"))
+    return {key.strip(): value.strip() for key, equals, value in pairs if equals}
+
+
+def member_id(pod: str, servers: set[int]) -> int:
+    """The number of the member that runs in a pod; an ensemble's configuration must have it."""
+    match = _POD_NAME.fullmatch(pod)
+    if match is None:
+        raise MemberError(f"the name of this pod, {pod}, does not end in a number")
+    number = int(match[1]) + 1
+    if servers and number not in servers:
+        known = ", ".join(map(str, sorted(servers)))
+        raise MemberError(f"pod {pod} is server.{number}, but the configuration has only {known}")
+    return number
+
+
+def claim(data: Path, number: int) -> None:
+    """Write `myid`, or hold the one that is there against this member's number."""
+    path = data / "myid"
+    try:
+        written = path.read_text("utf-8").strip()
+    except FileNotFoundError:
+        data.mkdir(parents=True, exist_ok=True)
+        _write_durably(path, f"{number}\n")
+        return
+    if written != str(number):
+        raise MemberError(
+            f"{path} says server.{written}, but this pod is server.{number}: this is the volume"
+            " of another member; ZooKeeper is not started on it"
+        )
+
+
+def _write_durably(path: Path, text: str) -> None:
+    """Whole or not at all, also when the node loses power: half a myid would stop the member."""
+    partial = path.with_name(f".{path.name}.part")
+    with partial.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    partial.replace(path)
+    directory = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
+
+
+if __name__ == "__main__":
+    sys.exit(main(os.environ))

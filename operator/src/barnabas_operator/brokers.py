@@ -22,6 +22,8 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from barnabas_operator.plan.topics import TopicView
+
 TIMEOUT_S: Final = 10.0
 
 
@@ -41,17 +43,6 @@ class ClusterView:
 
     cluster_id: str
     broker_ids: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicView:
-    """What the cluster says of a topic; `config` is what was set on the topic itself."""
-
-    name: str
-    topic_id: str
-    partitions: int
-    replicas: int
-    config: Mapping[str, str]
 
 
 class Brokers(Protocol):
@@ -188,11 +179,12 @@ class AdminBrokers:
 
 def _own_settings(entries: Mapping[str, ConfigEntry]) -> Mapping[str, str]:
     """What was set on the topic; the rest are the broker's settings and Kafka's defaults."""
-    own = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
+    own = ConfigSource.DYNAMIC_TOPIC_CONFIG
     return {
-        name: entry.value
+        name: entry.value or ""
         for name, entry in entries.items()
-        if entry.source == own and entry.value is not None
+        # The client gives the number where it promises the enumeration.
+        if ConfigSource(entry.source) is own
     }
 
 

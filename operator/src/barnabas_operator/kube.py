@@ -108,7 +108,7 @@ class ApiServer:
     @classmethod
     def connect(cls) -> ApiServer:
         """With the pod's service account, or with the user's kubeconfig."""
-        kubernetes.config.load_config()
+        kubernetes.config.load_config()  # type: ignore[no-untyped-call]
         return cls(kubernetes.client.ApiClient())
 
     def get(self, kind: Kind, namespace: str, name: str) -> Document | None:
@@ -191,19 +191,22 @@ class ApiServer:
         body: Document | None = None,
         content_type: str = "application/json",
     ) -> Document:
+        headers = {"Accept": "application/json", "Content-Type": content_type}
         with _errors(f"{method} {path}"):
-            answer: Document = self._client.call_api(
-                path,
+            request = self._client.param_serialize(
                 method,
+                path,
                 query_params=list((query or {}).items()),
-                header_params={"Accept": "application/json", "Content-Type": content_type},
+                header_params=headers,
                 body=body,
-                response_type="object",
                 auth_settings=["BearerToken"],
-                _return_http_data_only=True,
-                _request_timeout=TIMEOUT_S,
             )
-            return answer
+            response = self._client.call_api(*request, _request_timeout=TIMEOUT_S)
+            content: bytes = response.read()  # type: ignore[no-untyped-call]
+        if not 200 <= response.status <= 299:
+            raise KubeError(response.status, f"{method} {path}: {_reason(content)}")
+        answer: Document = json.loads(content)
+        return answer
 
 
 def _path(kind: Kind, namespace: str | None, name: str | None = None) -> str:
@@ -216,15 +219,14 @@ def _errors(asked: str) -> Iterator[None]:
     try:
         yield
     except kubernetes.client.ApiException as error:
-        raise KubeError(error.status or 0, f"{asked}: {_reason(error)}") from error
+        raise KubeError(error.status or 0, f"{asked}: {error.reason}") from error
     except (urllib3.exceptions.HTTPError, OSError) as error:
         raise KubeError(0, f"{asked}: the API server cannot be reached: {error}") from error
 
 
-def _reason(error: kubernetes.client.ApiException) -> str:
-    """The message of the API server's Status object; its body may not be one."""
+def _reason(content: bytes) -> str:
+    """The message of the API server's Status object, which an answer from elsewhere is not."""
     try:
-        told = json.loads(error.body or "")
-        return str(told["message"])
+        return str(json.loads(content)["message"])
     except (ValueError, KeyError, TypeError):
-        return str(error.reason)
+        return content[:200].decode("utf-8", "replace")

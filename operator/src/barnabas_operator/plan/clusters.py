@@ -52,7 +52,7 @@ class Observed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Steps in order; `waiting` says what has to come by itself, `warnings` what a user should know."""
+    """Steps in order; what has to come by itself; what a user should know."""
 
     steps: tuple[Step, ...]
     waiting: tuple[str, ...]

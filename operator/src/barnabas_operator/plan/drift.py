@@ -26,25 +26,22 @@ def drift(wanted: Mapping[str, Any], found: Mapping[str, Any] | None) -> str | N
 
 def first_difference(wanted: Any, found: Any, path: str = "") -> str | None:
     """The path of the first value that is wanted and not there; None if all are."""
-    if isinstance(wanted, Mapping):
-        if not isinstance(found, Mapping):
-            return path
-        for key, value in wanted.items():
-            # An empty value may be left out by the API server.
-            if key not in found and value in ({}, [], None):
-                continue
-            inner = f"{path}.{key}" if path else str(key)
-            if key not in found:
-                return inner
+    if isinstance(wanted, Mapping) and isinstance(found, Mapping):
+        return _in_mapping(wanted, found, path)
+    if isinstance(wanted, list) and isinstance(found, list) and len(wanted) == len(found):
+        pairs = enumerate(zip(wanted, found, strict=True))
+        places = (first_difference(ours, theirs, f"{path}[{i}]") for i, (ours, theirs) in pairs)
+        return next((place for place in places if place is not None), None)
+    return None if wanted == found else path
+
+
+def _in_mapping(wanted: Mapping[str, Any], found: Mapping[str, Any], path: str) -> str | None:
+    for key, value in wanted.items():
+        inner = f"{path}.{key}" if path else key
+        if key in found:
             if (where := first_difference(value, found[key], inner)) is not None:
                 return where
-        return None
-    if isinstance(wanted, list):
-        if not isinstance(found, list) or len(found) != len(wanted):
-            return path
-        for position, (value, other) in enumerate(zip(wanted, found, strict=True)):
-            where = first_difference(value, other, f"{path}[{position}]")
-            if where is not None:
-                return where
-        return None
-    return None if wanted == found else path
+        # The API server may leave out what is empty.
+        elif value not in ({}, [], None):
+            return inner
+    return None

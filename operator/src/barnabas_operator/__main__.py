@@ -1,0 +1,37 @@
+"""Runs the operator: `python -m barnabas_operator`.
+
+Environment: BARNABAS_BROKER_IMAGE, BARNABAS_ZOOKEEPER_IMAGE, BARNABAS_PIPELINE_IMAGE name the images
+of the pods; WATCH_NAMESPACES the namespaces to watch, all if empty; BARNABAS_RESYNC_SECONDS how often
+to look without being asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sys
+
+from barnabas_operator.handlers.operator import Environment, run
+
+
+def main() -> int:
+    """Run the operator; returns the exit status."""
+    logging.basicConfig(
+        level=logging.INFO,
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+        stream=sys.stderr,
+    )
+    # Every change of every watched object otherwise.
+    logging.getLogger("kopf.objects").setLevel(logging.WARNING)
+    try:
+        environment = Environment.of(os.environ)
+    except ValueError as error:
+        logging.getLogger("barnabas_operator").error("%s", error)
+        return 2
+    asyncio.run(run(environment))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

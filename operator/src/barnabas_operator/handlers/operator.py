@@ -1,0 +1,89 @@
+"""The operator put together: ports, loop and watches, as the environment says."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+import kopf
+
+from barnabas_operator import progress
+from barnabas_operator.brokers import AdminBrokers
+from barnabas_operator.handlers.events import register, settings
+from barnabas_operator.handlers.shell import Loop
+from barnabas_operator.kube import ApiServer
+from barnabas_operator.plan.clusters import Images
+from barnabas_operator.reconcile.context import Context
+from barnabas_operator.reconcile.passes import RESYNC_S, Key, all_keys, reconcile
+
+HEALTH: Final = "http://0.0.0.0:8080/healthz"
+# A client keeps connections and threads; a few clusters' worth of them is kept.
+CLIENTS: Final = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Environment:
+    """What the operator is told from outside."""
+
+    images: Images
+    namespaces: tuple[str, ...]
+    resync_s: float
+
+    @classmethod
+    def of(cls, variables: Mapping[str, str]) -> Environment:
+        """From environment variables; raises ValueError with what is missing."""
+        images = {}
+        for component in ("broker", "zookeeper", "pipeline"):
+            name = f"BARNABAS_{component.upper()}_IMAGE"
+            if not variables.get(name):
+                raise ValueError(f"{name} is not set: name the image of the {component} pods")
+            images[component] = variables[name]
+        listed = variables.get("WATCH_NAMESPACES", "").replace(",", " ").split()
+        return cls(
+            images=Images(**images),
+            namespaces=tuple(listed),
+            resync_s=float(variables.get("BARNABAS_RESYNC_SECONDS", RESYNC_S)),
+        )
+
+
+async def run(environment: Environment) -> None:
+    """Run until a signal ends it."""
+    kube = ApiServer.connect()
+    brokers = functools.lru_cache(CLIENTS)(AdminBrokers)
+
+    def work(key: Key) -> float:
+        now = datetime.now(tz=UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        context = Context(
+            kube=kube,
+            brokers=brokers,
+            progress=progress.ask,
+            images=environment.images,
+            now=now,
+        )
+        return reconcile(key, context)
+
+    def existing() -> frozenset[Key]:
+        return all_keys(kube, environment.namespaces or (None,))
+
+    loop = Loop(work, existing, resync_s=environment.resync_s)
+    worker = asyncio.create_task(loop.run())
+    watching = asyncio.create_task(
+        kopf.operator(
+            registry=register(loop.ask),
+            settings=settings(),
+            standalone=True,
+            clusterwide=not environment.namespaces,
+            namespaces=environment.namespaces,
+            liveness_endpoint=HEALTH,
+        )
+    )
+    done, running = await asyncio.wait({worker, watching}, return_when=asyncio.FIRST_COMPLETED)
+    for task in running:
+        task.cancel()
+    await asyncio.gather(*running, return_exceptions=True)
+    for task in done:
+        task.result()

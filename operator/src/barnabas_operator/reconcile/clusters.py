@@ -1,0 +1,197 @@
+"""A KafkaCluster: look at its objects, take the plan's steps, ask the brokers, tell the status."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from barnabas_kafka.settings.broker import BrokerSettings
+from barnabas_operator.api.clusters import (
+    ClusterStatus,
+    KafkaCluster,
+    ListenerStatus,
+    ListenerType,
+    ReplicaStatus,
+    StorageStatus,
+)
+from barnabas_operator.api.conditions import Verdict
+from barnabas_operator.api.reading import Resource
+from barnabas_operator.brokers import BrokersError, ClusterView
+from barnabas_operator.kube import (
+    BUDGETS,
+    CLAIMS,
+    CONFIG_MAPS,
+    PODS,
+    SERVICES,
+    STATEFUL_SETS,
+    KubeError,
+)
+from barnabas_operator.names import INSTANCE, ClusterNames
+from barnabas_operator.plan.clusters import COMPONENTS, Observed, Plan, node_ports, plan_cluster
+from barnabas_operator.plan.rolling import PodView
+from barnabas_operator.plan.steps import Apply, DeletePod, Step
+from barnabas_operator.reconcile.context import Context
+from barnabas_operator.reconcile.status import write_status
+from barnabas_operator.resources.brokers import claim_size, storage_estimate
+from barnabas_operator.resources.config import inter_broker_listener
+
+LOG: Final = logging.getLogger(__name__)
+
+Cluster = Resource[KafkaCluster]
+
+
+def reconcile_cluster(cluster: Cluster, context: Context) -> ClusterStatus:
+    """One pass; returns the status that was told. Raises KubeError."""
+    if refusal := refuse(cluster.body):
+        verdict = Verdict(ready=False, reason="InvalidSpec", message=refusal, stalled=True)
+        return write_status(cluster, cluster.body.status, verdict, context)
+    observed = observe(cluster, context)
+    plan = plan_cluster(cluster, observed, images=context.images)
+    failed = take(plan.steps, cluster, context)
+    view, trouble = ask_brokers(cluster, observed, context)
+    verdict = judge(plan, failed=failed, answered=view is not None, trouble=trouble)
+    status = status_of(cluster, observed, view)
+    return write_status(cluster, status, verdict, context)
+
+
+def refuse(body: KafkaCluster) -> str:
+    """What is wrong with a cluster's settings, as the brokers would find it; empty if nothing."""
+    settings = BrokerSettings.from_mapping(body.spec.config)
+    problems = [
+        f"spec.config.{name} is no setting" + (f"; did you mean {near}?" if near else "")
+        for name, near in settings.unknown.items()
+    ]
+    return "; ".join(problems)
+
+
+def observe(cluster: Cluster, context: Context) -> Observed:
+    """Look at everything that belongs to the cluster."""
+    kube, namespace = context.kube, cluster.meta.namespace
+    labels = {INSTANCE: cluster.meta.name}
+    objects: dict[tuple[str, str], Mapping[str, Any]] = {}
+    for kind in (STATEFUL_SETS, SERVICES, CONFIG_MAPS, BUDGETS):
+        for found in kube.list(kind, namespace, labels):
+            objects[found["kind"], found["metadata"]["name"]] = found
+    names = ClusterNames(cluster.meta.name, namespace)
+    pods, claims = {}, {}
+    for component in COMPONENTS:
+        selector = names.selector(component)
+        owner = objects.get(("StatefulSet", f"{cluster.meta.name}-{component}"))
+        pods[component] = [
+            PodView.of(pod)
+            for pod in kube.list(PODS, namespace, selector)
+            if owner is not None and _is_owned(pod, owner)
+        ]
+        claims[component] = kube.list(CLAIMS, namespace, selector)
+    return Observed(objects=objects, pods=pods, claims=claims)
+
+
+def _is_owned(pod: Mapping[str, Any], owner: Mapping[str, Any]) -> bool:
+    """Whose a pod is, its owner's identity decides; labels can be given to anything."""
+    references = pod["metadata"].get("ownerReferences") or ()
+    return any(each["uid"] == owner["metadata"]["uid"] for each in references)
+
+
+def take(steps: Sequence[Step], cluster: Cluster, context: Context) -> str:
+    """Take the steps in order; returns what the API server refused, empty if nothing.
+
+    What it refuses would be refused again, so the steps after it are taken all the same; if it
+    cannot be reached the pass ends (KubeError).
+    """
+    refused = []
+    for step in steps:
+        LOG.info("%s/%s: %s", cluster.meta.namespace, cluster.meta.name, step)
+        try:
+            _take(step, cluster.meta.namespace, context)
+        except KubeError as error:
+            if not error.refused:
+                raise
+            refused.append(error.message)
+    return "; ".join(refused)
+
+
+def _take(step: Step, namespace: str, context: Context) -> None:
+    if isinstance(step, Apply):
+        context.kube.apply(dict(step.body))
+    elif isinstance(step, DeletePod):
+        context.kube.delete(PODS, namespace, step.name, uid=step.uid)
+    else:
+        request = {"spec": {"resources": {"requests": {"storage": step.size}}}}
+        context.kube.patch(CLAIMS, namespace, step.name, request)
+
+
+def ask_brokers(
+    cluster: Cluster, observed: Observed, context: Context
+) -> tuple[ClusterView | None, str]:
+    """What the cluster says of itself, and why it does not; nobody is asked without a ready pod."""
+    if not any(pod.ready for pod in observed.pods["broker"]):
+        return None, ""
+    try:
+        return context.brokers(bootstrap_servers(cluster)).describe(), ""
+    except BrokersError as error:
+        return None, str(error)
+
+
+def bootstrap_servers(cluster: Cluster) -> str:
+    """Where the operator itself and pipelines reach the cluster."""
+    names = ClusterNames(cluster.meta.name, cluster.meta.namespace)
+    return names.bootstrap_server(inter_broker_listener(cluster.body.spec.listeners).port)
+
+
+def judge(plan: Plan, *, failed: str, answered: bool, trouble: str) -> Verdict:
+    """How the cluster fares."""
+    warnings = plan.warnings
+    if failed:
+        return Verdict(
+            ready=answered, reason="Refused", message=failed, stalled=True, warnings=warnings
+        )
+    if plan.waiting or plan.steps:
+        waiting = "; ".join(plan.waiting) or "changes were applied"
+        reason = "Updating" if answered else "Starting"
+        return Verdict(
+            ready=answered and not plan.waiting,
+            reason=reason,
+            message=waiting,
+            settled=False,
+            warnings=warnings,
+        )
+    if not answered:
+        message = trouble or "no broker answers yet"
+        return Verdict(
+            ready=False, reason="Unreachable", message=message, settled=False, warnings=warnings
+        )
+    return Verdict(ready=True, reason="Ready", message="all pods are ready", warnings=warnings)
+
+
+def status_of(cluster: Cluster, observed: Observed, view: ClusterView | None) -> ClusterStatus:
+    """The status, without conditions."""
+    before, spec = cluster.body.status, cluster.body.spec
+    reckoned = storage_estimate(cluster.body)
+    ready = {component: sum(pod.ready for pod in pods) for component, pods in observed.pods.items()}
+    return ClusterStatus(
+        cluster_id=view.cluster_id if view else before.cluster_id,
+        listeners=listeners(cluster, observed),
+        brokers=ReplicaStatus(replicas=spec.brokers.replicas, ready=ready["broker"]),
+        zookeeper=ReplicaStatus(replicas=spec.zookeeper.replicas, ready=ready["zookeeper"]),
+        storage=StorageStatus(
+            size=claim_size(cluster.body), arithmetic=reckoned.lines if reckoned else ()
+        ),
+    )
+
+
+def listeners(cluster: Cluster, observed: Observed) -> tuple[ListenerStatus, ...]:
+    """Where clients reach the brokers, as far as it is known."""
+    names = ClusterNames(cluster.meta.name, cluster.meta.namespace)
+    ports = node_ports(cluster, observed)
+    told = []
+    for each in cluster.body.spec.listeners:
+        if each.type is ListenerType.INTERNAL:
+            servers = names.bootstrap_server(each.port)
+        else:
+            port = ports.get(each.name)
+            nodes = [pod.node_address for pod in observed.pods["broker"] if pod.node_address]
+            host = each.advertised_host or next(iter(nodes), None)
+            servers = f"{host}:{port}" if host and port else ""
+        told.append(ListenerStatus(name=each.name, type=each.type.value, bootstrap_servers=servers))
+    return tuple(told)

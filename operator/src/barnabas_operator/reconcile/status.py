@@ -1,0 +1,62 @@
+"""Telling: the conditions of a verdict, and a status written only when it says something new."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+from barnabas_operator.api.clusters import ClusterStatus, KafkaCluster
+from barnabas_operator.api.conditions import Condition, Verdict, conditions
+from barnabas_operator.api.pipelines import KafkaPipeline, PipelineStatus
+from barnabas_operator.api.reading import Metadata, Resource
+from barnabas_operator.api.topics import KafkaTopic, TopicStatus
+from barnabas_operator.api.writing import to_json
+from barnabas_operator.kube import KINDS
+from barnabas_operator.reconcile.context import Context
+
+S = TypeVar("S", ClusterStatus, TopicStatus, PipelineStatus)
+AnyResource = Resource[KafkaCluster] | Resource[KafkaTopic] | Resource[KafkaPipeline]
+
+
+def write_status(resource: AnyResource, status: S, verdict: Verdict, context: Context) -> S:
+    """Write the status with the conditions of the verdict, unless it is what is there already."""
+    generation = resource.meta.generation
+    told = conditions(
+        verdict,
+        generation=generation,
+        previous=resource.body.status.conditions,
+        now=context.now,
+    )
+    complete = dataclasses.replace(status, observed_generation=generation, conditions=told)
+    if complete != resource.body.status:
+        kind, meta = KINDS[resource.kind], resource.meta
+        context.kube.patch_status(kind, meta.namespace, meta.name, to_json(complete))
+    return complete
+
+
+def write_refusal(
+    document: dict[str, Any], meta: Metadata, message: str, *, context: Context
+) -> None:
+    """Tell on a resource that cannot even be read what is wrong with it."""
+    verdict = Verdict(ready=False, reason="Invalid", message=message, stalled=True)
+    told = conditions(
+        verdict, generation=meta.generation, previous=_previous(document), now=context.now
+    )
+    status = {"observedGeneration": meta.generation, "conditions": to_json(told)}
+    before = document.get("status") or {}
+    if any(before.get(name) != value for name, value in status.items()):
+        context.kube.patch_status(KINDS[document["kind"]], meta.namespace, meta.name, status)
+
+
+def _previous(document: dict[str, Any]) -> Sequence[Condition]:
+    found = (document.get("status") or {}).get("conditions") or ()
+    return [
+        Condition(
+            type=each.get("type", ""),
+            status=each.get("status", ""),
+            reason=each.get("reason", ""),
+            last_transition_time=each.get("lastTransitionTime", ""),
+        )
+        for each in found
+    ]

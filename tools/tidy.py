@@ -91,6 +91,7 @@ TESTED_IN: Final = {
     f"{_PIPELINES}transforms/": _SPARK_TESTS,
     f"{_PIPELINES}sinks.py": _SPARK_TESTS,
     f"{_PIPELINES}runner.py": _SPARK_TESTS,
+    f"{_PIPELINES}selftest.py": _SPARK_TESTS,
 }
 NO_HANDLER: Final[frozenset[str]] = frozenset({"__init__.py"})
 

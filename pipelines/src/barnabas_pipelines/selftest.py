@@ -1,4 +1,4 @@
-"""Whether this installation has all that a pipeline loads: for images out of which jars were taken."""
+"""Whether an installation has all that a pipeline loads: for images jars were taken out of."""
 
 from __future__ import annotations
 

@@ -23,6 +23,8 @@ def kafka_options(spec: PipelineSpec, *, bootstrap: str) -> dict[str, str]:
     """The options of `format("kafka")` for a pipeline."""
     return {
         "kafka.bootstrap.servers": bootstrap,
+        # An archive of what was sent, not of what its sender took back.
+        "kafka.isolation.level": "read_committed",
         "kafka.max.poll.records": str(MAX_POLL_RECORDS),
         "subscribe": ",".join(spec.topics),
         "startingOffsets": spec.starting_offsets,

@@ -1,0 +1,1 @@
+"""Pipelines on a real Spark against a real broker; runs in .venv-spark (`make pipelines`)."""

@@ -49,7 +49,7 @@ class Agenda:
         self.running.discard(key)
         count = self.failures.get(key, 0)
         self.failures[key] = count + 1
-        delay = min(FIRST_RETRY_S * 2**count, LAST_RETRY_S)
+        delay = min(FIRST_RETRY_S * 2.0**count, LAST_RETRY_S)
         self.due[key] = now + delay
         return delay
 

@@ -61,9 +61,11 @@ def register(ask: Callable[[Key], None]) -> kopf.OperatorRegistry:
     return registry
 
 
-def log_in(**_: Any) -> kopf.ConnectionInfo | None:
+def log_in(settings: kopf.OperatorSettings, **_: Any) -> kopf.ConnectionInfo | None:
     """As the pod's service account, or as kubectl would."""
-    return kopf.login_with_service_account() or kopf.login_with_kubeconfig()
+    return kopf.login_with_service_account(settings=settings) or kopf.login_with_kubeconfig(
+        settings=settings
+    )
 
 
 def settings() -> kopf.OperatorSettings:

@@ -1,4 +1,4 @@
-"""The loop that works off the agenda: waits, runs passes in threads, looks for strays now and then."""
+"""The loop that works off the agenda: it waits, runs passes in threads, and looks for strays."""
 
 from __future__ import annotations
 

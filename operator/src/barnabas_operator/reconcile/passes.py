@@ -85,13 +85,14 @@ def reconcile(key: Key, context: Context) -> float:
         body = KafkaCluster(spec=cluster.body.spec, status=status)
         cluster = Resource(cluster.meta, body)
         told.append(status.conditions)
-        reconcile_topics_of(cluster, topics, context)
+        told += [each.conditions for each in reconcile_topics_of(cluster, topics, context)]
     elif document is None:
         wait_for_cluster(topics, context)
-    for pipeline in pipelines:
-        if not pipeline.meta.deleting:
-            told.append(reconcile_pipeline(pipeline, cluster, context).conditions)
-    told += [topic.body.status.conditions for topic in topics]
+    told += [
+        reconcile_pipeline(pipeline, cluster, context).conditions
+        for pipeline in pipelines
+        if not pipeline.meta.deleting
+    ]
     if any(condition.type == RECONCILING for conditions in told for condition in conditions):
         return SOON_S
     return FIGURES_S if pipelines else RESYNC_S

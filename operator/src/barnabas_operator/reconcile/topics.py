@@ -140,13 +140,12 @@ def _take(step: TopicStep, name: str, brokers: Brokers) -> None:
 
 def reconcile_topics_of(
     cluster: Resource[KafkaCluster], topics: Sequence[Topic], context: Context
-) -> None:
-    """One pass over all KafkaTopics of a cluster, their statuses and the ledger."""
+) -> list[TopicStatus]:
+    """One pass over all KafkaTopics of a cluster and the ledger; returns the statuses told."""
     topics = [topic for topic in topics if not topic.meta.deleting]
     if not is_ready(cluster.body.status.conditions):
         text = f"KafkaCluster {cluster.meta.name} is not ready yet"
-        _wait(topics, "WaitingForCluster", text, context)
-        return
+        return _wait(topics, "WaitingForCluster", text, context)
     try:
         brokers = context.brokers(bootstrap_servers(cluster))
         # Remembered before it is done: a topic that was made and forgotten would never be deleted.
@@ -156,12 +155,14 @@ def reconcile_topics_of(
         outcomes = reconcile_topics(topics, brokers)
         remaining = delete_orphans(remembered, topics, brokers)
     except BrokersError as error:
-        _wait(topics, "Unreachable", str(error), context)
-        return
+        return _wait(topics, "Unreachable", str(error), context)
     _write_ledger(cluster, remembered, remaining, context)
+    told = []
     for topic in topics:
         outcome = outcomes[topic.meta.name]
-        write_status(topic, _status(topic, outcome.view), outcome.verdict, context)
+        status = _status(topic, outcome.view)
+        told.append(write_status(topic, status, outcome.verdict, context))
+    return told
 
 
 def wait_for_cluster(topics: Sequence[Topic], context: Context) -> None:
@@ -171,10 +172,11 @@ def wait_for_cluster(topics: Sequence[Topic], context: Context) -> None:
         _wait([topic], "ClusterNotFound", text, context)
 
 
-def _wait(topics: Sequence[Topic], reason: str, message: str, context: Context) -> None:
+def _wait(
+    topics: Sequence[Topic], reason: str, message: str, context: Context
+) -> list[TopicStatus]:
     verdict = Verdict(ready=False, reason=reason, message=message, settled=False)
-    for topic in topics:
-        write_status(topic, topic.body.status, verdict, context)
+    return [write_status(topic, topic.body.status, verdict, context) for topic in topics]
 
 
 def _status(topic: Topic, view: TopicView | None) -> TopicStatus:

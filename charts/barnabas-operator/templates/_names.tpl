@@ -1,0 +1,44 @@
+{{- define "barnabas.labels" -}}
+app.kubernetes.io/name: barnabas-operator
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/component: operator
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- end }}
+
+{{- define "barnabas.selector" -}}
+app.kubernetes.io/name: barnabas-operator
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- /* The image of a component: (list $ "broker"). */ -}}
+{{- define "barnabas.image" -}}
+{{- $root := index . 0 -}}
+{{- with $root.Values.registry }}{{ . }}/{{ end }}barnabas-{{ index . 1 }}:{{ $root.Values.tag | default $root.Chart.AppVersion }}
+{{- end }}
+
+{{- /* What the operator may do where it watches. */ -}}
+{{- define "barnabas.rules" -}}
+- apiGroups: [barnabas.io]
+  resources: [kafkaclusters, kafkatopics, kafkapipelines]
+  verbs: [get, list, watch]
+- apiGroups: [barnabas.io]
+  resources: [kafkaclusters/status, kafkatopics/status, kafkapipelines/status]
+  verbs: [patch]
+- apiGroups: [apps]
+  resources: [statefulsets]
+  verbs: [get, list, watch, create, patch]
+- apiGroups: [""]
+  resources: [services, configmaps]
+  verbs: [get, list, create, patch]
+- apiGroups: [policy]
+  resources: [poddisruptionbudgets]
+  verbs: [get, list, create, patch]
+# Rolling restarts delete pods, one at a time; growing storage patches claims.
+- apiGroups: [""]
+  resources: [pods]
+  verbs: [get, list, delete]
+- apiGroups: [""]
+  resources: [persistentvolumeclaims]
+  verbs: [get, list, patch]
+{{- end }}

@@ -21,6 +21,7 @@ from barnabas_operator.api.clusters import KafkaCluster
 from barnabas_operator.api.declarations import Declared, fields_of
 from barnabas_operator.api.facts import Between, Fewest, Longest, OneOf, Pattern
 from barnabas_operator.api.pipelines import KafkaPipeline
+from barnabas_operator.api.storage import Sizing
 from barnabas_operator.api.topics import KafkaTopic
 
 T = TypeVar("T", KafkaCluster, KafkaTopic, KafkaPipeline)
@@ -99,6 +100,12 @@ def _read(document: Mapping[str, Any], kind: type[T]) -> Resource[T]:
     except ResourceError:
         read = fields["status"].default
     return Resource(meta, kind(spec=spec, status=read))
+
+
+def read_sizing(factors: Mapping[str, Any], path: str) -> Sizing:
+    """The factors of a disk's size, given outside of any resource; raises ResourceError."""
+    sizing: Sizing = _object(factors, Sizing, path)
+    return sizing
 
 
 def read_metadata(document: Mapping[str, Any]) -> Metadata:

@@ -1,0 +1,1 @@
+"""The operator's commands of `barnabas`, found by entry points of the group `barnabas.commands`."""

@@ -1,0 +1,55 @@
+"""Runs docker, kind, helm and kubectl, and says well what went wrong."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+TIMEOUT_S: Final = 300.0
+TAIL_CHARACTERS: Final = 4000
+
+
+class CommandError(Exception):
+    """A command that failed: the command, its exit status and the end of what it said."""
+
+    def __init__(self, command: Sequence[str], status: int | str, said: str) -> None:
+        self.said = said.strip()
+        super().__init__(f"{' '.join(command)}: {status}\n{self.said[-TAIL_CHARACTERS:]}")
+
+
+def run(
+    *command: str,
+    stdin: bytes | str | None = None,
+    timeout_s: float = TIMEOUT_S,
+    cwd: Path = ROOT,
+    env: dict[str, str] | None = None,
+) -> bytes:
+    """The standard output of a command; raises CommandError unless it ends well and in time."""
+    given = stdin.encode() if isinstance(stdin, str) else stdin
+    try:
+        done = subprocess.run(
+            command,
+            input=given,
+            capture_output=True,
+            timeout=timeout_s,
+            check=False,
+            cwd=cwd,
+            env=env,
+        )
+    except subprocess.TimeoutExpired as error:
+        said = (error.stderr or b"") + (error.stdout or b"")
+        message = f"not done after {timeout_s:.0f} s"
+        raise CommandError(command, message, said.decode(errors="replace")) from error
+    if done.returncode:
+        said = (done.stdout + done.stderr).decode(errors="replace")
+        raise CommandError(command, f"exit status {done.returncode}", said)
+    return done.stdout
+
+
+def missing(programs: Sequence[str]) -> list[str]:
+    """Those programs that are not on the path."""
+    return [program for program in programs if shutil.which(program) is None]

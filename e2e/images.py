@@ -1,0 +1,72 @@
+"""Builds the images of the Dockerfile and prints their sizes: `make images`.
+
+`BARNABAS_REGISTRY` is put before their names, as in registry.example/kafka/barnabas-broker.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+import tomllib
+from dataclasses import dataclass
+from typing import Final
+
+from e2e.commands import ROOT, run
+
+TARGETS: Final = ("broker", "zookeeper", "operator", "pipeline")
+REGISTRY_VARIABLE: Final = "BARNABAS_REGISTRY"
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """An image that is there: its name with tag, the bytes it takes, the seconds it took."""
+
+    name: str
+    size: int
+    took_s: float
+
+
+def version() -> str:
+    """The project's version, which is the images' tag."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    return str(project["version"])
+
+
+def name(target: str) -> str:
+    """The name of a target's image, with its tag."""
+    registry = os.environ.get(REGISTRY_VARIABLE, "").rstrip("/")
+    return f"{registry}{'/' if registry else ''}barnabas-{target}:{version()}"
+
+
+def names() -> tuple[str, ...]:
+    """The names of all images."""
+    return tuple(map(name, TARGETS))
+
+
+def build(target: str) -> Image:
+    """Build one image; docker's own words go to standard error where it fails."""
+    began = time.monotonic()
+    command = ["docker", "build", "--quiet", "--target", target, "--tag", name(target), "."]
+    if repository := os.environ.get("BARNABAS_MAVEN_REPOSITORY"):
+        command[2:2] = ["--build-arg", f"BARNABAS_MAVEN_REPOSITORY={repository}"]
+    run(*command, timeout_s=1800)
+    inspected = json.loads(run("docker", "image", "inspect", name(target)))
+    return Image(name(target), int(inspected[0]["Size"]), time.monotonic() - began)
+
+
+def main() -> int:
+    """Build all and print what they take; returns the exit status."""
+    if subprocess.run(["docker", "info"], capture_output=True, check=False).returncode:
+        sys.stderr.write("barnabas: docker does not answer: install or start it\n")
+        return 1
+    for target in TARGETS:
+        image = build(target)
+        print(f"{image.name:<32} {image.size / 1e6:5.0f} MB {image.took_s:5.0f} s", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -34,6 +34,8 @@ check: .venv/.synced ## Runs all that is quick: tidy, ruff, imports, generated f
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
 	$(BIN)/python -m tools.gen_docs --check
+	$(BIN)/python -m tools.gen_crds --check
+	$(BIN)/python -m tools.render_manifests --check
 	$(BIN)/mypy
 	$(PYTEST) $(UNIT)
 
@@ -42,6 +44,8 @@ bench: .venv/.synced ## Measures Barnabas beside Apache Kafka (Java, Maven) and 
 
 gen: .venv/.synced ## Writes the generated files anew
 	$(BIN)/python -m tools.gen_docs
+	$(BIN)/python -m tools.gen_crds
+	$(BIN)/python -m tools.render_manifests
 
 fmt: .venv/.synced ## Formats the code and mends what ruff can mend
 	$(BIN)/ruff check --fix --exit-zero --quiet .

@@ -1,7 +1,7 @@
 """Renders the chart of the operator into plain manifests; with --check only compares.
 
 Rendering needs Helm. Comparing does not: the first lines of a rendered file have the digests of
-what it was rendered from and of what came out, so that `make check` notices a chart that was changed
+what it was rendered from and of what came out, so `make check` notices a chart that was changed
 and a file that was edited on any machine. Where Helm is, the check renders anew all the same.
 """
 
@@ -55,7 +55,7 @@ def sealed(body: str, chart: str) -> str:
     """A rendered file: digests, then the body."""
     own = hashlib.sha256(body.encode()).hexdigest()
     return (
-        "# Rendered from charts/barnabas-operator by `make manifests`; do not edit.\n"
+        "# Rendered from charts/barnabas-operator by `make gen`; do not edit.\n"
         f"# chart {chart}\n# body  {own}\n{body}"
     )
 
@@ -92,10 +92,10 @@ def main(arguments: list[str]) -> int:
         try:
             wanted = render(target)
         except NoHelmError as error:
-            if not check:
+            wanted = present if is_intact(present, chart_digest(CHART)) else ""
+            if not check and not wanted:
                 print(error, file=sys.stderr)
                 return 1
-            wanted = present if is_intact(present, chart_digest(CHART)) else ""
         if wanted == present and present:
             continue
         stale.append(target.path)
@@ -103,7 +103,7 @@ def main(arguments: list[str]) -> int:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(wanted, encoding="utf-8")
     if check and stale:
-        print(f"not as the chart has them: {', '.join(stale)}; run `make manifests`")
+        print(f"not as the chart has them: {', '.join(stale)}; run `make gen`")
         return 1
     return 0
 

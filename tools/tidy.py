@@ -30,12 +30,13 @@ TREES: Final = {
     "libs/kafka/src/barnabas_kafka": "tests/kafka",
     "libs/zookeeper/src/barnabas_zookeeper": "tests/zookeeper",
     "broker-image/src/barnabas_broker": "tests/broker",
+    "operator/src/barnabas_operator": "tests/operator",
     "pipelines/src/barnabas_pipelines": "tests/pipelines",
     "tools": "tests/tools",
 }
 OWN_PACKAGES: Final = {
-    "barnabas_kafka", "barnabas_zookeeper", "barnabas_broker", "barnabas_pipelines",
-    "tools", "tests", "benchmarks",
+    "barnabas_kafka", "barnabas_zookeeper", "barnabas_broker", "barnabas_operator",
+    "barnabas_pipelines", "tools", "tests", "benchmarks",
 }  # fmt: skip
 
 # Tables, not code: as long as the facts they hold.
@@ -273,7 +274,7 @@ def file_name(source: Source) -> Iterator[Finding]:
 
 def handlers(source: Source) -> Iterator[Finding]:
     """A handler file declares its API and versions, from which ApiVersions is derived."""
-    if source.path.parent.name != "handlers" or source.is_test or source.path.name in NO_HANDLER:
+    if not source.under(f"{_BROKER}server/handlers/") or source.path.name in NO_HANDLER:
         return
     names = {
         target.id

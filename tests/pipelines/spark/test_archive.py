@@ -14,6 +14,7 @@ from confluent_kafka.admin import AdminClient
 from pyspark.errors import StreamingQueryException
 
 from barnabas_broker.testing import Broker
+from barnabas_broker.testing.plugin import BrokerFactory
 from barnabas_pipelines import checkpoint, schemas, sources
 from barnabas_pipelines.batches import BatchDirectory
 from barnabas_pipelines.errors import NotReadyError
@@ -176,7 +177,7 @@ def test_a_missing_topic_is_named(spark: Any, kafka_broker: Broker, kafka_topic:
         sources.await_topics(spark, bootstrap, ["not-here", kafka_topic, "nor-here"])
 
 
-def test_a_broker_that_is_gone_is_named(spark: Any, kafka_broker_factory: Any) -> None:
+def test_a_broker_that_is_gone_is_named(spark: Any, kafka_broker_factory: BrokerFactory) -> None:
     """One line with the address instead of the client's stack trace."""
     broker = kafka_broker_factory()
     bootstrap = broker.bootstrap_servers

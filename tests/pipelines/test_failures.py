@@ -1,0 +1,39 @@
+"""Spark's many lines, in one."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+
+import pytest
+
+from barnabas_pipelines.failures import explain, first_line
+from barnabas_pipelines.spec import PipelineSpec
+
+SPEC = PipelineSpec(name="p", topics=("a", "b"), path=PurePosixPath("/data/p"), interval_ms=5_000)
+FRAME = "[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: "
+
+
+@pytest.mark.parametrize(
+    ("text", "meaning"),
+    [
+        ("org.x.UnknownTopicOrPartitionException: This server", "a topic of a, b is gone"),
+        ("[KAFKA_DATA_LOSS.START_OFFSET_HAS_CHANGED] Some", "records of a, b were removed"),
+        ("java.io.IOException: No space left on device", "the volume is full"),
+        ("Timed out waiting for a node assignment. Call: x", "did not answer in time"),
+        ("something new", "the query of p ended: something new"),
+    ],
+)
+def test_what_is_known_is_explained(text: str, meaning: str) -> None:
+    """With what to do; and what Spark said itself, without its frame."""
+    said = str(explain(f"{FRAME}{text} SQLSTATE: XXKST\n=== Streaming Query ===\n...", SPEC))
+    assert meaning in said
+    assert "STREAM_FAILED" not in said
+    assert "SQLSTATE" not in said
+    assert "Streaming Query" not in said
+
+
+def test_classes_of_java_are_left_out() -> None:
+    """They say nothing to whoever runs a pipeline."""
+    text = "java.util.concurrent.ExecutionException: org.apache.kafka.common.errors.XException: why"
+    assert first_line(text) == "why"
+    assert first_line("") == ""

@@ -1,10 +1,11 @@
 """A controller on an embedded store in a directory, as a broker has it, without sockets or logs."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from barnabas_broker.cluster.image import BrokerRegistration, Endpoint, MetadataImage
 from barnabas_broker.controller.requests import CreatedTopic
@@ -14,7 +15,10 @@ from barnabas_broker.security.acls import AclOperation, ResourcePattern, Resourc
 from barnabas_broker.security.authorizer import AllowAll, Authorizer
 from barnabas_broker.security.principals import ANONYMOUS, Principal
 from barnabas_broker.server.call import Call, Unlimited
+from barnabas_broker.server.controller_thread import ControllerThread
+from barnabas_broker.server.handler import Handle
 from barnabas_broker.zk.embedded import EmbeddedStore
+from barnabas_kafka.protocol.schema import Message
 from barnabas_kafka.settings.broker import BrokerSettings
 
 if TYPE_CHECKING:
@@ -60,6 +64,25 @@ class Embedded:
         """The cluster as it is now."""
         return self.controller.image
 
+    @property
+    def settings(self) -> BrokerSettings:
+        """The settings in effect."""
+        return self.controller.settings
+
+    def ask(self, handle: Handle, request: Message, call: Call) -> Any:
+        """The handler's answer, waited for as a session does."""
+
+        async def serve() -> Any:
+            governed = Governed(self, asyncio.get_running_loop())
+            call.broker = cast("Broker", governed)
+            try:
+                answer = handle(request, call)
+                return await answer if isinstance(answer, asyncio.Future) else answer
+            finally:
+                await governed.controller.stop()
+
+        return asyncio.run(serve())
+
     def create(self, *new: NewTopic | str, validate_only: bool = False) -> list[CreatedTopic]:
         """Create topics; a bare name stands for a topic with the broker's defaults."""
         topics = [NewTopic(name=each) if isinstance(each, str) else each for each in new]
@@ -93,6 +116,24 @@ class Embedded:
             quotas=Unlimited(),
             broker=cast("Broker", self),
         )
+
+
+class Governed:
+    """The same broker with its controller in a thread, for as long as one request takes."""
+
+    def __init__(self, embedded: Embedded, loop: asyncio.AbstractEventLoop) -> None:
+        self.id = embedded.id
+        self.controller = ControllerThread(embedded.controller, loop=loop, clock_ms=lambda: NOW_MS)
+
+    @property
+    def image(self) -> MetadataImage:
+        """The cluster as the event loop knows it."""
+        return self.controller.image
+
+    @property
+    def settings(self) -> BrokerSettings:
+        """The settings as the event loop knows them."""
+        return self.controller.settings
 
 
 class Denying:

@@ -8,7 +8,7 @@ import pytest
 from barnabas_broker.controller.loading import (
     load_broker_configs,
     load_config,
-    load_partition_state,
+    load_partition_states,
     load_topic,
 )
 from barnabas_broker.zk.embedded import EmbeddedStore
@@ -59,7 +59,7 @@ def test_what_is_not_there(store: EmbeddedStore) -> None:
     """A missing topic is an error, missing states and settings are not."""
     with pytest.raises(NoNodeError):
         load_topic(store, "none")
-    assert load_partition_state(store, "t", 1) is None
+    assert load_partition_states(store, "t", [1]) == {1: None}
     assert load_config(store, ConfigZnode.for_topic("none")) == {}
 
 

@@ -50,7 +50,8 @@ def test_a_topic_is_created_grown_and_deleted_without_a_trace(store: EmbeddedSto
     assert grown.partitions[2].controller_epoch == 4
     store.commit([Create("/brokers/topics/t/partitions/0/mine", b"?")], now_ms=1)
     operations = writes.delete_topic(store, "t")
-    assert operations[0] == Delete("/brokers/topics/t/partitions/0/mine")
+    assert operations[0] == Create("/admin/delete_topics/t")
+    assert operations[1] == Delete("/brokers/topics/t/partitions/0/mine")
     store.commit(operations, now_ms=1)
     assert store.children("/brokers/topics") == store.children("/config/topics") == []
     assert store.children("/admin/delete_topics") == ["t"]

@@ -5,30 +5,51 @@ time, so that it cannot say anything else than what a restart would find.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from barnabas_broker.cluster.image import MetadataImage
 from barnabas_broker.controller.loading import load_broker_configs, load_topic
+from barnabas_broker.controller.office import Office, commit_fenced
 from barnabas_broker.zk.store import CoordinationError, CoordinationStore, Operation
+from barnabas_broker.zk.znodes import ControllerEpochZnode, TopicZnode
 from barnabas_kafka.errors import ErrorCode, KafkaError
+from barnabas_zookeeper.errors import NodeExistsError, ZooKeeperError
 
-Listener = Callable[[MetadataImage, MetadataImage], None]
+Failures = Mapping[str, KafkaError]
+"""Topics that a change could not be carried out for, and why."""
+
+Listener = Callable[[MetadataImage, MetadataImage], Failures | None]
 
 _log = logging.getLogger(__name__)
 
 
 class Ledger:
-    """The store, the image of what is in it, and those who want to hear of changes."""
+    """The store, the image of what is in it, and those who want to hear of changes.
+
+    `office` is None until the controller is elected; `stale` says that a write failed in a way
+    after which the image may differ from the store, and everything must be read anew.
+    """
 
     def __init__(self, store: CoordinationStore) -> None:
         self.store = store
         self.image = MetadataImage(cluster_id="")
-        self.controller_epoch = 0
+        self.office: Office | None = None
+        self.stale = False
         self._listeners: list[Listener] = []
+
+    @property
+    def controller_epoch(self) -> int:
+        """The epoch that decisions are made in, 0 before there is one."""
+        return 0 if self.office is None else self.office.epoch
 
     def add_listener(self, listener: Listener) -> None:
         """Have `listener(old, new)` called after each change, in the order of adding."""
         self._listeners.append(listener)
+
+    def remove_listener(self, listener: Listener) -> None:
+        """Tell it of no more changes."""
+        self._listeners.remove(listener)
 
     def commit(
         self,
@@ -38,28 +59,53 @@ class Ledger:
         removed: Iterable[str] = (),
         broker_configs: bool = False,
         now_ms: int,
-    ) -> None:
+    ) -> Failures:
         """Commit and publish; the keywords say which parts of the image the operations change.
 
-        Raises KafkaError UNKNOWN_SERVER_ERROR, having logged why, where the store fails.
+        Returns what listeners could not do. Raises KafkaError, having logged why, where nothing
+        was written or nobody can tell: NOT_CONTROLLER when another controller has followed,
+        TOPIC_ALREADY_EXISTS when somebody else was quicker, else UNKNOWN_SERVER_ERROR.
         """
         if not operations:
-            return
-        try:
-            self.store.commit(operations, now_ms=now_ms)
-        except CoordinationError as error:
-            _log.error("%s", error)
-            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from error
-        self.publish(
-            self.image.with_changes(
-                put=tuple(load_topic(self.store, name) for name in topics),
-                remove=frozenset(removed),
-                broker_configs=load_broker_configs(self.store) if broker_configs else None,
-            )
+            return {}
+        self.write(operations, now_ms=now_ms)
+        with self.reading():
+            put = tuple(load_topic(self.store, name) for name in topics)
+            configs = load_broker_configs(self.store) if broker_configs else None
+        return self.publish(
+            self.image.with_changes(put=put, remove=frozenset(removed), broker_configs=configs)
         )
 
-    def publish(self, image: MetadataImage) -> None:
-        """Make `image` the current one and tell the listeners."""
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Turn failures of the store inside into KafkaError, as `commit` does."""
+        try:
+            yield
+        except (CoordinationError, ZooKeeperError) as error:
+            raise self._failed(error) from error
+
+    def write(self, operations: Sequence[Operation], *, now_ms: int) -> None:
+        """Commit without publishing; raises as `commit`."""
+        with self.reading():
+            if self.office is None:
+                self.store.commit(operations, now_ms=now_ms)
+            else:
+                commit_fenced(self.store, self.office, operations, now_ms=now_ms)
+
+    def _failed(self, error: CoordinationError | ZooKeeperError) -> KafkaError:
+        _log.error("%s", error)
+        self.stale = True
+        if isinstance(error, ZooKeeperError):
+            if error.path == ControllerEpochZnode.PATH:
+                return KafkaError(ErrorCode.NOT_CONTROLLER)
+            if isinstance(error, NodeExistsError) and error.path.startswith(TopicZnode.ROOT):
+                return KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS)
+        return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error))
+
+    def publish(self, image: MetadataImage) -> Failures:
+        """Make `image` the current one and tell the listeners; returns what they could not do."""
         before, self.image = self.image, image
+        failures: dict[str, KafkaError] = {}
         for listener in self._listeners:
-            listener(before, image)
+            failures |= listener(before, image) or {}
+        return failures

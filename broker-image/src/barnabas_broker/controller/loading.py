@@ -1,6 +1,6 @@
 """Reads the cluster out of the coordination store into values an image is made of."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from barnabas_broker.cluster.image import DEFAULT_BROKER, NO_LEADER, PartitionState, TopicImage
 from barnabas_broker.zk.store import CoordinationStore
@@ -27,16 +27,16 @@ def load_assignment(store: CoordinationStore, topic: str) -> TopicAssignment:
     return znode.decode(store.get(znode.path)[0])
 
 
-def load_partition_state(
-    store: CoordinationStore, topic: str, partition: int
-) -> tuple[LeaderAndIsr, int] | None:
-    """The state of a partition and the version of its znode, None where there is none yet."""
-    znode = PartitionStateZnode(topic, partition)
-    try:
-        data, stat = store.get(znode.path)
-    except NoNodeError:
-        return None
-    return znode.decode(data), stat.version
+def load_partition_states(
+    store: CoordinationStore, topic: str, partitions: Sequence[int]
+) -> dict[int, tuple[LeaderAndIsr, int] | None]:
+    """The state of each partition and the version of its znode, None where there is none yet."""
+    znodes = [PartitionStateZnode(topic, partition) for partition in partitions]
+    found = store.get_many([znode.path for znode in znodes])
+    return {
+        znode.partition: None if got is None else (znode.decode(got[0]), got[1].version)
+        for znode, got in zip(znodes, found, strict=True)
+    }
 
 
 def load_config(store: CoordinationStore, znode: ConfigZnode) -> dict[str, str]:
@@ -50,18 +50,17 @@ def load_config(store: CoordinationStore, znode: ConfigZnode) -> dict[str, str]:
 def load_topic(store: CoordinationStore, name: str) -> TopicImage:
     """A topic with all that is known of it. Raises NoNodeError, MalformedZnodeError."""
     assignment = load_assignment(store, name)
+    states = load_partition_states(store, name, sorted(assignment.partitions))
     partitions = tuple(
-        _partition(store, name, number, assignment.partitions[number])
-        for number in sorted(assignment.partitions)
+        _partition(assignment.partitions[number], loaded) for number, loaded in states.items()
     )
     config = load_config(store, ConfigZnode.for_topic(name))
     return TopicImage(name, assignment.id or ZERO_UUID, partitions, config)
 
 
 def _partition(
-    store: CoordinationStore, topic: str, partition: int, assignment: ReplicaAssignment
+    assignment: ReplicaAssignment, loaded: tuple[LeaderAndIsr, int] | None
 ) -> PartitionState:
-    loaded = load_partition_state(store, topic, partition)
     state, version = loaded if loaded is not None else (_NEVER_LED, 0)
     return PartitionState(
         replicas=assignment.replicas,

@@ -50,6 +50,11 @@ class Outcome:
         """This answer if it was a refusal; else, since nothing could be written, the error."""
         return Outcome.refused(self.name, error) if self.granted else self
 
+    def unless_among(self, failures: Mapping[str, KafkaError]) -> "Outcome":
+        """This answer, or the error where what was granted could not be carried out."""
+        error = failures.get(self.name)
+        return self if error is None else self.unless_failed(error)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreatedTopic:
@@ -75,3 +80,8 @@ class CreatedTopic:
             replication_factor=len(plan.replicas[0]),
             config=plan.config,
         )
+
+    def unless_among(self, failures: Mapping[str, KafkaError]) -> "CreatedTopic":
+        """This answer, or the error where what was granted could not be carried out."""
+        outcome = self.outcome.unless_among(failures)
+        return self if outcome is self.outcome else CreatedTopic(outcome=outcome)

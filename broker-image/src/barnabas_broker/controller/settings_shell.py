@@ -30,14 +30,14 @@ class SettingsShell:
         self._ledger = ledger
         self._broker_id = broker_id
 
-    def load(self) -> None:
-        """Take over the changes that the image holds.
+    def load(self, stored: Mapping[str, Mapping[str, str]]) -> None:
+        """Take over the changes of `stored`, which are by broker as in an image.
 
         A stored value that this release does not accept is left out and logged, as Kafka does:
         a broker must start, so that the value can be corrected.
         """
-        per_broker = dict(self._stored(str(self._broker_id)))
-        cluster_wide = dict(self._stored(DEFAULT_BROKER))
+        per_broker = dict(stored.get(str(self._broker_id), {}))
+        cluster_wide = dict(stored.get(DEFAULT_BROKER, {}))
         while True:
             try:
                 self.settings = self.settings.with_dynamic(per_broker, cluster_wide)
@@ -96,11 +96,9 @@ class SettingsShell:
         if validate_only:
             return
         znode = ConfigZnode.for_topic(name)
-        self._ledger.commit(
-            writes.change_config(self._ledger.store, znode, changed, now_ms=now_ms),
-            topics=[name],
-            now_ms=now_ms,
-        )
+        with self._ledger.reading():
+            operations = writes.change_config(self._ledger.store, znode, changed, now_ms=now_ms)
+        self._ledger.commit(operations, topics=[name], now_ms=now_ms)
 
     def _alter_broker(
         self, request: ConfigRequest, incremental: bool, validate_only: bool, now_ms: int
@@ -116,7 +114,8 @@ class SettingsShell:
         if validate_only:
             return
         znode = ConfigZnode.for_broker(key)
-        operations = writes.change_config(self._ledger.store, znode, changed, now_ms=now_ms)
+        with self._ledger.reading():
+            operations = writes.change_config(self._ledger.store, znode, changed, now_ms=now_ms)
         # Listeners look at the settings when the image changes, so these come first; a store that
         # fails takes no more writes, and the settings go back with it.
         before, self.settings = self.settings, settings

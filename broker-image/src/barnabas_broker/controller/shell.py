@@ -4,21 +4,23 @@ Each public method takes a request apart, asks the cores (`topics`, `configs`, `
 what was granted written as one transaction, and answers for each part of the request. It decides
 nothing itself.
 
-An embedded broker is the only one of its cluster and always its controller. Calls are made from
-the event loop and block for one write to disk: topics and settings change seldom.
+The broker is the only one of its cluster and always its controller. Calls block for as long as the
+store takes, so one thread makes all of them (`server.controller_thread`).
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from random import Random
 from uuid import UUID
 
 from barnabas_broker.cluster.image import BrokerRegistration, MetadataImage
 from barnabas_broker.controller import writes
 from barnabas_broker.controller.adoption import Adoption, plan_adoptions
+from barnabas_broker.controller.following import Follower, Heard
 from barnabas_broker.controller.identity import new_id
 from barnabas_broker.controller.internal import automatic_topic
 from barnabas_broker.controller.ledger import Ledger, Listener
+from barnabas_broker.controller.office import wait_for_own_ghost
 from barnabas_broker.controller.requests import ConfigRequest, CreatedTopic, Growth, Outcome
 from barnabas_broker.controller.settings_shell import SettingsShell
 from barnabas_broker.controller.startup import take_over
@@ -32,14 +34,17 @@ from barnabas_broker.controller.topics import (
     plan_topic,
 )
 from barnabas_broker.security.principals import Principal
-from barnabas_broker.zk.store import CoordinationStore, Create, Delete, Operation
-from barnabas_broker.zk.znodes import BrokerZnode, DeleteTopicZnode
+from barnabas_broker.zk.store import CoordinationStore, Create, Delete, Operation, Watch
+from barnabas_broker.zk.znodes import BrokerZnode
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.ids import TopicPartition
 from barnabas_kafka.settings import broker as keys
 from barnabas_kafka.settings.broker import BrokerSettings
 
 _log = logging.getLogger(__name__)
+
+COORDINATION_DATA = Principal("Coordination", "znodes")
+"""Who is said to have done what a tool did by writing znodes."""
 
 
 class Controller:
@@ -65,6 +70,8 @@ class Controller:
         self._settings = SettingsShell(self._ledger, broker_id=broker_id, settings=settings)
         self._broker_id = broker_id
         self._random = random
+        self._registration: BrokerRegistration | None = None
+        self._follower = Follower(self._ledger, self._settings, broker_id, random)
 
     @property
     def image(self) -> MetadataImage:
@@ -82,12 +89,18 @@ class Controller:
         """Have `listener(old, new)` called after each change of the image."""
         self._ledger.add_listener(listener)
 
-    def start(self, *, cluster_id: str | None, now_ms: int) -> MetadataImage:
+    def remove_listener(self, listener: Listener) -> None:
+        """Tell it of no more changes."""
+        self._ledger.remove_listener(listener)
+
+    def start(
+        self, *, cluster_id: str | None, now_ms: int, found_new: bool = True
+    ) -> MetadataImage:
         """Become the controller; listeners are not called.
 
-        `cluster_id` is the one in meta.properties, None for new directories. Raises
-        CoordinationError or MalformedZnodeError, one line each, where the stored data does not
-        fit or cannot be read.
+        `cluster_id` is the one in meta.properties, None for new directories; `found_new` says
+        whether a store without an identity takes it. Raises CoordinationError or
+        MalformedZnodeError, one line each, where the stored data does not fit or cannot be read.
         """
         taken = take_over(
             self._store,
@@ -96,24 +109,68 @@ class Controller:
             deletion_enabled=self.settings[keys.DELETE_TOPIC_ENABLE],
             random=self._random,
             now_ms=now_ms,
+            found_new=found_new,
         )
         self._ledger.image = taken.image
-        self._ledger.controller_epoch = taken.controller_epoch
+        self._ledger.office = taken.office
         self.deleting = taken.deleting
-        self._settings.load()
+        self._settings.load(self.image.broker_configs)
         return self.image
 
     def register(self, broker: BrokerRegistration, *, now_ms: int) -> None:
-        """Make this broker and its endpoints known."""
+        """Make this broker and its endpoints known.
+
+        The registration of an earlier session is waited for. Raises CoordinationError where
+        another broker of this id goes on living.
+        """
         znode = BrokerZnode(broker.id)
         data = znode.encode(broker, now_ms=now_ms)
+        stat = self._store.exists(znode.path)
         operations: list[Operation] = []
-        if self._store.exists(znode.path) is not None:
+        if stat is not None and stat.ephemeral_owner == self._store.session:
             operations.append(Delete(znode.path))
+        elif stat is not None:
+            wait_for_own_ghost(self._store, broker.id)
         operations.append(Create(znode.path, data, ephemeral_owner=self._store.session))
-        committed = self._store.commit(operations, now_ms=now_ms)
-        registered = znode.decode(data, epoch=committed.zxid)
+        self._store.commit(operations, now_ms=now_ms)
+        written, stat = self._store.get(znode.path)
+        registered = znode.decode(written, epoch=stat.czxid)
+        self._registration = broker
         self._ledger.publish(self.image.with_changes(brokers={broker.id: registered}))
+
+    @property
+    def stale(self) -> bool:
+        """Whether a write failed so that everything must be read again."""
+        return self._ledger.stale
+
+    def catch_up(self, paths: Collection[str] | None, *, now_ms: int) -> None:
+        """Act on what others wrote to the znodes of these paths, or to any, and watch for more.
+
+        Raises OccupiedError where another broker has become the controller; CoordinationError,
+        ZooKeeperError or KafkaError where the store failed or changed on the way.
+        """
+        heard = Heard(paths)
+        self._follower.keep_office(heard, now_ms=now_ms)
+        self._keep_registration(heard, now_ms)
+        wished, pointless = self._follower.marked_topics(heard)
+        if not self.settings[keys.DELETE_TOPIC_ENABLE]:
+            wished, pointless = [], wished + pointless
+        self._follower.remove_marks(pointless, now_ms=now_ms)
+        self._follower.read(heard, now_ms=now_ms)
+        if wished:
+            self.delete_topics(wished, principal=COORDINATION_DATA, now_ms=now_ms)
+        if paths is None:
+            self._ledger.stale = False
+
+    def _keep_registration(self, heard: Heard, now_ms: int) -> None:
+        if self._registration is None or not heard.of(BrokerZnode(self._broker_id).path):
+            return
+        path = BrokerZnode(self._broker_id).path
+        self._store.watch(path, Watch.DATA)
+        stat = self._store.exists(path)
+        if stat is None or stat.ephemeral_owner != self._store.session:
+            _log.warning("registering broker %d again", self._broker_id)
+            self.register(self._registration, now_ms=now_ms)
 
     def adopt(
         self,
@@ -161,10 +218,8 @@ class Controller:
 
     def finish_deletions(self, *, now_ms: int) -> None:
         """Say that no log of a topic in `deleting` is left on disk."""
-        marks = (DeleteTopicZnode(name).path for name in sorted(self.deleting))
-        gone = [Delete(path) for path in marks if self._store.exists(path) is not None]
-        if gone:
-            self._store.commit(gone, now_ms=now_ms)
+        with self._ledger.reading():
+            self._follower.remove_marks(sorted(self.deleting), now_ms=now_ms)
         self.deleting = frozenset()
 
     def close(self) -> None:
@@ -186,21 +241,26 @@ class Controller:
         answers: list[CreatedTopic] = []
         operations: list[Operation] = []
         for each in new:
+            topic_id = None if validate_only else new_id(self._random)
             try:
                 plan = self._plan(each, taken)
+                if topic_id is not None:
+                    operations += self._creation(plan, topic_id)
             except KafkaError as error:
                 answers.append(CreatedTopic(outcome=Outcome.refused(each.name, error)))
                 continue
             taken.add(plan.name)
-            topic_id = None if validate_only else new_id(self._random)
-            if topic_id is not None:
-                operations += self._creation(plan, topic_id)
             answers.append(CreatedTopic.planned(plan, topic_id))
         created = [answer.outcome.name for answer in answers if answer.outcome.granted]
         try:
-            self._ledger.commit(operations, topics=created, now_ms=now_ms)
+            failures = self._ledger.commit(operations, topics=created, now_ms=now_ms)
         except KafkaError as error:
             return [CreatedTopic(outcome=answer.outcome.unless_failed(error)) for answer in answers]
+        if failures:
+            # Without its logs the topic is of no use, and in the way of the next try.
+            self.delete_topics(list(failures), principal=principal, now_ms=now_ms)
+            answers = [answer.unless_among(failures) for answer in answers]
+            created = [name for name in created if name not in failures]
         if not validate_only:
             for name in created:
                 count = len(self.image.topics[name].partitions)
@@ -230,9 +290,10 @@ class Controller:
 
     def _creation(self, plan: TopicPlan, topic_id: UUID) -> list[Operation]:
         states = writes.first_states(plan.replicas, controller_epoch=self._ledger.controller_epoch)
-        return writes.create_topic(
-            self._store, plan.name, topic_id, states=states, config=plan.config
-        )
+        with self._ledger.reading():
+            return writes.create_topic(
+                self._store, plan.name, topic_id, states=states, config=plan.config
+            )
 
     def delete_topics(
         self, names: Sequence[str], *, principal: Principal, now_ms: int
@@ -245,17 +306,24 @@ class Controller:
             for name in names
         ]
         operations: list[Operation] = []
-        for name in known:
-            operations += writes.delete_topic(self._store, name)
         try:
+            with self._ledger.reading():
+                for name in known:
+                    operations += writes.delete_topic(self._store, name)
             # The marks say what is to go while the listeners are at it: a crash between the two
             # transactions ends with the logs deleted, not with the topics back.
-            self._ledger.commit(operations, removed=known, now_ms=now_ms)
+            failures = self._ledger.commit(operations, removed=known, now_ms=now_ms)
         except KafkaError as error:
             return [answer.unless_failed(error) for answer in answers]
         self.deleting |= frozenset(known)
-        self.finish_deletions(now_ms=now_ms)
+        try:
+            self.finish_deletions(now_ms=now_ms)
+        except KafkaError as error:
+            # The topics are gone; only the marks are left, and the next start looks after those.
+            _log.warning("marks of deleted topics remain: %s", error.message)
         for name in known:
+            if name in failures:
+                _log.error("logs of topic %s remain: %s", name, failures[name].message)
             _log.info("deleted topic %s for %s", name, principal)
         return answers
 
@@ -280,9 +348,10 @@ class Controller:
             return answers
         grown = [answer.name for answer in answers if answer.granted]
         try:
-            self._ledger.commit(operations, topics=grown, now_ms=now_ms)
+            failures = self._ledger.commit(operations, topics=grown, now_ms=now_ms)
         except KafkaError as error:
             return [answer.unless_failed(error) for answer in answers]
+        answers = [answer.unless_among(failures) for answer in answers]
         for name in grown:
             count = len(self.image.topics[name].partitions)
             _log.info("topic %s now has %d partitions for %s", name, count, principal)

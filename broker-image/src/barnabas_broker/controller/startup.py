@@ -1,8 +1,8 @@
 """Becoming the controller of what a coordination store holds.
 
-In order: find or make the cluster's identity, take the next controller epoch, finish or note the
-deletions that were asked for, give ids to topics from before there were any, and elect a leader
-for each partition. Everything is one transaction, so a crash on the way changes nothing.
+In order: find or make the cluster's identity, take the office with the next controller epoch,
+finish or note the deletions that were asked for, give ids to topics from before there were any, and
+elect a leader for each partition. A crash on the way leaves what the next start completes.
 """
 
 from collections.abc import Mapping
@@ -15,14 +15,19 @@ from barnabas_broker.controller.identity import new_cluster_id, new_id
 from barnabas_broker.controller.loading import (
     load_assignment,
     load_broker_configs,
-    load_partition_state,
+    load_partition_states,
     load_topic,
+)
+from barnabas_broker.controller.office import (
+    Office,
+    commit_fenced,
+    refuse_company,
+    take_office,
 )
 from barnabas_broker.controller.writes import (
     create_partition,
     delete_topic,
     missing_parents,
-    put,
 )
 from barnabas_broker.zk.store import (
     CoordinationError,
@@ -35,10 +40,9 @@ from barnabas_broker.zk.store import (
 from barnabas_broker.zk.znodes import (
     PERSISTENT_PATHS,
     ClusterIdZnode,
-    ControllerEpochZnode,
-    ControllerZnode,
     DeleteTopicZnode,
     FeatureZnode,
+    LeaderAndIsr,
     PartitionStateZnode,
     TopicAssignment,
     TopicZnode,
@@ -54,7 +58,7 @@ class TakenOver:
     """
 
     image: MetadataImage
-    controller_epoch: int
+    office: Office
     deleting: frozenset[str]
 
 
@@ -66,58 +70,66 @@ def take_over(
     deletion_enabled: bool,
     random: Random,
     now_ms: int,
+    found_new: bool = True,
 ) -> TakenOver:
     """Make `broker_id` the controller.
 
-    `cluster_id` is the one in meta.properties, None for new directories. Raises
-    CoordinationError where the store belongs to another cluster, MalformedZnodeError where it
-    holds what nobody can read.
+    `cluster_id` is the one in meta.properties, None for new directories; `found_new` says whether
+    a store without an identity takes that one. Raises CoordinationError where the store belongs
+    to another cluster, OccupiedError where another broker lives in it, MalformedZnodeError where
+    it holds what nobody can read.
     """
-    parents = missing_parents(store, [*PERSISTENT_PATHS, "/cluster"])
-    if parents:
-        store.commit(parents, now_ms=now_ms)
-    identity, operations = _identify(store, cluster_id, random)
-    epoch = _next_controller_epoch(store)
-    operations += [
-        put(store, ControllerEpochZnode.PATH, ControllerEpochZnode.encode(epoch)),
-        Create(
-            ControllerZnode.PATH,
-            ControllerZnode.encode(broker_id, now_ms=now_ms),
-            ephemeral_owner=store.session,
-        ),
-    ]
+    make_parents(store, now_ms=now_ms)
+    refuse_company(store, broker_id)
+    identity = _identify(store, cluster_id, random, found_new=found_new, now_ms=now_ms)
+    office = take_office(store, broker_id=broker_id, now_ms=now_ms)
+    operations: list[Operation] = []
     if store.exists(FeatureZnode.PATH) is None:
         operations.append(Create(FeatureZnode.PATH, FeatureZnode().encode()))
     deletions, doomed, deleting = _deletions(store, deletion_enabled=deletion_enabled)
     operations += deletions
     for topic in store.children(TopicZnode.ROOT):
         if topic not in doomed:
-            operations += _lead(store, topic, broker_id=broker_id, epoch=epoch, random=random)
-    store.commit(operations, now_ms=now_ms)
-    return TakenOver(_load_image(store, identity, broker_id), epoch, deleting)
+            operations += lead_topic(
+                store, topic, broker_id=broker_id, epoch=office.epoch, random=random
+            )
+    commit_fenced(store, office, operations, now_ms=now_ms)
+    return TakenOver(_load_image(store, identity, broker_id), office, deleting)
+
+
+def make_parents(store: CoordinationStore, *, now_ms: int) -> None:
+    """Make the znodes that brokers expect to be there."""
+    parents = missing_parents(store, [*PERSISTENT_PATHS, "/cluster"])
+    if parents:
+        store.commit(parents, now_ms=now_ms)
 
 
 def _identify(
-    store: CoordinationStore, cluster_id: str | None, random: Random
-) -> tuple[str, list[Operation]]:
+    store: CoordinationStore,
+    cluster_id: str | None,
+    random: Random,
+    *,
+    found_new: bool,
+    now_ms: int,
+) -> str:
+    """The id of the cluster in the store, made if there is none."""
     try:
         stored = ClusterIdZnode.decode(store.get(ClusterIdZnode.PATH)[0])
     except NoNodeError:
+        if cluster_id is not None and not found_new:
+            raise CoordinationError(
+                f"the log directories belong to cluster {cluster_id} (meta.properties), but there "
+                f"is no {ClusterIdZnode.PATH}; is the chroot in zookeeper.connect the right one?"
+            ) from None
         identity = cluster_id or new_cluster_id(random)
-        return identity, [Create(ClusterIdZnode.PATH, ClusterIdZnode.encode(identity))]
+        store.commit([Create(ClusterIdZnode.PATH, ClusterIdZnode.encode(identity))], now_ms=now_ms)
+        return identity
     if cluster_id is not None and cluster_id != stored:
         raise CoordinationError(
             f"the log directories belong to cluster {cluster_id} (meta.properties), "
             f"the coordination data to cluster {stored}"
         )
-    return stored, []
-
-
-def _next_controller_epoch(store: CoordinationStore) -> int:
-    try:
-        return ControllerEpochZnode.decode(store.get(ControllerEpochZnode.PATH)[0]) + 1
-    except NoNodeError:
-        return 1
+    return stored
 
 
 def _deletions(
@@ -143,10 +155,19 @@ def _deletions(
     return operations, wished, gone | wished
 
 
-def _lead(
-    store: CoordinationStore, topic: str, *, broker_id: int, epoch: int, random: Random
+def lead_topic(
+    store: CoordinationStore,
+    topic: str,
+    *,
+    broker_id: int,
+    epoch: int,
+    random: Random,
+    elect_all: bool = True,
 ) -> list[Operation]:
-    """Elect a leader for each partition of a topic; give the topic an id if it has none."""
+    """Elect leaders for the partitions of a topic; give the topic an id if it has none.
+
+    Without `elect_all` only partitions that this broker can lead and does not are touched.
+    """
     assignment = load_assignment(store, topic)
     operations: list[Operation] = []
     znode = TopicZnode(topic)
@@ -155,16 +176,32 @@ def _lead(
         operations.append(SetData(znode.path, data))
     if store.exists(znode.partitions_path) is None:
         operations.append(Create(znode.partitions_path))
+    states = load_partition_states(store, topic, list(assignment.partitions))
     for number, replicas in assignment.partitions.items():
-        loaded = load_partition_state(store, topic, number)
+        loaded = states[number]
         if loaded is None:
-            # Old tools write only the topic; its partitions are made by the controller.
-            first = first_leader(replicas.replicas, controller_epoch=epoch)
-            operations += create_partition(topic, number, first)
+            # Old tools write only the topic; its partitions are made by the controller, from the
+            # replicas that are alive. Without any the partition waits.
+            if broker_id in replicas.replicas:
+                first = first_leader((broker_id,), controller_epoch=epoch)
+                operations += _missing_partition(store, topic, number, first)
+            continue
+        settled = loaded[0].leader == broker_id or broker_id not in loaded[0].isr
+        if settled and not elect_all:
             continue
         state = elect_at_start(replicas, loaded[0], live={broker_id}, controller_epoch=epoch)
         state_znode = PartitionStateZnode(topic, number)
         operations.append(SetData(state_znode.path, state_znode.encode(state), loaded[1]))
+    return operations
+
+
+def _missing_partition(
+    store: CoordinationStore, topic: str, number: int, state: LeaderAndIsr
+) -> list[Operation]:
+    """The znodes of a partition; its parent may be there from a creation that was cut off."""
+    operations = create_partition(topic, number, state)
+    if store.exists(PartitionStateZnode(topic, number).parent) is not None:
+        return operations[1:]
     return operations
 
 

@@ -97,14 +97,18 @@ def grow_topic(
 
 
 def delete_topic(store: CoordinationStore, name: str) -> list[Operation]:
-    """Everything about a topic goes; a mark stays that says its logs are to go, too."""
-    operations = delete_subtree(store, TopicZnode(name).path)
-    settings = ConfigZnode.for_topic(name).path
-    if store.exists(settings) is not None:
-        operations.append(Delete(settings))
+    """Everything about a topic goes; a mark stays that says its logs are to go, too.
+
+    The mark comes first: a deletion that is cut off between two transactions is still wished for.
+    """
+    operations: list[Operation] = []
     mark = DeleteTopicZnode(name).path
     if store.exists(mark) is None:
         operations.append(Create(mark))
+    operations += delete_subtree(store, TopicZnode(name).path)
+    settings = ConfigZnode.for_topic(name).path
+    if store.exists(settings) is not None:
+        operations.append(Delete(settings))
     return operations
 
 

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from barnabas_broker.cluster.image import MetadataImage, PartitionState, TopicImage
 from barnabas_broker.log.directories import LogDirectories
@@ -53,21 +54,36 @@ class ReplicaManager:
         partition.check_leader(client_epoch)
         return partition
 
-    def on_image(self, old: MetadataImage, new: MetadataImage) -> None:
-        """Make this broker hold what the new image says, touching only topics that changed."""
+    def on_image(self, old: MetadataImage, new: MetadataImage) -> dict[str, KafkaError]:
+        """Make this broker hold what the new image says, touching only topics that changed.
+
+        Returns the topics for which that could not be done, with the first error of each; the
+        others are not affected.
+        """
+        failures: dict[str, KafkaError] = {}
         changed_defaults = old.broker_configs != new.broker_configs
         for name, topic in old.topics.items():
             if name not in new.topics or new.topics[name].id != topic.id:
-                self._drop(topic)
+                self._attempt(name, partial(self._drop, topic), failures)
         for name, topic in new.topics.items():
             before = old.topics.get(name)
             if before is not topic or changed_defaults:
-                self._update(
-                    topic,
-                    settings_changed=changed_defaults
-                    or before is None
-                    or before.config != topic.config,
-                )
+                changed = changed_defaults or before is None or before.config != topic.config
+                update = partial(self._update, topic, settings_changed=changed)
+                self._attempt(name, update, failures)
+        return failures
+
+    def _attempt(
+        self, topic: str, work: Callable[[], None], failures: dict[str, KafkaError]
+    ) -> None:
+        try:
+            work()
+        except KafkaError as error:
+            log.error("topic %s: %s", topic, error.message)
+            failures.setdefault(topic, error)
+        except OSError as error:
+            log.error("topic %s: %s", topic, error)
+            failures.setdefault(topic, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)))
 
     def wake_all(self) -> None:
         """Answer every waiting fetch; at shutdown nobody should have to wait."""
@@ -95,6 +111,12 @@ class ReplicaManager:
         partition_log = self._logs.logs.get(tp)
         if partition_log is None:
             partition_log = self._logs.create(tp, rules.log_config, topic.id, self._clock_ms())
+        elif partition_log.topic_id not in (None, topic.id):
+            raise KafkaError(
+                ErrorCode.INCONSISTENT_TOPIC_ID,
+                f"{partition_log.directory} belongs to an earlier topic of this name; "
+                "move it away and restart the broker",
+            )
         partition = Partition(
             self._broker_id, tp, log=partition_log, rules=rules, flush_soon=self._flush_soon
         )

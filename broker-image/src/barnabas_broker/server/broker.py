@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from barnabas_broker.cluster.image import MetadataImage
-from barnabas_broker.controller.shell import Controller
 from barnabas_broker.log.directories import LogDirectories
 from barnabas_broker.replica.fetch_session import SessionCache
 from barnabas_broker.replica.manager import ReplicaManager
+from barnabas_broker.server.controller_thread import ControllerThread
 from barnabas_broker.server.handler import Handler
 from barnabas_broker.server.producer_ids import ProducerIds
 from barnabas_kafka.settings.broker import BrokerSettings
@@ -20,7 +20,7 @@ class Broker:
 
     id: int
     logs: LogDirectories
-    controller: Controller
+    controller: ControllerThread
     replicas: ReplicaManager
     producer_ids: ProducerIds
     fetch_sessions: SessionCache

@@ -13,8 +13,9 @@ import os
 import signal
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
+from typing import Any
 
 from barnabas_broker.log.directories import LogDirectoryError
 from barnabas_broker.server.node import Node
@@ -31,14 +32,17 @@ LOG_FORMAT = "[%(asctime)s] %(levelname)s %(message)s (%(name)s)"
 def run_broker(settings: BrokerSettings, *, ready_file: Path | None = None) -> int:
     """Run a broker until SIGTERM or SIGINT; returns the exit code of the process.
 
-    What keeps the broker from starting is one line on standard error and the code 1.
+    What keeps the broker from starting or going on is one line on standard error and the code 1.
     """
     logging.basicConfig(level=logging.INFO, format=LOG_FORMAT, stream=sys.stderr)
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            runner.run(_run(settings, ready_file))
+            fault = runner.run(_run(settings, ready_file))
     except (StartupError, LogDirectoryError, CoordinationError, MalformedZnodeError) as error:
         sys.stderr.write(f"barnabas: cannot start: {error}\n")
+        return 1
+    if fault is not None:
+        sys.stderr.write(f"barnabas: cannot go on: {fault}\n")
         return 1
     return 0
 
@@ -53,21 +57,42 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     return factory
 
 
-async def _run(settings: BrokerSettings, ready_file: Path | None) -> None:
+async def _run(settings: BrokerSettings, ready_file: Path | None) -> CoordinationError | None:
+    """Run until told to stop; returns what made the broker stop by itself."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     node = Node(settings)
+    stopping: asyncio.Future[Any] = asyncio.ensure_future(stop.wait())
     try:
-        await node.start()
+        if not await _before(stopping, node.start()):
+            return None
         if ready_file is not None:
             _write_ready_file(ready_file, node)
-        await stop.wait()
+        deposed = asyncio.ensure_future(node.deposed())
+        await asyncio.wait({stopping, deposed}, return_when=asyncio.FIRST_COMPLETED)
         log.info("shutting down")
     finally:
+        stopping.cancel()
         await node.stop()
     log.info("shut down cleanly")
+    if deposed.done():
+        return deposed.result()
+    deposed.cancel()
+    return None
+
+
+async def _before(stopping: asyncio.Future[Any], work: Coroutine[None, None, None]) -> bool:
+    """Do `work` to its end, unless the broker is told to stop: then end it and return False."""
+    task: asyncio.Future[Any] = asyncio.ensure_future(work)
+    await asyncio.wait({stopping, task}, return_when=asyncio.FIRST_COMPLETED)
+    if task.done():
+        task.result()
+        return True
+    task.cancel()
+    await asyncio.wait({task})
+    return False
 
 
 def _write_ready_file(path: Path, node: Node) -> None:

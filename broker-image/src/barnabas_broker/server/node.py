@@ -1,5 +1,6 @@
 """One broker put together: its parts in the order they need each other."""
 
+import asyncio
 import logging
 import random
 import time
@@ -8,6 +9,7 @@ from importlib.metadata import version
 
 from barnabas_broker.cluster.image import BrokerRegistration, MetadataImage, TopicImage
 from barnabas_broker.controller.shell import Controller
+from barnabas_broker.controller.startup import make_parents
 from barnabas_broker.log.config import LogConfig
 from barnabas_broker.log.directories import LogDirectories
 from barnabas_broker.log.partition_log import PartitionLog
@@ -19,21 +21,24 @@ from barnabas_broker.server.addresses import advertised_endpoints
 from barnabas_broker.server.broker import Broker
 from barnabas_broker.server.buffers import BufferPool
 from barnabas_broker.server.call import Unlimited
+from barnabas_broker.server.controller_thread import ControllerThread
+from barnabas_broker.server.coordination import Coordination
 from barnabas_broker.server.dispatch import Dispatcher, collect_handlers
 from barnabas_broker.server.listener import Listener
 from barnabas_broker.server.producer_ids import ProducerIds
 from barnabas_broker.server.session import Session
 from barnabas_broker.server.upkeep import Upkeep
-from barnabas_broker.zk.embedded import EmbeddedStore
+from barnabas_broker.zk.store import CoordinationError, CoordinationStore
+from barnabas_kafka.ids import TopicPartition
 from barnabas_kafka.settings import broker as keys
 from barnabas_kafka.settings.broker import BrokerSettings
+from barnabas_kafka.settings.definitions import SettingError
 from barnabas_kafka.settings.topic import TopicSettings
 
 log = logging.getLogger(__name__)
 
-FIRST_GENERATED_ID = 1
-"""What is added to `reserved.broker.max.id` for a broker that was given no id: it is alone."""
-
+CONTROLLER_PATIENCE_S = 3
+"""How long a stop lets the controller finish what it was asked for."""
 
 SESSION_EVICTION_MS = 120_000
 """Kafka's MIN_INCREMENTAL_FETCH_SESSION_EVICTION_MS, which no setting changes."""
@@ -45,12 +50,13 @@ def clock_ms() -> int:
 
 
 class Node:
-    """A broker with embedded coordination data. `start` once, then `stop` once."""
+    """A broker. `start` once, then `stop` once."""
 
     def __init__(self, settings: BrokerSettings) -> None:
         self._given = settings
         self._logs: LogDirectories | None = None
-        self._store: EmbeddedStore | None = None
+        self._coordination: Coordination | None = None
+        self._controller: ControllerThread | None = None
         self.listeners: list[Listener] = []
         self._upkeep: Upkeep | None = None
         self.broker: Broker
@@ -63,36 +69,38 @@ class Node:
         """
         began = time.monotonic()
         self._logs = logs = LogDirectories.take(self._given[keys.LOG_DIRS])
-        broker_id = self._broker_id(logs)
+        self._coordination = coordination = Coordination(self._given, logs.first)
         now_ms = clock_ms()
-        self._store = store = EmbeddedStore.open(logs.first, now_ms=now_ms)
-        controller = Controller(
-            store, broker_id=broker_id, settings=self._given, random=random.SystemRandom()
+        store, governed, broker_id = await asyncio.to_thread(
+            _govern, self._given, coordination, logs
         )
-        image = controller.start(cluster_id=logs.stored_cluster_id, now_ms=now_ms)
-        _announce(controller.settings, image, broker_id)
-        logs.claim(broker_id=broker_id, cluster_id=image.cluster_id)
-        logs.load(lambda topic: _log_config(controller, topic), now_ms=now_ms)
+        _announce(governed.settings, governed.image, broker_id)
+        logs.claim(broker_id=broker_id, cluster_id=governed.image.cluster_id)
+        logs.load(
+            lambda topic: _log_config(governed.settings, governed.image, topic), now_ms=now_ms
+        )
         self.listeners = [
-            Listener.bind(address, controller.settings) for address in controller.settings.listeners
+            Listener.bind(address, governed.settings) for address in governed.settings.listeners
         ]
-        replicas = ReplicaManager(
-            broker_id,
-            logs,
-            rules_for=lambda topic: _rules(controller, topic),
-            clock_ms=clock_ms,
-            flush_soon=self._flush_soon,
+        self._controller = controller = ControllerThread(
+            governed, loop=asyncio.get_running_loop(), clock_ms=clock_ms
         )
         self.broker = Broker(
             id=broker_id,
             logs=logs,
             controller=controller,
-            replicas=replicas,
-            producer_ids=ProducerIds(store, broker_id),
+            replicas=ReplicaManager(
+                broker_id,
+                logs,
+                rules_for=lambda topic: _rules(controller.settings, topic),
+                clock_ms=clock_ms,
+                flush_soon=self._flush_soon,
+            ),
+            producer_ids=ProducerIds(store, broker_id, controller=controller),
             fetch_sessions=_session_cache(controller.settings),
             handlers=collect_handlers(),
         )
-        self._lead(now_ms)
+        await self._lead(store, shared=coordination.shared, now_ms=now_ms)
         self._upkeep = Upkeep(
             logs, self.listeners, settings=lambda: controller.settings, clock_ms=clock_ms
         )
@@ -101,49 +109,58 @@ class Node:
         took_ms = (time.monotonic() - began) * 1000
         log.info("broker %d is ready after %.0f ms", broker_id, took_ms)
 
+    async def deposed(self) -> CoordinationError:
+        """Wait until this broker may not go on; returns why."""
+        return await asyncio.shield(self.broker.controller.deposed)
+
     async def stop(self) -> None:
-        """Go down cleanly; safe after a start that failed half way."""
+        """Go down cleanly; safe after a start that failed half way, or was cancelled."""
         if self._upkeep is not None:
             await self._upkeep.stop()
         for listener in self.listeners:
             await listener.close()
+        if self._controller is not None:
+            await self._stop_controller(self._controller)
         if self._logs is not None:
             self._logs.close(clean=self._upkeep is not None, now_ms=clock_ms())
-        if self._store is not None:
-            self._store.close()
+        if self._coordination is not None:
+            await asyncio.to_thread(self._coordination.close)
 
-    def _broker_id(self, logs: LogDirectories) -> int:
-        """`broker.id`, or the id the directories were written with, or the first free one."""
-        given = self._given[keys.BROKER_ID]
-        if given >= 0:
-            return given
-        if logs.stored_broker_id is not None:
-            return logs.stored_broker_id
-        return self._given[keys.RESERVED_BROKER_MAX_ID] + FIRST_GENERATED_ID
+    async def _stop_controller(self, controller: ControllerThread) -> None:
+        stopping = asyncio.ensure_future(controller.stop())
+        _, late = await asyncio.wait({stopping}, timeout=CONTROLLER_PATIENCE_S)
+        if late and self._coordination is not None:
+            # It waits for an ensemble that is away; without a session it waits no longer.
+            await asyncio.to_thread(self._coordination.close)
+        await stopping
 
-    def _lead(self, now_ms: int) -> None:
-        """Register, adopt what lies on disk and belongs to nobody, and take leadership."""
+    async def _lead(self, store: CoordinationStore, *, shared: bool, now_ms: int) -> None:
+        """Register, take leadership, and account for everything that lies on disk."""
         broker, controller = self.broker, self.broker.controller
         ports = {listener.name: listener.port for listener in self.listeners}
-        controller.register(
-            BrokerRegistration(
-                broker.id,
-                advertised_endpoints(controller.settings, ports),
-                controller.settings[keys.BROKER_RACK],
-            ),
-            now_ms=now_ms,
+        registration = BrokerRegistration(
+            broker.id,
+            advertised_endpoints(controller.settings, ports),
+            controller.settings[keys.BROKER_RACK],
         )
+        await controller.run(lambda governed: governed.register(registration, now_ms=now_ms))
         found = broker.logs.logs
-        controller.adopt(
-            {tp: partition_log.topic_id for tp, partition_log in found.items()},
-            epochs={tp: partition_log.latest_epoch for tp, partition_log in found.items()},
-            now_ms=now_ms,
-        )
-        for tp in [tp for tp in found if tp.topic in controller.deleting]:
+        if shared:
+            _tell_strays(found, controller.image)
+        else:
+            ids = {tp: partition_log.topic_id for tp, partition_log in found.items()}
+            epochs = {tp: partition_log.latest_epoch for tp, partition_log in found.items()}
+            await controller.run(lambda it: it.adopt(ids, epochs=epochs, now_ms=now_ms))
+        deleting = await controller.run(lambda governed: governed.deleting)
+        for tp in [tp for tp in found if tp.topic in deleting]:
             broker.logs.delete(tp, now_ms)
-        controller.finish_deletions(now_ms=now_ms)
+        await controller.run(lambda governed: governed.finish_deletions(now_ms=now_ms))
         broker.replicas.on_image(MetadataImage(cluster_id=""), controller.image)
-        controller.add_listener(broker.replicas.on_image)
+        controller.attach(broker.replicas.on_image)
+        if shared:
+            store.subscribe(controller.hear)
+            # What was written since the controller read everything, and all watches.
+            controller.hear(None)
 
     async def _serve(self) -> None:
         dispatcher = Dispatcher(
@@ -163,22 +180,57 @@ class Node:
             self._upkeep.flush_soon(partition_log)
 
 
-def _rules(controller: Controller, topic: TopicImage) -> TopicRules:
-    settings = controller.settings
+def _govern(
+    settings: BrokerSettings, coordination: Coordination, logs: LogDirectories
+) -> tuple[CoordinationStore, Controller, int]:
+    """Open the coordination data and become the controller; blocks."""
+    now_ms = clock_ms()
+    store = coordination.open(now_ms=now_ms)
+    make_parents(store, now_ms=now_ms)
+    broker_id = coordination.broker_id(store, logs.stored_broker_id, now_ms=now_ms)
+    controller = Controller(
+        store, broker_id=broker_id, settings=settings, random=random.SystemRandom()
+    )
+    controller.start(
+        cluster_id=logs.stored_cluster_id, now_ms=now_ms, found_new=not coordination.shared
+    )
+    return store, controller, broker_id
+
+
+def _tell_strays(found: Mapping[TopicPartition, PartitionLog], image: MetadataImage) -> None:
+    """Name the topics on disk that the cluster does not have; their files are left alone."""
+    strays = sorted({tp.topic for tp in found if image.partition(tp) is None})
+    if strays:
+        log.warning("on disk but not in the cluster, and left alone: %s", ", ".join(strays))
+
+
+def _rules(settings: BrokerSettings, topic: TopicImage) -> TopicRules:
     return TopicRules(
-        TopicSettings.resolve(settings, topic.config),
+        _topic_settings(settings, topic.name, topic.config),
         producer_id_expiration_ms=settings[keys.PRODUCER_ID_EXPIRATION_MS],
     )
 
 
-def _log_config(controller: Controller, topic: str) -> LogConfig:
-    image = controller.image.topic(topic)
-    overrides: Mapping[str, str] = {} if image is None else image.config
-    settings = controller.settings
+def _log_config(settings: BrokerSettings, image: MetadataImage, topic: str) -> LogConfig:
+    known = image.topic(topic)
     return LogConfig.from_settings(
-        TopicSettings.resolve(settings, overrides),
+        _topic_settings(settings, topic, {} if known is None else known.config),
         producer_id_expiration_ms=settings[keys.PRODUCER_ID_EXPIRATION_MS],
     )
+
+
+def _topic_settings(
+    settings: BrokerSettings, topic: str, overrides: Mapping[str, str]
+) -> TopicSettings:
+    """The settings of a topic; what a tool wrote that nobody accepts is left out, and logged."""
+    remaining = dict(overrides)
+    while True:
+        try:
+            return TopicSettings.resolve(settings, remaining)
+        except SettingError as error:
+            if remaining.pop(error.key, None) is None:
+                raise
+            log.error("topic %s: a stored setting is ignored: %s", topic, error)
 
 
 def _session_cache(settings: BrokerSettings) -> SessionCache:

@@ -5,9 +5,15 @@ at the version they read (Kafka's ZkProducerIdManager). Ids left over at a resta
 costs nothing: there are 2^63.
 """
 
+import asyncio
+from typing import TYPE_CHECKING
+
 from barnabas_broker.zk.store import CoordinationError, CoordinationStore, Create, SetData
 from barnabas_broker.zk.znodes import ProducerIdBlock, ProducerIdBlockZnode
 from barnabas_zookeeper.errors import BadVersionError, NodeExistsError, NoNodeError
+
+if TYPE_CHECKING:  # The thread knows the whole controller; here only its type is named.
+    from barnabas_broker.server.controller_thread import ControllerThread
 
 BLOCK_SIZE = 1000
 """Ids in one block: one store write in a thousand new producers (Kafka's ProducerIdsBlock)."""
@@ -17,24 +23,30 @@ CLAIM_TRIES_MAX = 100
 
 
 class ProducerIds:
-    """The producer ids of one broker."""
+    """The producer ids of one broker, given out on the event loop."""
 
-    def __init__(self, store: CoordinationStore, broker_id: int) -> None:
+    def __init__(
+        self, store: CoordinationStore, broker_id: int, *, controller: "ControllerThread"
+    ) -> None:
         self._store = store
         self._broker_id = broker_id
+        self._controller = controller
+        self._claiming = asyncio.Lock()
         self._next = 0
         self._end = 0  # First id after the block.
 
-    def next(self, now_ms: int) -> int:
+    async def next(self, now_ms: int) -> int:
         """An id nobody has had; raises CoordinationError when no block can be claimed."""
-        if self._next == self._end:
-            self._next = self._claim(now_ms)
-            self._end = self._next + BLOCK_SIZE
-        producer_id = self._next
-        self._next += 1
-        return producer_id
+        async with self._claiming:
+            if self._next == self._end:
+                self._next = await self._controller.run(lambda _: self.claim(now_ms))
+                self._end = self._next + BLOCK_SIZE
+            producer_id = self._next
+            self._next += 1
+            return producer_id
 
-    def _claim(self, now_ms: int) -> int:
+    def claim(self, now_ms: int) -> int:
+        """The first id of a new block; blocks, so it is called in the controller's thread."""
         for _ in range(CLAIM_TRIES_MAX):
             start, version = self._latest()
             block = ProducerIdBlock(self._broker_id, start, start + BLOCK_SIZE - 1)

@@ -10,11 +10,12 @@ made of a file that a crash left behind.
 import io
 import logging
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from barnabas_broker.zk import journal
-from barnabas_broker.zk.store import Committed, CoordinationError, Operation
+from barnabas_broker.zk.store import Committed, CoordinationError, Operation, Subscriber, Watch
 from barnabas_zookeeper.errors import ZooKeeperError
 from barnabas_zookeeper.tree import Delete, Stat, Tree
 
@@ -27,6 +28,9 @@ _log = logging.getLogger(__name__)
 
 class EmbeddedStore:
     """A CoordinationStore in this process. Made by `open`."""
+
+    # A transaction is one line of a file, however long.
+    transaction_bytes_max = sys.maxsize
 
     def __init__(self, path: Path, tree: Tree, descriptor: int) -> None:
         self.session = SESSION
@@ -60,6 +64,10 @@ class EmbeddedStore:
         """Data and stat of a znode. Raises NoNodeError."""
         return self._tree.get(path)
 
+    def get_many(self, paths: Sequence[str]) -> list[tuple[bytes | None, Stat] | None]:
+        """Data and stat of each znode, None for those that do not exist."""
+        return [self.get(path) if self.exists(path) is not None else None for path in paths]
+
     def exists(self, path: str) -> Stat | None:
         """The stat of a znode, None if there is none."""
         return self._tree.exists(path)
@@ -85,6 +93,16 @@ class EmbeddedStore:
             self._broken = f"{self._path} cannot be written: {error.strerror}"
             raise CoordinationError(self._broken) from error
         return committed
+
+    def subscribe(self, subscriber: Subscriber) -> None:
+        """Nobody else writes here, so there is nothing to tell."""
+
+    def watch(self, path: str, kind: Watch) -> None:
+        """Nobody else writes here, so there is nothing to watch for."""
+
+    def wait_until_gone(self, path: str) -> bool:
+        """Sessions end when the file is opened, so there is nothing to wait for."""
+        return self.exists(path) is None
 
     def close(self) -> None:
         """Close the file; the session's znodes are deleted when it is next opened."""

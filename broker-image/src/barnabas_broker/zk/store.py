@@ -6,7 +6,8 @@ makes them in a thread. Refusals are the typed errors of `barnabas_zookeeper.err
 what happened; `CoordinationError` means that nobody can tell.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from enum import Enum
 from typing import Protocol
 
 from barnabas_zookeeper.tree import (
@@ -29,7 +30,20 @@ __all__ = [
     "Operation",
     "SetData",
     "Stat",
+    "Subscriber",
+    "Watch",
+    "in_transactions",
 ]
+
+Subscriber = Callable[[str | None], None]
+"""Told the path of a watched znode that has changed; None where anything may have changed."""
+
+
+class Watch(Enum):
+    """What of a znode is watched."""
+
+    DATA = "data"  # its coming into being and going, too
+    CHILDREN = "children"
 
 
 class CoordinationError(Exception):
@@ -37,15 +51,27 @@ class CoordinationError(Exception):
 
 
 class CoordinationStore(Protocol):
-    """Znodes that survive the process.
+    """Znodes that survive the process."""
 
-    `session` is the owner that ephemeral znodes of this broker are created with.
-    """
+    @property
+    def session(self) -> int:
+        """The owner that ephemeral znodes of this broker are created with.
 
-    session: int
+        Raises CoordinationError while there is no session.
+        """
+        ...
+
+    @property
+    def transaction_bytes_max(self) -> int:
+        """How large one transaction may be, by the measure of `in_transactions`."""
+        ...
 
     def get(self, path: str) -> tuple[bytes | None, Stat]:
         """Data and stat of a znode. Raises NoNodeError."""
+        ...
+
+    def get_many(self, paths: Sequence[str]) -> list[tuple[bytes | None, Stat] | None]:
+        """Data and stat of each znode, None for those that do not exist."""
         ...
 
     def exists(self, path: str) -> Stat | None:
@@ -64,6 +90,41 @@ class CoordinationStore(Protocol):
         """
         ...
 
+    def subscribe(self, subscriber: Subscriber) -> None:
+        """Have `subscriber` told of changes by others; from any thread, and it must not block."""
+        ...
+
+    def watch(self, path: str, kind: Watch) -> None:
+        """Have the next change of a znode, or of its children, told to the subscriber, once."""
+        ...
+
+    def wait_until_gone(self, path: str) -> bool:
+        """Wait, for as long as a session that ended silently may last; False if it is there yet."""
+        ...
+
     def close(self) -> None:
         """End the session: its ephemeral znodes go with it."""
         ...
+
+
+OPERATION_BYTES = 128
+"""What an operation takes beside its path and data: header, ACL, flags, and the chroot."""
+
+
+def in_transactions(operations: Sequence[Operation], limit: int) -> Iterator[list[Operation]]:
+    """Cut operations, in their order, into transactions of at most `limit` bytes each.
+
+    An operation that is larger than that gets a transaction of its own.
+    """
+    batch: list[Operation] = []
+    size = 0
+    for operation in operations:
+        data = operation.data if isinstance(operation, Create | SetData) else None
+        cost = OPERATION_BYTES + len(operation.path) + len(data or b"")
+        if batch and size + cost > limit:
+            yield batch
+            batch, size = [], 0
+        batch.append(operation)
+        size += cost
+    if batch:
+        yield batch

@@ -296,6 +296,20 @@ class ConfigChangeZnode:
         """Version 2."""
         return _encode({"version": 2, "entity_path": znode.entity_path})
 
+    @staticmethod
+    def decode(path: str, data: bytes | None) -> str:
+        """The entity to read again, as `topics/T`; versions 1 (before 0.10.1) and 2.
+
+        Raises MalformedZnodeError.
+        """
+        value = _decode(path, data)
+        entity = value.get("entity_path")
+        if entity is None and value.get("version") == 1:
+            entity = f"{value.get('entity_type')}/{value.get('entity_name')}"
+        if not isinstance(entity, str):
+            raise MalformedZnodeError(path, "it names no entity")
+        return entity
+
 
 @dataclass(frozen=True, slots=True)
 class DeleteTopicZnode:
@@ -309,6 +323,12 @@ class DeleteTopicZnode:
     def path(self) -> str:
         """Where the wish is noted."""
         return f"{self.ROOT}/{self.topic}"
+
+
+class BrokerSequenceZnode:
+    """`/brokers/seqid`: its version counts the ids that were given to brokers without one."""
+
+    PATH = "/brokers/seqid"
 
 
 class ClusterIdZnode:
@@ -431,7 +451,7 @@ PERSISTENT_PATHS = (
     TopicZnode.ROOT,
     ConfigChangeZnode.ROOT,
     DeleteTopicZnode.ROOT,
-    "/brokers/seqid",
+    BrokerSequenceZnode.PATH,
     "/isr_change_notification",
     ProducerIdBlockZnode.PATH,
     "/log_dir_event_notification",

@@ -52,7 +52,7 @@ def alter(
         ],
         validate_only=validate_only,
     )
-    response = handle(request, embedded.call(version, authorizer=authorizer))
+    response = embedded.ask(handle, request, embedded.call(version, authorizer=authorizer))
     return codec.decode(AlterConfigsResponse, codec.encode(response, version), version).responses
 
 

@@ -49,7 +49,7 @@ def grow(
         ],
         validate_only=validate_only,
     )
-    response = handle(request, embedded.call(version, authorizer=authorizer))
+    response = embedded.ask(handle, request, embedded.call(version, authorizer=authorizer))
     return codec.decode(CreatePartitionsResponse, codec.encode(response, version), version).results
 
 

@@ -53,7 +53,7 @@ def create(
 ) -> CreateTopicsResponse:
     """Send a request and read the answer in the given version."""
     request = CreateTopicsRequest(topics=list(topics), validate_only=validate_only)
-    response = handle(request, embedded.call(version, authorizer=authorizer))
+    response = embedded.ask(handle, request, embedded.call(version, authorizer=authorizer))
     return codec.decode(CreateTopicsResponse, codec.encode(response, version), version)
 
 

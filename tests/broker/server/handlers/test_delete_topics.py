@@ -49,7 +49,7 @@ def delete(
         else:
             request.topics.append(DeleteTopicState(name=each))
     decoded = codec.decode(DeleteTopicsRequest, codec.encode(request, version), version)
-    response = handle(decoded, embedded.call(version, authorizer=authorizer))
+    response = embedded.ask(handle, decoded, embedded.call(version, authorizer=authorizer))
     return codec.decode(DeleteTopicsResponse, codec.encode(response, version), version).responses
 
 

@@ -62,7 +62,9 @@ def send(
     authorizer: Authorizer | None = None,
 ) -> MetadataResponse:
     """Send a request and read the answer in the given version."""
-    response = handle(request, embedded.call(version, listener=listener, authorizer=authorizer))
+    response = embedded.ask(
+        handle, request, embedded.call(version, listener=listener, authorizer=authorizer)
+    )
     return codec.decode(MetadataResponse, codec.encode(response, version), version)
 
 

@@ -1,5 +1,6 @@
 """AlterConfigs: what is sent replaces all settings of a topic or broker."""
 
+from asyncio import Future
 from collections import Counter
 
 from barnabas_broker.controller.configs import ConfigChange, ConfigResource, resource_of
@@ -17,49 +18,52 @@ from barnabas_kafka.protocol.messages.alter_configs import (
 from barnabas_kafka.protocol.registry import ApiKey
 
 
-def handle(request: AlterConfigsRequest, call: Call) -> AlterConfigsResponse:
+def handle(request: AlterConfigsRequest, call: Call) -> Future[AlterConfigsResponse]:
     """Answer for each resource; a failure concerns that resource alone."""
     sent = Counter((each.resource_type, each.resource_name) for each in request.resources)
-    return AlterConfigsResponse(
-        responses=[
-            _answer(
-                resource,
-                request.validate_only,
-                call,
-                repeated=sent[resource.resource_type, resource.resource_name] > 1,
-            )
-            for resource in request.resources
-        ]
+    refused: dict[int, Outcome] = {}
+    granted: dict[int, ConfigRequest] = {}
+    for index, resource in enumerate(request.resources):
+        kind, name = resource_of(resource.resource_type), resource.resource_name
+        repeated = sent[resource.resource_type, name] > 1
+        try:
+            authorize_alter(kind, name, call, repeated=repeated)
+        except KafkaError as error:
+            refused[index] = Outcome.refused(name, error)
+            continue
+        changes = [ConfigChange(config.name, config.value) for config in resource.configs]
+        granted[index] = ConfigRequest(kind, name, changes)
+
+    def answer(outcomes: list[Outcome]) -> AlterConfigsResponse:
+        done = refused | dict(zip(granted, outcomes, strict=True))
+        return AlterConfigsResponse(
+            responses=[_answer(each, done[i]) for i, each in enumerate(request.resources)]
+        )
+
+    return call.broker.controller.ask(
+        lambda controller: controller.alter_configs(
+            list(granted.values()),
+            validate_only=request.validate_only,
+            principal=call.principal,
+            now_ms=call.now_ms,
+        ),
+        answer,
     )
 
 
-def _answer(
-    resource: AlterConfigsResource, validate_only: bool, call: Call, *, repeated: bool
-) -> AlterConfigsResourceResponse:
-    kind, name = resource_of(resource.resource_type), resource.resource_name
-    try:
-        if repeated:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
-        authorize_alter(kind, name, call)
-        changes = [ConfigChange(config.name, config.value) for config in resource.configs]
-        outcome = call.broker.controller.alter_configs(
-            [ConfigRequest(kind, name, changes)],
-            validate_only=validate_only,
-            principal=call.principal,
-            now_ms=call.now_ms,
-        )[0]
-    except KafkaError as error:
-        outcome = Outcome.refused(name, error)
+def _answer(resource: AlterConfigsResource, outcome: Outcome) -> AlterConfigsResourceResponse:
     return AlterConfigsResourceResponse(
         error_code=outcome.error,
         error_message=outcome.message,
         resource_type=resource.resource_type,
-        resource_name=name,
+        resource_name=resource.resource_name,
     )
 
 
-def authorize_alter(kind: ConfigResource, name: str, call: Call) -> None:
-    """Raise KafkaError unless the caller may alter the settings of a resource."""
+def authorize_alter(kind: ConfigResource, name: str, call: Call, *, repeated: bool) -> None:
+    """Raise KafkaError unless the caller may alter a resource, which the request names once."""
+    if repeated:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
     if kind is ConfigResource.TOPIC:
         if not call.allowed(AclOperation.ALTER_CONFIGS, ResourceType.TOPIC, name):
             raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)

@@ -1,8 +1,9 @@
 """CreatePartitions: more partitions for topics; there are never fewer."""
 
+from asyncio import Future
 from collections import Counter
 
-from barnabas_broker.controller.requests import Growth
+from barnabas_broker.controller.requests import Growth, Outcome
 from barnabas_broker.security.acls import AclOperation, ResourceType
 from barnabas_broker.server.call import Call, QuotaKind
 from barnabas_broker.server.handler import Handler, VersionRange
@@ -16,7 +17,7 @@ from barnabas_kafka.protocol.messages.create_partitions import (
 from barnabas_kafka.protocol.registry import ApiKey
 
 
-def handle(request: CreatePartitionsRequest, call: Call) -> CreatePartitionsResponse:
+def handle(request: CreatePartitionsRequest, call: Call) -> Future[CreatePartitionsResponse]:
     """Answer for each topic once; a name that is sent twice is refused."""
     sent = Counter(topic.name for topic in request.topics)
     answers: dict[str, CreatePartitionsTopicResult] = {}
@@ -35,19 +36,24 @@ def handle(request: CreatePartitionsRequest, call: Call) -> CreatePartitionsResp
         else:
             wanted.append(topic)
     before = _count(wanted, call)
-    outcomes = call.broker.controller.create_partitions(
-        [_growth(topic) for topic in wanted],
-        validate_only=request.validate_only,
-        principal=call.principal,
-        now_ms=call.now_ms,
-    )
-    for outcome in outcomes:
-        answers[outcome.name] = _refused(outcome.name, outcome.error, outcome.message)
-    return CreatePartitionsResponse(
-        throttle_time_ms=call.throttle_ms(
-            QuotaKind.CONTROLLER_MUTATION, _count(wanted, call) - before
+
+    def answer(outcomes: list[Outcome]) -> CreatePartitionsResponse:
+        for outcome in outcomes:
+            answers[outcome.name] = _refused(outcome.name, outcome.error, outcome.message)
+        added = _count(wanted, call) - before
+        return CreatePartitionsResponse(
+            throttle_time_ms=call.throttle_ms(QuotaKind.CONTROLLER_MUTATION, added),
+            results=[answers[name] for name in sent],
+        )
+
+    return call.broker.controller.ask(
+        lambda controller: controller.create_partitions(
+            [_growth(topic) for topic in wanted],
+            validate_only=request.validate_only,
+            principal=call.principal,
+            now_ms=call.now_ms,
         ),
-        results=[answers[name] for name in sent],
+        answer,
     )
 
 

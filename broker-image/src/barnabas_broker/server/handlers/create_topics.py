@@ -1,5 +1,6 @@
 """CreateTopics: new topics, with partitions placed by the broker or by the caller."""
 
+from asyncio import Future
 from collections import Counter
 from collections.abc import Sequence
 
@@ -20,7 +21,7 @@ from barnabas_kafka.protocol.registry import ApiKey
 from barnabas_kafka.settings.topic import describe_topic
 
 
-def handle(request: CreateTopicsRequest, call: Call) -> CreateTopicsResponse:
+def handle(request: CreateTopicsRequest, call: Call) -> Future[CreateTopicsResponse]:
     """Answer for each topic once; a name that is sent twice is refused."""
     sent = Counter(topic.name for topic in request.topics)
     on_cluster = call.allowed_on_cluster(AclOperation.CREATE)
@@ -32,16 +33,23 @@ def handle(request: CreateTopicsRequest, call: Call) -> CreateTopicsResponse:
             wanted.append(topic)
         else:
             answers[topic.name] = refusal
-    created = call.broker.controller.create_topics(
-        [_new_topic(topic) for topic in wanted],
-        validate_only=request.validate_only,
-        principal=call.principal,
-        now_ms=call.now_ms,
-    )
-    answers |= {answer.outcome.name: _answer(answer, call) for answer in created}
-    return CreateTopicsResponse(
-        throttle_time_ms=_throttle_ms(created, call) if not request.validate_only else 0,
-        topics=[answers[name] for name in sent],
+    new = [_new_topic(topic) for topic in wanted]
+
+    def answer(created: list[CreatedTopic]) -> CreateTopicsResponse:
+        done = answers | {each.outcome.name: _answer(each, call) for each in created}
+        return CreateTopicsResponse(
+            throttle_time_ms=_throttle_ms(created, call) if not request.validate_only else 0,
+            topics=[done[name] for name in sent],
+        )
+
+    return call.broker.controller.ask(
+        lambda controller: controller.create_topics(
+            new,
+            validate_only=request.validate_only,
+            principal=call.principal,
+            now_ms=call.now_ms,
+        ),
+        answer,
     )
 
 
@@ -97,7 +105,7 @@ def _answer(created: CreatedTopic, call: Call) -> CreatableTopicResult:
                 config_source=entry.source,
                 is_sensitive=entry.is_sensitive,
             )
-            for entry in describe_topic(call.broker.controller.settings, created.config)
+            for entry in describe_topic(call.broker.settings, created.config)
         ],
     )
 

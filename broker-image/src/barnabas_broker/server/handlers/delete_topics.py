@@ -4,8 +4,10 @@ With delete.topic.enable=false a request is refused, as Apache's brokers refuse 
 setting used to mean, that a topic is only marked, remains for marks in the coordination data.
 """
 
+from asyncio import Future
 from collections.abc import Sequence
 
+from barnabas_broker.controller.requests import Outcome
 from barnabas_broker.security.acls import AclOperation, ResourceType
 from barnabas_broker.server.call import Call, QuotaKind
 from barnabas_broker.server.handler import Handler, VersionRange
@@ -25,13 +27,15 @@ TOPIC_DELETION_DISABLED_SINCE = 3
 TOPIC_IDS_SINCE = 6
 
 
-def handle(request: DeleteTopicsRequest, call: Call) -> DeleteTopicsResponse:
-    """Answer for each topic; those that may be deleted are gone when this returns."""
+def handle(
+    request: DeleteTopicsRequest, call: Call
+) -> DeleteTopicsResponse | Future[DeleteTopicsResponse]:
+    """Answer for each topic; those that may be deleted are gone when the answer is there."""
     if call.version >= TOPIC_IDS_SINCE:
         asked: Sequence[DeleteTopicState] = request.topics
     else:
         asked = [DeleteTopicState(name=name) for name in request.topic_names]
-    if not call.broker.controller.settings[keys.DELETE_TOPIC_ENABLE]:
+    if not call.broker.settings[keys.DELETE_TOPIC_ENABLE]:
         disabled = call.version >= TOPIC_DELETION_DISABLED_SINCE
         code = ErrorCode.TOPIC_DELETION_DISABLED if disabled else ErrorCode.INVALID_REQUEST
         return DeleteTopicsResponse(responses=[_refused(each, code) for each in asked])
@@ -44,19 +48,23 @@ def handle(request: DeleteTopicsRequest, call: Call) -> DeleteTopicsResponse:
     names = [each.name for each in answers if each.name and each.error_code == ErrorCode.NONE]
     image = call.broker.image
     partitions = sum(len(image.topics[name].partitions) for name in names)
-    outcomes = {
-        outcome.name: outcome
-        for outcome in call.broker.controller.delete_topics(
-            names, principal=call.principal, now_ms=call.now_ms
+
+    def answer(outcomes: list[Outcome]) -> DeleteTopicsResponse:
+        by_name = {outcome.name: outcome for outcome in outcomes}
+        for each in answers:
+            if each.name is not None and each.name in by_name:
+                each.error_code = by_name[each.name].error
+                each.error_message = by_name[each.name].message
+        return DeleteTopicsResponse(
+            throttle_time_ms=call.throttle_ms(QuotaKind.CONTROLLER_MUTATION, partitions),
+            responses=answers,
         )
-    }
-    for answer in answers:
-        if answer.name is not None and answer.name in outcomes:
-            answer.error_code = outcomes[answer.name].error
-            answer.error_message = outcomes[answer.name].message
-    return DeleteTopicsResponse(
-        throttle_time_ms=call.throttle_ms(QuotaKind.CONTROLLER_MUTATION, partitions),
-        responses=answers,
+
+    return call.broker.controller.ask(
+        lambda controller: controller.delete_topics(
+            names, principal=call.principal, now_ms=call.now_ms
+        ),
+        answer,
     )
 
 

@@ -69,7 +69,7 @@ def _authorize(kind: ConfigResource, name: str, call: Call) -> None:
 def _entries(
     kind: ConfigResource, name: str, request: DescribeConfigsRequest, call: Call
 ) -> list[DescribeConfigsResourceResult]:
-    settings = call.broker.controller.settings
+    settings = call.broker.settings
     if kind is ConfigResource.TOPIC:
         validate_name(name)
         topic = call.broker.image.topic(name)

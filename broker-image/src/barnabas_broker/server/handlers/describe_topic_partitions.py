@@ -59,7 +59,7 @@ def _page(
 ) -> DescribeTopicPartitionsResponse:
     image = call.broker.image
     endpoints = live_endpoints(image, call.listener)
-    limit = call.broker.controller.settings[keys.MAX_REQUEST_PARTITION_SIZE_LIMIT]
+    limit = call.broker.settings[keys.MAX_REQUEST_PARTITION_SIZE_LIMIT]
     remaining = max(1, min(limit, request.response_partition_limit))
     response = DescribeTopicPartitionsResponse()
     for name in names:

@@ -1,5 +1,6 @@
 """IncrementalAlterConfigs: single settings are set, deleted, added to or taken from (KIP-339)."""
 
+from asyncio import Future
 from collections import Counter
 
 from barnabas_broker.controller.configs import (
@@ -24,50 +25,52 @@ from barnabas_kafka.protocol.messages.incremental_alter_configs import (
 from barnabas_kafka.protocol.registry import ApiKey
 
 
-def handle(request: IncrementalAlterConfigsRequest, call: Call) -> IncrementalAlterConfigsResponse:
+def handle(
+    request: IncrementalAlterConfigsRequest, call: Call
+) -> Future[IncrementalAlterConfigsResponse]:
     """Answer for each resource; a failure concerns that resource alone."""
     sent = Counter((each.resource_type, each.resource_name) for each in request.resources)
-    return IncrementalAlterConfigsResponse(
-        responses=[
-            _answer(
-                resource,
-                request.validate_only,
-                call,
-                repeated=sent[resource.resource_type, resource.resource_name] > 1,
-            )
-            for resource in request.resources
+    done_here: dict[int, Outcome] = {}
+    asked: dict[int, ConfigRequest] = {}
+    for index, resource in enumerate(request.resources):
+        kind, name = resource_of(resource.resource_type), resource.resource_name
+        changes = [
+            ConfigChange(config.name, config.value, config.config_operation)
+            for config in resource.configs
         ]
+        repeated = sent[resource.resource_type, name] > 1
+        try:
+            authorize_alter(kind, name, call, repeated=repeated)
+            if kind is ConfigResource.BROKER_LOGGER:
+                done_here[index] = _alter_loggers(name, changes, request.validate_only, call)
+            else:
+                asked[index] = ConfigRequest(kind, name, changes)
+        except KafkaError as error:
+            done_here[index] = Outcome.refused(name, error)
+
+    def answer(outcomes: list[Outcome]) -> IncrementalAlterConfigsResponse:
+        done = done_here | dict(zip(asked, outcomes, strict=True))
+        return IncrementalAlterConfigsResponse(
+            responses=[_answer(each, done[i]) for i, each in enumerate(request.resources)]
+        )
+
+    return call.broker.controller.ask(
+        lambda controller: controller.incremental_alter_configs(
+            list(asked.values()),
+            validate_only=request.validate_only,
+            principal=call.principal,
+            now_ms=call.now_ms,
+        ),
+        answer,
     )
 
 
-def _answer(
-    resource: AlterConfigsResource, validate_only: bool, call: Call, *, repeated: bool
-) -> AlterConfigsResourceResponse:
-    kind, name = resource_of(resource.resource_type), resource.resource_name
-    changes = [
-        ConfigChange(config.name, config.value, config.config_operation)
-        for config in resource.configs
-    ]
-    try:
-        if repeated:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
-        authorize_alter(kind, name, call)
-        if kind is ConfigResource.BROKER_LOGGER:
-            outcome = _alter_loggers(name, changes, validate_only, call)
-        else:
-            outcome = call.broker.controller.incremental_alter_configs(
-                [ConfigRequest(kind, name, changes)],
-                validate_only=validate_only,
-                principal=call.principal,
-                now_ms=call.now_ms,
-            )[0]
-    except KafkaError as error:
-        outcome = Outcome.refused(name, error)
+def _answer(resource: AlterConfigsResource, outcome: Outcome) -> AlterConfigsResourceResponse:
     return AlterConfigsResourceResponse(
         error_code=outcome.error,
         error_message=outcome.message,
         resource_type=resource.resource_type,
-        resource_name=name,
+        resource_name=resource.resource_name,
     )
 
 

@@ -5,11 +5,13 @@ answers LEADER_NOT_AVAILABLE first, because brokers have yet to hear of the new 
 have when the creation returns, so the first answer is already complete.
 """
 
-from collections.abc import Iterable
+from asyncio import Future
+from collections.abc import Iterable, Mapping, Sequence
 from uuid import UUID
 
 from barnabas_broker.cluster.image import Endpoint, MetadataImage, PartitionState, TopicImage
 from barnabas_broker.cluster.views import live_endpoints, view_partition
+from barnabas_broker.controller.requests import CreatedTopic
 from barnabas_broker.controller.topics import is_internal, name_fault
 from barnabas_broker.security.acls import (
     CLUSTER_NAME,
@@ -38,16 +40,38 @@ TOPIC_IDS_SINCE = 12
 LISTENER_NOT_FOUND_SINCE = 6
 
 
-def handle(request: MetadataRequest, call: Call) -> MetadataResponse:
+def handle(request: MetadataRequest, call: Call) -> MetadataResponse | Future[MetadataResponse]:
     """Answer for the topics asked for, through the listener that the request came in on."""
+    creatable, errors = _to_create(request, call)
+    if not creatable:
+        return _response(request, call, errors)
+
+    def answer(created: list[CreatedTopic]) -> MetadataResponse:
+        refused = {
+            each.outcome.name: each.outcome.error for each in created if not each.outcome.granted
+        }
+        return _response(request, call, errors | refused)
+
+    return call.broker.controller.ask(
+        lambda controller: controller.auto_create(
+            creatable, principal=call.principal, now_ms=call.now_ms
+        ),
+        answer,
+    )
+
+
+def _response(
+    request: MetadataRequest, call: Call, errors: Mapping[str, ErrorCode]
+) -> MetadataResponse:
+    """The answer from the current image; `errors` say why topics were not created."""
     asked = request.topics
     if asked is None or (call.version == 0 and not asked):
         topics = _all_topics(call)
-    elif call.version < TOPIC_IDS_SINCE and any(_names_no_topic(each) for each in asked):
+    elif _is_malformed(asked, call):
         # A whole-request error, which this response can only tell topic by topic.
         topics = [_refused(ErrorCode.INVALID_REQUEST, each.name or "") for each in asked]
     else:
-        topics = _some_topics(request, asked, call)
+        topics = _some_topics(asked, call, errors)
     if request.include_topic_authorized_operations:
         for topic in topics:
             if topic.name is not None and topic.error_code != ErrorCode.TOPIC_AUTHORIZATION_FAILED:
@@ -64,8 +88,11 @@ def handle(request: MetadataRequest, call: Call) -> MetadataResponse:
     )
 
 
-def _names_no_topic(topic: MetadataRequestTopic) -> bool:
-    return topic.name is None or topic.topic_id != ZERO_UUID
+def _is_malformed(asked: Sequence[MetadataRequestTopic], call: Call) -> bool:
+    """Whether a topic is meant by something else than its name where only that can be."""
+    return call.version < TOPIC_IDS_SINCE and any(
+        each.name is None or each.topic_id != ZERO_UUID for each in asked
+    )
 
 
 def _brokers(image: MetadataImage, listener: str) -> list[MetadataResponseBroker]:
@@ -95,26 +122,27 @@ def _all_topics(call: Call) -> list[MetadataResponseTopic]:
     return _described(names, call)
 
 
+def _names(asked: Sequence[MetadataRequestTopic]) -> dict[str, None] | None:
+    """The topics that are asked for by name, each once; None where they are meant by id."""
+    if any(each.topic_id != ZERO_UUID for each in asked):
+        return None
+    return dict.fromkeys(each.name for each in asked if each.name is not None)
+
+
 def _some_topics(
-    request: MetadataRequest, asked: Iterable[MetadataRequestTopic], call: Call
+    asked: Sequence[MetadataRequestTopic], call: Call, errors: Mapping[str, ErrorCode]
 ) -> list[MetadataResponseTopic]:
-    asked = list(asked)
-    ids = dict.fromkeys(each.topic_id for each in asked if each.topic_id != ZERO_UUID)
-    if ids:
+    names = _names(asked)
+    if names is None:
+        ids = dict.fromkeys(each.topic_id for each in asked if each.topic_id != ZERO_UUID)
         return [_by_id(topic_id, call) for topic_id in ids]
-    names = dict.fromkeys(each.name for each in asked if each.name is not None)
-    refused = [name for name in names if not _may_describe(call, name)]
-    visible = [name for name in names if name not in refused]
-    unknown = [name for name in visible if name not in call.broker.image.topics]
-    answers = {name: _refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name) for name in refused}
-    if (
-        request.allow_auto_topic_creation
-        and call.broker.controller.settings[keys.AUTO_CREATE_TOPICS_ENABLE]
-    ):
-        answers |= {name: _refused(code, name) for name, code in _create(unknown, call).items()}
-    else:
-        answers |= {name: _refused(_why_unknown(name), name) for name in unknown}
-    described = _described((name for name in visible if name not in answers), call)
+    answers: dict[str, MetadataResponseTopic] = {}
+    for name in names:
+        if not _may_describe(call, name):
+            answers[name] = _refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name)
+        elif name not in call.broker.image.topics:
+            answers[name] = _refused(errors.get(name) or _why_unknown(name), name)
+    described = _described((name for name in names if name not in answers), call)
     answers |= {topic.name: topic for topic in described if topic.name is not None}
     return [answers[name] for name in names]
 
@@ -125,25 +153,30 @@ def _why_unknown(name: str) -> ErrorCode:
     return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def _create(names: Iterable[str], call: Call) -> dict[str, ErrorCode]:
-    """Create topics that were asked for; returns the errors of those that cannot be."""
+def _to_create(request: MetadataRequest, call: Call) -> tuple[list[str], dict[str, ErrorCode]]:
+    """Unknown topics that this request creates, and why others that it asks for are not."""
+    asked = request.topics
+    if (
+        not asked
+        or not request.allow_auto_topic_creation
+        or not call.broker.settings[keys.AUTO_CREATE_TOPICS_ENABLE]
+        or _is_malformed(asked, call)
+    ):
+        return [], {}
+    known = call.broker.image.topics
+    unknown = [name for name in _names(asked) or () if name not in known]
+    creatable: list[str] = []
     errors: dict[str, ErrorCode] = {}
-    creatable = []
-    on_cluster = call.allowed_on_cluster(AclOperation.CREATE)
-    for name in names:
-        if name_fault(name) is not None:
-            errors[name] = ErrorCode.INVALID_TOPIC_EXCEPTION
-        elif on_cluster or call.allowed(AclOperation.CREATE, ResourceType.TOPIC, name):
+    for name in unknown:
+        if name_fault(name) is not None or not _may_describe(call, name):
+            continue  # Told, without a creation, by the answer itself.
+        if call.allowed_on_cluster(AclOperation.CREATE) or call.allowed(
+            AclOperation.CREATE, ResourceType.TOPIC, name
+        ):
             creatable.append(name)
         else:
             errors[name] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    created = call.broker.controller.auto_create(
-        creatable, principal=call.principal, now_ms=call.now_ms
-    )
-    for answer in created:
-        if not answer.outcome.granted:
-            errors[answer.outcome.name] = answer.outcome.error
-    return errors
+    return creatable, errors
 
 
 def _refused(

@@ -115,17 +115,17 @@ ALTER_CONFIG_POLICY_CLASS_NAME = java_class(
 ZOOKEEPER_CONNECT = string(
     "zookeeper.connect",
     None,
-    "ZooKeeper hosts as host:port,host:port with an optional /chroot at the end.",
+    (
+        "ZooKeeper hosts as host:port,host:port with an optional /chroot at the end. Without it "
+        "coordination data is kept in a file in the first log directory."
+    ),
     importance=Importance.HIGH,
-    served=Served.LATER,
-    note="Coordination data is kept in an embedded tree in the first log directory.",
 )
 ZOOKEEPER_SESSION_TIMEOUT_MS = integer(
     "zookeeper.session.timeout.ms",
     18_000,
     "How long ZooKeeper waits for a silent broker before it takes it for dead.",
     importance=Importance.HIGH,
-    served=Served.LATER,
 )
 ZOOKEEPER_CONNECTION_TIMEOUT_MS = integer(
     "zookeeper.connection.timeout.ms",
@@ -135,7 +135,6 @@ ZOOKEEPER_CONNECTION_TIMEOUT_MS = integer(
         "zookeeper.session.timeout.ms where it is not given."
     ),
     importance=Importance.HIGH,
-    served=Served.LATER,
 )
 ZOOKEEPER_SET_ACL = boolean(
     "zookeeper.set.acl",
@@ -150,7 +149,6 @@ ZOOKEEPER_MAX_IN_FLIGHT_REQUESTS = integer(
     "Requests a broker sends to ZooKeeper before it waits for an answer.",
     rule=at_least(1),
     importance=Importance.HIGH,
-    served=Served.LATER,
 )
 ZOOKEEPER_SSL_CLIENT_ENABLE = boolean(
     "zookeeper.ssl.client.enable",

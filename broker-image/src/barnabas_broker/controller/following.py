@@ -1,0 +1,188 @@
+"""What others write to the coordination store, and what the controller makes of it.
+
+Kafka's tools up to 2.8 do their work by writing znodes: a topic is created or grown by its
+assignment alone, deleted by a mark, configured by its settings and a notification. The controller
+watches those places and does the rest, as Apache's does. A connection that was lost takes all
+watches with it, so after it everything is read again; the office and the registration, which went
+with an expired session, are taken again first.
+
+Each step looks at what is there now, not at what was heard, so hearing twice, late, or of one's
+own writes costs a read and changes nothing. What cannot be read is logged and left as it was.
+"""
+
+import logging
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from random import Random
+
+from barnabas_broker.cluster.image import TopicImage
+from barnabas_broker.controller.ledger import Ledger
+from barnabas_broker.controller.loading import load_broker_configs, load_topic
+from barnabas_broker.controller.office import take_office
+from barnabas_broker.controller.settings_shell import SettingsShell
+from barnabas_broker.controller.startup import lead_topic, make_parents
+from barnabas_broker.zk.store import CoordinationStore, Delete, Watch
+from barnabas_broker.zk.znodes import (
+    CONFIG_BROKERS,
+    CONFIG_TOPICS,
+    ConfigChangeZnode,
+    ControllerZnode,
+    DeleteTopicZnode,
+    MalformedZnodeError,
+    TopicZnode,
+)
+from barnabas_zookeeper.errors import NoNodeError
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Heard:
+    """Paths that were told; None where anything may have changed."""
+
+    paths: Collection[str] | None
+
+    def of(self, path: str) -> bool:
+        """Whether this znode may have changed."""
+        return self.paths is None or path in self.paths
+
+    def topics(self) -> set[str]:
+        """The topics whose own znodes were told."""
+        prefix = f"{TopicZnode.ROOT}/"
+        return {path.removeprefix(prefix) for path in self.paths or () if path.startswith(prefix)}
+
+
+@dataclass(slots=True)
+class Follower:
+    """Keeps the image in step with writes by others."""
+
+    ledger: Ledger
+    settings: SettingsShell
+    broker_id: int
+    random: Random
+    _last_change: str = ""
+    _missing: set[str] = field(default_factory=set)
+
+    @property
+    def _store(self) -> CoordinationStore:
+        return self.ledger.store
+
+    def keep_office(self, heard: Heard, *, now_ms: int) -> None:
+        """Become the controller again where the office was lost and nobody holds it.
+
+        Raises OccupiedError where somebody does.
+        """
+        if not heard.of(ControllerZnode.PATH):
+            return
+        if heard.paths is None:
+            make_parents(self._store, now_ms=now_ms)
+        self._store.watch(ControllerZnode.PATH, Watch.DATA)
+        office = take_office(self._store, broker_id=self.broker_id, now_ms=now_ms)
+        if office != self.ledger.office:
+            _log.warning("elected controller again, with epoch %d", office.epoch)
+        self.ledger.office = office
+
+    def marked_topics(self, heard: Heard) -> tuple[list[str], list[str]]:
+        """Topics that somebody wants gone, and marks for topics that there are none of."""
+        if not heard.of(DeleteTopicZnode.ROOT):
+            return [], []
+        self._store.watch(DeleteTopicZnode.ROOT, Watch.CHILDREN)
+        marks = self._store.children(DeleteTopicZnode.ROOT)
+        present = set(self._store.children(TopicZnode.ROOT)) if marks else set()
+        return (
+            [name for name in marks if name in present],
+            [name for name in marks if name not in present],
+        )
+
+    def remove_marks(self, names: Collection[str], *, now_ms: int) -> None:
+        """Take away wishes that are not granted, or were for nothing."""
+        marks = [DeleteTopicZnode(name).path for name in names]
+        found = self._store.get_many(marks)
+        gone = [Delete(path) for path, mark in zip(marks, found, strict=True) if mark is not None]
+        if gone:
+            self.ledger.write(gone, now_ms=now_ms)
+
+    def read(self, heard: Heard, *, now_ms: int) -> None:
+        """Bring topics and settings in the image up to date, and give leaders to new partitions."""
+        # Notifications first: settings that change after them are told by the next one.
+        topics, broker_configs = self._config_changes(heard)
+        topics |= self._topics_to_read(heard)
+        put = []
+        for name in sorted(topics):
+            topic = self._topic(name, now_ms=now_ms)
+            if topic is not None and topic != self.ledger.image.topics.get(name):
+                put.append(topic)
+        configs = None
+        if broker_configs:
+            configs = load_broker_configs(self._store)
+            if configs == self.ledger.image.broker_configs:
+                configs = None
+            else:
+                self.settings.load(configs)
+        if put or configs is not None:
+            image = self.ledger.image.with_changes(put=tuple(put), broker_configs=configs)
+            for name, error in self.ledger.publish(image).items():
+                _log.error("topic %s is not served: %s", name, error.message)
+
+    def _topics_to_read(self, heard: Heard) -> set[str]:
+        known = self.ledger.image.topics
+        wanted = heard.topics() & known.keys()
+        if not heard.of(TopicZnode.ROOT):
+            return wanted
+        self._store.watch(TopicZnode.ROOT, Watch.CHILDREN)
+        present = set(self._store.children(TopicZnode.ROOT))
+        gone = known.keys() - present
+        for name in sorted(gone - self._missing):
+            # Apache's brokers, too, go on serving it until they are restarted; deleting records
+            # because of a slip with the ensemble is nothing to be done at once.
+            _log.error("the znode of topic %s is gone; it is served until a restart", name)
+        self._missing = gone
+        return present if heard.paths is None else wanted | (present - known.keys())
+
+    def _topic(self, name: str, *, now_ms: int) -> TopicImage | None:
+        """A topic as it is now, with leaders for partitions that have none; None without it."""
+        try:
+            self._store.watch(TopicZnode(name).path, Watch.DATA)
+            operations = lead_topic(
+                self._store,
+                name,
+                broker_id=self.broker_id,
+                epoch=self.ledger.controller_epoch,
+                random=self.random,
+                elect_all=False,
+            )
+            if operations:
+                self.ledger.write(operations, now_ms=now_ms)
+                _log.info("topic %s was created or changed through the coordination data", name)
+            return load_topic(self._store, name)
+        except NoNodeError:
+            return None
+        except MalformedZnodeError as error:
+            _log.error("%s; the topic stays as it was", error)
+            return None
+
+    def _config_changes(self, heard: Heard) -> tuple[set[str], bool]:
+        """Topics whose settings may have changed, and whether those of brokers may have."""
+        if not heard.of(ConfigChangeZnode.ROOT):
+            return set(), False
+        self._store.watch(ConfigChangeZnode.ROOT, Watch.CHILDREN)
+        names = self._store.children(ConfigChangeZnode.ROOT)
+        new = [name for name in names if name > self._last_change]
+        self._last_change = max(names, default=self._last_change)
+        if heard.paths is None:
+            return set(), True
+        topics: set[str] = set()
+        brokers = False
+        paths = [f"{ConfigChangeZnode.ROOT}/{name}" for name in new]
+        for path, found in zip(paths, self._store.get_many(paths), strict=True):
+            if found is None:
+                continue
+            try:
+                entity_type, _, name = ConfigChangeZnode.decode(path, found[0]).partition("/")
+            except MalformedZnodeError as error:
+                _log.error("a notification is ignored: %s", error)
+                continue
+            brokers |= entity_type == CONFIG_BROKERS
+            if entity_type == CONFIG_TOPICS and name in self.ledger.image.topics:
+                topics.add(name)
+        return topics, brokers

@@ -1,0 +1,158 @@
+"""The one thread that the controller and its store live in, and what the event loop sees of them.
+
+Calls to the store block, on a disk or on an ensemble that may be away, so the loop makes none: it
+hands work over and gets a Future. The thread owns the Controller; what the loop may read at any
+time is `image` and `settings`, which change on the loop only. The thread publishes an image by
+having the loop take it and waits until the replicas have done what it says, so that when the
+Future of a request is done, its topics have their logs and every handler knows of them.
+
+There is one way for embedded and shared coordination data (docs/adr/0006).
+"""
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future as ThreadFuture
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from barnabas_broker.cluster.image import MetadataImage
+from barnabas_broker.controller.ledger import Failures
+from barnabas_broker.controller.office import OccupiedError
+from barnabas_broker.controller.shell import Controller
+from barnabas_broker.zk.store import CoordinationError
+from barnabas_kafka.errors import KafkaError
+from barnabas_kafka.settings.broker import BrokerSettings
+from barnabas_zookeeper.errors import ZooKeeperError
+
+log = logging.getLogger(__name__)
+
+CATCH_UPS_IN_A_ROW_MAX = 10
+"""A catch-up that others interfere with is tried again; this many failures are no coincidence."""
+
+Result = TypeVar("Result")
+Answer = TypeVar("Answer")
+OnImage = Callable[[MetadataImage, MetadataImage], Failures | None]
+
+
+class ControllerThread:
+    """Runs a Controller beside an event loop. `clock_ms` is the wall clock."""
+
+    def __init__(
+        self,
+        controller: Controller,
+        *,
+        loop: asyncio.AbstractEventLoop,
+        clock_ms: Callable[[], int],
+    ) -> None:
+        self.image = controller.image
+        self.settings: BrokerSettings = controller.settings
+        self.deposed: asyncio.Future[OccupiedError] = loop.create_future()
+        self._controller = controller
+        self._loop = loop
+        self._clock_ms = clock_ms
+        self._on_image: OnImage = _nobody
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="controller")
+        self._heard: set[str | None] = set()
+        self._lock = threading.Lock()  # Over `_heard`: the store's threads add, ours takes.
+        self._failed_catch_ups = 0
+        controller.add_listener(self._publish)
+
+    def attach(self, on_image: OnImage) -> None:
+        """Have `on_image(old, new)` called, on the loop, for every image from now on."""
+        self._on_image = on_image
+
+    def run(self, work: Callable[[Controller], Result]) -> "asyncio.Future[Result]":
+        """Do `work` in the thread, after all that was handed over before; called on the loop."""
+        return self._loop.run_in_executor(self._thread, self._do, work)
+
+    def ask(
+        self, work: Callable[[Controller], Result], answer: Callable[[Result], Answer]
+    ) -> "asyncio.Future[Answer]":
+        """Do `work` in the thread and make the answer of its result, on the loop."""
+        answered: asyncio.Future[Answer] = self._loop.create_future()
+
+        def finish(done: "asyncio.Future[Result]") -> None:
+            if answered.cancelled():
+                return
+            try:
+                answered.set_result(answer(done.result()))
+            except Exception as error:  # The handler's boundary is where the Future is awaited.
+                answered.set_exception(error)
+
+        self.run(work).add_done_callback(finish)
+        return answered
+
+    def hear(self, path: str | None) -> None:
+        """Somebody else wrote to a znode, None for any; called from any thread."""
+        with self._lock:
+            waiting = bool(self._heard)
+            self._heard.add(path)
+        if not waiting:
+            self._submit_catch_up()
+
+    async def stop(self) -> None:
+        """Finish what was handed over and end the thread."""
+        await asyncio.to_thread(self._thread.shutdown, wait=True)
+        self._controller.remove_listener(self._publish)
+
+    # --- in the thread
+
+    def _do(self, work: Callable[[Controller], Result]) -> Result:
+        try:
+            return work(self._controller)
+        finally:
+            if self._controller.stale:
+                self.hear(None)
+
+    def _publish(self, old: MetadataImage, new: MetadataImage) -> Failures:
+        """Have the loop take the next image; returns what the replicas could not do."""
+        settings = self._controller.settings
+        taken: ThreadFuture[Failures] = ThreadFuture()
+
+        def take() -> None:
+            self.image, self.settings = new, settings
+            try:
+                taken.set_result(self._on_image(old, new) or {})
+            except BaseException as error:
+                taken.set_exception(error)
+                raise
+
+        self._loop.call_soon_threadsafe(take)
+        return taken.result()
+
+    def _submit_catch_up(self) -> None:
+        try:
+            self._thread.submit(self._catch_up)
+        except RuntimeError:
+            log.debug("the broker is stopping; changes of others are not looked at")
+
+    def _catch_up(self) -> None:
+        with self._lock:
+            heard, self._heard = self._heard, set()
+        paths = None if None in heard else {path for path in heard if path is not None}
+        try:
+            self._controller.catch_up(paths, now_ms=self._clock_ms())
+        except OccupiedError as error:
+            self._loop.call_soon_threadsafe(self._depose, error)
+        except CoordinationError as error:
+            # Everything is read again when the connection is back.
+            log.warning("changes in the coordination data could not be read: %s", error)
+        except (ZooKeeperError, KafkaError) as error:
+            self._failed_catch_ups += 1
+            log.warning("the coordination data changed while it was read: %s", error)
+            if self._failed_catch_ups < CATCH_UPS_IN_A_ROW_MAX:
+                self.hear(None)
+        except Exception:  # One catch-up that fails must not be the last word nobody hears.
+            log.exception("catching up with the coordination data failed")
+        else:
+            self._failed_catch_ups = 0
+
+    def _depose(self, error: OccupiedError) -> None:
+        if not self.deposed.done():
+            self.deposed.set_result(error)
+
+
+def _nobody(_old: MetadataImage, _new: MetadataImage) -> Failures:
+    return {}

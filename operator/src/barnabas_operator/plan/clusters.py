@@ -20,6 +20,7 @@ from barnabas_operator.plan.drift import drift
 from barnabas_operator.plan.rolling import PodView, SetView, next_to_roll, outdated
 from barnabas_operator.plan.steps import Apply, GrowClaim, Step
 from barnabas_operator.resources.brokers import broker_services, broker_workload, claim_size
+from barnabas_operator.resources.objects import hashed
 from barnabas_operator.resources.zookeeper import zookeeper_objects
 
 Object = Mapping[str, Any]
@@ -139,7 +140,7 @@ def _with_present_claims(body: dict[str, Any], observed: Observed) -> dict[str, 
             if "storageClassName" in old:
                 spec["storageClassName"] = old["storageClassName"]
         templates.append({**each, "spec": spec})
-    return {**body, "spec": {**body["spec"], "volumeClaimTemplates": templates}}
+    return hashed({**body, "spec": {**body["spec"], "volumeClaimTemplates": templates}})
 
 
 def _claims(

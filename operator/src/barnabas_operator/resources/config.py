@@ -99,4 +99,11 @@ def _property_value(text: str) -> str:
 
 def _one_line(text: str) -> str:
     escaped = text.replace("\\", "\\\\")
-    return escaped.replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
+    escaped = escaped.replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
+    # The format is Latin-1; what is beyond ASCII is written as UTF-16 units.
+    return "".join(each if each.isascii() else _utf16_units(each) for each in escaped)
+
+
+def _utf16_units(character: str) -> str:
+    data = character.encode("utf-16-be")
+    return "".join(f"\\u{data[i : i + 2].hex()}" for i in range(0, len(data), 2))

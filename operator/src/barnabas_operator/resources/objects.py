@@ -49,8 +49,18 @@ def owned(body: Document, *, owner: Metadata, kind: str) -> Document:
             "blockOwnerDeletion": False,
         }
     ]
-    meta["annotations"] = {**meta.get("annotations", {}), APPLIED_HASH: digest(body)}
-    return body
+    return hashed(body)
+
+
+def hashed(body: Document) -> Document:
+    """The object marked with the hash of its present content."""
+    meta = body["metadata"]
+    notes = {
+        name: text for name, text in meta.get("annotations", {}).items() if name != APPLIED_HASH
+    }
+    plain = {**body, "metadata": {**meta, "annotations": notes}}
+    marked = {**notes, APPLIED_HASH: digest(plain)}
+    return {**body, "metadata": {**meta, "annotations": marked}}
 
 
 def digest(value: Any) -> str:

@@ -1,0 +1,49 @@
+"""Resources that tests begin with: the quickstart, and variations of it."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+ROOT = Path(__file__).parent.parent.parent
+QUICKSTART = ROOT / "manifests" / "examples" / "quickstart.yaml"
+
+Document = dict[str, Any]
+
+
+def quickstart() -> list[Document]:
+    """The documents of the quickstart, as an API server would have them."""
+    documents = list(yaml.safe_load_all(QUICKSTART.read_text(encoding="utf-8")))
+    for number, document in enumerate(documents):
+        meta = document["metadata"]
+        meta["namespace"] = "default"
+        meta["uid"] = f"uid-of-{meta['name']}"
+        meta["generation"] = 1
+        meta["creationTimestamp"] = f"2026-01-01T00:00:0{number}Z"
+    return documents
+
+
+def cluster(**spec: Any) -> Document:
+    """The quickstart's KafkaCluster, with parts of its spec replaced."""
+    return _with(quickstart()[0], spec)
+
+
+def topic(name: str = "packages", **spec: Any) -> Document:
+    """A KafkaTopic of the quickstart's cluster."""
+    document = _with(quickstart()[1], spec)
+    document["metadata"].update(name=name, uid=f"uid-of-{name}")
+    return document
+
+
+def pipeline(**spec: Any) -> Document:
+    """The quickstart's KafkaPipeline."""
+    return _with(quickstart()[3], spec)
+
+
+def _with(document: Document, spec: Document) -> Document:
+    changed = copy.deepcopy(document)
+    changed["spec"].update(copy.deepcopy(spec))
+    return changed

@@ -1,0 +1,1 @@
+"""Tests of reconciling, on an API server in memory and a real broker."""

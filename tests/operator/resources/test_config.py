@@ -1,0 +1,48 @@
+"""The text files: what is rendered is read back as what was meant."""
+
+from __future__ import annotations
+
+import jinja2
+import pytest
+
+from barnabas_kafka.settings.properties import parse_properties
+from barnabas_operator.api.clusters import Listener, ListenerType
+from barnabas_operator.resources import config
+from barnabas_operator.resources.config import inter_broker_listener, server_properties, zoo_cfg
+
+PLAIN = Listener(name="plain", port=9092)
+OUTSIDE = Listener(name="outside", type=ListenerType.NODEPORT, port=9094)
+
+
+def test_settings_survive_the_file() -> None:
+    """Values with backslashes, line ends, leading spaces and equals signs come out as given."""
+    settings = {"a": r"C:\dir", "b": "two\nlines", "c": " led", "d": "x=y", "e f": "!", "g": "ü"}
+    text = server_properties("c", listeners=[PLAIN], config=settings, zookeeper_connect="z:2181/c")
+    read = parse_properties(text.encode(), origin="server.properties")
+    assert {name: read[name] for name in settings} == settings
+    assert read["zookeeper.connect"] == "z:2181/c"
+
+
+def test_without_zookeeper_the_broker_keeps_its_data() -> None:
+    """`local` may run without an ensemble: then no address of one is in the file."""
+    text = server_properties("c", listeners=[PLAIN], config={}, zookeeper_connect=None)
+    assert "zookeeper" not in text
+
+
+def test_brokers_speak_on_the_first_internal_listener() -> None:
+    """An outside listener is never used among brokers; without an internal one it is an error."""
+    assert inter_broker_listener([OUTSIDE, PLAIN]) is PLAIN
+    with pytest.raises(ValueError, match="type internal"):
+        inter_broker_listener([OUTSIDE])
+
+
+def test_zoo_cfg_has_the_settings_of_the_notes() -> None:
+    """Two seconds a tick, five ticks to join and to follow."""
+    lines = zoo_cfg("c", members=["a", "b", "c"]).splitlines()
+    assert {"tickTime=2000", "initLimit=5", "syncLimit=2", "server.2=b:2888:3888"} <= set(lines)
+
+
+def test_a_template_without_its_value_is_an_error() -> None:
+    """A name that nobody gives is never an empty line."""
+    with pytest.raises(jinja2.UndefinedError):
+        config._render("zoo.cfg.j2", cluster="c")

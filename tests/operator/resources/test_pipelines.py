@@ -1,0 +1,28 @@
+"""A pipeline's objects: golden manifest, and the document that its pod reads."""
+
+from __future__ import annotations
+
+import yaml
+
+from barnabas_operator.api.reading import read_pipeline
+from barnabas_operator.resources.pipelines import pipeline_config, pipeline_objects
+from tests.operator import examples
+from tests.operator.resources.golden import compare
+
+
+def test_objects_of_the_quickstart() -> None:
+    """ConfigMap, Service and a StatefulSet of one."""
+    made = pipeline_objects(
+        read_pipeline(examples.pipeline()),
+        image="barnabas-pipeline:1",
+        bootstrap_servers="quickstart-bootstrap.default.svc:9092",
+    )
+    compare("pipeline", made)
+
+
+def test_the_pod_reads_a_pipeline_again() -> None:
+    """What is mounted is a KafkaPipeline with all defaults, which reads as the same pipeline."""
+    pipeline = read_pipeline(examples.pipeline())
+    document = yaml.safe_load(pipeline_config(pipeline))
+    assert document["spec"]["source"]["startingOffsets"] == "earliest"
+    assert read_pipeline(document).body.spec == pipeline.body.spec

@@ -16,6 +16,8 @@ from tests.clients.conftest import MakeTopic
 from tests.clients.librdkafka import fill, read_all
 from tests.oracle.apache import run_tool
 
+pytestmark = pytest.mark.jvm
+
 TOPICS = "org.apache.kafka.tools.TopicCommand"
 CONFIGS = "kafka.admin.ConfigCommand"
 CONSOLE_PRODUCER = "kafka.tools.ConsoleProducer"

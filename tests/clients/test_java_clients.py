@@ -29,7 +29,8 @@ RELEASE_AND_CODEC = [
 ]
 WITH_ADMIN = [release for release, era in java_probe.ERAS.items() if era != "v010"]
 
-pytestmark = pytest.mark.timeout(420)  # the first build of a release downloads it
+# The first build of a release downloads it.
+pytestmark = [pytest.mark.jvm, pytest.mark.timeout(420)]
 
 
 def digest(records: Iterable[tuple[bytes | None, bytes | None]]) -> str:

@@ -75,6 +75,7 @@ def register(zookeeper: ZooKeeper, log_directory: Path) -> None:
     ]
     shell = "org.apache.zookeeper.ZooKeeperMain"
     given = "\n".join([*commands, "ls -R /brokers/topics", "quit"]) + "\n"
-    done = run_tool(shell, "-server", zookeeper.connect, input=given)
+    # ZooKeeper says that it is well some moments before it takes sessions.
+    done = run_tool(shell, "-waitforconnection", "-server", zookeeper.connect, input=given)
     for path, _ in nodes:
         assert f"Created {path}\n" in done.stdout + done.stderr, done.stdout + done.stderr

@@ -340,8 +340,13 @@ def test_a_slice_in_flight_survives_its_file(tmp_path: Path) -> None:
         Wire(port_of(node)) as reader,
         Wire(port_of(node)) as admin,
     ):
-        admin.create_topic("t", retention_ms="-1", file_delete_delay_ms="0")
-        for _ in range(30):
+        admin.create_topic(
+            "t",
+            retention_ms="-1",
+            file_delete_delay_ms="0",
+            segment_bytes=str(30 * len(batch(value))),
+        )
+        for _ in range(31):  # The last begins another segment: the active one would stay.
             admin.produce("t", batch(value))
         segment = tmp_path / "t-0" / f"{0:020}.log"
         reader.send(fetch_request([("t", 0, 0)], partition_max_bytes=1 << 25), 12)
@@ -354,7 +359,7 @@ def test_a_slice_in_flight_survives_its_file(tmp_path: Path) -> None:
             2,
         )
         while segment.exists():  # Bounded by the test's own time limit.
-            admin.fetch("t", 30, max_wait_ms=10)
+            admin.fetch("t", 31, max_wait_ms=10)
         _, response = reader.receive(FetchResponse, 12)
     (data,) = response.responses[0].partitions
     assert offsets(data) == list(range(30))

@@ -1,4 +1,4 @@
-"""`barnabas broker start`: a broker in the foreground.
+"""`barnabas broker start`: a broker in the foreground; `broker ready`: whether one serves.
 
 This module is on the way to every running broker, so it imports neither a client library nor a
 table renderer: they would cost start-up time and memory for as long as the broker lives.
@@ -64,6 +64,34 @@ def start(
     from barnabas_broker.server.lifecycle import run_broker
 
     raise SystemExit(run_broker(BrokerSettings.from_mapping(given), ready_file=ready_file))
+
+
+@broker.command()
+@click.option(
+    "-b",
+    "--bootstrap-server",
+    envvar="BARNABAS_BOOTSTRAP",
+    default="localhost:9092",
+    show_default=True,
+    show_envvar=True,
+    help="host:port of the broker.",
+)
+@click.option(
+    "--timeout",
+    "timeout_s",
+    type=click.FloatRange(min=0, min_open=True),
+    default=5.0,
+    show_default=True,
+    help="Seconds to wait for each step of the answer.",
+)
+def ready(bootstrap_server: str, timeout_s: float) -> None:
+    """Say whether a broker serves clients; for probes.
+
+    Exits with 0 when it answers, 1 when it does not.
+    """
+    from barnabas_broker.cli.ready import ask
+
+    click.echo(f"ready: {ask(bootstrap_server, timeout_s)} APIs at {bootstrap_server}")
 
 
 def _given(config: Path | None, assignments: tuple[str, ...]) -> dict[str, str]:

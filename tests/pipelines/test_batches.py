@@ -120,6 +120,18 @@ def test_a_checkpoint_without_its_output_does_not_go_on(tmp_path: Path) -> None:
     assert not (tmp_path / "new").exists()
 
 
+def test_a_checkpoint_older_than_its_output_does_not_go_on(tmp_path: Path) -> None:
+    """It would cut the same records into other batches. One batch ahead is a crash, not age."""
+    directory = claimed(tmp_path)
+    for batch in (0, 1, 2):
+        write(directory, batch, str(batch))
+        directory.publish(batch)
+    claimed(tmp_path, committed=1)
+    with pytest.raises(PipelineError, match="has batch 2, but the checkpoint has finished only 0"):
+        claimed(tmp_path, committed=0)
+    assert seen(tmp_path) == ["0", "1", "2"]
+
+
 def test_batches_of_nobody_are_left_alone(tmp_path: Path) -> None:
     """A directory with batches and no owner is not taken."""
     (tmp_path / "batch=0").mkdir()

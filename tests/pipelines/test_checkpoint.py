@@ -34,6 +34,17 @@ def test_a_checkpoint_that_lost_its_id_is_damaged(tmp_path: Path) -> None:
         checkpoint.identity(tmp_path)
 
 
+def test_what_spark_noted_is_settled(tmp_path: Path) -> None:
+    """The batch's offsets and the end of the one before; the first batch has none before it."""
+    for name in ("offsets", "commits"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "offsets" / "0").touch()
+    checkpoint.settle(tmp_path, 0)
+    (tmp_path / "offsets" / "1").touch()
+    (tmp_path / "commits" / "0").touch()
+    checkpoint.settle(tmp_path, 1)
+
+
 def test_the_last_finished_batch(tmp_path: Path) -> None:
     """The highest number in commits; Hadoop's checksum files are none."""
     assert checkpoint.committed(tmp_path) is None

@@ -63,6 +63,7 @@ def test_a_person_and_a_pod_have_their_own_defaults() -> None:
     )  # fmt: skip
     assert "[default: /data]" in out.stdout
     assert "0.0.0.0:8080" in out.stdout
+    assert "[default: 300" in out.stdout
 
 
 def test_wrong_usage_is_one_line_and_2(file: Path) -> None:

@@ -2,4 +2,5 @@
 
 from barnabas_pipelines.command import pipeline_group
 
-pipeline_group(data="/data", status="0.0.0.0:8080")(prog_name="barnabas_pipelines")
+pod = pipeline_group(data="/data", status="0.0.0.0:8080", wait_s=300)
+pod(prog_name="barnabas_pipelines")

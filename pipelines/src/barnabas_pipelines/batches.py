@@ -10,7 +10,8 @@ Why that is exactly once: Spark writes a batch's offsets to the checkpoint befor
 and the batch's id into the checkpoint's commits after. After a crash between the two the batch runs
 again, with the same id and offsets, and takes the place of what was there. So every batch is there
 once, whenever the crash came. It holds as long as output and checkpoint belong together, and
-`_pipeline.json` guards that.
+`_pipeline.json` guards that. A crash of the machine is no exception: the checkpoint's files of a
+batch are on disk (`checkpoint.settle`) before the batch appears.
 
 Files only, no Spark: local file systems and those that behave like one (POSIX rename).
 """
@@ -23,6 +24,7 @@ import json
 import os
 import re
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -66,6 +68,14 @@ class BatchDirectory:
                 " give the pipeline another path, or remove the directory to begin anew"
             )
             raise PipelineError(text)
+        ahead = [batch for batch in self.finished() if batch > _next(committed)]
+        if ahead:
+            text = (
+                f"{self.path} has batch {ahead[-1]}, but the checkpoint has finished only"
+                f" {committed}, it is older than its output: bring the newer checkpoint back, or"
+                " remove both to begin anew"
+            )
+            raise PipelineError(text)
         self.path.mkdir(parents=True, exist_ok=True)
         shutil.rmtree(self.path / STAGING, ignore_errors=True)
         if owner is None:
@@ -83,10 +93,10 @@ class BatchDirectory:
         staged = self.staging_of(batch_id)
         target = self.path / f"batch={batch_id}"
         _drop_all_but_parquet(staged)
-        _sync_tree(staged)
+        sync_all(staged.iterdir())
         if not _exchange(staged, target):
             _replace(staged, target)
-        _sync(self.path)
+        sync_all([self.path])
         shutil.rmtree(staged, ignore_errors=True)
         return target
 
@@ -116,9 +126,25 @@ def write_atomically(path: Path, text: str) -> None:
     """Write a small file so that a reader, or a crash, meets the old text or the new."""
     partial = path.with_name(f".{path.name}.new")
     partial.write_text(text)
-    _sync(partial)
+    sync_all([partial])
     partial.replace(path)
-    _sync(path.parent)
+    sync_all([path.parent])
+
+
+def sync_all(paths: Iterable[Path]) -> None:
+    """These files and directories, and the directories they are in, are on disk after this."""
+    paths = list(paths)
+    for path in [*paths, *{path.parent for path in paths}]:
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _next(committed: int | None) -> int:
+    """The one batch that may have appeared without being finished in the checkpoint."""
+    return 0 if committed is None else committed + 1
 
 
 def _drop_all_but_parquet(directory: Path) -> None:
@@ -151,18 +177,3 @@ def _replace(staged: Path, target: Path) -> None:
     target.rename(old)
     staged.rename(target)
     shutil.rmtree(old, ignore_errors=True)
-
-
-def _sync_tree(directory: Path) -> None:
-    for entry in directory.iterdir():
-        _sync(entry)
-    _sync(directory)
-
-
-def _sync(path: Path) -> None:
-    """A file's or a directory's bytes are on disk when this returns."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -6,7 +6,7 @@ import json
 import uuid
 from pathlib import Path
 
-from barnabas_pipelines.batches import write_atomically
+from barnabas_pipelines.batches import sync_all, write_atomically
 from barnabas_pipelines.errors import PipelineError
 
 
@@ -37,6 +37,16 @@ def committed(directory: Path) -> int | None:
     return max(
         (int(entry.name) for entry in commits.iterdir() if entry.name.isdigit()), default=None
     )
+
+
+def settle(directory: Path, batch: int) -> None:
+    """What Spark noted of this batch's offsets, and of the last one's end, is on disk after this.
+
+    Spark itself leaves that to the operating system. A machine that loses power could otherwise
+    keep a batch whose offsets it forgot, and plan another of the same records.
+    """
+    noted = (directory / "offsets" / str(batch), directory / "commits" / str(batch - 1))
+    sync_all(path for path in noted if path.exists())
 
 
 def _damaged(path: Path, how: str) -> str:

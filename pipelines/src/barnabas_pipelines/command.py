@@ -34,14 +34,41 @@ class UsageError(CommandError):
     exit_code = 2
 
 
-def pipeline_group(*, data: str, status: str) -> click.Group:
+@click.command("jars")
+@click.option(
+    "--into",
+    type=click.Path(path_type=Path),
+    help="The directory for them; else the user's cache.",
+)
+def fetch_jars(into: Path | None) -> None:
+    """Fetch the jars of Spark's Kafka connector, and hold them to their checksums."""
+    from barnabas_pipelines import jars
+
+    with _told_in_one_line():
+        directory = into or jars.default_directory()
+        for path in jars.fetch(directory, jars.locked(), source=jars.repository()):
+            click.echo(path)
+
+
+@click.command()
+def selftest() -> None:
+    """Start Spark, load the connector, write and read a file: what an image must be able to."""
+    from barnabas_pipelines import selftest as test
+
+    with _told_in_one_line():
+        click.echo(test.run())
+
+
+def pipeline_group(*, data: str, status: str, wait_s: float) -> click.Group:
     """The commands, with the defaults of a place: a person's directory, or a pod."""
+    settings = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+    text = "Run pipelines from topics to files, on Spark."
+    commands = [_run_command(data=data, status=status, wait_s=wait_s), fetch_jars, selftest]
+    return click.Group("pipeline", commands=commands, help=text, context_settings=settings)
 
-    @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-    def pipeline() -> None:
-        """Run pipelines from topics to files, on Spark."""
 
-    @pipeline.command()
+def _run_command(*, data: str, status: str, wait_s: float) -> click.Command:
+    @click.command()
     @click.argument("file", type=click.Path(path_type=Path))
     @click.option("--name", help="Which pipeline, where FILE has several.")
     @click.option("-b", "--bootstrap", envvar=BOOTSTRAP_VARIABLE, help="The brokers, as host:port.")
@@ -63,7 +90,8 @@ def pipeline_group(*, data: str, status: str) -> click.Group:
     @click.option("--once", is_flag=True, help="End with what is there now, instead of going on.")
     @click.option(
         "--wait",
-        default=0.0,
+        default=wait_s,
+        show_default=True,
         metavar="SECONDS",
         type=click.FloatRange(min=0),
         help="How long brokers and topics may take to appear.",
@@ -83,30 +111,7 @@ def pipeline_group(*, data: str, status: str) -> click.Group:
         with _told_in_one_line():
             _run(file, verbose=verbose, **options)
 
-    @pipeline.command("jars")
-    @click.option(
-        "--into",
-        type=click.Path(path_type=Path),
-        help="The directory for them; else the user's cache.",
-    )
-    def fetch_jars(into: Path | None) -> None:
-        """Fetch the jars of Spark's Kafka connector, and hold them to their checksums."""
-        from barnabas_pipelines import jars
-
-        with _told_in_one_line():
-            directory = into or jars.default_directory()
-            for path in jars.fetch(directory, jars.locked(), source=jars.repository()):
-                click.echo(path)
-
-    @pipeline.command()
-    def selftest() -> None:
-        """Start Spark, load the connector, write and read a file: what an image must be able to."""
-        from barnabas_pipelines import selftest as test
-
-        with _told_in_one_line():
-            click.echo(test.run())
-
-    return pipeline
+    return run
 
 
 @contextmanager
@@ -171,4 +176,4 @@ def status_address(text: str) -> tuple[str, int]:
 
 
 # As a person runs it; `__main__` has it as a pod does.
-pipeline = pipeline_group(data="data", status="127.0.0.1:0")
+pipeline = pipeline_group(data="data", status="127.0.0.1:0", wait_s=0)

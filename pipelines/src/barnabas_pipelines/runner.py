@@ -130,7 +130,8 @@ class Run:
         directory.claim(checkpoint.identity(place), committed=committed)
         if committed is not None:
             self._board.show(replace(self._board.status, last_batch_id=committed))
-        return ParquetSink(directory, files_per_batch=spark.sparkContext.defaultParallelism)
+        cores = spark.sparkContext.defaultParallelism
+        return ParquetSink(directory, checkpoint=place, files_per_batch=cores)
 
     def _follow(self, query: StreamingQuery, sink: ParquetSink) -> bool:
         """Report until the query ends (True) or is to be ended (False); raises PipelineError."""

@@ -29,7 +29,8 @@ def run() -> str:
             spark.readStream.format("kafka").options(**options).load()
             directory = BatchDirectory(root / "out", run="selftest")
             directory.claim("selftest", committed=None)
-            ParquetSink(directory, files_per_batch=2)(spark.range(ROWS), 0)
+            sink = ParquetSink(directory, checkpoint=root / "checkpoint", files_per_batch=2)
+            sink(spark.range(ROWS), 0)
             found = spark.read.parquet(str(root / "out" / "batch=0")).count()
         finally:
             spark.stop()

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from barnabas_pipelines.batches import BatchDirectory
+from barnabas_pipelines.checkpoint import settle
 from barnabas_pipelines.errors import PipelineError
 
 if TYPE_CHECKING:
@@ -22,8 +24,11 @@ class ParquetSink:
     written any more, and Spark is told so, lest it took the batch for finished.
     """
 
-    def __init__(self, directory: BatchDirectory, *, files_per_batch: int) -> None:
+    def __init__(
+        self, directory: BatchDirectory, *, checkpoint: Path, files_per_batch: int
+    ) -> None:
         self._directory = directory
+        self._checkpoint = checkpoint
         self._files_per_batch = files_per_batch
         self._writing = threading.Lock()
         self._closed = False
@@ -46,6 +51,7 @@ class ParquetSink:
         # One task per core instead of one per Kafka partition: fewer and larger files.
         batch.coalesce(self._files_per_batch).write.mode("overwrite").parquet(str(staged))
         LOG.debug("batch %d: written", batch_id)
+        settle(self._checkpoint, batch_id)
         self._directory.publish(batch_id)
         LOG.debug("batch %d: published", batch_id)
 

@@ -46,7 +46,7 @@ def archive_once(spark: Any, kafka_broker: Broker, tmp_path: Path) -> ArchiveOnc
         query = archive.start(
             spark,
             spec,
-            ParquetSink(directory, files_per_batch=2),
+            ParquetSink(directory, checkpoint=place, files_per_batch=2),
             bootstrap=kafka_broker.bootstrap_servers,
             checkpoint=place,
             once=True,

@@ -32,6 +32,7 @@ class MemoryKube:
         self.objects: dict[tuple[str, str, str], Document] = {}
         self.writes: list[str] = []
         self.refuses: dict[str, str] = {}
+        self._applied: dict[tuple[str, str, str], Document] = {}
         self._uids = (f"uid-{number}" for number in itertools.count(1))
         self._ports = itertools.count(FIRST_NODE_PORT)
         for document in documents:
@@ -86,8 +87,10 @@ class MemoryKube:
         """See Kube."""
         meta = body["metadata"]
         self._write(f"apply {body['kind']} {meta['name']}")
-        old = self.get(KINDS[body["kind"]], meta["namespace"], meta["name"])
-        merged = _merged(old or {}, copy.deepcopy(body))
+        key = (body["kind"], meta["namespace"], meta["name"])
+        old = self.get(KINDS[body["kind"]], meta["namespace"], meta["name"]) or {}
+        merged = _merged(_without(old, self._applied.get(key, {}), body), copy.deepcopy(body))
+        self._applied[key] = copy.deepcopy(body)
         if body["kind"] == "Service":
             self._choose_node_ports(merged)
         return copy.deepcopy(self.put(merged))
@@ -168,3 +171,14 @@ def _merged(old: Any, new: Any) -> Any:
     if isinstance(old, dict) and isinstance(new, dict):
         return {**old, **{key: _merged(old.get(key), value) for key, value in new.items()}}
     return new
+
+
+def _without(old: Any, applied: Any, wanted: Any) -> Any:
+    """The old value without the fields that were applied before and are wanted no longer."""
+    if not (isinstance(old, dict) and isinstance(applied, dict) and isinstance(wanted, dict)):
+        return old
+    return {
+        key: _without(value, applied.get(key), wanted.get(key))
+        for key, value in old.items()
+        if key not in applied or key in wanted
+    }

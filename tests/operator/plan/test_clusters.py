@@ -98,7 +98,7 @@ def test_one_pod_at_a_time_over_ensemble_and_brokers() -> None:
     newer = Images(broker="b:2", zookeeper="z:2", pipeline="p:2")
     _take(context, document, newer)
     kube.settle()
-    deleted = []
+    deleted: list[str] = []
     while lines := _take(context, document, newer):
         deleted += lines
         kube.settle()

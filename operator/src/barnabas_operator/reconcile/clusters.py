@@ -57,12 +57,8 @@ def reconcile_cluster(cluster: Cluster, context: Context) -> ClusterStatus:
 
 def refuse(body: KafkaCluster) -> str:
     """What is wrong with a cluster's settings, as the brokers would find it; empty if nothing."""
-    settings = BrokerSettings.from_mapping(body.spec.config)
-    problems = [
-        f"spec.config.{name} is no setting" + (f"; did you mean {near}?" if near else "")
-        for name, near in settings.unknown.items()
-    ]
-    return "; ".join(problems)
+    problems = BrokerSettings.problems(body.spec.config, strict=True)
+    return "; ".join(f"spec.config.{problem}" for problem in problems)
 
 
 def observe(cluster: Cluster, context: Context) -> Observed:

@@ -1,0 +1,98 @@
+"""Pipelines reconciled: waiting, running, failing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from barnabas_operator.plan.topics import TopicView
+from barnabas_operator.progress import Progress
+from barnabas_operator.reconcile.passes import FIGURES_S, SOON_S, Key, reconcile
+from tests.operator import examples
+from tests.operator.memory_kube import MemoryKube
+from tests.operator.ports import MemoryBrokers, context_on
+
+KEY = Key("default", "quickstart")
+NAME = "packages-to-parquet"
+PACKAGES = TopicView(name="packages", topic_id="id", partitions=3, replicas=1, config={})
+RUNNING = Progress(phase="Running", rows=500, rows_per_second=99.5, lag=7, last_batch_id=3)
+
+
+def _status(kube: MemoryKube) -> dict[str, Any]:
+    status = kube.find("KafkaPipeline", NAME)["status"]
+    assert isinstance(status, dict)
+    return status
+
+
+def _up(brokers: MemoryBrokers) -> MemoryKube:
+    kube = MemoryKube(examples.cluster(), examples.pipeline())
+    reconcile(KEY, context_on(kube, brokers))
+    kube.settle()
+    return kube
+
+
+def test_it_waits_for_cluster_then_topic_then_pod() -> None:
+    """Each stage says what is waited for; no pod is made for a topic that is not there."""
+    kube = MemoryKube(examples.pipeline())
+    reconcile(KEY, context_on(kube))
+    assert _status(kube)["phase"] == "WaitingForCluster"
+    brokers = MemoryBrokers()
+    kube.put(examples.cluster())
+    reconcile(KEY, context_on(kube, brokers))
+    kube.settle()
+    assert reconcile(KEY, context_on(kube, brokers)) == SOON_S
+    assert _status(kube)["phase"] == "WaitingForTopics"
+    assert ("StatefulSet", "default", f"{NAME}-pipeline") not in kube.objects
+    brokers.views["packages"] = PACKAGES
+    reconcile(KEY, context_on(kube, brokers))
+    assert _status(kube)["phase"] == "Starting"
+    assert ("StatefulSet", "default", f"{NAME}-pipeline") in kube.objects
+
+
+def test_figures_of_a_running_pipeline() -> None:
+    """Phase, rows, rate and lag are what the pod says; they are asked for every few seconds."""
+    brokers = MemoryBrokers(views={"packages": PACKAGES})
+    kube = _up(brokers)
+    assert reconcile(KEY, context_on(kube, brokers, RUNNING)) == FIGURES_S
+    status = _status(kube)
+    assert (status["phase"], status["rows"], status["rowsPerSecond"]) == ("Running", 500, 99.5)
+    assert (status["lag"], status["lastBatchId"]) == (7, 3)
+    assert [each["type"] for each in status["conditions"]] == ["Ready"]
+
+
+@pytest.mark.parametrize(
+    ("told", "types"),
+    [
+        (Progress(phase="Failed", message="disk full"), ["Ready", "Stalled"]),
+        (Progress(phase="Stopping"), ["Ready", "Reconciling"]),
+        (None, ["Ready", "Reconciling"]),
+    ],
+)
+def test_other_phases(told: Progress | None, types: list[str]) -> None:
+    """A failure waits for a person; anything else passes."""
+    brokers = MemoryBrokers(views={"packages": PACKAGES})
+    kube = _up(brokers)
+    reconcile(KEY, context_on(kube, brokers, told))
+    assert [each["type"] for each in _status(kube)["conditions"]] == types
+
+
+def test_rows_are_not_forgotten_while_the_pod_is_away() -> None:
+    """A pod that is made anew does not set the count back to nothing."""
+    brokers = MemoryBrokers(views={"packages": PACKAGES})
+    kube = _up(brokers)
+    reconcile(KEY, context_on(kube, brokers, RUNNING))
+    reconcile(KEY, context_on(kube, brokers, None))
+    assert (_status(kube)["phase"], _status(kube)["rows"]) == ("Starting", 500)
+
+
+def test_a_running_pipeline_is_left_alone_when_its_topic_goes() -> None:
+    """It knows best how to wait; its objects are still kept as they should be."""
+    brokers = MemoryBrokers(views={"packages": PACKAGES})
+    kube = _up(brokers)
+    reconcile(KEY, context_on(kube, brokers, RUNNING))
+    brokers.views.clear()
+    kube.remove("StatefulSet", f"{NAME}-pipeline")
+    reconcile(KEY, context_on(kube, brokers, RUNNING))
+    assert ("StatefulSet", "default", f"{NAME}-pipeline") in kube.objects
+    assert _status(kube)["phase"] == "Running"

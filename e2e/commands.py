@@ -41,9 +41,9 @@ def run(
             env=env,
         )
     except subprocess.TimeoutExpired as error:
-        said = (error.stderr or b"") + (error.stdout or b"")
+        printed = (error.stdout or b"") + (error.stderr or b"")
         message = f"not done after {timeout_s:.0f} s"
-        raise CommandError(command, message, said.decode(errors="replace")) from error
+        raise CommandError(command, message, printed.decode(errors="replace")) from error
     if done.returncode:
         said = (done.stdout + done.stderr).decode(errors="replace")
         raise CommandError(command, f"exit status {done.returncode}", said)

@@ -36,7 +36,7 @@ TREES: Final = {
 }
 OWN_PACKAGES: Final = {
     "barnabas_kafka", "barnabas_zookeeper", "barnabas_broker", "barnabas_operator",
-    "barnabas_pipelines", "tools", "tests", "benchmarks",
+    "barnabas_pipelines", "tools", "tests", "benchmarks", "e2e",
 }  # fmt: skip
 
 # Tables, not code: as long as the facts they hold.
@@ -49,7 +49,7 @@ CLOCKS: Final = (
     "broker-image/src/barnabas_broker/server/",
     "broker-image/src/barnabas_broker/cli/",
     "broker-image/src/barnabas_broker/testing/",
-    "tests/", "tools/", "benchmarks/",
+    "tests/", "tools/", "benchmarks/", "e2e/",
 )  # fmt: skip
 # Shells at the edge, where any error becomes one line or one answer instead of a traceback:
 # commands, the start of a process, the boundary between one request and the broker's life, a turn
@@ -60,7 +60,7 @@ SHELLS: Final = (
     "broker-image/src/barnabas_broker/server/upkeep.py",
     "broker-image/src/barnabas_broker/replica/delayed_fetch.py",
 )  # fmt: skip
-MAY_PRINT: Final = ("/cli/", "tools/", "benchmarks/", "tests/")
+MAY_PRINT: Final = ("/cli/", "tools/", "benchmarks/", "tests/", "e2e/images.py")
 # Tested through the thing they are part of, or by meeting real programs, rather than by a mirror:
 # the file or folder that does it, which must be there.
 _BROKER: Final = "broker-image/src/barnabas_broker/"

@@ -1,0 +1,99 @@
+"""One Kubernetes, one operator and one quickstart for all scenarios, in the order they are told.
+
+Scenarios build on each other: the same cluster is installed, used, hurt, handed to another
+installation and removed. `KEEP=1` leaves Kubernetes running for a look.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from e2e import evidence, images
+from e2e.cluster import CannotRunKindError, Cluster, check_kind_can_run
+from e2e.commands import ROOT
+from e2e.quickstart import BRIEF, MAIN, Quickstart, install_with_helm
+
+ORDER: Final = (
+    "test_install", "test_quickstart", "test_topics", "test_refusals", "test_healing",
+    "test_removal", "test_manifest",
+)  # fmt: skip
+# The first test waits for images and cluster, too.
+SCENARIO_TIMEOUT_S: Final = 1200
+EVIDENCE: Final = ROOT / ".cache" / "e2e"
+CLUSTER: Final = pytest.StashKey[Cluster]()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the scenarios in their order and give them their time."""
+    items.sort(key=lambda item: ORDER.index(Path(item.path).stem))
+    for item in items:
+        item.add_marker(pytest.mark.timeout(SCENARIO_TIMEOUT_S))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Keep the evidence of a failure."""
+    report = yield
+    cluster = item.config.stash.get(CLUSTER, None)
+    if report.failed and cluster is not None:
+        directory = EVIDENCE / item.name.replace("/", "-")
+        evidence.collect(cluster, directory, (MAIN, BRIEF))
+        report.sections.append(("evidence", f"logs, events and resources are in {directory}"))
+    return report
+
+
+@pytest.fixture(scope="session")
+def kubernetes(pytestconfig: pytest.Config) -> Iterator[Cluster]:
+    """A cluster of 1 + 3 nodes that has the images of this very source."""
+    try:
+        check_kind_can_run()
+    except CannotRunKindError as error:
+        # Never skipped: where kind cannot run, nothing of all this has been shown.
+        pytest.exit(f"scenarios need kind: {error}", returncode=1)
+    for target in images.TARGETS:
+        images.build(target)
+    cluster = Cluster("barnabas-e2e")
+    cluster.delete()
+    try:
+        cluster.create()
+        cluster.load(*images.names())
+        pytestconfig.stash[CLUSTER] = cluster
+        yield cluster
+    finally:
+        if not _keep():
+            cluster.delete()
+
+
+def _keep() -> bool:
+    return os.environ.get("KEEP", "") not in ("", "0")
+
+
+@pytest.fixture(scope="session")
+def operator(kubernetes: Cluster) -> Cluster:
+    """The same cluster with the operator in it, installed by Helm."""
+    for namespace in (MAIN, BRIEF):
+        kubernetes.kubectl("create", "namespace", namespace)
+    install_with_helm(kubernetes, watch=(MAIN, BRIEF))
+    return kubernetes
+
+
+@pytest.fixture(scope="session")
+def quickstart(operator: Cluster) -> Quickstart:
+    """The quickstart, applied and ready."""
+    started = Quickstart(operator)
+    started.apply()
+    started.wait_until_ready()
+    return started
+
+
+@pytest.fixture
+def sent(quickstart: Quickstart) -> dict[Any, Any]:
+    """What the topic `packages` has, by place."""
+    return quickstart.read("packages")

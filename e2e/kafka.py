@@ -1,0 +1,124 @@
+"""Sends records and reads topics; also as a program in a pod, where this file is given to Python.
+
+    python -c "$(cat e2e/kafka.py)" send BOOTSTRAP TOPIC < records
+    python -c "$(cat e2e/kafka.py)" read BOOTSTRAP TOPIC > records
+
+Records travel as lines of key and value in base64. Needs confluent-kafka and nothing of ours.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from base64 import b64decode, b64encode
+from collections.abc import Iterable
+
+from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
+
+Record = tuple[bytes, bytes]
+# Where, in a topic: partition and offset.
+Place = tuple[int, int]
+WITHIN_S = 60.0
+
+
+class TransferError(Exception):
+    """Records that could not be sent or read."""
+
+
+def send(bootstrap: str, topic: str, records: Iterable[Record]) -> dict[Place, Record]:
+    """Send all records with acks=all; returns where each one is."""
+    producer = Producer(
+        {"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 5, "log_level": 3}
+    )
+    places: dict[Place, Record] = {}
+    failures: list[KafkaError] = []
+
+    def delivered(record: Record, error: KafkaError | None, message: Message) -> None:
+        if error is not None:
+            failures.append(error)
+        else:
+            places[message.partition() or 0, message.offset() or 0] = record
+
+    count = 0
+    for record in records:
+
+        def on_delivery(
+            error: KafkaError | None, message: Message, record: Record = record
+        ) -> None:
+            delivered(record, error, message)
+
+        producer.produce(topic, key=record[0], value=record[1], on_delivery=on_delivery)
+        producer.poll(0)
+        count += 1
+    waiting = producer.flush(WITHIN_S)
+    if failures or waiting or len(places) != count:
+        reason = failures[0].str() if failures else f"{waiting} not acknowledged"
+        raise TransferError(f"{len(places)} of {count} records reached {topic}: {reason}")
+    return places
+
+
+def read(bootstrap: str, topic: str) -> dict[Place, Record]:
+    """All records that the topic has now, by their places."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "barnabas-e2e",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "auto.offset.reset": "earliest",
+            "log_level": 3,
+        }
+    )
+    try:
+        partitions = consumer.list_topics(topic, timeout=WITHIN_S).topics[topic].partitions
+        consumer.assign([TopicPartition(topic, number, 0) for number in partitions])
+        return _read_to_the_end(consumer, set(partitions))
+    finally:
+        consumer.close()
+
+
+def _read_to_the_end(consumer: Consumer, unfinished: set[int]) -> dict[Place, Record]:
+    places: dict[Place, Record] = {}
+    deadline = time.monotonic() + WITHIN_S
+    while unfinished:
+        for message in consumer.consume(1000, 0.2):
+            error = message.error()
+            partition = message.partition() or 0
+            if error is None:
+                places[partition, message.offset() or 0] = (
+                    message.key() or b"",
+                    message.value() or b"",
+                )
+            elif error.code() == KafkaError._PARTITION_EOF:
+                unfinished.discard(partition)
+            else:
+                raise TransferError(error.str())
+        if time.monotonic() > deadline:
+            raise TransferError(f"partitions {sorted(unfinished)} were not read to their ends")
+    return places
+
+
+def to_lines(records: Iterable[Record]) -> bytes:
+    """Records as lines of text."""
+    return b"".join(b64encode(key) + b" " + b64encode(value) + b"\n" for key, value in records)
+
+
+def from_lines(text: bytes) -> list[Record]:
+    """The records of such lines."""
+    parts = (line.split(b" ") for line in text.split(b"\n") if line)
+    return [(b64decode(key), b64decode(value)) for key, value in parts]
+
+
+def main(arguments: list[str]) -> int:
+    """Send standard input, or write a topic to standard output."""
+    verb, bootstrap, topic = arguments
+    if verb == "send":
+        places = send(bootstrap, topic, from_lines(sys.stdin.buffer.read()))
+        sys.stderr.write(f"sent {len(places)} records\n")
+    else:
+        sys.stdout.buffer.write(to_lines(read(bootstrap, topic).values()))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,137 @@
+"""The quickstart of manifests/examples as a person uses it: applied, ready, written and read."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from confluent_kafka.admin import AdminClient
+
+from e2e import images, kafka
+from e2e.cluster import Cluster
+from e2e.commands import ROOT
+from e2e.wait import wait_for
+
+MAIN: Final = "barnabas"
+BRIEF: Final = "brief"
+RELEASE: Final = "barnabas-operator"
+CHART: Final = "charts/barnabas-operator"
+FILE: Final = "manifests/examples/quickstart.yaml"
+FIXTURES: Final = ROOT / "e2e" / "fixtures"
+CLIENT_PROGRAM: Final = Path(kafka.__file__).read_text("utf-8")
+PIPELINE: Final = "packages-to-parquet"
+READY_WITHIN_S: Final = 240
+
+
+def install_with_helm(cluster: Cluster, *, watch: Sequence[str] = ()) -> None:
+    """Install the operator's chart as its documentation says, and wait for it."""
+    command = ["install", RELEASE, CHART, "-n", MAIN, "--create-namespace", "--wait"]
+    command += ["--timeout", "180s"]
+    if watch:
+        command += ["--set", f"watchNamespaces={{{','.join(watch)}}}"]
+    cluster.helm(*command)
+
+
+@dataclass(frozen=True, slots=True)
+class Quickstart:
+    """The resources of the quickstart in the main namespace of a cluster."""
+
+    cluster: Cluster
+
+    def apply(self) -> None:
+        """`kubectl apply -f`."""
+        self.cluster.kubectl("apply", "-n", MAIN, "-f", FILE)
+
+    def wait_until_ready(self) -> None:
+        """Until every resource is Ready in its present generation."""
+        for resource in (
+            "kafkacluster/quickstart",
+            "kafkatopic/packages",
+            "kafkatopic/files",
+            f"kafkapipeline/{PIPELINE}",
+        ):
+            self.wait_ready(resource)
+
+    def wait_ready(self, resource: str, *, within_s: int = READY_WITHIN_S) -> None:
+        """Until one resource is Ready."""
+        self.cluster.kubectl(
+            "wait", "-n", MAIN, resource, "--for=condition=Ready", f"--timeout={within_s}s",
+            timeout_s=within_s + 30,
+        )  # fmt: skip
+
+    def bootstrap(self, listener: str) -> str:
+        """What the status says clients are to be given for a listener."""
+        status = (self.cluster.get("kafkacluster", "quickstart", namespace=MAIN) or {})["status"]
+        servers = [each for each in status["listeners"] if each["name"] == listener]
+        return str(servers[0]["bootstrapServers"])
+
+    def admin(self) -> AdminClient:
+        """An administrator's client on this machine."""
+        return AdminClient({"bootstrap.servers": self.bootstrap("external"), "log_level": 3})
+
+    def send(self, topic: str, records: Iterable[kafka.Record]) -> dict[kafka.Place, kafka.Record]:
+        """Send from this machine, through a port of the nodes."""
+        return kafka.send(self.bootstrap("external"), topic, records)
+
+    def read(self, topic: str) -> dict[kafka.Place, kafka.Record]:
+        """Read on this machine, through a port of the nodes."""
+        return kafka.read(self.bootstrap("external"), topic)
+
+    def start_client_pod(self) -> None:
+        """Start the pod from which `send_in_pod` and `read_in_pod` work."""
+        text = (FIXTURES / "client.yaml").read_text("utf-8")
+        pod = text.replace("CLIENT_IMAGE", images.name("broker"))
+        self.cluster.kubectl("apply", "-n", MAIN, "-f", "-", stdin=pod)
+        self.cluster.kubectl("wait", "-n", MAIN, "pod/client", "--for=condition=Ready")
+
+    def send_in_pod(self, topic: str, records: Iterable[kafka.Record]) -> None:
+        """Send from a pod, through the bootstrap Service."""
+        self._client("send", topic, kafka.to_lines(records))
+
+    def read_in_pod(self, topic: str) -> list[kafka.Record]:
+        """Read in a pod, through the bootstrap Service."""
+        return kafka.from_lines(self._client("read", topic, b""))
+
+    def _client(self, verb: str, topic: str, stdin: bytes) -> bytes:
+        servers = self.bootstrap("plain")
+        command = ("python", "-c", CLIENT_PROGRAM, verb, servers, topic)
+        return self.cluster.kubectl_bytes(
+            "exec", "-i", "-n", MAIN, "client", "--", *command, stdin=stdin
+        )
+
+    def pipeline_status(self) -> dict[str, Any]:
+        """The status of the pipeline's resource."""
+        found = self.cluster.get("kafkapipeline", PIPELINE, namespace=MAIN) or {}
+        status: dict[str, Any] = found.get("status", {})
+        return status
+
+    def wait_until_landed(self, rows: int) -> None:
+        """Until the pipeline has written so many rows since it began."""
+        wait_for(
+            f"the pipeline has written {rows} rows",
+            lambda: int(self.pipeline_status().get("rows", 0)) >= rows,
+            within_s=180,
+            told=lambda: str(self.pipeline_status()),
+        )
+
+    def landed(self, directory: Path) -> dict[kafka.Place, kafka.Record]:
+        """The rows of the pipeline's files by place, copied out of its volume."""
+        import duckdb
+
+        content = self.cluster.kubectl_bytes(
+            "exec", "-n", MAIN, f"{PIPELINE}-pipeline-0", "--",
+            "tar", "-C", "/data", "-c", "packages",
+        )  # fmt: skip
+        with tarfile.open(fileobj=io.BytesIO(content)) as archive:
+            archive.extractall(directory, filter="data")
+        files = str(directory / "packages" / "batch=*" / "*.parquet")
+        query = 'select partition, "offset", key, value from read_parquet(?)'
+        rows = duckdb.connect().execute(query, [files]).fetchall()
+        places = {(int(row[0]), int(row[1])): (row[2] or b"", row[3] or b"") for row in rows}
+        if len(places) != len(rows):
+            raise AssertionError(f"{len(rows)} rows stand for {len(places)} records")
+        return places

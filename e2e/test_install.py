@@ -1,0 +1,38 @@
+"""The operator, installed by Helm."""
+
+from __future__ import annotations
+
+from e2e.cluster import Cluster
+from e2e.commands import CommandError
+from e2e.quickstart import BRIEF, MAIN, RELEASE
+
+
+def test_helm_installs_definitions_and_a_ready_operator(operator: Cluster) -> None:
+    """After `helm install --wait` the three kinds are established and the operator is available."""
+    for plural in ("kafkaclusters", "kafkatopics", "kafkapipelines"):
+        crd = f"crd/{plural}.barnabas.io"
+        operator.kubectl("wait", crd, "--for=condition=Established", "--timeout=10s")
+    operator.kubectl("rollout", "status", f"deploy/{RELEASE}", "-n", MAIN, "--timeout=10s")
+
+
+def test_the_operator_may_do_nothing_outside_its_namespaces(operator: Cluster) -> None:
+    """Its account has no right on the whole cluster, nor on Secrets or pods' shells anywhere."""
+    account = f"--as=system:serviceaccount:{MAIN}:{RELEASE}"
+
+    def may(*asked: str) -> bool:
+        try:
+            operator.kubectl("auth", "can-i", *asked, account)
+        except CommandError:
+            return False
+        return True
+
+    assert may("create", "statefulsets", "-n", MAIN)
+    assert may("create", "statefulsets", "-n", BRIEF)
+    for asked in (
+        ("list", "statefulsets", "-A"),
+        ("create", "statefulsets", "-n", "default"),
+        ("get", "secrets", "-n", MAIN),
+        ("create", "pods/exec", "-n", MAIN),
+        ("patch", "customresourcedefinitions"),
+    ):
+        assert not may(*asked), asked

@@ -1,0 +1,64 @@
+"""The operator installed by the plain manifest instead of Helm, and the end of the quickstart."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from e2e.cluster import Cluster
+from e2e.kafka import Place, Record
+from e2e.quickstart import FILE, MAIN, RELEASE, Quickstart
+from e2e.wait import wait_for
+
+MANIFEST: Final = "manifests/install.yaml"
+MANAGED: Final = "app.kubernetes.io/instance=quickstart"
+
+
+def test_the_manifest_takes_over_what_helm_had_installed(
+    quickstart: Quickstart, sent: dict[Place, Record]
+) -> None:
+    """Clusters go on while their operator is replaced: the same pods, the same records."""
+    cluster = quickstart.cluster
+    before = pod_identities(cluster)
+    cluster.helm("uninstall", RELEASE, "-n", MAIN, "--wait", "--timeout", "120s")
+    assert quickstart.read("packages") == sent
+    cluster.kubectl("apply", "--server-side", "--force-conflicts", "-f", MANIFEST)
+    status = ("rollout", "status", f"deploy/{RELEASE}", "-n", MAIN, "--timeout=120s")
+    cluster.kubectl(*status, timeout_s=150)
+    cluster.kubectl("delete", "configmap/quickstart-zookeeper", "-n", MAIN)
+    wait_for(
+        "the new operator has made the ConfigMap again",
+        lambda: cluster.get("configmap", "quickstart-zookeeper", namespace=MAIN),
+        within_s=90,
+    )
+    quickstart.wait_ready("kafkacluster/quickstart")
+    assert pod_identities(cluster) == before
+
+
+def test_the_quickstart_is_removed_but_for_its_claims(quickstart: Quickstart) -> None:
+    """After `kubectl delete -f` no pod is left; the claims stay, for `Retain` is the default."""
+    cluster = quickstart.cluster
+    cluster.kubectl("delete", "-n", MAIN, "-f", FILE, "--timeout=60s")
+    cluster.kubectl("delete", "kafkatopics", "--all", "-n", MAIN, "--timeout=60s")
+    kinds = "statefulsets,pods,services,configmaps,poddisruptionbudgets"
+    wait_for(
+        "no object of the quickstart is left",
+        lambda: not cluster.list(kinds, namespace=MAIN, selector=MANAGED),
+        within_s=180,
+        told=lambda: cluster.kubectl("get", kinds, "-n", MAIN, "-l", MANAGED),
+    )
+    claims = {each["metadata"]["name"] for each in cluster.list("pvc", namespace=MAIN)}
+    assert claims >= {"data-quickstart-broker-0", "data-quickstart-zookeeper-0"}
+
+
+def test_the_manifest_is_removed_without_a_trace(kubernetes: Cluster) -> None:
+    """`kubectl delete -f manifests/install.yaml` takes definitions, rights and namespace away."""
+    kubernetes.kubectl("delete", "-f", MANIFEST, "--timeout=150s", timeout_s=180)
+    assert "barnabas.io" not in kubernetes.kubectl("get", "crds", "-o", "name")
+    namespaces = kubernetes.kubectl("get", "namespaces", "-o", "name").split()
+    assert f"namespace/{MAIN}" not in namespaces
+
+
+def pod_identities(cluster: Cluster) -> dict[str, str]:
+    """The uid of each pod of the quickstart."""
+    pods = cluster.list("pods", namespace=MAIN, selector=MANAGED)
+    return {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in pods}

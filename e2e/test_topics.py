@@ -1,0 +1,135 @@
+"""The life of a KafkaTopic."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from confluent_kafka.admin import (
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ConfigSource,
+    ResourceType,
+)
+
+from e2e.quickstart import MAIN, Quickstart
+from e2e.wait import wait_for
+
+# The operator looks at everything every 30 s, besides what it is told.
+CORRECTED_WITHIN_S = 90.0
+
+
+def apply(quickstart: Quickstart, name: str, **spec: Any) -> None:
+    """Apply a KafkaTopic of the quickstart."""
+    document = {
+        "apiVersion": "barnabas.io/v1alpha1",
+        "kind": "KafkaTopic",
+        "metadata": {"name": name},
+        "spec": {"cluster": "quickstart", **spec},
+    }
+    quickstart.cluster.kubectl("apply", "-n", MAIN, "-f", "-", stdin=json.dumps(document))
+
+
+def partitions(quickstart: Quickstart, topic: str) -> int:
+    """How many partitions Kafka says a topic has; 0 if there is none."""
+    found = quickstart.admin().list_topics(timeout=20).topics.get(topic)
+    return len(found.partitions) if found else 0
+
+
+def own_settings(quickstart: Quickstart, topic: str) -> dict[str, str]:
+    """The settings that were made on the topic itself."""
+    resource = ConfigResource(ResourceType.TOPIC, topic)
+    answers = quickstart.admin().describe_configs([resource])
+    found = answers[resource].result(timeout=20)
+    dynamic = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
+    return {name: entry.value for name, entry in found.items() if entry.source == dynamic}
+
+
+def condition(quickstart: Quickstart, name: str, kind: str) -> dict[str, Any]:
+    """A condition of a KafkaTopic, empty while there is none."""
+    found = quickstart.cluster.get("kafkatopic", name, namespace=MAIN) or {}
+    conditions = found.get("status", {}).get("conditions", [])
+    return next((each for each in conditions if each["type"] == kind), {})
+
+
+def test_a_topic_is_made_with_its_settings(quickstart: Quickstart) -> None:
+    """The topic in Kafka has another name than the resource, its partitions and its settings."""
+    settings = {"retention.ms": "3600000", "cleanup.policy": "compact"}
+    apply(quickstart, "orders", topicName="Orders_v1", partitions=2, config=settings)
+    quickstart.wait_ready("kafkatopic/orders", within_s=60)
+    assert partitions(quickstart, "Orders_v1") == 2
+    assert own_settings(quickstart, "Orders_v1") == settings
+
+
+def test_a_topic_grows_and_changes_with_its_resource(quickstart: Quickstart) -> None:
+    """More partitions are added; a setting that is left out falls back to the default."""
+    settings = {"retention.ms": "7200000"}
+    apply(quickstart, "orders", topicName="Orders_v1", partitions=5, config=settings)
+    wait_for(
+        "the topic has 5 partitions and its new settings",
+        lambda: (
+            partitions(quickstart, "Orders_v1") == 5
+            and own_settings(quickstart, "Orders_v1") == settings
+        ),
+        within_s=60,
+        told=lambda: str(condition(quickstart, "orders", "Ready")),
+    )
+
+
+def test_a_changed_setting_is_put_back(quickstart: Quickstart) -> None:
+    """Who alters a managed topic behind the operator's back finds it as the resource says."""
+    entry = ConfigEntry("retention.ms", "1", incremental_operation=AlterConfigOpType.SET)
+    changed = ConfigResource(ResourceType.TOPIC, "Orders_v1", incremental_configs=[entry])
+    quickstart.admin().incremental_alter_configs([changed])[changed].result(timeout=20)
+    wait_for(
+        "the setting is what the resource says",
+        lambda: own_settings(quickstart, "Orders_v1") == {"retention.ms": "7200000"},
+        within_s=CORRECTED_WITHIN_S,
+    )
+
+
+def test_of_two_resources_for_one_topic_the_first_has_it(quickstart: Quickstart) -> None:
+    """The second one says who manages the topic, and changes nothing."""
+    apply(quickstart, "usurper", topicName="Orders_v1", partitions=9)
+    verdict = wait_for(
+        "the second resource has a verdict",
+        lambda: condition(quickstart, "usurper", "Ready") or None,
+        within_s=60,
+    )
+    assert (verdict["status"], verdict["reason"]) == ("False", "Conflict")
+    assert "orders" in verdict["message"]
+    assert partitions(quickstart, "Orders_v1") == 5
+    quickstart.cluster.kubectl("delete", "kafkatopic/usurper", "-n", MAIN, "--timeout=30s")
+
+
+def test_a_retained_topic_outlives_its_resource(quickstart: Quickstart) -> None:
+    """`deletionPolicy: Retain`, the default: the resource goes, the topic and its records stay."""
+    quickstart.send("Orders_v1", [(b"1", b"an order")])
+    quickstart.cluster.kubectl("delete", "kafkatopic/orders", "-n", MAIN, "--timeout=30s")
+    apply(quickstart, "marker", deletionPolicy="Delete")
+    quickstart.wait_ready("kafkatopic/marker", within_s=60)
+    assert list(quickstart.read("Orders_v1").values()) == [(b"1", b"an order")]
+
+
+def test_a_topic_goes_with_its_resource_where_that_says_so(quickstart: Quickstart) -> None:
+    """`deletionPolicy: Delete`: the topic is gone from Kafka, without a finalizer to hang on."""
+    found = quickstart.cluster.get("kafkatopic", "marker", namespace=MAIN)
+    assert found is not None
+    assert "finalizers" not in found["metadata"]
+    quickstart.cluster.kubectl("delete", "kafkatopic/marker", "-n", MAIN, "--timeout=30s")
+    wait_for("the topic is gone", lambda: partitions(quickstart, "marker") == 0, within_s=60)
+
+
+def test_a_wrong_setting_is_told_in_words(quickstart: Quickstart) -> None:
+    """A setting that Kafka does not know stalls the resource, with the reason, and no topic."""
+    apply(quickstart, "wrong", config={"retention.ms": "soon"})
+    verdict = wait_for(
+        "the resource is stalled",
+        lambda: condition(quickstart, "wrong", "Stalled") or None,
+        within_s=60,
+    )
+    assert verdict["reason"] == "InvalidConfig"
+    assert "retention.ms" in verdict["message"]
+    assert partitions(quickstart, "wrong") == 0
+    quickstart.cluster.kubectl("delete", "kafkatopic/wrong", "-n", MAIN, "--timeout=30s")

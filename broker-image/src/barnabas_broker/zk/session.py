@@ -106,7 +106,7 @@ class SessionStore:
         self._max_in_flight = max_in_flight
         self._subscriber: Subscriber | None = None
         self._armed: set[tuple[str, Watch]] = set()
-        self._lock = threading.Lock()  # Over `_armed`: kazoo's threads disarm, callers arm.
+        self._lock = threading.Lock()  # Over `_armed` and `_closing`, for several threads.
         self._connected = threading.Event()
         self._away_since: float | None = None
         self._closing = False
@@ -126,7 +126,10 @@ class SessionStore:
 
         Raises CoordinationError, in one line, where nobody answers in that time; `close` then, too.
         """
-        self._client.start_async()
+        with self._lock:  # Not between the two steps of a `close`, which would leave it running.
+            if self._closing:
+                raise CoordinationError("the session with ZooKeeper is closed")
+            self._client.start_async()
         if not self._connected.wait(connection_timeout_ms / 1000) or self._closing:
             raise CoordinationError(
                 f"no ZooKeeper answers at {self.connect} within {connection_timeout_ms} ms "
@@ -138,11 +141,18 @@ class SessionStore:
     @property
     def session(self) -> int:
         """The id of the session; raises CoordinationError while there is none."""
-        known = self._client.client_id
+        return self.credentials[0]
+
+    @property
+    def credentials(self) -> tuple[int, bytes]:
+        """Id and password of the session, with which another process can take it over or end it.
+
+        Raises CoordinationError while there is none.
+        """
+        known: tuple[int, bytes] | None = self._client.client_id
         if known is None:
             raise CoordinationError(f"there is no session with ZooKeeper at {self.connect}")
-        session: int = known[0]
-        return session
+        return known
 
     # --- reading
 
@@ -266,7 +276,8 @@ class SessionStore:
 
         Safe in any thread and at any time: calls that wait in another thread fail.
         """
-        self._closing = True
+        with self._lock:
+            self._closing = True
         self._connected.set()
         self._client.stop()
         self._client.close()

@@ -1,0 +1,60 @@
+"""Sessions with an ensemble that is not there; `test_against_apache` has one that is."""
+
+import socket
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from barnabas_broker.zk.session import SessionStore
+from barnabas_broker.zk.store import CoordinationError
+
+
+@pytest.fixture
+def nobody() -> Iterator[str]:
+    """An address that refuses every connection."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        yield f"127.0.0.1:{held.getsockname()[1]}"
+
+
+def test_nobody_answers(nobody: str) -> None:
+    """One line that names the address and the settings."""
+    store = SessionStore(f"{nobody}/a", session_timeout_ms=6000)
+    with pytest.raises(CoordinationError) as caught:
+        store.open(connection_timeout_ms=200)
+    store.close()
+    assert f"no ZooKeeper answers at {nobody}/a within 200 ms" in str(caught.value)
+    assert "zookeeper.connection.timeout.ms" in str(caught.value)
+
+
+def test_an_attempt_to_connect_can_be_ended(nobody: str) -> None:
+    """A broker that is told to stop while it starts does not wait for the ensemble."""
+    store = SessionStore(nobody, session_timeout_ms=6000)
+    ended: list[str] = []
+
+    def connect() -> None:
+        try:
+            store.open(connection_timeout_ms=100_000)
+        except CoordinationError as error:
+            ended.append(str(error))
+
+    thread = threading.Thread(target=connect)
+    thread.start()
+    store.close()
+    thread.join()
+    assert len(ended) == 1
+
+
+def test_without_a_session_nothing_is_owned(nobody: str) -> None:
+    """Ephemeral znodes need one."""
+    store = SessionStore(nobody, session_timeout_ms=6000)
+    with pytest.raises(CoordinationError, match="no session"):
+        _ = store.session
+    store.close()
+
+
+def test_a_port_that_is_none() -> None:
+    """What kazoo says of an address is told with the setting's name."""
+    with pytest.raises(CoordinationError, match=r"zookeeper\.connect=host:port"):
+        SessionStore("host:port", session_timeout_ms=6000)

@@ -25,7 +25,7 @@ from barnabas_broker.server.controller_thread import ControllerThread
 from barnabas_broker.server.coordination import Coordination
 from barnabas_broker.server.dispatch import Dispatcher, collect_handlers
 from barnabas_broker.server.listener import Listener
-from barnabas_broker.server.producer_ids import ProducerIds
+from barnabas_broker.server.producer_ids import ProducerIds, largest_id
 from barnabas_broker.server.session import Session
 from barnabas_broker.server.upkeep import Upkeep
 from barnabas_broker.zk.store import CoordinationError, CoordinationStore
@@ -96,7 +96,9 @@ class Node:
                 clock_ms=clock_ms,
                 flush_soon=self._flush_soon,
             ),
-            producer_ids=ProducerIds(store, broker_id, controller=controller),
+            producer_ids=ProducerIds(
+                store, broker_id, controller=controller, above=largest_id(logs.logs.values())
+            ),
             fetch_sessions=_session_cache(controller.settings),
             handlers=collect_handlers(),
         )

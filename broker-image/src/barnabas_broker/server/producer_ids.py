@@ -6,10 +6,13 @@ costs nothing: there are 2^63.
 """
 
 import asyncio
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from barnabas_broker.log.partition_log import PartitionLog
 from barnabas_broker.zk.store import CoordinationError, CoordinationStore, Create, SetData
 from barnabas_broker.zk.znodes import ProducerIdBlock, ProducerIdBlockZnode
+from barnabas_kafka.ids import NO_PRODUCER_ID
 from barnabas_zookeeper.errors import BadVersionError, NodeExistsError, NoNodeError
 
 if TYPE_CHECKING:  # The thread knows the whole controller; here only its type is named.
@@ -21,14 +24,40 @@ BLOCK_SIZE = 1000
 CLAIM_TRIES_MAX = 100
 """Every lost race means that another broker won one; a hundred in a row mean a broken store."""
 
+BELIEVED_MAX = 2**62
+"""Ids are given out from 0 upwards; one above this in a log was made up by a client."""
+
+
+def largest_id(logs: Iterable[PartitionLog]) -> int:
+    """The largest producer id that any of the logs remembers, NO_PRODUCER_ID for none."""
+    return max(
+        (
+            producer_id
+            for partition_log in logs
+            for producer_id in partition_log.producers.producers
+            if producer_id <= BELIEVED_MAX
+        ),
+        default=NO_PRODUCER_ID,
+    )
+
 
 class ProducerIds:
     """The producer ids of one broker, given out on the event loop."""
 
     def __init__(
-        self, store: CoordinationStore, broker_id: int, *, controller: "ControllerThread"
+        self,
+        store: CoordinationStore,
+        broker_id: int,
+        *,
+        controller: "ControllerThread",
+        above: int = NO_PRODUCER_ID,
     ) -> None:
+        """`above` is the largest id found in this broker's logs: none up to it is given out.
+
+        The store alone does not know of producers that wrote to a directory before it was adopted.
+        """
         self._store = store
+        self._above = above
         self._broker_id = broker_id
         self._controller = controller
         self._claiming = asyncio.Lock()
@@ -48,7 +77,8 @@ class ProducerIds:
     def claim(self, now_ms: int) -> int:
         """The first id of a new block; blocks, so it is called in the controller's thread."""
         for _ in range(CLAIM_TRIES_MAX):
-            start, version = self._latest()
+            unclaimed, version = self._latest()
+            start = max(unclaimed, self._above + 1)
             block = ProducerIdBlock(self._broker_id, start, start + BLOCK_SIZE - 1)
             data = ProducerIdBlockZnode.encode(block)
             path = ProducerIdBlockZnode.PATH

@@ -1,8 +1,9 @@
 """Runs the operator: `python -m barnabas_operator`.
 
 In the environment BARNABAS_BROKER_IMAGE, BARNABAS_ZOOKEEPER_IMAGE and BARNABAS_PIPELINE_IMAGE name
-the images of the pods, WATCH_NAMESPACES the namespaces to watch (all if empty), and
-BARNABAS_RESYNC_SECONDS says how often to look without being asked.
+the images of the pods, WATCH_NAMESPACES the namespaces to watch (all if empty);
+BARNABAS_RESYNC_SECONDS says how often to look without being asked, BARNABAS_HEALTH_PORT where to
+answer for /healthz.
 """
 
 from __future__ import annotations

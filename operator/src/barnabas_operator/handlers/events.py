@@ -76,5 +76,4 @@ def settings() -> kopf.OperatorSettings:
     chosen.scanning.disabled = True
     chosen.watching.server_timeout = SERVER_TIMEOUT_S
     chosen.watching.client_timeout = CLIENT_TIMEOUT_S
-    chosen.batching.batch_window = 0.1
     return chosen

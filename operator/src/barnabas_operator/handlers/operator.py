@@ -20,7 +20,7 @@ from barnabas_operator.plan.clusters import Images
 from barnabas_operator.reconcile.context import Context
 from barnabas_operator.reconcile.passes import RESYNC_S, Key, all_keys, reconcile
 
-HEALTH: Final = "http://0.0.0.0:8080/healthz"
+HEALTH_PORT: Final = 8080
 # A client keeps connections and threads; a few clusters' worth of them is kept.
 CLIENTS: Final = 32
 
@@ -32,6 +32,7 @@ class Environment:
     images: Images
     namespaces: tuple[str, ...]
     resync_s: float
+    health_port: int
 
     @classmethod
     def of(cls, variables: Mapping[str, str]) -> Environment:
@@ -47,6 +48,7 @@ class Environment:
             images=Images(**images),
             namespaces=tuple(listed),
             resync_s=float(variables.get("BARNABAS_RESYNC_SECONDS", RESYNC_S)),
+            health_port=int(variables.get("BARNABAS_HEALTH_PORT", HEALTH_PORT)),
         )
 
 
@@ -78,7 +80,7 @@ async def run(environment: Environment) -> None:
             standalone=True,
             clusterwide=not environment.namespaces,
             namespaces=environment.namespaces,
-            liveness_endpoint=HEALTH,
+            liveness_endpoint=f"http://0.0.0.0:{environment.health_port}/healthz",
         )
     )
     done, running = await asyncio.wait({worker, watching}, return_when=asyncio.FIRST_COMPLETED)

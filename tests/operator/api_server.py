@@ -1,0 +1,191 @@
+"""MemoryKube behind HTTP: an API server that the real client and kopf can talk to.
+
+Discovery, lists, watches, server-side apply, merge patches, deletion with preconditions; what the
+operator uses, answered as a real one answers.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import yaml
+
+from barnabas_operator.kube import KINDS, Kind, KubeError
+from tests.operator.memory_kube import MemoryKube
+
+BY_PLURAL = {kind.plural: kind for kind in KINDS.values()}
+JSON = "application/json"
+APPLY = "application/apply-patch+yaml"
+MERGE = "application/merge-patch+json"
+
+
+class ApiRequest(BaseHTTPRequestHandler):
+    """One request; the server has the objects."""
+
+    server: Server
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        """Discovery, an object, a list or a watch."""
+        path = urlsplit(self.path).path.strip("/").split("/")
+        query = {name: values[-1] for name, values in parse_qs(urlsplit(self.path).query).items()}
+        self.server.seen.append((self.command, self.path, ""))
+        if (answer := _discovery(path)) is not None:
+            self._send(200, answer)
+            return
+        kind, namespace, name, _ = _place(path)
+        if name is not None:
+            found = self.server.kube.get(kind, namespace or "", name)
+            self._send(200, found) if found else self._fail(404, f"{name} not found")
+        elif query.get("watch"):
+            self._watch()
+        else:
+            labels = dict(
+                pair.split("=") for pair in query.get("labelSelector", "").split(",") if pair
+            )
+            items = self.server.kube.list(kind, namespace, labels)
+            for item in items:
+                item["metadata"].setdefault("resourceVersion", "1")
+                # As a real one: items of a list do not say what they are.
+                item.pop("kind"), item.pop("apiVersion", None)
+            head = {"apiVersion": kind.api_version, "kind": f"{kind.kind}List"}
+            self._send(200, {**head, "metadata": {"resourceVersion": "1"}, "items": items})
+
+    def do_PATCH(self) -> None:
+        """Server-side apply, a merge patch, or a status."""
+        body = self._body()
+        kind, namespace, name, part = _place(urlsplit(self.path).path.strip("/").split("/"))
+        content_type = self.headers["Content-Type"]
+        self.server.seen.append((self.command, self.path, content_type))
+        kube, place = self.server.kube, namespace or ""
+        try:
+            if content_type == APPLY:
+                self._send(200, kube.apply(body))
+                return
+            if kube.get(kind, place, name or "") is None:
+                self._fail(404, f"{name} not found")
+                return
+            if part == "status":
+                kube.patch_status(kind, place, name or "", body["status"])
+            else:
+                kube.patch(kind, place, name or "", body)
+            self._send(200, kube.get(kind, place, name or ""))
+        except KubeError as error:
+            self._fail(error.status, error.message)
+
+    def do_DELETE(self) -> None:
+        """An object, if it is the one that is meant."""
+        body = self._body()
+        kind, namespace, name, _ = _place(urlsplit(self.path).path.strip("/").split("/"))
+        found = self.server.kube.get(kind, namespace or "", name or "")
+        if found is None:
+            self._fail(404, f"{name} not found")
+        elif found["metadata"]["uid"] != body["preconditions"]["uid"]:
+            self._fail(409, "the UID in the precondition does not match")
+        else:
+            self.server.kube.remove(kind.kind, name or "", namespace or "")
+            self._send(200, {"kind": "Status", "status": "Success"})
+
+    def _watch(self) -> None:
+        """Nothing happens in a watch here; it ends with the server."""
+        self.send_response(200)
+        self.send_header("Content-Type", JSON)
+        self.send_header("Connection", "close")
+        self.end_headers()
+        self.wfile.flush()
+        self.close_connection = True
+        self.server.ended.wait(60)
+
+    def _body(self) -> Any:
+        return yaml.safe_load(self.rfile.read(int(self.headers["Content-Length"])))
+
+    def _send(self, status: int, body: Any) -> None:
+        data = json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", JSON)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def _fail(self, status: int, message: str) -> None:
+        self._send(status, {"kind": "Status", "message": message, "code": status})
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base's name
+        """The test tells what went wrong, not the log."""
+
+
+class Server(ThreadingHTTPServer):
+    """The server and what it saw: (method, path, content type)."""
+
+    daemon_threads = True
+
+    def __init__(self, kube: MemoryKube) -> None:
+        super().__init__(("127.0.0.1", 0), ApiRequest)
+        self.kube = kube
+        self.seen: list[tuple[str, str, str]] = []
+        self.ended = threading.Event()
+
+    @property
+    def address(self) -> str:
+        """Where it listens."""
+        return f"http://127.0.0.1:{self.server_address[1]}"
+
+
+@contextmanager
+def serving(kube: MemoryKube) -> Iterator[Server]:
+    """A running server."""
+    server = Server(kube)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.ended.set()
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def _place(path: list[str]) -> tuple[Kind, str | None, str | None, str | None]:
+    """Kind, namespace, name and subresource of a path."""
+    rest = path[2:] if path[0] == "api" else path[3:]
+    namespace = None
+    if rest[0] == "namespaces":
+        namespace, rest = rest[1], rest[2:]
+    padded = [*rest, None, None]
+    return BY_PLURAL[rest[0]], namespace, padded[1], padded[2]
+
+
+def _discovery(path: list[str]) -> dict[str, Any] | None:
+    """What there is, for a client that asks before it watches."""
+    if path == ["api"]:
+        return {"kind": "APIVersions", "versions": ["v1"]}
+    if path == ["apis"]:
+        versions = sorted({kind.api_version for kind in KINDS.values()} - {"v1"})
+        groups = []
+        for version in versions:
+            each = {"groupVersion": version, "version": version.split("/")[1]}
+            name = version.split("/")[0]
+            groups.append({"name": name, "versions": [each], "preferredVersion": each})
+        return {"kind": "APIGroupList", "groups": groups}
+    version = "/".join(path[1:])
+    kinds = [kind for kind in KINDS.values() if kind.api_version == version]
+    if not kinds:
+        return None
+    resources = [
+        {
+            "name": kind.plural,
+            "singularName": kind.kind.lower(),
+            "kind": kind.kind,
+            "namespaced": True,
+            "verbs": ["get", "list", "watch", "patch"],
+        }
+        for kind in kinds
+    ]
+    return {"kind": "APIResourceList", "groupVersion": version, "resources": resources}

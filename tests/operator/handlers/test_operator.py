@@ -1,0 +1,102 @@
+"""The operator as a process, against an API server over HTTP."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+from barnabas_operator.handlers.operator import Environment
+from barnabas_operator.reconcile.passes import RESYNC_S
+from tests.operator import examples
+from tests.operator.api_server import Server, serving
+from tests.operator.memory_kube import MemoryKube
+
+IMAGES = {
+    f"BARNABAS_{component}_IMAGE": f"{component.lower()}:1"
+    for component in ("BROKER", "ZOOKEEPER", "PIPELINE")
+}
+
+
+def test_environment() -> None:
+    """All namespaces unless some are named, by commas or spaces."""
+    environment = Environment.of({**IMAGES, "WATCH_NAMESPACES": "a, b"})
+    assert environment.namespaces == ("a", "b")
+    assert environment.images.broker == "broker:1"
+    assert Environment.of(IMAGES).namespaces == ()
+    assert Environment.of(IMAGES).resync_s == RESYNC_S
+
+
+def test_an_image_that_is_not_named() -> None:
+    """Told before anything starts."""
+    with pytest.raises(ValueError, match="BARNABAS_BROKER_IMAGE is not set"):
+        Environment.of({})
+
+
+def _start(server: Server, directory: Path) -> subprocess.Popen[str]:
+    config = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "c",
+        "clusters": [{"name": "c", "cluster": {"server": server.address}}],
+        "users": [{"name": "c", "user": {"token": "t"}}],
+        "contexts": [{"name": "c", "context": {"cluster": "c", "user": "c"}}],
+    }
+    path = directory / "kubeconfig"
+    path.write_text(yaml.safe_dump(config))
+    variables = {
+        **os.environ,
+        **IMAGES,
+        "KUBECONFIG": str(path),
+        "WATCH_NAMESPACES": "default",
+        "BARNABAS_RESYNC_SECONDS": "0.2",
+        "BARNABAS_HEALTH_PORT": "0",
+    }
+    return subprocess.Popen(
+        [sys.executable, "-m", "barnabas_operator"],
+        env=variables,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def _read_until(process: subprocess.Popen[str], holds: Callable[[str], bool]) -> str:
+    """The log up to the line for which it holds."""
+    assert process.stderr is not None
+    log = ""
+    for line in process.stderr:
+        log += line
+        if holds(line):
+            return log
+    raise AssertionError(f"the operator ended:\n{log}")
+
+
+def test_it_makes_a_cluster_mends_it_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    """From the resources to the objects, again after a loss, without finalizer or annotation."""
+    kube = MemoryKube(*examples.quickstart())
+    with serving(kube) as server, _start(server, tmp_path) as process:
+        try:
+            _read_until(process, lambda line: "StatefulSet quickstart-broker: missing" in line)
+            kube.remove("Service", "quickstart-bootstrap")
+            _read_until(process, lambda line: "Service quickstart-bootstrap: missing" in line)
+        finally:
+            process.send_signal(signal.SIGTERM)
+            log = process.stderr.read() if process.stderr else ""
+            status = process.wait(20)
+    assert status == 0, log
+    for kind in ("KafkaCluster", "KafkaTopic", "KafkaPipeline"):
+        for (found, _, _), body in kube.objects.items():
+            if found == kind:
+                assert "finalizers" not in body["metadata"]
+                assert "annotations" not in body["metadata"]
+                assert body["status"]["conditions"]
+    watched = {
+        path.split("?")[0].rsplit("/", 1)[1] for _, path, _ in server.seen if "watch=" in path
+    }
+    assert watched == {"kafkaclusters", "kafkatopics", "kafkapipelines", "statefulsets"}

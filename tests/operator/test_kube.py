@@ -1,0 +1,111 @@
+"""The port on the API server, over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import kubernetes
+import pytest
+
+from barnabas_operator.kube import CLUSTERS, CONFIG_MAPS, SERVICES, TOPICS, ApiServer, KubeError
+from tests.operator import examples
+from tests.operator.api_server import APPLY, MERGE, Server, serving
+from tests.operator.memory_kube import MemoryKube
+
+CONFIG_MAP = {
+    "apiVersion": "v1",
+    "kind": "ConfigMap",
+    "metadata": {"name": "c", "namespace": "default", "labels": {"a": "b"}},
+    "data": {"key": "value"},
+}
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    """An API server with the quickstart in it."""
+    with serving(MemoryKube(*examples.quickstart())) as running:
+        yield running
+
+
+@pytest.fixture
+def kube(server: Server) -> Iterator[ApiServer]:
+    """The port on it."""
+    configuration = kubernetes.client.Configuration(host=server.address)
+    with kubernetes.client.ApiClient(configuration) as client:
+        yield ApiServer(client)
+
+
+def test_objects_and_absence(kube: ApiServer) -> None:
+    """What is not there is None, not an error."""
+    found = kube.get(CLUSTERS, "default", "quickstart")
+    assert found is not None
+    assert found["metadata"]["name"] == "quickstart"
+    assert kube.get(CLUSTERS, "default", "another") is None
+
+
+def test_lists_say_what_their_items_are(kube: ApiServer) -> None:
+    """The API server leaves kind and version out of a list's items."""
+    topics = kube.list(TOPICS, None)
+    assert [each["metadata"]["name"] for each in topics] == ["files", "packages"]
+    assert {(each["kind"], each["apiVersion"]) for each in topics} == {
+        ("KafkaTopic", "barnabas.io/v1alpha1")
+    }
+    assert kube.list(TOPICS, "elsewhere") == []
+
+
+def test_apply_is_server_side_under_our_name(kube: ApiServer, server: Server) -> None:
+    """Created and changed by the same request, with force: what is ours is ours."""
+    kube.apply(CONFIG_MAP)
+    kube.apply({**CONFIG_MAP, "data": {"key": "new"}})
+    assert server.kube.find("ConfigMap", "c")["data"] == {"key": "new"}
+    assert kube.list(CONFIG_MAPS, "default", {"a": "b"})[0]["data"] == {"key": "new"}
+    assert kube.list(CONFIG_MAPS, "default", {"a": "c"}) == []
+    method, path, content_type = next(each for each in server.seen if each[0] == "PATCH")
+    assert (method, content_type) == ("PATCH", APPLY)
+    assert path.endswith("/configmaps/c?fieldManager=barnabas-operator&force=true")
+
+
+def test_deletion_is_of_the_one_that_was_seen(kube: ApiServer, server: Server) -> None:
+    """Another of the same name stays; one that is gone is no error."""
+    made = kube.apply(CONFIG_MAP)
+    kube.delete(CONFIG_MAPS, "default", "c", uid="another")
+    assert kube.get(CONFIG_MAPS, "default", "c") is not None
+    for _ in range(2):
+        kube.delete(CONFIG_MAPS, "default", "c", uid=made["metadata"]["uid"])
+    assert kube.get(CONFIG_MAPS, "default", "c") is None
+
+
+def test_status_of_an_object_that_is_gone(kube: ApiServer, server: Server) -> None:
+    """Written to the subresource; nobody to tell is no error."""
+    kube.patch_status(TOPICS, "default", "packages", {"partitions": 3})
+    assert server.kube.find("KafkaTopic", "packages")["status"] == {"partitions": 3}
+    assert server.seen[-1][1].split("?")[0].endswith("/kafkatopics/packages/status")
+    assert server.seen[-1][2] == MERGE
+    kube.patch_status(TOPICS, "default", "gone", {"partitions": 3})
+
+
+def test_merge_patch(kube: ApiServer, server: Server) -> None:
+    """For claims, which belong to others."""
+    kube.apply(CONFIG_MAP)
+    kube.patch(CONFIG_MAPS, "default", "c", {"data": {"other": "1"}})
+    assert server.kube.find("ConfigMap", "c")["data"] == {"key": "value", "other": "1"}
+
+
+def test_a_refusal_has_the_servers_words(kube: ApiServer, server: Server) -> None:
+    """What the API server says is what the user reads in a condition."""
+    server.kube.refuses["apply ConfigMap c"] = "ConfigMap is invalid: data: too long"
+    with pytest.raises(KubeError, match="is invalid: data: too long") as raised:
+        kube.apply(CONFIG_MAP)
+    assert (raised.value.status, raised.value.refused) == (422, True)
+
+
+def test_nobody_there() -> None:
+    """An API server that cannot be reached is an error that passes."""
+    with serving(MemoryKube()) as server:
+        address = server.address
+    configuration = kubernetes.client.Configuration(host=address)
+    configuration.retries = False
+    nobody = ApiServer(kubernetes.client.ApiClient(configuration))
+    with pytest.raises(KubeError, match="cannot be reached") as raised:
+        nobody.list(SERVICES, "default")
+    assert (raised.value.status, raised.value.refused) == (0, False)

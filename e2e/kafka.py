@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 import time
 from base64 import b64decode, b64encode
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
 
@@ -25,8 +25,16 @@ class TransferError(Exception):
     """Records that could not be sent or read."""
 
 
-def send(bootstrap: str, topic: str, records: Iterable[Record]) -> dict[Place, Record]:
-    """Send all records with acks=all; returns where each one is."""
+def send(
+    bootstrap: str,
+    topic: str,
+    records: Iterable[Record],
+    advance: Callable[[int], None] = lambda _: None,
+) -> dict[Place, Record]:
+    """Send all records with acks=all; returns where each one is.
+
+    `advance` is told the bytes of each record that was acknowledged.
+    """
     producer = Producer(
         {"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 5, "log_level": 3}
     )
@@ -38,6 +46,7 @@ def send(bootstrap: str, topic: str, records: Iterable[Record]) -> dict[Place, R
             failures.append(error)
         else:
             places[message.partition() or 0, message.offset() or 0] = record
+            advance(len(record[0]) + len(record[1]))
 
     count = 0
     for record in records:
@@ -57,8 +66,10 @@ def send(bootstrap: str, topic: str, records: Iterable[Record]) -> dict[Place, R
     return places
 
 
-def read(bootstrap: str, topic: str) -> dict[Place, Record]:
-    """All records that the topic has now, by their places."""
+def read(
+    bootstrap: str, topic: str, advance: Callable[[int], None] = lambda _: None
+) -> dict[Place, Record]:
+    """All records that the topic has now, by their places; `advance` is told their bytes."""
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -72,12 +83,14 @@ def read(bootstrap: str, topic: str) -> dict[Place, Record]:
     try:
         partitions = consumer.list_topics(topic, timeout=WITHIN_S).topics[topic].partitions
         consumer.assign([TopicPartition(topic, number, 0) for number in partitions])
-        return _read_to_the_end(consumer, set(partitions))
+        return _read_to_the_end(consumer, set(partitions), advance)
     finally:
         consumer.close()
 
 
-def _read_to_the_end(consumer: Consumer, unfinished: set[int]) -> dict[Place, Record]:
+def _read_to_the_end(
+    consumer: Consumer, unfinished: set[int], advance: Callable[[int], None]
+) -> dict[Place, Record]:
     places: dict[Place, Record] = {}
     deadline = time.monotonic() + WITHIN_S
     while unfinished:
@@ -85,10 +98,9 @@ def _read_to_the_end(consumer: Consumer, unfinished: set[int]) -> dict[Place, Re
             error = message.error()
             partition = message.partition() or 0
             if error is None:
-                places[partition, message.offset() or 0] = (
-                    message.key() or b"",
-                    message.value() or b"",
-                )
+                record = (message.key() or b"", message.value() or b"")
+                places[partition, message.offset() or 0] = record
+                advance(len(record[0]) + len(record[1]))
             elif error.code() == KafkaError._PARTITION_EOF:
                 unfinished.discard(partition)
             else:

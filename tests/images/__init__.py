@@ -1,0 +1,1 @@
+"""What is baked into the images besides the packages."""

@@ -1,0 +1,134 @@
+"""The entry of the ZooKeeper image, as the program that the container starts."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROGRAM = Path(__file__).resolve().parents[2] / "zookeeper-image" / "zookeeper_member.py"
+ENSEMBLE = """
+tickTime=2000
+# dataDir=/elsewhere
+server.1=main-zookeeper-0.nodes:2888:3888
+server.2=main-zookeeper-1.nodes:2888:3888
+server.3=main-zookeeper-2.nodes:2888:3888
+"""
+
+
+class Container:
+    """A data directory, a zoo.cfg, and a java that prints its arguments instead of running."""
+
+    def __init__(self, directory: Path) -> None:
+        self.data = directory / "data"
+        self.config = directory / "zoo.cfg"
+        self.config.write_text(f"{ENSEMBLE}dataDir={self.data}\n", encoding="utf-8")
+        self.home = directory / "java"
+        java = self.home / "bin" / "java"
+        java.parent.mkdir(parents=True)
+        java.write_text('#!/bin/sh\necho $$ "$@"\n', encoding="utf-8")
+        java.chmod(0o755)
+
+    def start(self, pod: str, **variables: str) -> tuple[int, int, str, str]:
+        """Start as a pod; returns the process id, the exit status, and what was said."""
+        environment = {
+            "PATH": os.environ["PATH"],
+            "POD_NAME": pod,
+            "ZOOKEEPER_CONFIG": str(self.config),
+            "JAVA_HOME": str(self.home),
+            **variables,
+        }
+        with subprocess.Popen(
+            [sys.executable, "-IS", str(PROGRAM)],
+            env=environment,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        ) as process:
+            said, complained = process.communicate(timeout=20)
+        return process.pid, process.returncode, said, complained
+
+
+@pytest.fixture
+def container(tmp_path: Path) -> Container:
+    """A fresh container."""
+    return Container(tmp_path)
+
+
+def test_the_ordinal_and_one_is_the_members_number(container: Container) -> None:
+    """The pod ...-2 is server.3; it says so in its empty data directory."""
+    _, status, _, _ = container.start("main-zookeeper-2")
+    assert status == 0
+    assert (container.data / "myid").read_text() == "3\n"
+
+
+def test_the_server_takes_the_place_of_the_entry(container: Container) -> None:
+    """Java has the entry's process id, so that SIGTERM reaches it; more JVM flags can be given."""
+    pid, _, said, _ = container.start("main-zookeeper-0", ZOOKEEPER_JVM_FLAGS="-Xmx64m -Xss1m")
+    told_pid, *arguments = said.split()
+    assert int(told_pid) == pid
+    assert arguments[-2:] == [
+        "org.apache.zookeeper.server.quorum.QuorumPeerMain",
+        str(container.config),
+    ]
+    assert {"-Xmx64m", "-Xss1m", "-XX:+ExitOnOutOfMemoryError"} <= set(arguments)
+
+
+def test_a_restarted_member_keeps_its_number(container: Container) -> None:
+    """The second start finds the number of the first and goes on."""
+    container.start("main-zookeeper-1")
+    _, status, _, complained = container.start("main-zookeeper-1")
+    assert (status, complained) == (0, "")
+    assert (container.data / "myid").read_text() == "2\n"
+
+
+@pytest.mark.parametrize("written", ["1\n", "0", "", "two"])
+def test_another_members_volume_is_refused(container: Container, written: str) -> None:
+    """ZooKeeper is not started on data whose number is another's, or no number; they stay as is."""
+    container.data.mkdir()
+    (container.data / "myid").write_text(written, encoding="utf-8")
+    _, status, said, complained = container.start("main-zookeeper-1")
+    assert (status, said) == (1, "")
+    assert "this pod is server.2" in complained
+    assert (container.data / "myid").read_text() == written
+
+
+def test_a_pod_beyond_the_ensemble_is_refused(container: Container) -> None:
+    """A fourth pod is no member of an ensemble of three, and claims no volume."""
+    _, status, _, complained = container.start("main-zookeeper-3")
+    assert status == 1
+    assert "server.4, but the configuration has only 1, 2, 3" in complained
+    assert not (container.data / "myid").exists()
+
+
+def test_a_single_server_needs_no_server_lines(container: Container) -> None:
+    """Alone, ZooKeeper has no list of members; the number is written all the same."""
+    container.config.write_text(f"dataDir={container.data}\n", encoding="utf-8")
+    assert container.start("main-zookeeper-0")[1] == 0
+    assert (container.data / "myid").read_text() == "1\n"
+
+
+@pytest.mark.parametrize(
+    ("pod", "config", "words"),
+    [
+        ("laptop", "dataDir=/data\n", "does not end in a number"),
+        ("zookeeper-0", "tickTime=2000\n", "no dataDir"),
+        ("zookeeper-0", "dataDir=data\n", "no dataDir that is an absolute path"),
+        ("zookeeper-0", None, "cannot read"),
+    ],
+)
+def test_what_is_wrong_is_said_in_one_line(
+    container: Container, pod: str, config: str | None, words: str
+) -> None:
+    """The pod's log has the reason, not a traceback."""
+    if config is None:
+        container.config.unlink()
+    else:
+        container.config.write_text(config, encoding="utf-8")
+    _, status, _, complained = container.start(pod)
+    assert status == 1
+    assert words in complained
+    assert complained.count("\n") == 1

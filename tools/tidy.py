@@ -90,7 +90,6 @@ TESTED_IN: Final = {
     # What cannot be shown without a JVM.
     f"{_PIPELINES}jobs/": _SPARK_TESTS,
     f"{_PIPELINES}transforms/": _SPARK_TESTS,
-    f"{_PIPELINES}sinks.py": _SPARK_TESTS,
     f"{_PIPELINES}runner.py": _SPARK_TESTS,
     f"{_PIPELINES}selftest.py": _SPARK_TESTS,
 }

@@ -23,8 +23,9 @@ BATCH = 1_500
 def test_kill_9_loses_nothing_and_repeats_nothing(
     kafka_broker: Broker, sender: Sender, kafka_topic: str, tmp_path: Path, data: Path
 ) -> None:
-    """Killed while a batch is written, when it is written, when it has appeared; each time with
-    more records waiting. A reader who knows nothing of Spark finds each record once, all along.
+    """Killed while a batch is written, when it is written, when it has appeared, and told to stop;
+    each time with more records waiting. A reader who knows nothing of Spark finds each record once,
+    all along.
     """
     file = write_pipeline(tmp_path, kafka_topic, batch=BATCH)
     bootstrap = kafka_broker.bootstrap_servers
@@ -34,8 +35,11 @@ def test_kill_9_loses_nothing_and_repeats_nothing(
             sender.send(kafka_topic, partition, numbered(2_000, first=number * 2_000))
         with Pipeline(file, data, bootstrap, "--once") as pipeline:
             pipeline.await_line(moment)
-            if number % 2:
+            if number == 1:
                 pipeline.kill_python()
+            elif number == 3:
+                assert pipeline.terminate() == 0, "".join(pipeline.said)
+                assert (data / "records" / "batch=7").exists()
             else:
                 pipeline.kill()
         found = rows_of(data / "records")

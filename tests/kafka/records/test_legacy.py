@@ -284,6 +284,15 @@ def test_zstd_cannot_be_converted() -> None:
         legacy.build_message_set(RECORDS, magic=1, codec=Codec.ZSTD)
 
 
+def test_what_lies_before_zstd_is_converted() -> None:
+    """An old client gets on until the first batch that it can never read."""
+    plain = build_batch([(NOW, None, b"v", [])])
+    data = plain + build_batch([(NOW, None, b"w", [])], codec=Codec.ZSTD)
+    assert len(legacy.messages(legacy.down_convert(data, magic=1))) == 1
+    with pytest.raises(UnsupportedConversion):
+        legacy.down_convert(data, magic=1, first_offset=1)
+
+
 def test_a_cut_batch_is_left_out_of_a_conversion() -> None:
     """Fetch may end in the middle of a batch."""
     data = build_batch([(NOW, None, b"v", [])])

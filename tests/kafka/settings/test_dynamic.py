@@ -40,11 +40,14 @@ def test_changes_that_pass(name: str, value: str, scope: Scope) -> None:
         ("listeners", "PLAINTEXT://:1", Scope.CLUSTER),
         ("listener.name.inside.ssl.keystore.location", "/k", Scope.CLUSTER),
         ("message.max.bytes", "-1", Scope.CLUSTER),
+        ("ssl.keystore.type", "JKS", Scope.BROKER),
+        ("ssl.truststore.location", "/k", Scope.BROKER),
+        ("ssl.key.password", "secret", Scope.BROKER),
         ("leader.replication.throttled.rate", "-1", Scope.BROKER),
     ],
 )
 def test_changes_that_are_refused(name: str, value: str, scope: Scope) -> None:
-    """Read-only settings, one broker's settings for all, and values out of range."""
+    """Read-only settings, those of a broker for all or of a listener for a broker, bad values."""
     with pytest.raises(SettingError):
         validate_change(name, value, scope=scope)
 

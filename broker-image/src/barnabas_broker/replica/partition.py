@@ -118,8 +118,11 @@ class Partition:
     def delete_records_before(self, offset: int) -> int:
         """Move the log start offset up to `offset` (-1: the high watermark) and return it.
 
-        Raises KafkaError OFFSET_OUT_OF_RANGE above the high watermark (Kafka's DeleteRecords).
+        Raises KafkaError OFFSET_OUT_OF_RANGE above the high watermark, and POLICY_VIOLATION where
+        the topic is only compacted, so that nothing is ever deleted (Kafka's DeleteRecords).
         """
+        if not self.log.config.delete:
+            raise KafkaError(ErrorCode.POLICY_VIOLATION)
         if offset == -1:
             offset = self.log.high_watermark
         if not 0 <= offset <= self.log.high_watermark:

@@ -44,6 +44,14 @@ def test_offsets_that_do_not_exist(wire: Wire, topic: str, offset: int) -> None:
     assert delete(wire, topic, offset).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
 
 
+def test_a_compacted_topic_deletes_nothing(wire: Wire) -> None:
+    """Only what may be deleted by age or size may be deleted by hand."""
+    wire.create_topic("compacted", cleanup_policy="compact")
+    assert delete(wire, "compacted", 0).error_code == ErrorCode.POLICY_VIOLATION
+    wire.create_topic("both", cleanup_policy="compact,delete")
+    assert delete(wire, "both", 0).error_code == 0
+
+
 def test_an_unknown_topic(wire: Wire) -> None:
     """A partition that is not here has nothing to delete."""
     answer = delete(wire, "nowhere", 0)

@@ -309,6 +309,24 @@ def test_divergence_is_told(node: Node, wire: Wire, topic: str) -> None:
     assert (data.diverging_epoch.epoch, data.diverging_epoch.end_offset) == (0, 2)
 
 
+def test_an_epoch_nobody_led_in_is_out_of_range(wire: Wire, topic: str) -> None:
+    """Where the logs part cannot be told then."""
+    wire.produce(topic, batch(b"a", b"b"))
+    request = fetch_request([(topic, 0, 1)], max_wait_ms=60_000)
+    request.topics[0].partitions[0].last_fetched_epoch = 7
+    data = wire.ask(request, 12).responses[0].partitions[0]
+    assert data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+def test_aborted_transactions_are_null_unless_asked_for(wire: Wire, topic: str) -> None:
+    """Null and none are not the same to a client: only readers of committed records get a list."""
+    wire.produce(topic, batch(b"a"))
+    request = fetch_request([(topic, 0, 0)])
+    for level, told in ((0, None), (1, [])):
+        request.isolation_level = level
+        assert wire.ask(request, 12).responses[0].partitions[0].aborted_transactions == told
+
+
 def test_waiting_fetches_of_many_clients(node: Node, topic: str) -> None:
     """One append answers everybody who waits for it."""
     answers: list[list[int]] = []

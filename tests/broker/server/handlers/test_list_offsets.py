@@ -91,7 +91,9 @@ def test_version_0_lists_segments(wire: Wire, filled: str) -> None:
 
 def test_special_times_need_their_version(wire: Wire, filled: str) -> None:
     """-3 means nothing before version 7."""
-    assert ask(wire, filled, MAX_TIMESTAMP, 6).error_code == ErrorCode.UNSUPPORTED_VERSION
+    for version in (0, 6):
+        code = ask(wire, filled, MAX_TIMESTAMP, version).error_code
+        assert code == ErrorCode.UNSUPPORTED_VERSION
 
 
 def test_leader_epochs(wire: Wire, filled: str) -> None:
@@ -117,3 +119,5 @@ def test_a_partition_asked_for_twice(wire: Wire, filled: str) -> None:
     )
     answers = wire.ask(request, 9).topics[0].partitions
     assert [answer.error_code for answer in answers] == [ErrorCode.INVALID_REQUEST] * 2
+    lists = wire.ask(request, 0).topics[0].partitions
+    assert [answer.old_style_offsets for answer in lists] == [[4], [4]]

@@ -65,6 +65,8 @@ def test_a_failure_with_acks_0_ends_the_connection(wire: Wire) -> None:
 def test_impossible_acks(wire: Wire, topic: str, acks: int) -> None:
     """Only 0, 1 and -1 mean anything."""
     assert wire.produce(topic, BATCH, acks=acks).error_code == ErrorCode.INVALID_REQUIRED_ACKS
+    nowhere = wire.produce("nowhere", BATCH, acks=acks)
+    assert nowhere.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert wire.produce(topic, BATCH).base_offset == 0
 
 

@@ -24,7 +24,7 @@ from barnabas_broker.server.call import Call, QuotaKind
 from barnabas_broker.server.fetch_conversion import FIRST_WITH_ZSTD, records_for_version
 from barnabas_broker.server.handler import Handler
 from barnabas_kafka.errors import ErrorCode, KafkaError
-from barnabas_kafka.ids import ZERO_UUID, TopicPartition
+from barnabas_kafka.ids import NO_EPOCH, ZERO_UUID, TopicPartition
 from barnabas_kafka.protocol.codec import parts_length
 from barnabas_kafka.protocol.messages.fetch import (
     AbortedTransaction,
@@ -184,7 +184,7 @@ class _Fetch:
     def _partition(self, target: Target) -> Partition:
         """The partition to read; raises KafkaError where the client may not or cannot."""
         call = self._call
-        if not target.topic:
+        if not target.topic and call.version >= FIRST_WITH_TOPIC_IDS:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
         if target.topic_id != ZERO_UUID:
             topic = call.broker.image.topics.get(target.topic)
@@ -193,7 +193,8 @@ class _Fetch:
         if not call.allowed(AclOperation.READ, ResourceType.TOPIC, target.topic):
             raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         partition = call.broker.replicas.leader(
-            TopicPartition(target.topic, target.partition), target.current_leader_epoch
+            TopicPartition(target.topic, target.partition),
+            max(target.current_leader_epoch, NO_EPOCH),
         )
         if self._request.replica_id >= 0 or self._request.replica_state.replica_id >= 0:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)  # No follower is assigned to us.
@@ -208,10 +209,14 @@ class _Fetch:
             high_watermark=log.high_watermark,
             last_stable_offset=log.last_stable_offset,
             log_start_offset=log.log_start_offset,
+            aborted_transactions=None,  # Not asked for, unlike none.
             records=b"",
         )
         if target.last_fetched_epoch >= 0:
             epoch, end_offset = log.end_offset_for_epoch(target.last_fetched_epoch)
+            if end_offset < 0 or target.fetch_offset < log.log_start_offset:
+                # An epoch that nobody here led in, or records that are gone whoever wrote them.
+                raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
             if epoch < target.last_fetched_epoch or end_offset < target.fetch_offset:
                 data.diverging_epoch = EpochEndOffset(epoch=epoch, end_offset=end_offset)
                 return data
@@ -253,7 +258,11 @@ def _diverges(data: PartitionData) -> bool:
 
 def _failed(partition: int, error: KafkaError) -> PartitionData:
     return PartitionData(
-        partition_index=partition, error_code=error.code, high_watermark=-1, records=b""
+        partition_index=partition,
+        error_code=error.code,
+        high_watermark=-1,
+        aborted_transactions=None,
+        records=b"",
     )
 
 

@@ -41,6 +41,9 @@ SPECIAL_SINCE = {
     LATEST_TIERED_TIMESTAMP: 9,
 }
 
+FIRST_WITH_ONE_ANSWER = 1
+"""Before this version a partition has a list of offsets, and may be asked about twice."""
+
 FIRST_WITH_LEADER_EPOCH = 4
 
 
@@ -51,7 +54,9 @@ def handle(request: ListOffsetsRequest, call: Call) -> ListOffsetsResponse:
         for topic in request.topics
         for entry in topic.partitions
     )
-    repeated = {key for key, times in asked.items() if times > 1}
+    repeated = {
+        key for key, times in asked.items() if times > 1 and call.version >= FIRST_WITH_ONE_ANSWER
+    }
     return ListOffsetsResponse(
         topics=[
             ListOffsetsTopicResponse(
@@ -81,13 +86,19 @@ def _answer(
         partition = call.broker.replicas.leader(
             TopicPartition(topic.name, entry.partition_index), entry.current_leader_epoch
         )
-        if call.version == 0:
+        _check_special(entry.timestamp, call.version)
+        if call.version < FIRST_WITH_ONE_ANSWER:
             answer.old_style_offsets = _old_style(partition, entry)
         else:
             _find(partition, entry.timestamp, request.isolation_level, call.version, answer)
     except KafkaError as error:
         answer.error_code = error.code
     return answer
+
+
+def _check_special(timestamp: int, version: int) -> None:
+    if timestamp < 0 and SPECIAL_SINCE.get(timestamp, version + 1) > version:
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
 
 
 def _find(
@@ -98,8 +109,6 @@ def _find(
     answer: ListOffsetsPartitionResponse,
 ) -> None:
     log = partition.log
-    if timestamp < 0 and SPECIAL_SINCE.get(timestamp, version + 1) > version:
-        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION)
     readable_until = partition.readable_until(isolation_level)
     leader_epoch = NO_EPOCH
     if timestamp == LATEST_TIMESTAMP:

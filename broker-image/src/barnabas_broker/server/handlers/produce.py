@@ -63,9 +63,9 @@ def _append(
     try:
         if not allowed:
             raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        partition = call.broker.replicas.leader(tp)
         if request.acks not in ACKS:
             raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)
-        partition = call.broker.replicas.leader(tp)
         if request.acks == ALL_IN_SYNC:
             partition.check_in_sync()
         batches = validate_produce(

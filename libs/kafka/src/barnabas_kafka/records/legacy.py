@@ -285,7 +285,8 @@ def down_convert(
     of uncompressed batches below `first_offset` are left out, since each becomes an entry of its
     own and some old clients take what they get. A batch cut short at the end is left out.
 
-    Raises UnsupportedConversion for a zstd batch and CorruptBatch for a malformed one. The result
+    A zstd batch ends the result, so that the client gets what lies before. Raises
+    UnsupportedConversion where nothing does, and CorruptBatch for a malformed batch. The result
     may be empty: control batches have no older form.
     """
     view = memoryview(buffer)
@@ -297,7 +298,13 @@ def down_convert(
             parts.append(_from_message(parse_message(view, position, size), first_offset, limit))
         else:
             batch = view[position : position + size]
-            parts.append(_from_batch(batch, magic=magic, first_offset=first_offset, limit=limit))
+            try:
+                part = _from_batch(batch, magic=magic, first_offset=first_offset, limit=limit)
+            except UnsupportedConversion:
+                if not any(parts):
+                    raise
+                break
+            parts.append(part)
     return b"".join(parts)
 
 

@@ -1,8 +1,8 @@
 """Which settings may change while a broker runs, for one broker or for all, and which changes pass.
 
 The rules are KIP-226's (Kafka's `DynamicBrokerConfig`): read-only settings are refused, those of
-one broker's listeners and keys cannot be set for all, security settings of one listener carry its
-prefix, and a pool of threads may at most double or halve in one step. Names that Kafka does not
+one broker's listeners and keys cannot be set for all, keys and certificates change only for one
+listener, whose prefix they carry, and a pool of threads may at most double or halve in one step. Names that Kafka does not
 know pass, because plugins read them.
 """
 
@@ -84,6 +84,9 @@ def validate_change(name: str, value: str, *, scope: Scope) -> None:
     if key.update is UpdateMode.READ_ONLY:
         raise SettingError(name, _shown(key, value), "cannot change while the broker runs")
     per_listener = name != key.name
+    if not per_listener and _is_of_a_listener(name):
+        prefixed = f"can change for one listener, as listener.name.NAME.{name}"
+        raise SettingError(name, _shown(key, value), prefixed)
     if scope is Scope.CLUSTER and (per_listener or key.update is UpdateMode.PER_BROKER):
         raise SettingError(name, _shown(key, value), "can change for one broker, not for all")
     key.parse(value)
@@ -116,6 +119,11 @@ def _check_pool(key: Key[int], before: int, after: int) -> None:
 def changes_between(old: BrokerSettings, new: BrokerSettings) -> dict[str, tuple[Any, Any]]:
     """Settings whose value in effect differs, as (old, new): what a running broker must act on."""
     return {name: (old[key], new[key]) for name, key in KEYS.items() if old[key] != new[key]}
+
+
+def _is_of_a_listener(name: str) -> bool:
+    """Kafka's `SslConfigs.RECONFIGURABLE_CONFIGS`."""
+    return name == "ssl.key.password" or name.startswith(("ssl.keystore.", "ssl.truststore."))
 
 
 def _shown(key: Key[Any], value: str) -> str | None:

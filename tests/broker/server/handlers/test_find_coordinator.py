@@ -1,0 +1,19 @@
+"""FindCoordinator on a running broker."""
+
+import pytest
+
+from barnabas_kafka.errors import ErrorCode
+from barnabas_kafka.protocol.messages.find_coordinator import FindCoordinatorRequest
+from tests.broker.server.running import Wire
+
+
+@pytest.mark.parametrize("version", range(7))
+def test_every_version_is_answered(wire: Wire, version: int) -> None:
+    """Each key is answered with an error that no client takes for a passing trouble."""
+    if version < 4:
+        answer = wire.ask(FindCoordinatorRequest(key="team"), version)
+    else:
+        (answer,) = wire.ask(
+            FindCoordinatorRequest(coordinator_keys=["team"]), version
+        ).coordinators
+    assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION

@@ -20,6 +20,11 @@ from barnabas_operator.kube import KINDS, Kind, KubeError
 from tests.operator.memory_kube import MemoryKube
 
 BY_PLURAL = {kind.plural: kind for kind in KINDS.values()}
+# What every API server has; kopf waits until it sees them.
+NAMESPACES = Kind("v1", "Namespace", "namespaces")
+EVENTS = Kind("v1", "Event", "events")
+CRDS = Kind("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions")
+SERVED = (*KINDS.values(), NAMESPACES, EVENTS, CRDS)
 JSON = "application/json"
 APPLY = "application/apply-patch+yaml"
 MERGE = "application/merge-patch+json"
@@ -100,6 +105,7 @@ class ApiRequest(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.flush()
         self.close_connection = True
+        self.server.watches.release()
         self.server.ended.wait(60)
 
     def _body(self) -> Any:
@@ -130,6 +136,7 @@ class Server(ThreadingHTTPServer):
         self.kube = kube
         self.seen: list[tuple[str, str, str]] = []
         self.ended = threading.Event()
+        self.watches = threading.Semaphore(0)
 
     @property
     def address(self) -> str:
@@ -167,7 +174,7 @@ def _discovery(path: list[str]) -> dict[str, Any] | None:
     if path == ["api"]:
         return {"kind": "APIVersions", "versions": ["v1"]}
     if path == ["apis"]:
-        versions = sorted({kind.api_version for kind in KINDS.values()} - {"v1"})
+        versions = sorted({kind.api_version for kind in SERVED} - {"v1"})
         groups = []
         for version in versions:
             each = {"groupVersion": version, "version": version.split("/")[1]}
@@ -175,7 +182,7 @@ def _discovery(path: list[str]) -> dict[str, Any] | None:
             groups.append({"name": name, "versions": [each], "preferredVersion": each})
         return {"kind": "APIGroupList", "groups": groups}
     version = "/".join(path[1:])
-    kinds = [kind for kind in KINDS.values() if kind.api_version == version]
+    kinds = [kind for kind in SERVED if kind.api_version == version]
     if not kinds:
         return None
     resources = [

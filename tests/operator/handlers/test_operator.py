@@ -22,6 +22,7 @@ IMAGES = {
     f"BARNABAS_{component}_IMAGE": f"{component.lower()}:1"
     for component in ("BROKER", "ZOOKEEPER", "PIPELINE")
 }
+WATCHED = {"kafkaclusters", "kafkatopics", "kafkapipelines", "statefulsets"}
 
 
 def test_environment() -> None:
@@ -83,6 +84,7 @@ def test_it_makes_a_cluster_mends_it_and_leaves_nothing_behind(tmp_path: Path) -
     with serving(kube) as server, _start(server, tmp_path) as process:
         try:
             _read_until(process, lambda line: "StatefulSet quickstart-broker: missing" in line)
+            assert all(server.watches.acquire(timeout=20) for _ in WATCHED)
             kube.remove("Service", "quickstart-bootstrap")
             _read_until(process, lambda line: "Service quickstart-bootstrap: missing" in line)
         finally:
@@ -99,4 +101,4 @@ def test_it_makes_a_cluster_mends_it_and_leaves_nothing_behind(tmp_path: Path) -
     watched = {
         path.split("?")[0].rsplit("/", 1)[1] for _, path, _ in server.seen if "watch=" in path
     }
-    assert watched == {"kafkaclusters", "kafkatopics", "kafkapipelines", "statefulsets"}
+    assert watched == WATCHED

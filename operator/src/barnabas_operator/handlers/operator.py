@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Mapping
+import logging
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
@@ -15,7 +16,7 @@ from barnabas_operator import progress
 from barnabas_operator.brokers import AdminBrokers
 from barnabas_operator.handlers.events import register, settings
 from barnabas_operator.handlers.shell import Loop
-from barnabas_operator.kube import ApiServer
+from barnabas_operator.kube import ApiServer, KubeError
 from barnabas_operator.plan.clusters import Images
 from barnabas_operator.reconcile.context import Context
 from barnabas_operator.reconcile.passes import RESYNC_S, Key, all_keys, reconcile
@@ -23,6 +24,9 @@ from barnabas_operator.reconcile.passes import RESYNC_S, Key, all_keys, reconcil
 HEALTH_PORT: Final = 8080
 # A client keeps connections and threads; a few clusters' worth of them is kept.
 CLIENTS: Final = 32
+SERVED_WAIT_S: Final = 2.0
+
+LOG: Final = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +75,7 @@ async def run(environment: Environment) -> None:
     def existing() -> frozenset[Key]:
         return all_keys(kube, environment.namespaces or (None,))
 
+    await _until_served(existing)
     loop = Loop(work, existing, resync_s=environment.resync_s)
     worker = asyncio.create_task(loop.run())
     watching = asyncio.create_task(
@@ -89,3 +94,15 @@ async def run(environment: Environment) -> None:
     await asyncio.gather(*running, return_exceptions=True)
     for task in done:
         task.result()
+
+
+async def _until_served(existing: Callable[[], frozenset[Key]]) -> None:
+    """Wait for the custom resources to be there: kopf looks for them once, when it starts."""
+    while True:
+        try:
+            await asyncio.to_thread(existing)
+        except KubeError as error:
+            LOG.warning("waiting for the custom resources: %s", error)
+            await asyncio.sleep(SERVED_WAIT_S)
+        else:
+            return

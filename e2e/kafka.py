@@ -56,7 +56,12 @@ def send(
         ) -> None:
             delivered(record, error, message)
 
-        producer.produce(topic, key=record[0], value=record[1], on_delivery=on_delivery)
+        while True:
+            try:
+                producer.produce(topic, key=record[0], value=record[1], on_delivery=on_delivery)
+                break
+            except BufferError:  # The queue is full: let some of it leave.
+                producer.poll(0.1)
         producer.poll(0)
         count += 1
     waiting = producer.flush(WITHIN_S)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 
 from e2e import kafka
 from e2e.quickstart import MAIN, Quickstart
 from tools import demo_input
 
-FILES: int = 300
+FILES: Final = 300
 
 
 def packages() -> list[kafka.Record]:
@@ -24,8 +25,8 @@ def files() -> list[kafka.Record]:
 def test_kubectl_shows_that_everything_is_ready(quickstart: Quickstart) -> None:
     """`kubectl get` has a line for each resource, with the columns people look for."""
     kinds = "kafkaclusters,kafkatopics,kafkapipelines"
-    lines = quickstart.cluster.kubectl("get", kinds, "-n", MAIN).splitlines()
-    shown = {line.split()[0].split("/")[1]: line.split() for line in lines if "/" in line}
+    lines = quickstart.cluster.kubectl("get", kinds, "-n", MAIN, "--no-headers").splitlines()
+    shown = {line.split()[0].split("/")[1]: line.split() for line in lines if line}
     assert set(shown) == {"quickstart", "packages", "files", "packages-to-parquet"}
     assert "True" in shown["quickstart"]
     assert shown["packages"][1:6] == ["quickstart", "packages", "3", "1", "True"]

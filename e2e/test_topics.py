@@ -40,8 +40,8 @@ def partitions(quickstart: Quickstart, topic: str) -> int:
 def own_settings(quickstart: Quickstart, topic: str) -> dict[str, str]:
     """The settings that were made on the topic itself."""
     resource = ConfigResource(ResourceType.TOPIC, topic)
-    answers = quickstart.admin().describe_configs([resource])
-    found = answers[resource].result(timeout=20)
+    admin = quickstart.admin()  # The answers come only as long as the client is there.
+    found = admin.describe_configs([resource])[resource].result(timeout=20)
     dynamic = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
     return {name: entry.value for name, entry in found.items() if entry.source == dynamic}
 
@@ -81,7 +81,8 @@ def test_a_changed_setting_is_put_back(quickstart: Quickstart) -> None:
     """Who alters a managed topic behind the operator's back finds it as the resource says."""
     entry = ConfigEntry("retention.ms", "1", incremental_operation=AlterConfigOpType.SET)
     changed = ConfigResource(ResourceType.TOPIC, "Orders_v1", incremental_configs=[entry])
-    quickstart.admin().incremental_alter_configs([changed])[changed].result(timeout=20)
+    admin = quickstart.admin()
+    admin.incremental_alter_configs([changed])[changed].result(timeout=20)
     wait_for(
         "the setting is what the resource says",
         lambda: own_settings(quickstart, "Orders_v1") == {"retention.ms": "7200000"},

@@ -49,6 +49,7 @@ CLOCKS: Final = (
     "broker-image/src/barnabas_broker/server/",
     "broker-image/src/barnabas_broker/cli/",
     "broker-image/src/barnabas_broker/testing/",
+    "operator/src/barnabas_operator/local/",
     "tests/", "tools/", "benchmarks/", "e2e/",
 )  # fmt: skip
 # Shells at the edge, where any error becomes one line or one answer instead of a traceback:

@@ -1,0 +1,286 @@
+"""The broker of a cluster as a process on loopback: started, found again, restarted with a reason.
+
+Its server.properties comes from the template that pods get theirs from. Two things differ: without
+`zookeeper.connect` the broker keeps the coordination data itself, and the ports are those that are
+free here. A listener of type nodeport is reached under its port of the nodes, for that is the port
+that clients outside of Kubernetes know.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from barnabas_kafka.settings.properties import parse_properties
+from barnabas_operator.api.clusters import KafkaCluster, Listener, ListenerStatus
+from barnabas_operator.api.reading import Resource
+from barnabas_operator.local import processes
+from barnabas_operator.local.state import LocalError, Port, Record, StateDirectory
+from barnabas_operator.resources.config import inter_broker_listener, server_properties
+from barnabas_operator.resources.objects import digest
+
+HOST: Final = "127.0.0.1"
+BROKER_ID: Final = 0
+
+Cluster = Resource[KafkaCluster]
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerFiles:
+    """Where the files of the broker are."""
+
+    directory: Path
+
+    @property
+    def settings(self) -> Path:
+        """server.properties."""
+        return self.directory / "server.properties"
+
+    @property
+    def pid(self) -> Path:
+        """The pid file."""
+        return self.directory / "broker.pid"
+
+    @property
+    def log(self) -> Path:
+        """What the broker says."""
+        return self.directory / "broker.log"
+
+    @property
+    def ready(self) -> Path:
+        """What the broker writes when clients can connect."""
+        return self.directory / "ready.json"
+
+    @property
+    def data(self) -> Path:
+        """The data directory."""
+        return self.directory / "data"
+
+    def entry(self) -> processes.Entry | None:
+        """The process that was started last, whether it runs or not."""
+        return processes.read_entry(self.pid)
+
+
+def asked_port(listener: Listener) -> int:
+    """The port that a client on this machine would try."""
+    return listener.port if listener.node_port is None else listener.node_port
+
+
+def bootstrap_servers(cluster: Cluster, record: Record) -> str:
+    """Where the cluster is reached; clients on this machine reach every listener."""
+    own = inter_broker_listener(cluster.body.spec.listeners)
+    return f"{HOST}:{record.ports[own.name].got}"
+
+
+def listeners(cluster: Cluster, record: Record) -> tuple[ListenerStatus, ...]:
+    """Where each listener is reached, as far as it is known."""
+    return tuple(
+        ListenerStatus(
+            name=each.name,
+            type=each.type.value,
+            bootstrap_servers=f"{HOST}:{record.ports[each.name].got}",
+        )
+        for each in cluster.body.spec.listeners
+        if each.name in record.ports
+    )
+
+
+def settings_text(cluster: Cluster, ports: Mapping[str, Port], data: Path) -> str:
+    """The server.properties; a port of 0 takes a free one."""
+    spec = cluster.body.spec
+    here = tuple(replace(each, port=ports[each.name].got) for each in spec.listeners)
+    return server_properties(
+        cluster.meta.name,
+        listeners=here,
+        config=spec.config,
+        zookeeper_connect=None,
+        data_directory=str(data),
+        host=HOST,
+    )
+
+
+def differences(before: str, after: str) -> list[str]:
+    """What is another setting than before, for a person."""
+    old, new = (
+        parse_properties(text.encode(), origin="server.properties") for text in (before, after)
+    )
+    told = []
+    for name in sorted(old.keys() | new.keys()):
+        if name not in new:
+            told.append(f"{name} is no longer set")
+        elif name not in old:
+            told.append(f"{name}={new[name]} is new")
+        elif old[name] != new[name]:
+            told.append(f"{name} was {old[name]}, becomes {new[name]}")
+    return told
+
+
+def is_free(port: int) -> bool:
+    """Whether a port of the loopback address can be had now."""
+    with socket.socket() as attempt:
+        # As servers do: connections that are still closing are no hindrance.
+        attempt.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            attempt.bind((HOST, port))
+        except OSError:
+            return False
+    return True
+
+
+def choose_port(listener: Listener, before: Port | None, *, keep: bool) -> Port:
+    """The port for a start: the one asked for, else the one it had, else a free one (0).
+
+    With `keep` the one it had comes first: clients are connected to it.
+    """
+    asked = asked_port(listener)
+    had = [before.got] if before is not None and before.asked == asked else []
+    candidates = [*had, asked] if keep else [asked, *had]
+    return Port(asked, next((port for port in candidates if is_free(port)), 0))
+
+
+class Starting:
+    """A broker between its command and its readiness."""
+
+    def __init__(self, process: subprocess.Popen[bytes], files: BrokerFiles, began: float) -> None:
+        self._process = process
+        self._files = files
+        self._began = began
+
+    def await_ready(self, deadline: float) -> tuple[Mapping[str, int], str, float]:
+        """Ports by the listeners' names in Kafka, cluster id, seconds it took.
+
+        Raises LocalError, with the broker's last words; it is not left running then.
+        """
+        ready = self._files.ready
+        try:
+            while not ready.exists():
+                if self._process.poll() is not None:
+                    raise LocalError(self._why(f"ended with {self._process.returncode}"))
+                if time.monotonic() > deadline:
+                    raise LocalError(self._why("is not ready in time (--timeout)"))
+                time.sleep(processes.POLL_S)
+            told = json.loads(ready.read_text())
+            # The moment of readiness, whatever else this command did meanwhile.
+            seconds = ready.stat().st_mtime - self._began
+        except BaseException:  # An interrupt must not leave a broker half started.
+            self._process.kill()
+            self._process.wait()
+            self._files.pid.unlink(missing_ok=True)
+            raise
+        ports = {
+            name: int(address.rpartition(":")[2]) for name, address in told["listeners"].items()
+        }
+        return ports, told["cluster_id"], max(seconds, 0.0)
+
+    def _why(self, what: str) -> str:
+        said = processes.last_words(self._files.log).removeprefix("barnabas: ")
+        return f"the broker {what}: {said or 'it said nothing'} (log: {self._files.log})"
+
+
+def ensure(
+    cluster: Cluster, record: Record, state: StateDirectory, *, say: Say, timeout_s: float
+) -> Starting | None:
+    """Bring the process to what it should be; returns it if it had to be started.
+
+    Settings take effect at a start, so other settings are another start; the reasons are told.
+    """
+    files = BrokerFiles(state.broker)
+    files.directory.mkdir(parents=True, exist_ok=True)
+    entry = files.entry()
+    running = entry is not None and entry.running
+    if entry is not None and running:
+        reasons = _reasons(cluster, record, files, entry)
+        if not reasons:
+            return None
+        say(f"restarting the broker: {'; '.join(reasons)}")
+        end(files, timeout_s=timeout_s)
+    elif entry is not None:
+        said = processes.last_words(files.log)
+        say(f"the broker had ended without being told to; its last words: {said}")
+    before = record.ports
+    record.ports = {
+        each.name: choose_port(each, before.get(each.name), keep=running)
+        for each in cluster.body.spec.listeners
+    }
+    return _start(settings_text(cluster, record.ports, files.data), files)
+
+
+def _reasons(
+    cluster: Cluster, record: Record, files: BrokerFiles, entry: processes.Entry
+) -> list[str]:
+    """Why the broker that runs is not the one that is wanted."""
+    wanted = cluster.body.spec.listeners
+    ports = {each.name: record.ports.get(each.name, Port(asked_port(each), 0)) for each in wanted}
+    moved = [
+        f"listener {each.name} asks for port {asked_port(each)} now"
+        for each in wanted
+        if ports[each.name].asked != asked_port(each)
+    ]
+    text = settings_text(cluster, ports, files.data)
+    if digest(text) == entry.fingerprint:
+        return moved
+    try:
+        found = differences(files.settings.read_text(), text)
+    except OSError:
+        found = []
+    return moved + (found or ["it runs with other settings than it should"])
+
+
+def _start(text: str, files: BrokerFiles) -> Starting:
+    files.settings.write_text(text)
+    files.ready.unlink(missing_ok=True)
+    # -P: a module in somebody's directory must not shadow one that the broker imports.
+    command = [
+        sys.executable, "-P", "-m", "barnabas_broker.cli", "broker", "start",
+        "--config", str(files.settings), "--set", f"broker.id={BROKER_ID}",
+        "--ready-file", str(files.ready),
+    ]  # fmt: skip
+    began = time.time()
+    process = processes.launch(
+        command,
+        directory=files.directory,
+        log=files.log,
+        pid_file=files.pid,
+        fingerprint=digest(text),
+    )
+    return Starting(process, files, began)
+
+
+def settle(
+    starting: Starting, cluster: Cluster, record: Record, state: StateDirectory, deadline: float
+) -> list[str]:
+    """Wait for a started broker and remember its ports; returns what a person should know."""
+    files = BrokerFiles(state.broker)
+    got, record.cluster_id, record.startup_s = starting.await_ready(deadline)
+    told = []
+    for each in cluster.body.spec.listeners:
+        port = Port(asked_port(each), got[each.kafka_name])
+        record.ports[each.name] = port
+        if port.got != port.asked:
+            told.append(f"port {port.asked} is in use; listener {each.name} is at {port.got}")
+    # From now on it is known what a free port was, and this is what the broker runs with.
+    text = settings_text(cluster, record.ports, files.data)
+    files.settings.write_text(text)
+    entry = files.entry()
+    if entry is not None:
+        processes.write_entry(files.pid, replace(entry, fingerprint=digest(text)))
+    return told
+
+
+def end(files: BrokerFiles, *, timeout_s: float) -> bool:
+    """Stop the broker; whether one was running. Raises LocalError if it does not stop in time."""
+    entry = files.entry()
+    running = entry is not None and entry.running
+    if entry is not None and not processes.stop(entry, timeout_s=timeout_s):
+        text = f"the broker does not stop within {timeout_s:g} s; it may be writing much"
+        raise LocalError(f"{text}: see {files.log}, try again, or kill -9 {entry.pid}")
+    files.pid.unlink(missing_ok=True)
+    return running

@@ -1,0 +1,290 @@
+"""The command line of `barnabas local`.
+
+Nothing here imports the Kafka client before it is needed: the overview of `barnabas` shows this
+command, and a file with a mistake is told at once.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import json
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+import click
+
+if TYPE_CHECKING:
+    from barnabas_operator.local.state import StateDirectory
+    from barnabas_operator.local.view import View
+
+DEFAULT_TIMEOUT_S: Final = 120.0
+WATCH_S: Final = 0.2
+
+Command = Callable[..., None]
+
+
+class CommandError(click.ClickException):
+    """It was tried and failed: exit code 1."""
+
+
+class UsageError(CommandError):
+    """The file or an option is wrong and nothing was tried: exit code 2."""
+
+    exit_code = 2
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Turn our own errors into lines and exit codes."""
+    from barnabas_operator.local.documents import ManifestError
+    from barnabas_operator.local.state import LocalError
+
+    try:
+        yield
+    except ManifestError as error:
+        raise UsageError("\n       ".join(error.problems)) from None
+    except LocalError as error:
+        raise CommandError(str(error)) from None
+
+
+_file = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+def _place(command: Command) -> Command:
+    """The options that say which cluster."""
+    command = click.option(
+        "--dir",
+        "directory",
+        type=click.Path(file_okay=False, path_type=Path),
+        help="Its state directory, in place of $XDG_STATE_HOME/barnabas/NAME.",
+    )(command)
+    return click.option("--name", help="Which KafkaCluster, where there are several.")(command)
+
+
+def _timeout(command: Command) -> Command:
+    return click.option(
+        "--timeout",
+        "timeout_s",
+        type=click.FloatRange(min=0, min_open=True),
+        default=DEFAULT_TIMEOUT_S,
+        show_default=True,
+        help="Seconds to wait.",
+    )(command)
+
+
+@click.group(epilog="More: docs/local.md.")
+def local() -> None:
+    """Run custom resources on this machine, without Kubernetes."""
+
+
+@local.command()
+@click.argument("file", type=_file)
+@_place
+@click.option(
+    "--detach/--foreground",
+    default=True,
+    show_default=True,
+    help="Come back when everything is Ready, or stay until Ctrl-C and stop it then.",
+)
+@click.option("--replace", is_flag=True, help="Take the place of the file used before.")
+@_timeout
+def up(
+    file: Path,
+    name: str | None,
+    directory: Path | None,
+    detach: bool,
+    replace: bool,
+    timeout_s: float,
+) -> None:
+    """Bring up the KafkaCluster of FILE with its topics and pipelines.
+
+    One broker on 127.0.0.1, on the ports of the resource if they are free. Run it again after a
+    change: only what is different is done, and a restart says why.
+
+    Exit codes: 0 all is Ready, 1 something is not, 2 the file or an option is wrong. A pipeline
+    that cannot run because Spark is not installed is told, and is no failure.
+    """
+    from barnabas_operator.local import documents
+    from barnabas_operator.local.up import up as bring_up
+
+    with _told():
+        manifest = documents.read_file(file, name=name)
+        cluster = manifest.cluster.meta.name
+        _check_broker_installed()
+        state = _state(directory, cluster)
+        say = functools.partial(_say, cluster)
+        try:
+            with _signals_interrupt():
+                seen = bring_up(
+                    manifest, file.resolve(), state, say=say, timeout_s=timeout_s, replace=replace
+                )
+                failed = _summary(seen)
+                if not detach:
+                    _watch(state, say)
+        except KeyboardInterrupt:
+            if not detach:
+                _stop(state, say, timeout_s)
+                return
+            raise
+    if failed:
+        raise SystemExit(1)
+
+
+@local.command()
+@click.argument("file", type=_file, required=False)
+@_place
+@click.option("--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
+def status(file: Path | None, name: str | None, directory: Path | None, output: str) -> None:
+    """Show what runs: of FILE, of --name or --dir, or of all clusters on this machine."""
+    from barnabas_operator.local import tables
+    from barnabas_operator.local.view import look
+
+    with _told():
+        views = []
+        for state in _chosen(file, name, directory, all_of_them=True):
+            record = state.load()
+            if record is not None:
+                views.append(look(record, state))
+    if output == "json":
+        click.echo(json.dumps({"clusters": [each.as_json() for each in views]}, indent=2))
+    elif not views:
+        click.echo("No cluster is known here; `barnabas local up FILE` starts one.")
+    else:
+        for view in views:
+            tables.show(view)
+
+
+@local.command()
+@click.argument("file", type=_file, required=False)
+@_place
+@click.option("--delete-data", is_flag=True, help="Delete records, checkpoints and all.")
+@_timeout
+def down(
+    file: Path | None,
+    name: str | None,
+    directory: Path | None,
+    delete_data: bool,
+    timeout_s: float,
+) -> None:
+    """Stop a cluster and its pipelines; the data stay unless --delete-data is given."""
+    with _told():
+        for state in _chosen(file, name, directory, all_of_them=False):
+            record = state.load()
+            if record is None:
+                click.echo(f"Nothing is known of a cluster in {state.path}.")
+                continue
+            say = functools.partial(_say, record.cluster)
+            _stop(state, say, timeout_s, delete_data=delete_data)
+
+
+# --- which cluster --------------------------------------------------------------------------------
+
+
+def _state(directory: Path | None, cluster: str) -> StateDirectory:
+    from barnabas_operator.local.state import StateDirectory, root
+
+    return StateDirectory(directory.resolve() if directory else root() / cluster)
+
+
+def _chosen(
+    file: Path | None, name: str | None, directory: Path | None, *, all_of_them: bool
+) -> Sequence[StateDirectory]:
+    """The state directories that are meant; raises UsageError where that is not clear."""
+    from barnabas_operator.local import documents
+    from barnabas_operator.local.state import known_clusters
+
+    if directory is not None:
+        return [_state(directory, "")]
+    if file is not None:
+        return [_state(None, documents.read_file(file, name=name).cluster.meta.name)]
+    known = known_clusters()
+    if name is not None and name not in known:
+        text = f"there is {', '.join(known)}" if known else "there is none"
+        raise UsageError(f"no cluster {name} is known here; {text}")
+    if name is None and len(known) > 1 and not all_of_them:
+        raise UsageError(f"there are several clusters ({', '.join(known)}): choose with --name")
+    chosen = known if name is None else [name]
+    if not chosen and not all_of_them:
+        click.echo("No cluster is known here.")
+    return [_state(None, each) for each in chosen]
+
+
+def _check_broker_installed() -> None:
+    if importlib.util.find_spec("barnabas_broker") is None:
+        raise CommandError("there is no broker to run here: pip install 'barnabas-broker[cli]'")
+
+
+# --- telling and waiting --------------------------------------------------------------------------
+
+
+def _say(cluster: str, text: str) -> None:
+    click.echo(f"{cluster}: {text}")
+
+
+def _summary(view: View) -> bool:
+    """Tell where the cluster is and what is not Ready; whether that is a failure."""
+    from barnabas_operator.api.conditions import READY
+    from barnabas_operator.local.pipelines import NOT_INSTALLED
+
+    failed = False
+    for resource, found in view.conditions().items():
+        for each in found:
+            if each.type == READY and each.status != "True":
+                failed = failed or each.reason != NOT_INSTALLED
+                click.echo(f"{resource} is not Ready: {each.reason}: {each.message}", err=True)
+    where = ", ".join(f"{each.name} {each.bootstrap_servers}" for each in view.status.listeners)
+    _say(view.name, where)
+    for warning in (each.message for each in view.status.conditions if each.type == "Warning"):
+        _say(view.name, warning)
+    if not failed:
+        _say(view.name, f"Ready; its files are in {view.directory}")
+    return failed
+
+
+@contextmanager
+def _signals_interrupt() -> Iterator[None]:
+    """SIGTERM is as good as Ctrl-C here."""
+
+    def interrupt(number: int, frame: FrameType | None) -> NoReturn:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _watch(state: StateDirectory, say: Callable[[str], None]) -> None:
+    """Stay while the broker runs; raises LocalError when it ends by itself."""
+    from barnabas_operator.local.broker import BrokerFiles
+    from barnabas_operator.local.processes import last_words
+    from barnabas_operator.local.state import LocalError
+
+    files = BrokerFiles(state.broker)
+    say("Ctrl-C stops it")
+    while True:
+        time.sleep(WATCH_S)
+        entry = files.entry()
+        if entry is None:
+            say("it was stopped by another command")
+            return
+        if entry.running:
+            continue
+        # Another command may be restarting it: then it has the lock.
+        with state.held():
+            again = files.entry()
+            if again is not None and not again.running:
+                raise LocalError(f"the broker ended: {last_words(files.log)} (log: {files.log})")
+
+
+def _stop(state: StateDirectory, say: Callable[[str], None], timeout_s: float, **how: Any) -> None:
+    from barnabas_operator.local.down import down as take_down
+
+    take_down(state, say=say, timeout_s=timeout_s, **how)

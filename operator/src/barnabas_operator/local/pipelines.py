@@ -1,0 +1,203 @@
+"""The pipelines of a cluster: `barnabas pipeline run` as a process each, where it is installed."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any, Final
+
+from barnabas_operator.api.conditions import Verdict
+from barnabas_operator.api.pipelines import KafkaPipeline, PipelineStatus
+from barnabas_operator.api.reading import Resource
+from barnabas_operator.local import processes
+from barnabas_operator.local.state import LocalError, StateDirectory
+from barnabas_operator.progress import Progress
+from barnabas_operator.resources.objects import digest
+
+Pipeline = Resource[KafkaPipeline]
+Say = Callable[[str], None]
+
+FAILED: Final = "Failed"
+RUNNING: Final = "Running"
+NOT_INSTALLED: Final = "NotInstalled"
+HOW_TO_INSTALL: Final = (
+    "pipelines are not installed here:"
+    " `make spark` in the sources, or pip install 'barnabas-pipelines[spark]'"
+)
+# How `barnabas pipeline run` begins when it lacks pyspark or Java; what to do follows.
+_LACKS: Final = "pipelines need "
+_ERROR: Final = "Error: "
+POLL_S: Final = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineFiles:
+    """Where the files of a pipeline are."""
+
+    directory: Path
+
+    @property
+    def resource(self) -> Path:
+        """The KafkaPipeline, for its process to read."""
+        return self.directory / "pipeline.yaml"
+
+    @property
+    def pid(self) -> Path:
+        """The pid file."""
+        return self.directory / "pipeline.pid"
+
+    @property
+    def log(self) -> Path:
+        """What the pipeline and Spark say."""
+        return self.directory / "pipeline.log"
+
+    @property
+    def data(self) -> Path:
+        """What /data is in a pod."""
+        return self.directory / "data"
+
+    def entry(self) -> processes.Entry | None:
+        """The process that was started last, whether it runs or not."""
+        return processes.read_entry(self.pid)
+
+    def told(self) -> Progress | None:
+        """What the pipeline says of itself; None as long as it says nothing."""
+        try:
+            told = json.loads((self.data / "status.json").read_text())
+        except (OSError, ValueError):
+            return None
+        return Progress.of(told) if isinstance(told, Mapping) else None
+
+
+def installed() -> bool:
+    """Whether there is `barnabas pipeline` here; Spark and Java it looks for itself."""
+    return bool(entry_points(group="barnabas.commands", name="pipeline"))
+
+
+def ensure(
+    pipelines: Sequence[tuple[Pipeline, Mapping[str, Any]]],
+    state: StateDirectory,
+    *,
+    bootstrap: str,
+    say: Say,
+    timeout_s: float,
+) -> None:
+    """Bring the processes to what the resources say: start, restart, or stop those without one."""
+    wanted = {pipeline.meta.name for pipeline, _ in pipelines}
+    for name in state.pipelines():
+        if name not in wanted and end(PipelineFiles(state.pipeline(name)), timeout_s=timeout_s):
+            say(f"pipeline {name}: stopped, its KafkaPipeline is gone; its files stay")
+    if not installed():
+        return
+    for pipeline, document in pipelines:
+        _ensure(
+            pipeline.meta.name, document, state, bootstrap=bootstrap, say=say, timeout_s=timeout_s
+        )
+
+
+def _ensure(
+    name: str,
+    document: Mapping[str, Any],
+    state: StateDirectory,
+    *,
+    bootstrap: str,
+    say: Say,
+    timeout_s: float,
+) -> None:
+    files = PipelineFiles(state.pipeline(name))
+    # JSON is YAML; the status is no part of what is wanted.
+    text = json.dumps({key: document[key] for key in document if key != "status"}, default=str)
+    fingerprint = digest([text, bootstrap])
+    entry = files.entry()
+    if entry is not None and entry.running:
+        if entry.fingerprint == fingerprint:
+            return
+        say(f"restarting pipeline {name}: its resource or its broker's address is another now")
+        end(files, timeout_s=timeout_s)
+    else:
+        say(f"starting pipeline {name}")
+    files.data.mkdir(parents=True, exist_ok=True)
+    # What an earlier process said is not what this one says.
+    (files.data / "status.json").unlink(missing_ok=True)
+    files.resource.write_text(text)
+    command = [
+        sys.executable, "-P", "-m", "barnabas_broker.cli", "pipeline", "run", str(files.resource),
+        "--bootstrap", bootstrap, "--data", str(files.data), "--wait", "60",
+    ]  # fmt: skip
+    processes.launch(
+        command,
+        directory=files.directory,
+        log=files.log,
+        pid_file=files.pid,
+        fingerprint=fingerprint,
+    )
+
+
+def await_settled(names: Sequence[str], state: StateDirectory, deadline: float) -> None:
+    """Wait until each pipeline runs, or has ended."""
+    waiting = list(names)
+    while waiting and time.monotonic() < deadline:
+        waiting = [name for name in waiting if not look(name, state)[1].settled]
+        if waiting:
+            time.sleep(POLL_S)
+
+
+def look(
+    name: str, state: StateDirectory, before: PipelineStatus | None = None
+) -> tuple[PipelineStatus, Verdict]:
+    """How a pipeline fares: its status, without conditions, and the verdict on it."""
+    files = PipelineFiles(state.pipeline(name))
+    entry, told = files.entry(), files.told()
+    status = before or PipelineStatus()
+    if told is not None:
+        status = PipelineStatus(
+            phase=told.phase,
+            rows=told.rows,
+            rows_per_second=told.rows_per_second,
+            lag=told.lag,
+            last_batch_id=told.last_batch_id,
+        )
+    if entry is None:
+        reason = "Stopped" if installed() else NOT_INSTALLED
+        message = "" if installed() else HOW_TO_INSTALL
+        return _idle(status, reason), Verdict(ready=False, reason=reason, message=message)
+    if not entry.running:
+        return _ended(status, files)
+    if told is None or told.phase == "Starting":
+        verdict = Verdict(ready=False, reason="Starting", message="it starts", settled=False)
+        return dataclasses.replace(status, phase="Starting"), verdict
+    if told.phase != RUNNING:
+        message = told.message or f"the pipeline says {told.phase}"
+        return status, Verdict(ready=False, reason=told.phase, message=message, settled=False)
+    return status, Verdict(ready=True, reason=RUNNING, message=told.message)
+
+
+def _ended(status: PipelineStatus, files: PipelineFiles) -> tuple[PipelineStatus, Verdict]:
+    """Of a process that ended without being told to."""
+    said = processes.last_words(files.log).removeprefix(_ERROR)
+    if said.startswith(_LACKS):
+        verdict = Verdict(ready=False, reason=NOT_INSTALLED, message=said)
+        return _idle(status, NOT_INSTALLED), verdict
+    message = f"its process ended: {said or 'it said nothing'} (log: {files.log})"
+    return _idle(status, FAILED), Verdict(ready=False, reason=FAILED, message=message, stalled=True)
+
+
+def _idle(status: PipelineStatus, phase: str) -> PipelineStatus:
+    return dataclasses.replace(status, phase=phase, rows_per_second=0.0)
+
+
+def end(files: PipelineFiles, *, timeout_s: float) -> bool:
+    """Stop a pipeline between two batches; whether one was running. Raises LocalError."""
+    entry = files.entry()
+    running = entry is not None and entry.running
+    if entry is not None and not processes.stop(entry, timeout_s=timeout_s):
+        text = f"the pipeline of {files.directory} does not stop within {timeout_s:g} s"
+        raise LocalError(f"{text}: see {files.log}, try again, or kill -9 {entry.pid}")
+    files.pid.unlink(missing_ok=True)
+    return running

@@ -1,0 +1,157 @@
+"""Processes that go on when the command that started them has ended, and are found again by file.
+
+A pid alone is no name: after a while, or after a reboot, the kernel gives it to somebody else. The
+pid file therefore has the moment of the start as the kernel knows it, and a process is only ours,
+to be counted on or to be stopped, when both agree.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+
+POLL_S: Final = 0.01
+_PROC: Final = Path("/proc")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A process as a pid file has it.
+
+    `started` is when it began, in the kernel's words; `fingerprint` tells what it was started with.
+    """
+
+    pid: int
+    started: str
+    fingerprint: str
+
+    @property
+    def running(self) -> bool:
+        """Whether this very process is alive."""
+        return start_of(self.pid) == self.started
+
+
+def start_of(pid: int) -> str | None:
+    """When the process of this pid began, in the kernel's words; None if there is none alive.
+
+    On Linux in clock ticks since boot, and which boot; the wall clock may be set meanwhile.
+    """
+    if not _PROC.joinpath("self/stat").exists():
+        return _start_by_ps(pid)
+    try:
+        stat = _PROC.joinpath(str(pid), "stat").read_text()
+        boot = _PROC.joinpath("sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return None
+    # The name of the program is in brackets and may hold anything; numbers follow it.
+    fields = stat.rpartition(")")[2].split()
+    state, ticks = fields[0], fields[19]
+    return None if state in "ZX" else f"{boot}/{ticks}"
+
+
+def _start_by_ps(pid: int) -> str | None:
+    told = _ps(pid, "stat=,lstart=")
+    return None if not told or told.startswith("Z") else " ".join(told.split()[1:])
+
+
+def _ps(pid: int, columns: str) -> str:
+    program = shutil.which("ps")
+    if program is None:
+        return ""
+    command = [program, "-o", columns, "-p", str(pid)]
+    environment = {**os.environ, "LC_ALL": "C"}
+    asked = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)  # noqa: S603
+    return asked.stdout.strip()
+
+
+def resident_bytes(pid: int) -> int | None:
+    """The memory in RAM of a process that `launch` started; None where nobody knows.
+
+    On Linux with those that it started itself, for a pipeline has a JVM: they share its session.
+    """
+    if not _PROC.joinpath("self/stat").exists():
+        told = _ps(pid, "rss=")
+        return int(told) << 10 if told else None
+    pages = 0
+    for each in _PROC.glob("[0-9]*/stat"):
+        # Processes come and go while one looks.
+        with contextlib.suppress(OSError):
+            fields = each.read_text().rpartition(")")[2].split()
+            if each.parent.name == str(pid) or fields[3] == str(pid):
+                pages += int(fields[21])
+    return pages * os.sysconf("SC_PAGE_SIZE") or None
+
+
+def read_entry(pid_file: Path) -> Entry | None:
+    """What a pid file says; None if there is none. One that cannot be read names no process."""
+    try:
+        told = json.loads(pid_file.read_text())
+        return Entry(**told)
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def launch(
+    command: Sequence[str], *, directory: Path, log: Path, pid_file: Path, fingerprint: str
+) -> subprocess.Popen[bytes]:
+    """Start a process of its own session, and remember it in the pid file.
+
+    Its output goes to `log`, and the log of the run before becomes `<log>.1`.
+    """
+    if log.exists():
+        log.replace(log.with_name(f"{log.name}.1"))
+    with log.open("wb") as output:
+        process = subprocess.Popen(  # noqa: S603 - our own interpreter and our own module
+            command,
+            cwd=directory,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    started = start_of(process.pid) or ""
+    write_entry(pid_file, Entry(pid=process.pid, started=started, fingerprint=fingerprint))
+    return process
+
+
+def write_entry(pid_file: Path, entry: Entry) -> None:
+    """Remember a process."""
+    write_atomically(pid_file, json.dumps(asdict(entry)))
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Replace a file in one step: a reader sees the old one or the new one."""
+    beside = path.with_name(f"{path.name}.new")
+    beside.write_text(text)
+    beside.replace(path)
+
+
+def stop(entry: Entry, *, timeout_s: float) -> bool:
+    """End a process by SIGTERM and wait for it; whether it has ended in time."""
+    deadline = time.monotonic() + timeout_s
+    with contextlib.suppress(ProcessLookupError):
+        if entry.running:
+            os.kill(entry.pid, signal.SIGTERM)
+    while entry.running:
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(POLL_S)
+    return True
+
+
+def last_words(log: Path) -> str:
+    """The last line that a process wrote, where it says why it ended."""
+    try:
+        lines = log.read_text(errors="replace").splitlines()
+    except OSError:
+        return ""
+    return next((line.strip() for line in reversed(lines) if line.strip()), "")

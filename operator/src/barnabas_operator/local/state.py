@@ -1,0 +1,183 @@
+"""What is remembered of a cluster between commands, and where it lies.
+
+cluster.json            the record: resources as they were applied, ports, ledger of topics
+lock                    held while a command works here
+broker/                 server.properties, broker.pid, broker.log, ready.json
+broker/data/            the broker's data directory
+pipelines/<name>/       pipeline.yaml, pipeline.pid, pipeline.log
+pipelines/<name>/data/  what /data is in a pod
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from barnabas_operator.api.storage import DeletionPolicy
+from barnabas_operator.local.processes import write_atomically
+from barnabas_operator.plan.topics import Ledger, LedgerEntry
+
+VERSION: Final = 1
+_RECORD: Final = "cluster.json"
+_LOCK: Final = "lock"
+
+
+class LocalError(Exception):
+    """What was asked for cannot be done; the text says what to do instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """A listener's port: the one that the resource asks for, and the one that it has."""
+
+    asked: int
+    got: int
+
+
+@dataclass(slots=True, kw_only=True)
+class Record:
+    """What is remembered of a cluster; `documents` are its resources with their status."""
+
+    cluster: str
+    file: str
+    documents: list[Mapping[str, Any]] = field(default_factory=list)
+    ports: dict[str, Port] = field(default_factory=dict)
+    ledger: Ledger = field(default_factory=dict)
+    cluster_id: str = ""
+    startup_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class StateDirectory:
+    """The directory of one cluster."""
+
+    path: Path
+
+    @property
+    def broker(self) -> Path:
+        """The broker's files."""
+        return self.path / "broker"
+
+    def pipeline(self, name: str) -> Path:
+        """The files of a pipeline."""
+        return self.path / "pipelines" / name
+
+    def pipelines(self) -> list[str]:
+        """The names of pipelines that there were ever."""
+        folder = self.path / "pipelines"
+        return sorted(each.name for each in folder.iterdir()) if folder.is_dir() else []
+
+    def load(self) -> Record | None:
+        """The record; None if there is none. Raises LocalError."""
+        path = self.path / _RECORD
+        try:
+            told = json.loads(path.read_text())
+            version = told["version"]
+            if version == VERSION:
+                return _record(told)
+        except FileNotFoundError:
+            self._check_strangers()
+            return None
+        except OSError as error:
+            raise LocalError(f"cannot read {path}: {error.strerror}") from error
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            text = f"{path} is damaged ({error}); remove it to begin anew with the data beside it"
+            raise LocalError(text) from error
+        text = f"{path} was written by another version ({version}, this one knows {VERSION})"
+        raise LocalError(f"{text}; use that version, or another directory with --dir")
+
+    def save(self, record: Record) -> None:
+        """Write the record in one step."""
+        told = {
+            "version": VERSION,
+            "cluster": record.cluster,
+            "file": record.file,
+            "documents": record.documents,
+            "ports": {
+                name: {"asked": port.asked, "got": port.got} for name, port in record.ports.items()
+            },
+            "ledger": {
+                name: {"resource": entry.resource, "deletionPolicy": entry.policy.value}
+                for name, entry in record.ledger.items()
+            },
+            "clusterId": record.cluster_id,
+            "startupSeconds": record.startup_s,
+        }
+        write_atomically(self.path / _RECORD, json.dumps(told, indent=1, default=str))
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Be the only command at work here; raises LocalError if that cannot be.
+
+        The lock ends with the process, however it ends. The directory is made.
+        """
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            self._check_strangers()
+            lock = (self.path / _LOCK).open("w")
+        except OSError as error:
+            raise LocalError(f"cannot use {self.path}: {error.strerror}") from error
+        with lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                text = f"another `barnabas local` is at work in {self.path}; try again after it"
+                raise LocalError(text) from error
+            yield
+
+    def remove(self) -> None:
+        """Remove everything of ours, data and all; what others put there stays."""
+        for folder in (self.broker, self.path / "pipelines"):
+            shutil.rmtree(folder, ignore_errors=True)
+        for name in (_RECORD, _LOCK):
+            self.path.joinpath(name).unlink(missing_ok=True)
+        if not any(self.path.iterdir()):
+            self.path.rmdir()
+
+    def _check_strangers(self) -> None:
+        """A directory with other people's files is not taken for ours."""
+        if not self.path.is_dir() or (self.path / _RECORD).exists():
+            return
+        strangers = sorted(
+            {each.name for each in self.path.iterdir()} - {_LOCK, "broker", "pipelines"}
+        )
+        if strangers:
+            text = f"{self.path} is no directory of `barnabas local`: there is {strangers[0]} in it"
+            raise LocalError(f"{text}; name an empty or a new one with --dir")
+
+
+def root() -> Path:
+    """Where the directories of clusters are, by the XDG base directory specification."""
+    given = os.environ.get("XDG_STATE_HOME", "")
+    # The specification: a relative path is to be ignored.
+    home = Path(given) if given.startswith("/") else Path.home() / ".local" / "state"
+    return home / "barnabas"
+
+
+def known_clusters() -> list[str]:
+    """The names of the clusters that have a directory in the usual place."""
+    return sorted(path.parent.name for path in root().glob(f"*/{_RECORD}"))
+
+
+def _record(told: Mapping[str, Any]) -> Record:
+    return Record(
+        cluster=told["cluster"],
+        file=told["file"],
+        documents=told["documents"],
+        ports={name: Port(**port) for name, port in told["ports"].items()},
+        ledger={
+            name: LedgerEntry(
+                resource=entry["resource"], policy=DeletionPolicy(entry["deletionPolicy"])
+            )
+            for name, entry in told["ledger"].items()
+        },
+        cluster_id=told["clusterId"],
+        startup_s=told["startupSeconds"],
+    )

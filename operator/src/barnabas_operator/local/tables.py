@@ -1,0 +1,100 @@
+"""A cluster as tables for people."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from barnabas_operator.api.conditions import READY, Condition
+from barnabas_operator.local.view import View
+
+# A pipe has no width; a line that a program reads must not be folded.
+PIPE_WIDTH: Final = 10_000
+NOTHING: Final = "-"
+
+
+def show(view: View) -> None:
+    """Print the tables of one cluster."""
+    width = None if sys.stdout.isatty() else PIPE_WIDTH
+    console = Console(width=width, highlight=False, soft_wrap=False)
+    listeners = [each.bootstrap_servers for each in view.status.listeners]
+    row = (view.name, *_ready(view.status.conditions), _lines(listeners), str(view.directory))
+    console.print(_table(("cluster", "ready", "reason", "listeners", "directory"), [row]))
+    console.print(
+        _table(
+            ("broker", "pid", "memory", "log"),
+            [
+                (str(each.id), _number(each.pid), _megabytes(each.memory_bytes), str(each.log))
+                for each in view.brokers
+            ],
+        )
+    )
+    if view.topics:
+        console.print(_topics(view))
+    if view.pipelines:
+        console.print(_pipelines(view))
+    for condition in view.status.conditions:
+        if condition.type != READY or condition.status != "True":
+            console.print(Text(f"{condition.type}: {condition.message}"))
+
+
+def _topics(view: View) -> Table:
+    columns = ("topic", "partitions", "replicas", "ready", "reason", "message")
+    rows = (
+        (name, str(each.partitions), str(each.replicas), *_told(each.conditions))
+        for name, each in view.topics.items()
+    )
+    return _table(columns, rows)
+
+
+def _pipelines(view: View) -> Table:
+    columns = ("pipeline", "pid", "memory", "rows", "lag", "ready", "reason", "message")
+    rows = (
+        (
+            name,
+            _number(each.pid),
+            _megabytes(each.memory_bytes),
+            str(each.status.rows),
+            str(each.status.lag),
+            *_told(each.status.conditions),
+        )
+        for name, each in view.pipelines.items()
+    )
+    return _table(columns, rows)
+
+
+def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    return table
+
+
+def _ready(conditions: Iterable[Condition]) -> tuple[str, str]:
+    status, reason, _ = _told(conditions)
+    return status, reason
+
+
+def _told(conditions: Iterable[Condition]) -> tuple[str, str, str]:
+    """Status, reason and message of Ready."""
+    found = next((each for each in conditions if each.type == READY), None)
+    return (found.status, found.reason, found.message) if found else ("Unknown", NOTHING, "")
+
+
+def _lines(texts: Sequence[str]) -> str:
+    return ", ".join(texts) or NOTHING
+
+
+def _number(value: int | None) -> str:
+    return NOTHING if value is None else str(value)
+
+
+def _megabytes(size: int | None) -> str:
+    return NOTHING if size is None else f"{size / 1e6:.0f} MB"

@@ -1,0 +1,289 @@
+"""How a cluster fares: looked at afresh each time, in the words of the resources' statuses.
+
+Looking changes nothing. What `up` would do is found by the operator's own planner and told as a
+reason; what cannot be known while the broker is stopped is left out.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from barnabas_operator.api.clusters import ClusterStatus, KafkaCluster, ReplicaStatus
+from barnabas_operator.api.conditions import Condition, Verdict, conditions, is_ready
+from barnabas_operator.api.pipelines import KafkaPipeline, PipelineStatus
+from barnabas_operator.api.reading import Resource
+from barnabas_operator.api.topics import KafkaTopic, TopicStatus
+from barnabas_operator.api.writing import to_json
+from barnabas_operator.brokers import AdminBrokers, Brokers, BrokersError, ClusterView
+from barnabas_operator.local import broker, pipelines, processes
+from barnabas_operator.local.documents import Manifest, choose
+from barnabas_operator.local.state import Record, StateDirectory
+from barnabas_operator.plan.topics import Refusal, Topic, TopicView, owners, plan_topic, topic_name
+
+KUBERNETES_ONLY: Final = (
+    "spec.zookeeper, storage and resources are for Kubernetes:"
+    " here the broker keeps the coordination data itself and takes the disk and memory it needs"
+)
+STOPPED: Final = "Stopped"
+
+Verdicts = Mapping[str, Verdict]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerView:
+    """The broker's process; `pid` and `memory_bytes` are None when it does not run."""
+
+    id: int
+    pid: int | None
+    memory_bytes: int | None
+    startup_s: float
+    log: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineView:
+    """A pipeline's process."""
+
+    status: PipelineStatus
+    pid: int | None
+    memory_bytes: int | None
+    directory: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """A cluster and all that belongs to it, as it is now."""
+
+    name: str
+    file: str
+    directory: Path
+    status: ClusterStatus
+    brokers: tuple[BrokerView, ...]
+    topics: Mapping[str, TopicStatus]
+    pipelines: Mapping[str, PipelineView]
+
+    def conditions(self) -> Mapping[str, tuple[Condition, ...]]:
+        """The conditions of every resource, by kind and name."""
+        return {
+            f"KafkaCluster {self.name}": self.status.conditions,
+            **{f"KafkaTopic {name}": each.conditions for name, each in self.topics.items()},
+            **{
+                f"KafkaPipeline {name}": each.status.conditions
+                for name, each in self.pipelines.items()
+            },
+        }
+
+    def statuses(self) -> Mapping[tuple[str, str], Any]:
+        """The statuses as JSON, by kind and name of the resource."""
+        return {
+            ("KafkaCluster", self.name): to_json(self.status),
+            **{("KafkaTopic", name): to_json(each) for name, each in self.topics.items()},
+            **{
+                ("KafkaPipeline", name): to_json(each.status)
+                for name, each in self.pipelines.items()
+            },
+        }
+
+    def as_json(self) -> dict[str, Any]:
+        """All of it, for programs."""
+        return {
+            "name": self.name,
+            "file": self.file,
+            "directory": str(self.directory),
+            "ready": all(is_ready(each) for each in self.conditions().values()),
+            "status": to_json(self.status),
+            "brokers": [
+                {
+                    "id": each.id,
+                    "running": each.pid is not None,
+                    "pid": each.pid,
+                    "memoryBytes": each.memory_bytes,
+                    "startupSeconds": round(each.startup_s, 3),
+                    "log": str(each.log),
+                }
+                for each in self.brokers
+            ],
+            "topics": [
+                {"name": name, "status": to_json(each)} for name, each in self.topics.items()
+            ],
+            "pipelines": [
+                {
+                    "name": name,
+                    "running": each.pid is not None,
+                    "pid": each.pid,
+                    "memoryBytes": each.memory_bytes,
+                    "directory": str(each.directory),
+                    "status": to_json(each.status),
+                }
+                for name, each in self.pipelines.items()
+            ],
+        }
+
+
+def look(record: Record, state: StateDirectory, verdicts: Verdicts | None = None) -> View:
+    """Look at everything; `verdicts` on topics are of somebody who just tried, by resource name."""
+    manifest = choose(record.documents)
+    now = datetime.now(tz=UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    files = broker.BrokerFiles(state.broker)
+    entry = files.entry()
+    running = entry is not None and entry.running
+    admin: Brokers | None = None
+    described: ClusterView | None = None
+    if running:
+        admin = AdminBrokers(broker.bootstrap_servers(manifest.cluster, record))
+        verdict, described = _ask(admin)
+    elif entry is None:
+        verdict = _unready(STOPPED, "the broker is stopped; `barnabas local up` starts it")
+    else:
+        said = processes.last_words(files.log)
+        text = f"the broker ended by itself; its last words: {said} (log: {files.log})"
+        verdict = _unready("BrokerEnded", text)
+    status = _cluster_status(manifest.cluster, record, verdict, running=running, now=now)
+    pid = entry.pid if entry is not None and running else None
+    process = BrokerView(
+        id=broker.BROKER_ID,
+        pid=pid,
+        memory_bytes=processes.resident_bytes(pid) if pid else None,
+        startup_s=record.startup_s,
+        log=files.log,
+    )
+    return View(
+        name=record.cluster,
+        file=record.file,
+        directory=state.path,
+        status=status,
+        brokers=(process,),
+        topics=_topics(manifest, admin if described else None, verdicts or {}, now=now),
+        pipelines={each.meta.name: _pipeline(each, state, now=now) for each in manifest.pipelines},
+    )
+
+
+def with_statuses(record: Record, view: View) -> None:
+    """Remember the statuses, for the times at which conditions changed."""
+    statuses = view.statuses()
+    record.documents = [
+        {**document, "status": statuses[document["kind"], document["metadata"]["name"]]}
+        for document in record.documents
+    ]
+
+
+def carry_statuses(manifest: Manifest, record: Record) -> list[Mapping[str, Any]]:
+    """The documents of a file, with the statuses that were remembered of the same resources."""
+    before = {
+        (each["kind"], each["metadata"]["name"]): each["status"]
+        for each in record.documents
+        if "status" in each
+    }
+    carried: list[Mapping[str, Any]] = []
+    for document in manifest.documents:
+        known = before.get((document["kind"], document["metadata"]["name"]))
+        bare = {key: value for key, value in document.items() if key != "status"}
+        carried.append({**bare, "status": known} if known else bare)
+    return carried
+
+
+def _ask(admin: Brokers) -> tuple[Verdict, ClusterView | None]:
+    try:
+        described = admin.describe()
+    except BrokersError as error:
+        return _unready("Unreachable", str(error)), None
+    text = "the broker answers"
+    verdict = Verdict(ready=True, reason="Ready", message=text, warnings=(KUBERNETES_ONLY,))
+    return verdict, described
+
+
+def _unready(reason: str, message: str) -> Verdict:
+    return Verdict(ready=False, reason=reason, message=message, warnings=(KUBERNETES_ONLY,))
+
+
+def _cluster_status(
+    cluster: Resource[KafkaCluster], record: Record, verdict: Verdict, *, running: bool, now: str
+) -> ClusterStatus:
+    return ClusterStatus(
+        observed_generation=cluster.meta.generation,
+        conditions=_told(cluster, verdict, now),
+        cluster_id=record.cluster_id,
+        listeners=broker.listeners(cluster, record) if running else (),
+        brokers=ReplicaStatus(replicas=1, ready=int(verdict.ready)),
+    )
+
+
+def _told(
+    resource: Resource[KafkaCluster] | Resource[KafkaTopic] | Resource[KafkaPipeline],
+    verdict: Verdict,
+    now: str,
+) -> tuple[Condition, ...]:
+    previous = resource.body.status.conditions
+    return conditions(verdict, generation=resource.meta.generation, previous=previous, now=now)
+
+
+def _topics(
+    manifest: Manifest, admin: Brokers | None, verdicts: Verdicts, *, now: str
+) -> Mapping[str, TopicStatus]:
+    managed = owners(manifest.topics)
+    views: Mapping[str, TopicView] = {}
+    if admin is not None:
+        try:
+            views = admin.topics(admin.topic_names() & frozenset(managed))
+        except BrokersError:
+            admin = None
+    told = {}
+    for topic in manifest.topics:
+        name = topic.meta.name
+        found = views.get(topic_name(topic))
+        if admin is None:
+            text = "nothing is known of the topic while the broker does not answer"
+            verdict = Verdict(ready=False, reason="WaitingForCluster", message=text)
+        else:
+            verdict = verdicts.get(name) or _judge(topic, found, managed[topic_name(topic)])
+        status = topic.body.status if admin is None else TopicStatus()
+        if found is not None:
+            status = TopicStatus(
+                topic_id=found.topic_id, partitions=found.partitions, replicas=found.replicas
+            )
+        told[name] = dataclasses.replace(
+            status,
+            topic_name=topic_name(topic),
+            observed_generation=topic.meta.generation,
+            conditions=_told(topic, verdict, now),
+        )
+    return told
+
+
+def _judge(topic: Topic, found: TopicView | None, owner: Topic) -> Verdict:
+    """How a topic fares that nobody works on at the moment."""
+    if owner.meta.name != topic.meta.name:
+        text = f"topic {topic_name(topic)} is managed by KafkaTopic {owner.meta.name}"
+        return Verdict(ready=False, reason="Conflict", message=text, stalled=True)
+    steps = plan_topic(topic.body.spec, found)
+    if isinstance(steps, Refusal):
+        return Verdict(ready=False, reason=steps.reason, message=steps.message, stalled=True)
+    if steps:
+        todo = "; ".join(map(str, steps))
+        text = f"`barnabas local up` would: {todo}"
+        reason = "Missing" if found is None else "Drifted"
+        return Verdict(ready=found is not None, reason=reason, message=text, settled=False)
+    return Verdict(ready=True, reason="Ready")
+
+
+def _pipeline(pipeline: pipelines.Pipeline, state: StateDirectory, *, now: str) -> PipelineView:
+    name = pipeline.meta.name
+    status, verdict = pipelines.look(name, state, pipeline.body.status)
+    files = pipelines.PipelineFiles(state.pipeline(name))
+    entry = files.entry()
+    pid = entry.pid if entry is not None and entry.running else None
+    return PipelineView(
+        status=dataclasses.replace(
+            status,
+            observed_generation=pipeline.meta.generation,
+            conditions=_told(pipeline, verdict, now),
+        ),
+        pid=pid,
+        memory_bytes=processes.resident_bytes(pid) if pid else None,
+        directory=files.directory,
+    )

@@ -1,0 +1,1 @@
+"""The custom resources on one machine, with real processes in temporary directories."""

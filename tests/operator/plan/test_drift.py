@@ -45,8 +45,12 @@ def test_a_field_that_is_wanted_no_longer_is_noticed_by_the_hash() -> None:
         ({"a": [1]}, {"a": [1, 2]}, "a"),
         ({"a": 1}, {}, "a"),
         ([1, [2]], [1, [3]], "[1][0]"),
+        ({"memory": "1024Mi"}, {"memory": "1Gi"}, None),
+        ({"cpu": "1000m"}, {"cpu": "1"}, None),
+        ({"cpu": "1000m"}, {"cpu": "2"}, "cpu"),
+        ({"data": {"a": "1000m"}}, {"data": {"a": "1"}}, "data.a"),
     ],
 )
 def test_first_difference(wanted: Any, found: Any, where: str | None) -> None:
-    """Empty values may be left out; lists have a length; other types are a difference."""
+    """Empty values may be left out; lists have a length; amounts are compared as amounts."""
     assert first_difference(wanted, found) == where

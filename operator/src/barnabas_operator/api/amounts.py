@@ -15,11 +15,26 @@ _DURATION_PART: Final = re.compile(r"([0-9]+)(ms|s|m|h|d)")
 
 def parse_bytes(text: str) -> int:
     """The bytes of a quantity such as 10Gi; raises ValueError."""
+    found = _amount(text)
+    if found is None or text.endswith("m"):
+        raise ValueError(f"{text!r} is no quantity such as 512Mi or 20Gi")
+    return int(found)
+
+
+def same_quantity(one: str, other: str) -> bool:
+    """Whether two texts are the same amount: the API server writes 1024Mi as 1Gi, 1000m as 1."""
+    found = _amount(one)
+    return found is not None and found == _amount(other)
+
+
+def _amount(text: str) -> Decimal | None:
+    if text.endswith("m") and text[:-1].isdecimal():
+        return Decimal(text[:-1]) / 1000
     match = _QUANTITY.fullmatch(text)
     if match is None:
-        raise ValueError(f"{text!r} is no quantity such as 512Mi or 20Gi")
+        return None
     suffix = match[2] or ""
-    return int(Decimal(match[1]) * (_BINARY.get(suffix) or _DECIMAL[suffix]))
+    return Decimal(match[1]) * (_BINARY.get(suffix) or _DECIMAL[suffix])
 
 
 def format_bytes(count: int) -> str:

@@ -51,6 +51,10 @@ class Source:
     max_offsets_per_trigger: Annotated[
         int, Doc("At most so many records in a batch."), Between(1, 10**9)
     ] = 1_000_000
+    fail_on_data_loss: Annotated[
+        bool,
+        Doc("Whether to stop when records were deleted before they were read, rather than go on."),
+    ] = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +128,7 @@ class PipelineStatus:
         tuple[Condition, ...], Doc("Ready, Reconciling, Stalled, Warning."), Keyed(("type",))
     ] = ()
     phase: Annotated[str, Doc("WaitingForCluster, WaitingForTopics, Starting, or as it says.")] = ""
-    rows: Annotated[int, Doc("Rows written since it began.")] = 0
+    rows: Annotated[int, Doc("Rows written since its pod started.")] = 0
     rows_per_second: Annotated[float, Doc("Rows per second in the last batch.")] = 0.0
     lag: Annotated[int, Doc("Records that are not yet in files.")] = 0
     last_batch_id: Annotated[int, Doc("The last batch, -1 if there is none.")] = -1

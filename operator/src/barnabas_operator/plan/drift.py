@@ -8,9 +8,13 @@ comparison: for it the object carries the hash of what was last applied.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
+from barnabas_operator.api.amounts import same_quantity
 from barnabas_operator.names import APPLIED_HASH
+
+# Where a text is a quantity, which the API server may write in another way.
+AMOUNTS: Final = frozenset({"memory", "cpu", "storage", "sizeLimit"})
 
 
 def drift(wanted: Mapping[str, Any], found: Mapping[str, Any] | None) -> str | None:
@@ -32,7 +36,12 @@ def first_difference(wanted: Any, found: Any, path: str = "") -> str | None:
         pairs = enumerate(zip(wanted, found, strict=True))
         places = (first_difference(ours, theirs, f"{path}[{i}]") for i, (ours, theirs) in pairs)
         return next((place for place in places if place is not None), None)
-    return None if wanted == found else path
+    return None if wanted == found or _same_amount(wanted, found, path) else path
+
+
+def _same_amount(wanted: Any, found: Any, path: str) -> bool:
+    both = isinstance(wanted, str) and isinstance(found, str)
+    return both and path.rpartition(".")[2] in AMOUNTS and same_quantity(wanted, found)
 
 
 def _in_mapping(wanted: Mapping[str, Any], found: Mapping[str, Any], path: str) -> str | None:

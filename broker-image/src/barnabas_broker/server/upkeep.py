@@ -39,11 +39,21 @@ class Upkeep:
         self._listeners = listeners
         self._settings = settings
         self._clock_ms = clock_ms
-        self._threads = ThreadPoolExecutor(
-            max_workers=settings()[keys.BACKGROUND_THREADS], thread_name_prefix="upkeep"
-        )
+        self._thread_count = 0
+        self._threads = self.threads
         self._flushing: set[PartitionLog] = set()
         self._tasks: list[asyncio.Task[None]] = []
+
+    @property
+    def threads(self) -> ThreadPoolExecutor:
+        """The threads for work that blocks; others as soon as their number has changed."""
+        count = self._settings()[keys.BACKGROUND_THREADS]
+        if count != self._thread_count:
+            if self._thread_count:
+                self._threads.shutdown(wait=False)
+            self._thread_count = count
+            self._threads = ThreadPoolExecutor(count, thread_name_prefix="upkeep")
+        return self._threads
 
     def start(self) -> None:
         """Begin; the event loop must be running."""
@@ -69,7 +79,7 @@ class Upkeep:
         self._tasks.append(asyncio.get_running_loop().create_task(_repeat(interval_ms, work)))
 
     async def _in_thread(self, work: Callable[[], None]) -> None:
-        await asyncio.get_running_loop().run_in_executor(self._threads, work)
+        await asyncio.get_running_loop().run_in_executor(self.threads, work)
 
     async def _tick(self) -> None:
         now = asyncio.get_running_loop().time()

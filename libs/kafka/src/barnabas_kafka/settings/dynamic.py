@@ -2,8 +2,11 @@
 
 The rules are KIP-226's (Kafka's `DynamicBrokerConfig`): read-only settings are refused, those of
 one broker's listeners and keys cannot be set for all, keys and certificates change only for one
-listener, whose prefix they carry, and a pool of threads may at most double or halve in one step. Names that Kafka does not
-know pass, because plugins read them.
+listener, whose prefix they carry, and a pool of threads may at most double or halve in one step.
+Names that Kafka does not know pass, because plugins read them.
+
+One rule is our own: ports are opened and closed at a restart only, so a change of listeners is
+refused rather than accepted without effect.
 """
 
 from __future__ import annotations
@@ -13,8 +16,11 @@ from enum import Enum
 from typing import Any, Final
 
 from .broker import (
+    ADVERTISED_LISTENERS,
     BACKGROUND_THREADS,
     KEYS,
+    LISTENER_SECURITY_PROTOCOL_MAP,
+    LISTENERS,
     LOG_CLEANER_THREADS,
     NUM_IO_THREADS,
     NUM_NETWORK_THREADS,
@@ -72,6 +78,12 @@ POOLS: Final[tuple[Key[int], ...]] = (
     LOG_CLEANER_THREADS,
 )
 
+AT_A_RESTART: Final[tuple[Key[Any], ...]] = (
+    LISTENERS,
+    ADVERTISED_LISTENERS,
+    LISTENER_SECURITY_PROTOCOL_MAP,
+)
+
 
 def validate_change(name: str, value: str, *, scope: Scope) -> None:
     """Check one change by itself; raises SettingError."""
@@ -107,6 +119,10 @@ def validate_changes(
         changed = settings.with_dynamic(settings.per_broker, changes)
     for key in POOLS:
         _check_pool(key, settings[key], changed[key])
+    for fixed in AT_A_RESTART:
+        if settings[fixed] != changed[fixed]:
+            message = "takes effect at a restart only: set it where the broker starts"
+            raise SettingError(fixed.name, changes.get(fixed.name), message)
     return changed
 
 

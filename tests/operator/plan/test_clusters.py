@@ -7,8 +7,9 @@ from typing import Any
 from barnabas_operator.api.reading import read_cluster
 from barnabas_operator.plan.clusters import Images, Plan, plan_cluster
 from barnabas_operator.plan.steps import transcript
-from barnabas_operator.reconcile.clusters import observe, take
+from barnabas_operator.reconcile.clusters import observe
 from barnabas_operator.reconcile.context import Context
+from barnabas_operator.reconcile.deeds import take
 from tests.operator import examples
 from tests.operator.memory_kube import MemoryKube
 from tests.operator.ports import context_on
@@ -23,7 +24,7 @@ def _plan(context: Context, document: dict[str, Any], images: Images = IMAGES) -
 
 def _take(context: Context, document: dict[str, Any], images: Images = IMAGES) -> tuple[str, ...]:
     plan = _plan(context, document, images)
-    assert take(plan.steps, read_cluster(document), context) == ""
+    assert take(plan.steps, read_cluster(document).meta, context) == ""
     return transcript(plan.steps)
 
 

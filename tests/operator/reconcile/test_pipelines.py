@@ -96,3 +96,17 @@ def test_a_running_pipeline_is_left_alone_when_its_topic_goes() -> None:
     reconcile(KEY, context_on(kube, brokers, RUNNING))
     assert ("StatefulSet", "default", f"{NAME}-pipeline") in kube.objects
     assert _status(kube)["phase"] == "Running"
+
+
+def test_more_storage_is_a_larger_claim() -> None:
+    """The StatefulSet keeps its template, which cannot change; the claim is grown."""
+    brokers = MemoryBrokers(views={"packages": PACKAGES})
+    kube = _up(brokers)
+    reconcile(KEY, context_on(kube, brokers, RUNNING))
+    kube.settle()
+    kube.put(examples.pipeline(storage={"size": "9Gi"}))
+    kube.writes.clear()
+    reconcile(KEY, context_on(kube, brokers, RUNNING))
+    assert f"patch PersistentVolumeClaim data-{NAME}-pipeline-0" in kube.writes
+    templates = kube.find("StatefulSet", f"{NAME}-pipeline")["spec"]["volumeClaimTemplates"]
+    assert templates[0]["spec"]["resources"]["requests"]["storage"] == "1Gi"

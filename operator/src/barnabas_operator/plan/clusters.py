@@ -12,15 +12,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from barnabas_operator.api.amounts import parse_bytes, show_bytes
 from barnabas_operator.api.clusters import KafkaCluster, ListenerType
 from barnabas_operator.api.reading import Resource
 from barnabas_operator.names import ClusterNames
+from barnabas_operator.plan.claims import growth, with_present_templates
 from barnabas_operator.plan.drift import drift
 from barnabas_operator.plan.rolling import PodView, SetView, next_to_roll, outdated
 from barnabas_operator.plan.steps import Apply, GrowClaim, Step
 from barnabas_operator.resources.brokers import broker_services, broker_workload, claim_size
-from barnabas_operator.resources.objects import hashed
 from barnabas_operator.resources.zookeeper import zookeeper_objects
 
 Object = Mapping[str, Any]
@@ -75,12 +74,12 @@ def plan_cluster(cluster: Resource[KafkaCluster], observed: Observed, *, images:
         waiting.append(f"Kubernetes has not chosen a port for {', '.join(unknown)} yet")
     else:
         wanted += broker_workload(cluster, image=images.broker, node_ports=ports)
-    wanted = [_with_present_claims(body, observed) for body in wanted]
-    steps: list[Step] = [
-        Apply(body=body, reason=reason)
-        for body in wanted
-        if (reason := drift(body, observed.objects.get((body["kind"], body["metadata"]["name"]))))
-    ]
+    steps: list[Step] = []
+    for body in wanted:
+        found = observed.objects.get((body["kind"], body["metadata"]["name"]))
+        possible = with_present_templates(body, found)
+        if reason := drift(possible, found):
+            steps.append(Apply(body=possible, reason=reason))
     grown, warnings = _claims(cluster, observed)
     steps += grown
     rolled = False
@@ -123,41 +122,15 @@ def _missing(component: str, pods: Sequence[PodView], seen: SetView) -> list[str
     return told
 
 
-def _with_present_claims(body: dict[str, Any], observed: Observed) -> dict[str, Any]:
-    """Claim templates cannot change; claims can. A StatefulSet keeps the templates it has."""
-    found = observed.objects.get((body["kind"], body["metadata"]["name"]))
-    if body["kind"] != "StatefulSet" or found is None:
-        return body
-    wanted = body["spec"]["volumeClaimTemplates"]
-    present = found["spec"].get("volumeClaimTemplates", ())
-    sizes = {each["metadata"]["name"]: each["spec"] for each in present}
-    templates = []
-    for each in wanted:
-        old = sizes.get(each["metadata"]["name"])
-        spec = each["spec"]
-        if old is not None:
-            spec = {"accessModes": old["accessModes"], "resources": old["resources"]}
-            if "storageClassName" in old:
-                spec["storageClassName"] = old["storageClassName"]
-        templates.append({**each, "spec": spec})
-    return hashed({**body, "spec": {**body["spec"], "volumeClaimTemplates": templates}})
-
-
 def _claims(
     cluster: Resource[KafkaCluster], observed: Observed
 ) -> tuple[list[GrowClaim], list[str]]:
     spec = cluster.body.spec
     sizes = {"zookeeper": spec.zookeeper.storage.size, "broker": claim_size(cluster.body)}
-    steps, warnings = [], []
+    steps: list[GrowClaim] = []
+    warnings: list[str] = []
     for component, size in sizes.items():
-        for claim in observed.claims.get(component, ()):
-            name = claim["metadata"]["name"]
-            present = claim["spec"]["resources"]["requests"]["storage"]
-            if parse_bytes(present) < parse_bytes(size):
-                steps.append(GrowClaim(name=name, size=size, reason=f"it has {present}"))
-            elif parse_bytes(present) > parse_bytes(size):
-                warnings.append(
-                    f"{name} keeps its {show_bytes(parse_bytes(present))}: a claim cannot shrink"
-                    f" to {size}"
-                )
+        grown, kept = growth(observed.claims.get(component, ()), size)
+        steps += grown
+        warnings += kept
     return steps, warnings

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Any
 
 from barnabas_kafka.settings.broker import BrokerSettings
 from barnabas_operator.api.clusters import (
@@ -25,18 +24,15 @@ from barnabas_operator.kube import (
     PODS,
     SERVICES,
     STATEFUL_SETS,
-    KubeError,
 )
 from barnabas_operator.names import INSTANCE, ClusterNames
 from barnabas_operator.plan.clusters import COMPONENTS, Observed, Plan, node_ports, plan_cluster
 from barnabas_operator.plan.rolling import PodView
-from barnabas_operator.plan.steps import Apply, DeletePod, Step
 from barnabas_operator.reconcile.context import Context
+from barnabas_operator.reconcile.deeds import take
 from barnabas_operator.reconcile.status import write_status
 from barnabas_operator.resources.brokers import claim_size, storage_estimate
 from barnabas_operator.resources.config import inter_broker_listener
-
-LOG: Final = logging.getLogger(__name__)
 
 Cluster = Resource[KafkaCluster]
 
@@ -48,7 +44,7 @@ def reconcile_cluster(cluster: Cluster, context: Context) -> ClusterStatus:
         return write_status(cluster, cluster.body.status, verdict, context)
     observed = observe(cluster, context)
     plan = plan_cluster(cluster, observed, images=context.images)
-    failed = take(plan.steps, cluster, context)
+    failed = take(plan.steps, cluster.meta, context)
     view, trouble = ask_brokers(cluster, observed, context)
     verdict = judge(plan, failed=failed, answered=view is not None, trouble=trouble)
     status = status_of(cluster, observed, view)
@@ -87,34 +83,6 @@ def _is_owned(pod: Mapping[str, Any], owner: Mapping[str, Any]) -> bool:
     """Whose a pod is, its owner's identity decides; labels can be given to anything."""
     references = pod["metadata"].get("ownerReferences") or ()
     return any(each["uid"] == owner["metadata"]["uid"] for each in references)
-
-
-def take(steps: Sequence[Step], cluster: Cluster, context: Context) -> str:
-    """Take the steps in order; returns what the API server refused, empty if nothing.
-
-    What it refuses would be refused again, so the steps after it are taken all the same; if it
-    cannot be reached the pass ends (KubeError).
-    """
-    refused = []
-    for step in steps:
-        LOG.info("%s/%s: %s", cluster.meta.namespace, cluster.meta.name, step)
-        try:
-            _take(step, cluster.meta.namespace, context)
-        except KubeError as error:
-            if not error.refused:
-                raise
-            refused.append(error.message)
-    return "; ".join(refused)
-
-
-def _take(step: Step, namespace: str, context: Context) -> None:
-    if isinstance(step, Apply):
-        context.kube.apply(dict(step.body))
-    elif isinstance(step, DeletePod):
-        context.kube.delete(PODS, namespace, step.name, uid=step.uid)
-    else:
-        request = {"spec": {"resources": {"requests": {"storage": step.size}}}}
-        context.kube.patch(CLAIMS, namespace, step.name, request)
 
 
 def ask_brokers(

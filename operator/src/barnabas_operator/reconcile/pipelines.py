@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import logging
 from typing import Final
 
 from barnabas_operator.api.clusters import KafkaCluster
@@ -11,16 +10,17 @@ from barnabas_operator.api.conditions import Verdict, is_ready
 from barnabas_operator.api.pipelines import KafkaPipeline, PipelineStatus
 from barnabas_operator.api.reading import Resource
 from barnabas_operator.brokers import BrokersError
-from barnabas_operator.kube import KINDS, KubeError
+from barnabas_operator.kube import CLAIMS, KINDS
 from barnabas_operator.names import PipelineNames
+from barnabas_operator.plan.claims import growth, with_present_templates
 from barnabas_operator.plan.drift import drift
+from barnabas_operator.plan.steps import Apply, Step
 from barnabas_operator.progress import Progress
 from barnabas_operator.reconcile.clusters import bootstrap_servers
 from barnabas_operator.reconcile.context import Context
+from barnabas_operator.reconcile.deeds import take
 from barnabas_operator.reconcile.status import write_status
 from barnabas_operator.resources.pipelines import pipeline_objects
-
-LOG: Final = logging.getLogger(__name__)
 
 Pipeline = Resource[KafkaPipeline]
 
@@ -75,21 +75,17 @@ def apply(pipeline: Pipeline, cluster: Resource[KafkaCluster], context: Context)
     wanted = pipeline_objects(
         pipeline, image=context.images.pipeline, bootstrap_servers=bootstrap_servers(cluster)
     )
+    steps: list[Step] = []
     for body in wanted:
         meta = body["metadata"]
         found = context.kube.get(KINDS[body["kind"]], meta["namespace"], meta["name"])
-        if reason := drift(body, found):
-            LOG.info(
-                "%s/%s: apply %s %s: %s",
-                pipeline.meta.namespace, pipeline.meta.name, body["kind"], meta["name"], reason,
-            )  # fmt: skip
-            try:
-                context.kube.apply(body)
-            except KubeError as error:
-                if not error.refused:
-                    raise
-                return error.message
-    return ""
+        possible = with_present_templates(body, found)
+        if reason := drift(possible, found):
+            steps.append(Apply(body=possible, reason=reason))
+    names = PipelineNames(pipeline.meta.name, pipeline.meta.namespace)
+    claims = context.kube.list(CLAIMS, names.namespace, names.selector())
+    grown, _ = growth(claims, pipeline.body.spec.storage.size)
+    return take([*steps, *grown], pipeline.meta, context)
 
 
 def status_of(before: PipelineStatus, told: Progress | None) -> PipelineStatus:

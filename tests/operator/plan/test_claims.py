@@ -1,0 +1,41 @@
+"""Claims: grown, never shrunk, and templates that stay."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from barnabas_operator.names import APPLIED_HASH
+from barnabas_operator.plan.claims import growth, with_present_templates
+from barnabas_operator.plan.steps import transcript
+from barnabas_operator.resources.objects import hashed
+
+
+def _claim(name: str, size: str) -> dict[str, Any]:
+    spec = {"resources": {"requests": {"storage": size}}}
+    return {"metadata": {"name": name}, "spec": spec}
+
+
+def _set(size: str) -> dict[str, Any]:
+    template = _claim("data", size)
+    template["spec"]["accessModes"] = ["ReadWriteOnce"]
+    spec = {"replicas": 1, "volumeClaimTemplates": [template]}
+    return hashed({"kind": "StatefulSet", "metadata": {"name": "s"}, "spec": spec})
+
+
+def test_each_claim_is_compared_with_the_size() -> None:
+    """Also one that somebody has grown beyond it by hand: that one is kept, with a warning."""
+    steps, warnings = growth([_claim("a", "1Gi"), _claim("b", "2048Mi"), _claim("c", "3Gi")], "2Gi")
+    assert transcript([*steps]) == ("grow PersistentVolumeClaim a to 2Gi: it has 1Gi",)
+    assert warnings == ["c keeps its 3.0 GiB: a claim cannot shrink to 2Gi"]
+
+
+def test_a_new_set_has_the_wanted_templates() -> None:
+    """There is nothing to keep yet."""
+    assert with_present_templates(_set("2Gi"), None) == _set("2Gi")
+
+
+def test_an_existing_set_keeps_its_templates_and_their_hash() -> None:
+    """Otherwise every pass would apply what the API server refuses."""
+    kept = with_present_templates(_set("2Gi"), _set("1Gi"))
+    assert kept == _set("1Gi")
+    assert kept["metadata"]["annotations"][APPLIED_HASH]

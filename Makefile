@@ -16,17 +16,25 @@ UNIT := tests $(BLACK_BOX:%=--ignore=%) --ignore=$(SPARK)
 # Minutes; docs/testing.md has the table.
 ENGINE_MINUTES := 15
 PIPELINES_MINUTES := 4
+E2E_MINUTES := 16
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check unit black-box pipelines spark bench gen fmt soak clean needs
+.PHONY: help demo test check unit black-box pipelines spark bench gen fmt soak clean needs \
+	images kind-demo kind-down e2e
 
 help: ## Lists the verbs
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-14s %s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
 
 demo: .venv/.synced ## Starts a broker, streams this machine's own data through it and compares every byte
 	@$(BIN)/python -m tools.demo
 
-test: needs check black-box pipelines ## Runs check and the black-box suites (Java, Maven, kcat; installs them as root)
+kind-demo: .venv/.synced ## The same on Kubernetes: images, a kind cluster, the operator, records in and out (Docker, kind, Helm, kubectl)
+	@$(BIN)/python -m tools.kind_demo
+
+kind-down: .venv/.synced ## Removes the cluster that KEEP=1 make kind-demo left
+	@$(BIN)/python -m tools.kind_demo down
+
+test: needs check black-box pipelines e2e ## Runs check, the black-box suites and the scenarios (Java, Maven, kcat, Docker, kind; installs what it can as root)
 
 check: .venv/.synced ## Runs all that is quick: tidy, ruff, imports, generated files, types, unit tests
 	$(BIN)/python -m tools.tidy
@@ -38,6 +46,13 @@ check: .venv/.synced ## Runs all that is quick: tidy, ruff, imports, generated f
 	$(BIN)/python -m tools.render_manifests --check
 	$(BIN)/mypy
 	$(PYTEST) $(UNIT)
+
+images: .venv/.synced ## Builds the four images and prints their sizes (Docker)
+	@$(BIN)/python -m e2e.images
+
+e2e: .venv/.synced ## Runs the scenarios of e2e/ on a kind cluster of their own
+	@$(BIN)/python -m tools.kind_needs
+	timeout --foreground $(E2E_MINUTES)m $(PYTEST) e2e
 
 bench: .venv/.synced ## Measures Barnabas beside Apache Kafka (Java, Maven) and writes benchmarks/results
 	@$(BIN)/python -m benchmarks

@@ -13,7 +13,14 @@ import time
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable
 
-from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
+from confluent_kafka import (
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    Producer,
+    TopicPartition,
+)
 
 Record = tuple[bytes, bytes]
 # Where, in a topic: partition and offset.
@@ -62,6 +69,8 @@ def send(
                 break
             except BufferError:  # The queue is full: let some of it leave.
                 producer.poll(0.1)
+            except KafkaException as error:
+                raise TransferError(f"{topic} cannot take {record[0]!r}: {error}") from error
         producer.poll(0)
         count += 1
     waiting = producer.flush(WITHIN_S)
@@ -108,7 +117,8 @@ def _read_to_the_end(
                 advance(len(record[0]) + len(record[1]))
             elif error.code() == KafkaError._PARTITION_EOF:
                 unfinished.discard(partition)
-            else:
+            elif message.topic() is not None or error.fatal():
+                # Else it is about the group, which nobody joins here.
                 raise TransferError(error.str())
         if time.monotonic() > deadline:
             raise TransferError(f"partitions {sorted(unfinished)} were not read to their ends")

@@ -1,0 +1,1 @@
+"""The scenarios' own parts, without Kubernetes."""

@@ -1,6 +1,7 @@
 """Tests of barnabas_kafka.errors."""
 
 import pytest
+
 from barnabas_kafka.errors import ErrorCode, KafkaError
 
 

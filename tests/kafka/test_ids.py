@@ -3,9 +3,10 @@
 from uuid import UUID
 
 import pytest
-from barnabas_kafka.ids import ZERO_UUID, TopicPartition, uuid_from_base64, uuid_to_base64
 from hypothesis import given
 from hypothesis import strategies as st
+
+from barnabas_kafka.ids import ZERO_UUID, TopicPartition, uuid_from_base64, uuid_to_base64
 
 
 def test_partition_is_named_like_its_directory() -> None:

@@ -1,13 +1,14 @@
 """Tests of barnabas_kafka.primitives."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from barnabas_kafka.primitives import (
     read_uvarint,
     skip_tagged_fields,
     uvarint,
 )
-from hypothesis import given
-from hypothesis import strategies as st
 
 
 @pytest.mark.parametrize(

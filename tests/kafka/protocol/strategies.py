@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from hypothesis import strategies as st
+
 from barnabas_kafka.protocol.schema import (
     BOOLEAN,
     BYTES,
@@ -16,7 +18,6 @@ from barnabas_kafka.protocol.schema import (
     Primitive,
     Struct,
 )
-from hypothesis import strategies as st
 
 _TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8) | st.sampled_from(
     ["x" * 126, "y" * 127, "z" * 16_400]

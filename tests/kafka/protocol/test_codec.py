@@ -5,6 +5,9 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
 from barnabas_kafka.protocol.codec import (
     DecodeError,
     EncodeError,
@@ -34,9 +37,6 @@ from barnabas_kafka.protocol.messages.produce import (
     TopicProduceData,
 )
 from barnabas_kafka.protocol.schema import Message
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-
 from tests.kafka.protocol.samples import MESSAGES, filled
 from tests.kafka.protocol.strategies import messages
 

@@ -1,6 +1,7 @@
 """Tests of barnabas_kafka.protocol.frames."""
 
 import pytest
+
 from barnabas_kafka.protocol.frames import FrameError, FrameReader, frame, frame_size
 
 

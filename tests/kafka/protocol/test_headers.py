@@ -1,6 +1,7 @@
 """Tests of barnabas_kafka.protocol.headers."""
 
 import pytest
+
 from barnabas_kafka.protocol.codec import DecodeError, EncodeError
 from barnabas_kafka.protocol.headers import (
     RequestHeader,

@@ -3,10 +3,10 @@
 import warnings
 
 import pytest
+
 from barnabas_kafka.protocol.codec import encode
 from barnabas_kafka.protocol.messages.api_versions import ApiVersionsResponse
 from barnabas_kafka.protocol.schema import Message
-
 from tests.kafka.protocol.samples import MESSAGES, filled
 
 with warnings.catch_warnings():

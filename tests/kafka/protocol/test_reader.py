@@ -3,6 +3,7 @@
 from uuid import UUID
 
 import pytest
+
 from barnabas_kafka.ids import ZERO_UUID
 from barnabas_kafka.protocol.messages.describe_topic_partitions import (
     Cursor,

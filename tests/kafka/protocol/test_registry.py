@@ -1,6 +1,7 @@
 """Tests of barnabas_kafka.protocol.registry."""
 
 import pytest
+
 from barnabas_kafka.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from barnabas_kafka.protocol.registry import ApiKey, VersionRange, api
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from uuid import UUID
 
 import pytest
+
 from barnabas_kafka.protocol.messages.fetch import LeaderIdAndEpoch, PartitionData
 from barnabas_kafka.protocol.messages.metadata import (
     MetadataRequest,
@@ -23,7 +24,6 @@ from barnabas_kafka.protocol.schema import (
     string,
     uuid,
 )
-
 from tests.kafka.protocol.samples import MESSAGES
 
 

@@ -3,6 +3,7 @@
 import traceback
 
 import pytest
+
 from barnabas_kafka.protocol.codec import DecodeError, decode
 from barnabas_kafka.protocol.messages.fetch import FetchRequest, PartitionData
 from barnabas_kafka.protocol.messages.metadata import MetadataRequest

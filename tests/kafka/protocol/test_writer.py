@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+
 from barnabas_kafka.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,

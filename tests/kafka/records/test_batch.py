@@ -3,6 +3,7 @@
 import struct
 
 import pytest
+
 from barnabas_kafka.records import batch
 from barnabas_kafka.records.batch import (
     HEADER_SIZE,

@@ -3,13 +3,13 @@
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from barnabas_kafka.records import batch
 from barnabas_kafka.records.batch import Record, TimestampType
 from barnabas_kafka.records.builder import RecordContent, append_varint, build_batch, recode_batch
 from barnabas_kafka.records.compression import Codec
-from hypothesis import given
-from hypothesis import strategies as st
-
 from tests.kafka.records.other_clients import (
     AioBatchBuilder,
     AioRecords,

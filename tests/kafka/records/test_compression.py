@@ -7,6 +7,9 @@ import cramjam
 import lz4.frame
 import pytest
 import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
+
 from barnabas_kafka.records.compression import (
     Codec,
     CompressionError,
@@ -14,9 +17,6 @@ from barnabas_kafka.records.compression import (
     compress,
     decompress,
 )
-from hypothesis import given
-from hypothesis import strategies as st
-
 from tests.kafka.records.other_clients import aiokafka_codec, kafka_codec
 
 COMPRESSED = [codec for codec in Codec if codec is not Codec.NONE]

@@ -1,6 +1,7 @@
 """Control records: transaction markers read and written as Kafka has them."""
 
 import pytest
+
 from barnabas_kafka.records import control
 from barnabas_kafka.records.batch import CorruptBatch, parse_header, records, verify_crc
 from barnabas_kafka.records.control import ControlType, EndTransactionMarker

@@ -1,6 +1,7 @@
 """CRC-32C against published vectors."""
 
 import pytest
+
 from barnabas_kafka.records.crc import crc32c
 
 

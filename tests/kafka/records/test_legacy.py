@@ -5,6 +5,9 @@ import zlib
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from barnabas_kafka.records import legacy
 from barnabas_kafka.records.batch import CorruptBatch, Record, TimestampType
 from barnabas_kafka.records.builder import RecordContent, build_batch
@@ -16,9 +19,6 @@ from barnabas_kafka.records.compression import (
 )
 from barnabas_kafka.records.control import ControlType, EndTransactionMarker, build_end_transaction
 from barnabas_kafka.records.legacy import Message, UnsupportedConversion
-from hypothesis import given
-from hypothesis import strategies as st
-
 from tests.kafka.records.other_clients import (
     AioLegacyBuilder,
     AioRecords,

@@ -5,11 +5,12 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from barnabas_kafka.records import batch, builder, walk
 from barnabas_kafka.records.batch import CorruptBatch, parse_records
 from barnabas_kafka.records.builder import RecordContent, append_varint, build_batch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 Verdict = tuple[int, int, int, int, int]
 

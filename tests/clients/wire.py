@@ -98,9 +98,9 @@ def stored_codecs(bootstrap: str, topic: str) -> set[Codec]:
 class Wire:
     """One connection."""
 
-    def __init__(self, bootstrap: str) -> None:
+    def __init__(self, bootstrap: str, *, patience_s: float = PATIENCE_S) -> None:
         host, port = bootstrap.rsplit(":", 1)
-        self._socket = socket.create_connection((host, int(port)), timeout=PATIENCE_S)
+        self._socket = socket.create_connection((host, int(port)), timeout=patience_s)
         # Every send shall leave as a segment of its own.
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 

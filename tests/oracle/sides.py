@@ -1,0 +1,211 @@
+"""Asking two brokers the same and comparing what they answer.
+
+A scenario is a function that puts questions to a `Side`, each under a label. It runs once on each
+broker, and `differences` tells where the answers part once what must differ is taken out of them:
+ids that a broker draws, the moment of an append, addresses, paths, sizes of disks, and the wording
+of messages (not whether there is one).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final
+from uuid import UUID
+
+from barnabas_kafka.ids import ZERO_UUID
+from barnabas_kafka.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from barnabas_kafka.protocol.messages.metadata import MetadataResponse
+from barnabas_kafka.protocol.registry import ApiKey, api
+from barnabas_kafka.protocol.schema import Request, Struct
+from barnabas_kafka.records import batch, legacy
+from tests.clients import START_MS
+from tests.clients.wire import Wire, metadata
+
+#: What is told instead of an answer.
+CLOSED: Final = "the connection is closed"
+SILENCE: Final = "no answer"
+CUT_SHORT: Final = "a batch cut short"
+#: How long silence is waited for. Apache never answers some requests that make it stumble.
+PATIENCE_S: Final = 6.0
+
+#: Beside an error no client looks at these; the start mattered to UNKNOWN_PRODUCER_ID alone, which
+#: brokers no longer answer.
+_IMMATERIAL_BESIDE_ERRORS: Final = {"log_start_offset", "aborted_transactions"}
+_TEXTS: Final = {"error_message", "batch_index_error_message", "documentation"}
+_OWN: Final = {
+    "host", "port", "cluster_id", "log_dir", "total_bytes", "usable_bytes",
+}  # fmt: skip
+#: Where the order is the broker's own affair: the field by which elements are told apart.
+_IDENTITIES: Final = (
+    "name", "topic", "partition_index", "partition", "index", "node_id", "broker_id", "api_key",
+    "resource_name",
+)  # fmt: skip
+_IN_ORDER: Final = {"synonyms", "record_errors"}
+
+
+class Side:
+    """One of the two brokers, and what it has answered so far, by label."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self.bootstrap = bootstrap
+        self.told: dict[str, Any] = {}
+        self._wire: Wire | None = None
+        self._ids: dict[UUID, str] = {}
+
+    def ask(self, label: str, request: Request, version: int) -> Any:
+        """Ask and keep the answer under `label`; also returns it, or None if there is none."""
+        assert label not in self.told, label
+        answer = self._answer(request, version)
+        self.told[label] = self._plain(answer)
+        return None if isinstance(answer, str) else answer
+
+    def ask_until(
+        self, label: str, request: Request, version: int, *, settled: Callable[[Any], bool]
+    ) -> None:
+        """Ask until the answer is settled: Apache acts on some changes a little later."""
+        give_up_at = time.monotonic() + PATIENCE_S
+        while True:
+            answer = self._answer(request, version)
+            if settled(answer) or time.monotonic() > give_up_at:
+                break
+        self.told[label] = self._plain(answer)
+
+    def ask_all(self, label: str, request: Request, versions: Iterable[int]) -> None:
+        """The same in several versions."""
+        for version in versions:
+            self.ask(f"{label}, version {version}", request, version)
+
+    def topic(self, name: str, *, partitions: int = 1, **config: str) -> str:
+        """Create a topic, with dots for the underscores in names of settings."""
+        configs = [
+            CreatableTopicConfig(name=key.replace("_", "."), value=value)
+            for key, value in config.items()
+        ]
+        new = CreatableTopic(
+            name=name, num_partitions=partitions, replication_factor=1, configs=configs
+        )
+        answer = self._answer(CreateTopicsRequest(topics=[new], timeout_ms=20_000), 7)
+        assert isinstance(answer, CreateTopicsResponse), answer
+        (created,) = answer.topics
+        assert created.error_code == 0, created
+        self._ids[created.topic_id] = name
+        return name
+
+    def id_of(self, name: str) -> UUID:
+        """The id this broker gave the topic."""
+        answer = self._answer(metadata(name), 12)
+        assert isinstance(answer, MetadataResponse)
+        (found,) = answer.topics
+        self._ids[found.topic_id] = name
+        return found.topic_id
+
+    def close(self) -> None:
+        """Let go of the connection and of the answers."""
+        self.told = {}
+        self._hang_up()
+
+    def _hang_up(self) -> None:
+        if self._wire is not None:
+            self._wire.__exit__(None, None, None)
+            self._wire = None
+
+    def _answer(self, request: Request, version: int) -> Any:
+        if self._wire is None:
+            self._wire = Wire(self.bootstrap, patience_s=PATIENCE_S)
+        try:
+            return self._wire.ask(request, api(ApiKey(request.api_key)).response, version)
+        except (EOFError, ConnectionError):
+            self._hang_up()
+            return CLOSED
+        except TimeoutError:
+            self._hang_up()
+            return SILENCE
+
+    def _plain(self, value: Any, name: str = "") -> Any:
+        """An answer as plain values that do not depend on who gave it."""
+        if name in _TEXTS and isinstance(value, str):
+            return "some text" if value else ""
+        if name in _OWN and value not in (None, -1, ""):
+            return f"its own {name}"
+        if isinstance(value, Struct):
+            told = {key: self._plain(getattr(value, key), key) for key in type(value).__fields__}
+            if told.get("error_code"):
+                told |= dict.fromkeys(_IMMATERIAL_BESIDE_ERRORS & told.keys(), "immaterial")
+            return told
+        if isinstance(value, list):
+            plain = [self._plain(element) for element in value]
+            return plain if name in _IN_ORDER else _sorted(plain)
+        if isinstance(value, UUID):
+            return "no id" if value == ZERO_UUID else f"id of {self._ids.get(value, 'a topic')}"
+        if isinstance(value, (bytes, memoryview)):
+            return list(_batches(value))
+        return _number(name, value)
+
+
+def differences(theirs: Any, ours: Any, path: str = "") -> Iterator[str]:
+    """Where two answers differ, as `path: Apache's value, ours`."""
+    if isinstance(theirs, dict) and isinstance(ours, dict):
+        for key in [*theirs, *(key for key in ours if key not in theirs)]:
+            where = f"{path}.{key}" if path else str(key)
+            yield from differences(theirs.get(key, "absent"), ours.get(key, "absent"), where)
+    elif isinstance(theirs, list) and theirs[-1:] == [CUT_SHORT] and isinstance(ours, list):
+        # Apache fills a response to its limit, or to the size before a conversion; we end with a
+        # whole batch. Clients drop the rest.
+        yield from differences(theirs[:-1], ours[: len(theirs) - 1], path)
+    elif isinstance(theirs, list) and isinstance(ours, list) and len(theirs) == len(ours):
+        for position, (their, our) in enumerate(zip(theirs, ours, strict=True)):
+            yield from differences(their, our, f"{path}[{_identity(their) or position}]")
+    elif theirs != ours and not (path.endswith("_message") and not theirs):
+        # Clients show a text where there is one: ours may say more than Apache, never less.
+        yield f"{path}: Apache {theirs!r}, ours {ours!r}"
+
+
+def _number(name: str, value: Any) -> Any:
+    if name in {"log_append_time_ms", "timestamp"} and isinstance(value, int) and value > START_MS:
+        return value if value < START_MS + 1_000_000 else "now"
+    if name in {"producer_id", "session_id"} and isinstance(value, int) and value > 0:
+        return f"a {name}"
+    return value
+
+
+def _identity(element: Any) -> str:
+    if isinstance(element, dict):
+        for name in _IDENTITIES:
+            if element.get(name) is not None:
+                return str(element[name])
+    return ""
+
+
+def _sorted(elements: Sequence[Any]) -> list[Any]:
+    if not elements or not all(isinstance(element, dict) for element in elements):
+        return list(elements)
+    return sorted(elements, key=lambda element: (_identity(element), repr(element)))
+
+
+def _batches(data: bytes | memoryview) -> Iterator[Any]:
+    """What fetched bytes hold, whatever their format; a batch cut short is named, not shown."""
+    view = memoryview(data)
+    position = 0
+    while len(view) - position > batch.MAGIC_POSITION:
+        size = int.from_bytes(view[position + 8 : position + 12], "big") + 12
+        if len(view) - position < size:
+            break
+        if view[position + batch.MAGIC_POSITION] < 2:
+            for message in legacy.messages(bytes(view[position : position + size])):
+                yield tuple(message)[:4]
+        else:
+            header = batch.parse_header(view, position)
+            yield (
+                (header.base_offset, header.last_offset, header.leader_epoch, header.attributes),
+                (header.producer_epoch, header.base_sequence),
+                [record[:1] + record[2:] for record in batch.records(view, position)],
+            )
+        position += size
+    if position < len(view):
+        yield CUT_SHORT

@@ -1,0 +1,95 @@
+"""Apache Kafka and Barnabas are asked the same, and answer the same."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Final
+
+import pytest
+
+from tests.clients.brokers import Barnabas
+from tests.oracle import questions_about_records, questions_about_topics
+from tests.oracle.apache import ApacheKafka
+from tests.oracle.sides import Side, differences
+
+pytestmark = pytest.mark.timeout(300)
+
+QUESTIONS: Final = (*questions_about_records.QUESTIONS, *questions_about_topics.QUESTIONS)
+
+CRASH: Final = (
+    "Apache stumbles (an unknown server error, or no answer at all); we say what is wrong"
+)
+STRICTER: Final = "would be stored as it is, and readers would stumble over it"
+
+#: Answers that differ on purpose: by question, what the difference looks like and why it is.
+DELIBERATE: Final[dict[str, dict[str, str]]] = {
+    "produce_where": {"no partitions": "an answer for each topic asked about, however little"},
+    "produce_contents": {
+        "(codec [57]|plain called|compressed offset deltas).*(error_code|record_errors)": CRASH,
+        "null, version .*no answer": CRASH,
+        "append time, ": "the time is the broker's to set: Apache ignores the claim",
+        "offset deltas (the same|backwards), ": STRICTER,
+    },
+    "produce_old_contents": {
+        "null, version .*no answer": CRASH,
+        "empty, version": "nothing to append is an error in every version here",
+    },
+    "fetch_limits": {"(partition )?limit -1": CRASH},
+    "fetch_by_id": {"no id in a session": CRASH},
+    "create_topics": {
+        "named twice in a request": "one answer for each name",
+        "assigned, negative": CRASH,
+        "assigned, (a partition twice|(one|a) broker that is not there|no brokers)": (
+            "Apache with ZooKeeper makes a topic that cannot work; with KRaft it refuses as we do"
+        ),
+        "settings old name": "we show the value that the old name gives the new one",
+    },
+    "delete_topics": {"by nothing": "a request that names nothing is malformed, not forbidden"},
+    "create_partitions": {"'' to 3": CRASH},
+    "metadata": {
+        "(made by asking|making)": "the topic is there at once, so nobody has to ask again",
+        "(known|unknown|no) id, name .* version 1[01]": "the error is the same; we tell the brokers besides",
+        "no id, name None, version 12": CRASH,
+    },
+    "describe_configs": {".* version 0.*is_default": "Apache no longer fills this in, we do"},
+    "describe_whole_broker": {
+        "(listeners|log.dirs|zookeeper.connect).": "each broker has its own",
+    },
+    "alter_configs_of_topics": {
+        "a resource twice.*no answer": CRASH,
+        "single unknown (added|operation)": CRASH,
+        "(single )?topic 'not a name'": "the name is judged first, as both do when they describe",
+    },
+}
+
+#: Of each broker its own.
+OWN_SETTINGS: Final = ("listeners", "log.dirs", "zookeeper.connect")
+
+
+@pytest.fixture(scope="module")
+def sides(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Side, Side]]:
+    """Apache's broker and ours, with the same settings."""
+    directory = tmp_path_factory.mktemp("apache")
+    with ApacheKafka(directory=directory, heap="512M") as apache:
+        same = {name: v for name, v in apache.settings.items() if name not in OWN_SETTINGS}
+        with Barnabas(tmp_path_factory.mktemp("barnabas"), same) as barnabas:
+            yield Side(apache.bootstrap), Side(barnabas.bootstrap)
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.__name__)
+def test_answers_are_the_same(sides: tuple[Side, Side], question: Callable[[Side], None]) -> None:
+    """Every answer is Apache's, but for those that differ on purpose, and these do differ."""
+    told = []
+    for side in sides:
+        try:
+            question(side)
+            told.append(side.told)
+        finally:
+            side.close()
+    found = list(differences(*told))
+    purposes = DELIBERATE.get(question.__name__, {})
+    accidents = [line for line in found if not any(re.match(p, line) for p in purposes)]
+    assert not accidents, "\n".join(["", *accidents])
+    gone = [p for p in purposes if not any(re.match(p, line) for line in found)]
+    assert not gone, "no longer different"

@@ -224,12 +224,12 @@ def metadata(side: Side) -> None:
     side.ask_all("operations on the cluster", operations, range(8, 11))
     ids = {"known": side.id_of(topic), "unknown": NOBODY, "no": UUID(int=0)}
     for what, topic_id in ids.items():
-        for name in (None, topic):
+        for named in (None, topic):
             asked = MetadataRequest(
-                topics=[MetadataRequestTopic(name=name, topic_id=topic_id)],
+                topics=[MetadataRequestTopic(name=named, topic_id=topic_id)],
                 allow_auto_topic_creation=False,
             )
-            side.ask_all(f"{what} id, name {name}", asked, (10, 11, 12))
+            side.ask_all(f"{what} id, name {named}", asked, (10, 11, 12))
     mixed = MetadataRequest(
         topics=[
             MetadataRequestTopic(name=None, topic_id=NOBODY),

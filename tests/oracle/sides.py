@@ -81,7 +81,7 @@ class Side:
         for version in versions:
             self.ask(f"{label}, version {version}", request, version)
 
-    def topic(self, name: str, *, partitions: int = 1, **config: str) -> str:
+    def topic(self, name: str, *, partitions: int = 1, **config: Any) -> str:
         """Create a topic, with dots for the underscores in names of settings."""
         configs = [
             CreatableTopicConfig(name=key.replace("_", "."), value=value)

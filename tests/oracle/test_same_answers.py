@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
@@ -49,7 +49,7 @@ DELIBERATE: Final[dict[str, dict[str, str]]] = {
     "create_partitions": {"'' to 3": CRASH},
     "metadata": {
         "(made by asking|making)": "the topic is there at once, so nobody has to ask again",
-        "(known|unknown|no) id, name .* version 1[01]": "the error is the same; we tell the brokers besides",
+        "(known|unknown|no) id, name .* version 1[01]": "we tell the brokers beside the error",
         "no id, name None, version 12": CRASH,
     },
     "describe_configs": {".* version 0.*is_default": "Apache no longer fills this in, we do"},
@@ -77,17 +77,19 @@ def sides(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Side, Side
             yield Side(apache.bootstrap), Side(barnabas.bootstrap)
 
 
+def _answers(side: Side, question: Callable[[Side], None]) -> dict[str, Any]:
+    try:
+        question(side)
+        return side.told
+    finally:
+        side.close()
+
+
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.__name__)
 def test_answers_are_the_same(sides: tuple[Side, Side], question: Callable[[Side], None]) -> None:
     """Every answer is Apache's, but for those that differ on purpose, and these do differ."""
-    told = []
-    for side in sides:
-        try:
-            question(side)
-            told.append(side.told)
-        finally:
-            side.close()
-    found = list(differences(*told))
+    apache, ours = (_answers(side, question) for side in sides)
+    found = list(differences(apache, ours))
     purposes = DELIBERATE.get(question.__name__, {})
     accidents = [line for line in found if not any(re.match(p, line) for p in purposes)]
     assert not accidents, "\n".join(["", *accidents])

@@ -1,13 +1,15 @@
-"""`make demo`: a broker, this machine's own data through it and back, every byte compared.
+"""`make demo`: a cluster, this machine's own data through it and back, every byte compared.
 
-Starts the embedded broker in a temporary directory, sends what `demo_input` finds with librdkafka,
-reads it all back, compares each record by its digest, measures as it goes and reports. The exit
-code is 1 when anything differs. KEEP=1 leaves the broker running and says where.
+Runs `barnabas local up` on manifests/examples/demo.yaml in a temporary directory, sends what
+`demo_input` finds with librdkafka, reads it all back, compares each record by its digest, measures
+as it goes and reports. The exit code is 1 when anything differs. KEEP=1 leaves the cluster running
+and says where.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import shutil
 import statistics
@@ -18,16 +20,20 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn
 from rich.table import Table
 
-from barnabas_broker.testing import Broker, BrokerError
 from tools.demo_input import Stream, streams
 
-MESSAGE_BYTES_MAX = 32 << 20
+ROOT: Final = Path(__file__).resolve().parent.parent
+MANIFEST: Final = ROOT / "manifests" / "examples" / "demo.yaml"
+# The limit is the broker's; the client's own must not be met before it.
+CLIENT_BYTES_MAX = 64 << 20
 ROUND_TRIPS = 1_000
 ROUND_TRIPS_WARM_UP = 50
 ROUND_TRIP_TOPIC = "demo.latency"
@@ -56,73 +62,116 @@ class Passage:
 class Figures:
     """What the report says."""
 
-    startup_s: float
     rss_at_start: int
     rss_at_end: int = 0
     passages: list[Passage] = field(default_factory=list)
     round_trips_ms: list[float] = field(default_factory=list)
 
 
+class Cluster:
+    """The cluster of a manifest, by the command that a person would use."""
+
+    def __init__(self, manifest: Path, directory: Path) -> None:
+        self.manifest = manifest
+        self.directory = directory
+        self.bootstrap_servers = ""
+        self.startup_s = 0.0
+
+    def up(self, console: Console) -> None:
+        """Start it and wait until it is Ready; raises DemoError."""
+        console.print(f"[bold]barnabas local up {os.path.relpath(self.manifest)}[/]")
+        with console.status("starting"):
+            told = self._local("up", str(self.manifest))
+        console.print(told.rstrip(), markup=False, soft_wrap=True)
+        seen = self._look()
+        self.bootstrap_servers = seen["status"]["listeners"][0]["bootstrapServers"]
+        self.startup_s = seen["brokers"][0]["startupSeconds"]
+
+    def down(self) -> None:
+        """Stop it and delete its data, whether it runs or not; raises DemoError."""
+        self._local("down", "--delete-data")
+
+    def memory_bytes(self) -> int:
+        """The resident memory of the broker; raises DemoError if it does not run."""
+        size: int | None = self._look()["brokers"][0]["memoryBytes"]
+        if size is None:
+            raise DemoError("the broker does not run any more")
+        return size
+
+    def _look(self) -> dict[str, Any]:
+        told = json.loads(self._local("status", "--output", "json"))
+        cluster: dict[str, Any] = told["clusters"][0]
+        return cluster
+
+    def _local(self, *arguments: str) -> str:
+        command = [sys.executable, "-P", "-m", "barnabas_broker.cli", "local", *arguments]
+        done = subprocess.run(
+            [*command, "--dir", str(self.directory)], capture_output=True, text=True, check=False
+        )
+        if done.returncode != 0:
+            raise DemoError(done.stderr.strip() or done.stdout.strip())
+        return done.stdout
+
+
 def main() -> int:
     """Run the demonstration; the exit code says whether every byte came back."""
-    console = Console(highlight=False)
     keep = os.environ.get("KEEP", "") not in ("", "0")
-    directory = Path(tempfile.mkdtemp(prefix="barnabas-demo-"))
-    settings = {
-        "message.max.bytes": MESSAGE_BYTES_MAX,
-        "replica.fetch.max.bytes": MESSAGE_BYTES_MAX,
-    }
-    broker = Broker(settings, directory=directory)
+    cluster = Cluster(MANIFEST, Path(tempfile.mkdtemp(prefix="barnabas-demo-")))
+    return run(Console(highlight=False), cluster, streams, keep=keep)
+
+
+def run(console: Console, cluster: Cluster, find: Callable[[], list[Stream]], *, keep: bool) -> int:
+    """Bring the cluster up, stream through it what is found, and end it unless it is to be kept."""
     succeeded = False
     try:
-        with console.status("starting a broker"):
-            broker.start()
-        figures = _demonstrate(console, broker)
-        _report(console, figures, broker, keep=keep)
+        cluster.up(console)
+        figures = _demonstrate(console, cluster, find)
+        _report(console, figures, cluster, keep=keep)
         succeeded = True
-    except (DemoError, BrokerError, KafkaException) as error:
+    except (DemoError, KafkaException) as error:
         console.print(f"[bold red]The demonstration failed:[/] {error}")
     except KeyboardInterrupt:
         console.print("Interrupted.")
     finally:
         if not (keep and succeeded):
-            broker.stop()
-            shutil.rmtree(directory, ignore_errors=True)
+            succeeded = _end(console, cluster) and succeeded
     return 0 if succeeded else 1
 
 
-def _demonstrate(console: Console, broker: Broker) -> Figures:
+def _end(console: Console, cluster: Cluster) -> bool:
+    """Stop the cluster and remove its files; whether nothing is left."""
+    try:
+        cluster.down()
+    except DemoError as error:
+        console.print(f"[bold red]The cluster could not be stopped:[/] {error}")
+        return False
+    shutil.rmtree(cluster.directory, ignore_errors=True)
+    return True
+
+
+def _demonstrate(console: Console, cluster: Cluster, find: Callable[[], list[Stream]]) -> Figures:
     """Send, read, compare and measure."""
-    figures = Figures(startup_s=broker.startup_s, rss_at_start=_rss(broker.pid))
-    console.print(
-        f"A broker is listening on [bold]{broker.bootstrap_servers}[/], "
-        f"{broker.startup_s * 1000:.0f} ms after its command was given."
-    )
+    bootstrap, figures = cluster.bootstrap_servers, Figures(rss_at_start=cluster.memory_bytes())
     with console.status("looking for data on this machine"):
-        found = streams(MESSAGE_BYTES_MAX)
-    broker.create_topic(ROUND_TRIP_TOPIC, partitions=1)
-    for stream in found:
-        broker.create_topic(stream.topic, partitions=stream.partitions, config=stream.config)
+        found = find()
     figures.passages = [Passage(stream) for stream in found]
     sent = {}
     with _progress(console) as progress:
         for passage in figures.passages:
             bar = _bar(progress, "send", passage.stream)
-            sent[passage.stream.topic], passage.sending_s = send(
-                broker.bootstrap_servers, passage.stream, bar
-            )
+            sent[passage.stream.topic], passage.sending_s = send(bootstrap, passage.stream, bar)
         for passage in figures.passages:
             bar = _bar(progress, "read", passage.stream)
             expected = sent[passage.stream.topic]
-            passage.reading_s = read_back(broker.bootstrap_servers, passage.stream, expected, bar)
+            passage.reading_s = read_back(bootstrap, passage.stream, expected, bar)
     records = sum(len(stream.records) for stream in found)
     size = sum(stream.size for stream in found)
     console.print(
         f"All {records:,} records, {size / 1e6:.0f} MB, came back; every byte is the same."
     )
     with console.status("measuring round trips"):
-        figures.round_trips_ms = round_trips(broker.bootstrap_servers)
-    figures.rss_at_end = _rss(broker.pid)
+        figures.round_trips_ms = round_trips(bootstrap)
+    figures.rss_at_end = cluster.memory_bytes()
     return figures
 
 
@@ -142,7 +191,7 @@ def send(bootstrap: str, stream: Stream, advance: Callable[[int], None]) -> tupl
             "bootstrap.servers": bootstrap,
             "enable.idempotence": True,
             "compression.type": stream.compression,
-            "message.max.bytes": MESSAGE_BYTES_MAX * 2,  # The broker's limit is the one to meet.
+            "message.max.bytes": CLIENT_BYTES_MAX,
             "queue.buffering.max.kbytes": 256 << 10,
             "linger.ms": 5,
             "log_level": 3,
@@ -215,9 +264,9 @@ def read_back(
         }
     )
     missing = dict(sent)
-    open_partitions = set(range(stream.partitions))
-    began = last = last_record = time.perf_counter()
     try:
+        open_partitions = _partitions(bootstrap, stream.topic)
+        began = last = last_record = time.perf_counter()
         consumer.assign([TopicPartition(stream.topic, number, 0) for number in open_partitions])
         while open_partitions:
             for message in consumer.consume(BATCH_RECORDS, 0.1):
@@ -229,7 +278,8 @@ def read_back(
                     advance(len(message.key() or b"") + len(message.value() or b""))
                 elif error.code() == KafkaError._PARTITION_EOF:
                     open_partitions.discard(message.partition() or 0)
-                else:
+                # What concerns no partition is a notice: nobody looks after this consumer's group.
+                elif message.topic() is not None:
                     raise DemoError(f"cannot read {stream.topic}: {error.str()}")
             if time.perf_counter() - last > STALL_S:
                 raise DemoError(f"no record of {stream.topic} came for {STALL_S:.0f} s")
@@ -240,6 +290,12 @@ def read_back(
         what = f"{len(missing)} records of {stream.topic} are missing"
         raise DemoError(f"{what}, the first is {partition}@{offset}")
     return last_record - began
+
+
+def _partitions(bootstrap: str, topic: str) -> set[int]:
+    """The numbers of a topic's partitions."""
+    found = AdminClient({"bootstrap.servers": bootstrap}).list_topics(topic, STALL_S)
+    return set(found.topics[topic].partitions)
 
 
 def _check(stream: Stream, message: Message, missing: Digests) -> None:
@@ -283,21 +339,7 @@ def _bar(progress: Progress, verb: str, stream: Stream) -> Callable[[int], None]
     return lambda size: progress.advance(task, size)
 
 
-def _rss(pid: int) -> int:
-    """The resident memory of a process in bytes, as `ps` knows it on Linux and macOS."""
-    ps = shutil.which("ps")
-    status = Path(f"/proc/{pid}/status")
-    if status.exists():
-        for line in status.read_text().splitlines():
-            if line.startswith("VmRSS:"):
-                return int(line.split()[1]) << 10
-    if ps is None:
-        return 0
-    asked = subprocess.run([ps, "-o", "rss=", "-p", str(pid)], capture_output=True, check=False)
-    return int(asked.stdout or b"0") << 10
-
-
-def _report(console: Console, figures: Figures, broker: Broker, *, keep: bool) -> None:
+def _report(console: Console, figures: Figures, cluster: Cluster, *, keep: bool) -> None:
     """The figures, where to connect and what to try next."""
     console.print()
     console.print(_passages_table(figures.passages))
@@ -306,7 +348,7 @@ def _report(console: Console, figures: Figures, broker: Broker, *, keep: bool) -
     start, end = figures.rss_at_start / 1e6, figures.rss_at_end / 1e6
     trips = f"p50 {percentiles[49]:.2f} ms, p99 {percentiles[98]:.2f} ms"
     for name, text in (
-        ("start-up", f"{figures.startup_s * 1000:.0f} ms from command to ready"),
+        ("start-up", f"{cluster.startup_s * 1000:.0f} ms from the broker's command to ready"),
         ("round trip", f"{trips} ({len(figures.round_trips_ms):,} one by one, acks=all)"),
         ("memory", f"{start:.0f} MB after start, {end:.0f} MB after all this"),
     ):
@@ -314,14 +356,15 @@ def _report(console: Console, figures: Figures, broker: Broker, *, keep: bool) -
     console.print("One Python client beside the broker on this machine: a demo, not a benchmark.")
     console.print()
     if keep:
-        where = broker.bootstrap_servers
-        console.print(f"The broker goes on at [bold]{where}[/]; stop it with: kill {broker.pid}")
-        console.print(f"Its files are in {broker.directory}; they are yours to delete.")
-        console.print(f"Try:  barnabas topics describe -b {where}")
+        where = cluster.bootstrap_servers
+        console.print(f"The cluster goes on at [bold]{where}[/]. Try:")
+        console.print(f"      barnabas local status --dir {cluster.directory}", soft_wrap=True)
         console.print(f"      barnabas consume demo.packages --from-beginning -b {where}")
+        stop = f"barnabas local down --delete-data --dir {cluster.directory}"
+        console.print(f"Stop it with:  {stop}", soft_wrap=True)
     else:
-        console.print("Nothing is left running. KEEP=1 make demo leaves the broker; or start one:")
-        console.print("      barnabas broker start      and connect any client to localhost:9092")
+        console.print("Nothing is left running. KEEP=1 make demo leaves it; or start a cluster:")
+        console.print("      barnabas local up manifests/examples/quickstart.yaml")
 
 
 def _passages_table(passages: list[Passage]) -> Table:

@@ -11,7 +11,7 @@ import os
 import sys
 import sysconfig
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 Record = tuple[bytes, bytes]
@@ -33,14 +33,12 @@ TABLES = ("services", "protocols", "passwd", "group", "hosts", "rpc", "mime.type
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """One topic, how it is made and what goes into it."""
+    """One topic and what goes into it."""
 
     topic: str
     title: str
     records: list[Record]
-    partitions: int
     compression: str = "none"
-    config: dict[str, str] = field(default_factory=dict)
 
     @property
     def size(self) -> int:
@@ -48,16 +46,14 @@ class Stream:
         return sum(len(key) + len(value) for key, value in self.records)
 
 
-def streams(message_bytes_max: int) -> list[Stream]:
-    """Everything there is on this machine, each kind in a topic of its own."""
-    large = {"max.message.bytes": str(message_bytes_max)}
-    compacted = {"cleanup.policy": "compact"}
+def streams() -> list[Stream]:
+    """Everything there is on this machine, each kind in a topic of manifests/examples/demo.yaml."""
     found = [
-        Stream("demo.packages", "packages", list(packages()), 3, "zstd", compacted),
-        Stream("demo.tables", "system tables", list(tables()), 1),
-        Stream("demo.lines", "lines of Python", list(lines()), 6, "lz4"),
-        Stream("demo.sources", "Python files", list(sources()), 3),
-        Stream("demo.large", "large files", list(large_files()), 2, "none", large),
+        Stream("demo.packages", "packages", list(packages()), "zstd"),
+        Stream("demo.tables", "system tables", list(tables())),
+        Stream("demo.lines", "lines of Python", list(lines()), "lz4"),
+        Stream("demo.sources", "Python files", list(sources())),
+        Stream("demo.large", "large files", list(large_files())),
     ]
     return [stream for stream in found if stream.records]
 

@@ -1,16 +1,20 @@
 """The demonstration: small, on a real broker, and wrong on purpose."""
 
+import json
 import os
 import shutil
+import socket
 from collections.abc import Iterator
-from typing import Self
+from pathlib import Path
 
 import pytest
+import yaml
 from confluent_kafka import Producer
+from rich.console import Console
 
 from barnabas_broker.testing import Broker
 from tools import demo
-from tools.demo_input import Stream
+from tools.demo_input import Stream, streams
 
 RECORDS = [(b"key %d" % (number % 7), b"value %d" % number * number) for number in range(200)]
 
@@ -19,7 +23,7 @@ RECORDS = [(b"key %d" % (number % 7), b"value %d" % number * number) for number 
 def stream(kafka_broker: Broker, kafka_topic: str) -> Stream:
     """Two hundred records in three partitions, and the topic that the producer is warmed up on."""
     assert kafka_broker.running
-    return Stream(kafka_topic, "records", RECORDS, 3, "zstd")
+    return Stream(kafka_topic, "records", RECORDS, "zstd")
 
 
 @pytest.mark.kafka_topic(partitions=3)
@@ -54,7 +58,7 @@ def test_differences_are_found(kafka_broker: Broker, stream: Stream) -> None:
 
 def test_a_refused_record_is_an_error(kafka_broker: Broker, kafka_topic: str) -> None:
     """The broker's limit is the default one here, and the record is above it."""
-    large = Stream(kafka_topic, "large", [(b"k", b"x" * 2_000_000)], 1)
+    large = Stream(kafka_topic, "large", [(b"k", b"x" * 2_000_000)])
     with pytest.raises(demo.DemoError, match=f"1 records of {kafka_topic} refused"):
         demo.send(kafka_broker.bootstrap_servers, large, lambda _: None)
 
@@ -65,61 +69,79 @@ def test_digests_tell_key_from_value() -> None:
     assert len({demo.digest(key, value) for key, value in pairs}) == len(pairs)
 
 
+FEW = [Stream("demo.few", "few", RECORDS)]
+CONSOLE = Console(highlight=False, width=200)
+
+
+def test_there_is_a_topic_for_everything_that_is_streamed() -> None:
+    """The manifest and what is looked for on the machine agree."""
+    documents = yaml.safe_load_all(demo.MANIFEST.read_text(encoding="utf-8"))
+    topics = {each["spec"].get("topicName") for each in documents}
+    assert topics >= {stream.topic for stream in streams()} | {demo.ROUND_TRIP_TOPIC}
+
+
 @pytest.fixture
-def brokers(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Broker]]:
-    """The brokers that the demonstration starts; its input is small here."""
-    started: list[Broker] = []
-
-    class Noted(Broker):
-        """A broker that is remembered."""
-
-        def start(self) -> Self:
-            """Start it and remember it."""
-            started.append(self)
-            return super().start()
-
-    monkeypatch.setattr(demo, "Broker", Noted)
-    monkeypatch.setattr(demo, "streams", lambda _: [Stream("demo.few", "few", RECORDS, 1)])
-    yield started
-    for broker in started:
-        broker.close()
-        shutil.rmtree(broker.directory, ignore_errors=True)
+def cluster(tmp_path: Path) -> Iterator[demo.Cluster]:
+    """The demonstration's cluster, with one small topic; gone after the test."""
+    documents = list(yaml.safe_load_all(demo.MANIFEST.read_text(encoding="utf-8")))
+    topics = {each["spec"].get("topicName"): each for each in documents}
+    topic = topics["demo.tables"]
+    topic["spec"]["topicName"] = "demo.few"
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        documents[0]["spec"]["listeners"][0]["port"] = free.getsockname()[1]
+    manifest = tmp_path / "few.yaml"
+    wanted = [documents[0], topic, topics[demo.ROUND_TRIP_TOPIC]]
+    manifest.write_text(yaml.safe_dump_all(wanted))
+    cluster = demo.Cluster(manifest, tmp_path / "state")
+    yield cluster
+    cluster.down()
+    shutil.rmtree(cluster.directory, ignore_errors=True)
 
 
 def test_the_whole_of_it_leaves_nothing_running(
-    brokers: list[Broker], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    cluster: demo.Cluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Exit code 0, a report, no process and no file left."""
-    monkeypatch.delenv("KEEP", raising=False)
-    assert demo.main() == 0
+    assert demo.run(CONSOLE, cluster, lambda: FEW, keep=False) == 0
     out = capsys.readouterr().out
     assert "All 200 records" in out
     for word in ("start-up", "round trip", "p50", "p99", "memory", "Nothing is left running"):
         assert word in out
-    (broker,) = brokers
-    assert not broker.running
-    assert not broker.directory.exists()
+    assert not cluster.directory.exists()
+    assert not _answers(cluster)
 
 
-def test_keep_leaves_a_broker_and_says_where(
-    brokers: list[Broker], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_keep_leaves_a_cluster_and_says_where(
+    cluster: demo.Cluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """KEEP=1 is for trying things on what was just streamed in."""
-    monkeypatch.setenv("KEEP", "1")
-    assert demo.main() == 0
-    out = capsys.readouterr().out
-    (broker,) = brokers
-    assert broker.running
-    for word in (broker.bootstrap_servers, f"kill {broker.pid}", str(broker.directory)):
-        assert word in " ".join(out.split())
+    assert demo.run(CONSOLE, cluster, lambda: FEW, keep=True) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert f"goes on at {cluster.bootstrap_servers}" in out
+    assert f"barnabas local down --delete-data --dir {cluster.directory}" in out
+    assert _answers(cluster)
 
 
 def test_a_mismatch_is_a_failure_whatever_keep_says(
-    brokers: list[Broker], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    cluster: demo.Cluster, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """One clear line, exit code 1, nothing left running."""
-    monkeypatch.setenv("KEEP", "1")
     monkeypatch.setattr(demo, "digest", lambda key, value: os.urandom(16))
-    assert demo.main() == 1
+    assert demo.run(CONSOLE, cluster, lambda: FEW, keep=True) == 1
     assert "The demonstration failed: demo.few-0@0 differs" in capsys.readouterr().out
-    assert not brokers[0].running
+    assert not _answers(cluster)
+
+
+def test_a_cluster_that_cannot_start_is_a_failure(
+    cluster: demo.Cluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What `barnabas local up` says is what the demonstration says."""
+    cluster.manifest.write_text(json.dumps({"kind": "KafkaUser"}))
+    assert demo.run(CONSOLE, cluster, lambda: FEW, keep=False) == 1
+    assert "kind: is KafkaUser" in capsys.readouterr().out
+
+
+def _answers(cluster: demo.Cluster) -> bool:
+    host, port = cluster.bootstrap_servers.split(":")
+    with socket.socket() as attempt:
+        return attempt.connect_ex((host, int(port))) == 0

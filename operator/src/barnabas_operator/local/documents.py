@@ -113,6 +113,19 @@ def choose(documents: Sequence[Any], *, name: str | None = None) -> Manifest:
     )
 
 
+def carry_statuses(
+    documents: Sequence[Document], before: Sequence[Document]
+) -> list[Mapping[str, Any]]:
+    """The documents, with the statuses of the same resources as they were remembered."""
+    known = {(each["kind"], each["metadata"]["name"]): each.get("status") for each in before}
+    carried = []
+    for document in documents:
+        bare = {key: value for key, value in document.items() if key != "status"}
+        status = known.get((document["kind"], document["metadata"]["name"]))
+        carried.append({**bare, "status": status} if status else bare)
+    return carried
+
+
 def _resource(document: Any, where: str) -> AnyResource:
     if not isinstance(document, Mapping):
         raise ResourceError(where, "is no resource: a mapping with apiVersion, kind, metadata")

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from barnabas_operator.api.conditions import Verdict
 from barnabas_operator.local import broker, pipelines
-from barnabas_operator.local.documents import Manifest
+from barnabas_operator.local.documents import Manifest, carry_statuses
 from barnabas_operator.local.state import LocalError, Record, StateDirectory
 
 Say = Callable[[str], None]
@@ -41,6 +41,10 @@ def up(
     deadline = time.monotonic() + timeout_s
     with state.held():
         record = _record(manifest, file, state, replace=replace)
+        record.file = str(file)
+        record.documents = carry_statuses(manifest.documents, record.documents)
+        # Before anything is started: what is not known cannot be stopped.
+        state.save(record)
         starting = broker.ensure(manifest.cluster, record, state, say=say, timeout_s=timeout_s)
         # Half a second of imports, while the broker starts.
         from barnabas_operator.local import topics, view
@@ -49,9 +53,6 @@ def up(
             for told in broker.settle(starting, manifest.cluster, record, state, deadline):
                 say(told)
             say(f"the broker was ready after {record.startup_s * 1000:.0f} ms")
-        record.documents = view.carry_statuses(manifest, record)
-        record.file = str(file)
-        state.save(record)
         outcomes = topics.reconcile(manifest, record, state, say=say, deadline=deadline)
         _run_pipelines(manifest, record, state, say=say, deadline=deadline)
         verdicts: Mapping[str, Verdict] = {

@@ -172,21 +172,6 @@ def with_statuses(record: Record, view: View) -> None:
     ]
 
 
-def carry_statuses(manifest: Manifest, record: Record) -> list[Mapping[str, Any]]:
-    """The documents of a file, with the statuses that were remembered of the same resources."""
-    before = {
-        (each["kind"], each["metadata"]["name"]): each["status"]
-        for each in record.documents
-        if "status" in each
-    }
-    carried: list[Mapping[str, Any]] = []
-    for document in manifest.documents:
-        known = before.get((document["kind"], document["metadata"]["name"]))
-        bare = {key: value for key, value in document.items() if key != "status"}
-        carried.append({**bare, "status": known} if known else bare)
-    return carried
-
-
 def _ask(admin: Brokers) -> tuple[Verdict, ClusterView | None]:
     try:
         described = admin.describe()

@@ -66,7 +66,7 @@ def message_set(magic: int, count: int = 3, codec: Codec = Codec.NONE) -> bytes:
     return legacy.build_message_set(sent, magic=magic, codec=codec)
 
 
-def filled(side: Side, name: str, **config: str) -> str:
+def filled(side: Side, name: str, **config: Any) -> str:
     """A topic with three batches of three records, a second apart."""
     side.topic(name, **config)
     for number in range(3):
@@ -239,7 +239,9 @@ def produce_rules(side: Side) -> None:
     old = legacy.build_message_set(keyless, magic=1)
     side.ask("old without keys", wire.produce(compact, old), 2)
     side.ask("with keys", wire.produce(compact, good), 9)
-    bounds = {f"message_timestamp_{when}_max_ms": "5000" for when in ("before", "after")}
+    bounds: dict[str, Any] = {
+        f"message_timestamp_{when}_max_ms": "5000" for when in ("before", "after")
+    }
     near = side.topic("produce-near", **bounds)
     for what, at in (("long ago", START_MS), ("far ahead", START_MS + 5 * HOUR_MS)):
         data = build_batch(some_records(start_ms=at))

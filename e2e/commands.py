@@ -18,7 +18,14 @@ class CommandError(Exception):
 
     def __init__(self, command: Sequence[str], status: int | str, said: str) -> None:
         self.said = said.strip()
-        super().__init__(f"{' '.join(command)}: {status}\n{self.said[-TAIL_CHARACTERS:]}")
+        words = " ".join(map(_shown, command))
+        super().__init__(f"{words}: {status}\n{self.said[-TAIL_CHARACTERS:]}")
+
+
+def _shown(argument: str) -> str:
+    """An argument in a message: a program that is given as text need not be read there."""
+    first, _, more = argument.partition("\n")
+    return f"{first[:80]}…" if more or len(first) > 200 else first
 
 
 def run(

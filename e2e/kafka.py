@@ -117,9 +117,9 @@ def _read_to_the_end(
                 advance(len(record[0]) + len(record[1]))
             elif error.code() == KafkaError._PARTITION_EOF:
                 unfinished.discard(partition)
-            elif message.topic() is not None or error.fatal():
-                # Else it is about the group, which nobody joins here.
+            elif error.fatal() or message.topic() is not None:
                 raise TransferError(error.str())
+            # What concerns no topic concerns the group, which nobody joins here.
         if time.monotonic() > deadline:
             raise TransferError(f"partitions {sorted(unfinished)} were not read to their ends")
     return places

@@ -139,9 +139,8 @@ ZOOKEEPER_CONNECTION_TIMEOUT_MS = integer(
 ZOOKEEPER_SET_ACL = boolean(
     "zookeeper.set.acl",
     False,
-    "Whether znodes are written with ACLs that only brokers pass.",
+    "Whether znodes are written with ACLs that only brokers pass; true is refused for now.",
     importance=Importance.HIGH,
-    served=Served.LATER,
 )
 ZOOKEEPER_MAX_IN_FLIGHT_REQUESTS = integer(
     "zookeeper.max.in.flight.requests",
@@ -153,8 +152,7 @@ ZOOKEEPER_MAX_IN_FLIGHT_REQUESTS = integer(
 ZOOKEEPER_SSL_CLIENT_ENABLE = boolean(
     "zookeeper.ssl.client.enable",
     False,
-    "Whether the connection to ZooKeeper uses TLS.",
-    served=Served.LATER,
+    "Whether the connection to ZooKeeper uses TLS; true is refused for now.",
 )
 ZOOKEEPER_CLIENT_CNXN_SOCKET = string(
     "zookeeper.clientCnxnSocket",

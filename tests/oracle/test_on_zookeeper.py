@@ -1,0 +1,340 @@
+"""A broker on a ZooKeeper ensemble, among the programs that share it: Apache's tools and brokers.
+
+The tools of 2.8.2 are the last that speak to ZooKeeper themselves. They create, grow and delete
+topics by writing znodes, and expect the controller to do the rest.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
+from kazoo.client import KazooClient
+
+from tests.clients.brokers import Barnabas
+from tests.oracle.apache import ApacheKafka, ZooKeeper, run_tool
+
+OLD = "2.8.2"
+SESSION_MS = "6000"
+SHELL = "org.apache.zookeeper.ZooKeeperMainWithTlsSupportForKafka"
+DEADLINE_S = 30
+
+
+@pytest.fixture(scope="module")
+def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeper]:
+    """One server for all; each test has a chroot."""
+    with ZooKeeper(directory=tmp_path_factory.mktemp("zookeeper")) as started:
+        yield started
+
+
+def barnabas(directory: Path, connect: str, broker_id: int = 1) -> Barnabas:
+    """A broker on that ensemble, not yet started."""
+    settings = {
+        "broker.id": str(broker_id),
+        "zookeeper.connect": connect,
+        "zookeeper.session.timeout.ms": SESSION_MS,
+    }
+    return Barnabas(directory, settings)
+
+
+@pytest.fixture
+def connect(zookeeper: ZooKeeper, tmp_path: Path) -> str:
+    """What the test's own broker has as zookeeper.connect."""
+    return f"{zookeeper.connect}/{tmp_path.name}"
+
+
+@pytest.fixture
+def broker(connect: str, tmp_path: Path) -> Iterator[Barnabas]:
+    """A running broker on a chroot of its own."""
+    with barnabas(tmp_path / "broker", connect) as started:
+        yield started
+
+
+@pytest.fixture
+def znodes(connect: str, broker: Barnabas) -> Iterator[KazooClient]:
+    """Somebody else who reads and writes the broker's znodes."""
+    client = KazooClient(connect)
+    client.start()
+    yield client
+    client.stop()
+    client.close()
+
+
+def old_tool(main_class: str, *args: str) -> str:
+    """Run a tool of 2.8.2 and return what it printed."""
+    done = run_tool(main_class, *args, version=OLD)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def topics(connect: str, *args: str) -> str:
+    """`kafka-topics --zookeeper`."""
+    return old_tool("kafka.admin.TopicCommand", "--zookeeper", connect, *args)
+
+
+def client(
+    bootstrap: str, settings: Mapping[str, str | bool] | None = None
+) -> dict[str, str | int | float | bool]:
+    """librdkafka's settings; what it says of brokers that were stopped on purpose is left out."""
+    return {"bootstrap.servers": bootstrap, "log_level": 0, **(settings or {})}
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Ask again until it is so; brokers act on znodes a moment after they were written."""
+    deadline = time.monotonic() + DEADLINE_S
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come true"
+
+
+def partitions(broker: Barnabas) -> dict[str, int]:
+    """The topics that a broker knows, with the number of their partitions that have a leader."""
+    found = AdminClient(client(broker.bootstrap)).list_topics(timeout=20).topics
+    return {
+        name: sum(each.leader >= 0 for each in topic.partitions.values())
+        for name, topic in found.items()
+    }
+
+
+def settings_of(broker: Barnabas, topic: str) -> dict[str, str]:
+    """The settings of a topic, as the broker tells them."""
+    resource = ConfigResource(ResourceType.TOPIC, topic)
+    admin = AdminClient(client(broker.bootstrap))
+    entries = admin.describe_configs([resource])[resource].result(20)
+    return {name: entry.value for name, entry in entries.items()}
+
+
+def produce(bootstrap: str, topic: str, *values: str) -> None:
+    """Send records to partition 0, each acknowledged, by an idempotent producer."""
+    producer = Producer(client(bootstrap, {"enable.idempotence": True}))
+    for value in values:
+        producer.produce(topic, value, partition=0)
+    assert producer.flush(30) == 0
+
+
+def consume(bootstrap: str, topic: str, count: int) -> list[str]:
+    """The first records of partition 0."""
+    # Its group is of no use to it, and not every broker has a coordinator.
+    consumer = Consumer(client(bootstrap, {"group.id": "reader", "enable.auto.commit": False}))
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    values: list[str] = []
+    deadline = time.monotonic() + DEADLINE_S
+    while len(values) < count:
+        assert time.monotonic() < deadline, f"{len(values)} of {count} records came"
+        got = [each for each in consumer.consume(count - len(values), 1) if each.error() is None]
+        values += [(message.value() or b"").decode() for message in got]
+    consumer.close()
+    return values
+
+
+def test_registration_as_the_shell_shows_it(broker: Barnabas, connect: str) -> None:
+    """Broker, controller, epoch and cluster id are where Apache's tools look for them."""
+
+    def shell(*command: str) -> str:
+        done = run_tool(SHELL, "-server", connect, *command)
+        return done.stdout.strip().splitlines()[-1]
+
+    host, _, port = broker.bootstrap.partition(":")
+    registration = json.loads(shell("get", "/brokers/ids/1"))
+    assert int(registration.pop("timestamp")) > 0
+    assert registration == {
+        "features": {},
+        "listener_security_protocol_map": {"PLAINTEXT": "PLAINTEXT"},
+        "endpoints": [f"PLAINTEXT://{broker.bootstrap}"],
+        "jmx_port": -1,
+        "port": int(port),
+        "host": host,
+        "version": 5,
+    }
+    assert json.loads(shell("get", "/controller"))["brokerid"] == 1
+    assert shell("get", "/controller_epoch") == "1"
+    assert json.loads(shell("get", "/cluster/id"))["version"] == "1"
+    assert shell("ls", "/brokers") == "[ids, seqid, topics]"
+
+
+def test_topics_by_the_old_tools(broker: Barnabas, connect: str) -> None:
+    """Create, describe, grow, configure, delete: all through ZooKeeper, with the broker running."""
+    topics(connect, "--create", "--topic", "t", "--partitions", "2", "--replication-factor", "1",
+           "--config", "retention.ms=123456")  # fmt: skip
+    until(lambda: partitions(broker).get("t") == 2)
+    assert settings_of(broker, "t")["retention.ms"] == "123456"
+    produce(broker.bootstrap, "t", "a", "b")
+    assert "Leader: 1\tReplicas: 1\tIsr: 1" in topics(connect, "--describe", "--topic", "t")
+    topics(connect, "--alter", "--topic", "t", "--partitions", "5")
+    until(lambda: partitions(broker)["t"] == 5)
+    old_tool("kafka.admin.ConfigCommand", "--zookeeper", connect, "--alter", "--entity-type",
+             "topics", "--entity-name", "t", "--add-config", "max.message.bytes=5555")  # fmt: skip
+    until(lambda: settings_of(broker, "t")["max.message.bytes"] == "5555")
+    assert consume(broker.bootstrap, "t", 2) == ["a", "b"]
+    topics(connect, "--delete", "--topic", "t")
+    until(lambda: "t" not in partitions(broker))
+    assert not list(broker.log_dirs[0].glob("t-[0-9]"))
+    assert topics(connect, "--list").strip() == ""
+
+
+def test_the_old_tools_see_what_clients_do(broker: Barnabas, connect: str) -> None:
+    """Topics made through the protocol are topics for `--zookeeper`, too."""
+    admin = AdminClient(client(broker.bootstrap))
+    new = NewTopic("mine", 3, 1, config={"cleanup.policy": "compact"})
+    admin.create_topics([new])["mine"].result(20)
+    described = topics(connect, "--describe", "--topic", "mine")
+    assert "PartitionCount: 3" in described
+    assert "Configs: cleanup.policy=compact" in described
+    assert described.count("Leader: 1") == 3
+
+
+def test_settings_of_all_brokers(broker: Barnabas, znodes: KazooClient) -> None:
+    """A notification makes the broker read its settings again, and so its topics' defaults."""
+    admin = AdminClient(client(broker.bootstrap))
+    admin.create_topics([NewTopic("t", 1, 1)])["t"].result(20)
+    config = b'{"version":1,"config":{"log.retention.ms":"98765"}}'
+    znodes.create("/config/brokers/<default>", config)
+    change = b'{"version":2,"entity_path":"brokers/<default>"}'
+    znodes.create("/config/changes/config_change_", change, sequence=True)
+    until(lambda: settings_of(broker, "t")["retention.ms"] == "98765")
+
+
+def test_nonsense_in_the_znodes_harms_nobody(broker: Barnabas, znodes: KazooClient) -> None:
+    """What cannot be read is told in the log; everything else goes on."""
+    znodes.create("/brokers/topics/broken", b"[]")
+    znodes.create("/config/changes/config_change_", b"?", sequence=True)
+    znodes.create("/admin/delete_topics/nothing")
+    until(lambda: znodes.exists("/admin/delete_topics/nothing") is None)
+    until(lambda: "/brokers/topics/broken" in broker.tail())
+    admin = AdminClient(client(broker.bootstrap))
+    admin.create_topics([NewTopic("t", 1, 1)])["t"].result(20)
+    produce(broker.bootstrap, "t", "a")
+    assert consume(broker.bootstrap, "t", 1) == ["a"]
+
+
+def test_a_session_that_expires(broker: Barnabas, znodes: KazooClient) -> None:
+    """A broker that was stopped for longer than its session comes back by itself, elected anew."""
+    produce(broker.bootstrap, "t", "before")
+    os.kill(broker.pid, signal.SIGSTOP)
+    until(lambda: znodes.exists("/brokers/ids/1") is None)
+    assert znodes.exists("/controller") is None
+    os.kill(broker.pid, signal.SIGCONT)
+    until(lambda: znodes.exists("/brokers/ids/1") is not None)
+    until(lambda: znodes.exists("/controller") is not None)
+    assert json.loads(znodes.get("/controller")[0])["brokerid"] == 1
+    assert znodes.get("/controller_epoch")[0] == b"2"
+    admin = AdminClient(client(broker.bootstrap))
+    admin.create_topics([NewTopic("after", 1, 1)])["after"].result(20)
+    produce(broker.bootstrap, "t", "after")
+    assert consume(broker.bootstrap, "t", 2) == ["before", "after"]
+
+
+def test_an_election_that_somebody_asks_for(broker: Barnabas, znodes: KazooClient) -> None:
+    """Deleting /controller is how operators have a controller elected."""
+    znodes.delete("/controller")
+    until(lambda: znodes.exists("/controller") is not None)
+    assert znodes.get("/controller_epoch")[0] == b"2"
+
+
+def test_another_controller(broker: Barnabas, znodes: KazooClient) -> None:
+    """A broker that is not alone any more ends, and says who is there."""
+    taken = znodes.transaction()
+    taken.delete("/controller")
+    taken.create("/controller", b'{"version":2,"brokerid":7,"timestamp":"1"}', ephemeral=True)
+    assert all(taken.commit())
+    until(lambda: broker.exit_code is not None)
+    assert broker.exit_code == 1
+    assert "cannot go on: more than one broker per cluster is not supported yet" in broker.tail(1)
+    assert "broker 7 holds /controller" in broker.tail(1)
+
+
+def test_records_while_the_ensemble_is_away(tmp_path: Path) -> None:
+    """Produce and fetch go on; what needs the ensemble fails in time, and works when it is back."""
+    with (
+        ZooKeeper(directory=tmp_path / "zookeeper") as zookeeper,
+        barnabas(tmp_path / "broker", zookeeper.connect) as broker,
+    ):
+        produce(broker.bootstrap, "t", "a")
+        zookeeper.kill()
+        producer = Producer(client(broker.bootstrap))
+        producer.produce("t", "b", partition=0)
+        assert producer.flush(30) == 0
+        assert consume(broker.bootstrap, "t", 2) == ["a", "b"]
+        admin = AdminClient(client(broker.bootstrap))
+        failed = admin.create_topics([NewTopic("new", 1, 1)])["new"].exception(60)
+        assert failed is not None
+        zookeeper.start()
+        until(lambda: "connected to ZooKeeper" in broker.tail(50))
+        admin.create_topics([NewTopic("new", 1, 1)])["new"].result(20)
+        zookeeper.kill()
+        broker.stop()  # Without an ensemble it can tell nobody, but ends in time.
+        assert broker.exit_code == 0
+
+
+def test_an_apache_broker_takes_over_and_gives_back(connect: str, tmp_path: Path) -> None:
+    """The same znodes and the same data directory: ours, then Apache's, then ours again."""
+    ours = barnabas(tmp_path / "ours", connect)
+    with ours:
+        admin = AdminClient(client(ours.bootstrap))
+        new = NewTopic("t", 2, 1, config={"retention.ms": "-1"})
+        admin.create_topics([new])["t"].result(20)
+        produce(ours.bootstrap, "t", "ours 1", "ours 2")
+    overrides = {"log.dirs": str(ours.log_dirs[0])}
+    with ApacheKafka(
+        directory=tmp_path / "apache",
+        zookeeper=connect,
+        overrides=overrides,
+        heap="512M",
+        broker_id=1,
+    ) as apache:
+        assert consume(apache.bootstrap, "t", 2) == ["ours 1", "ours 2"]
+        produce(apache.bootstrap, "t", "apache's")
+        admin = AdminClient(client(apache.bootstrap))
+        admin.create_topics([NewTopic("apaches", 3, 1)])["apaches"].result(20)
+        produce(apache.bootstrap, "apaches", "first")
+    with ours:
+        produce(ours.bootstrap, "t", "ours 3")
+        assert consume(ours.bootstrap, "t", 4) == ["ours 1", "ours 2", "apache's", "ours 3"]
+        assert consume(ours.bootstrap, "apaches", 1) == ["first"]
+        assert {"t": 2, "apaches": 3}.items() <= partitions(ours).items()
+        assert settings_of(ours, "t")["retention.ms"] == "-1"
+
+
+@pytest.mark.parametrize(
+    ("broker_id", "reason"),
+    [
+        (2, "more than one broker per cluster is not supported yet: broker 1 holds"),
+        (1, "broker id 1 is in use"),
+    ],
+    ids=["another", "the-same"],
+)
+def test_a_second_broker_is_refused(
+    broker: Barnabas, connect: str, tmp_path: Path, broker_id: int, reason: str
+) -> None:
+    """One line, exit code 1, and the first goes on."""
+    second = barnabas(tmp_path / "second", connect, broker_id)
+    with pytest.raises(RuntimeError, match="did not start"):
+        second.start()
+    assert second.tail(1).startswith(f"barnabas: cannot start: {reason}")
+    assert second.exit_code == 1
+    produce(broker.bootstrap, "t", "a")
+
+
+def test_the_wrong_chroot_is_refused(connect: str, tmp_path: Path) -> None:
+    """Data of one cluster is not taken to another, nor to none."""
+    with barnabas(tmp_path / "broker", connect):
+        pass
+    with pytest.raises(RuntimeError, match="did not start"):
+        barnabas(tmp_path / "broker", f"{connect}/wrong").start()
+    log = (tmp_path / "broker" / "broker.log").read_text().splitlines()[-1]
+    assert "is the chroot in zookeeper.connect the right one?" in log
+
+
+def test_ids_are_given_in_sequence(connect: str, tmp_path: Path) -> None:
+    """Without broker.id the ensemble counts, above what is reserved; the id stays with the data."""
+    for name, broker_id in (("first", 1001), ("second", 1002), ("first", 1001)):
+        settings = {"zookeeper.connect": connect, "zookeeper.session.timeout.ms": SESSION_MS}
+        with Barnabas(tmp_path / name, settings):
+            ready = json.loads((tmp_path / name / "ready.json").read_text())
+            assert ready["broker_id"] == broker_id

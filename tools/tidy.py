@@ -49,6 +49,7 @@ CLOCKS: Final = (
     "broker-image/src/barnabas_broker/server/",
     "broker-image/src/barnabas_broker/cli/",
     "broker-image/src/barnabas_broker/testing/",
+    "broker-image/src/barnabas_broker/zk/session.py",
     "operator/src/barnabas_operator/local/",
     "tests/", "tools/", "benchmarks/", "e2e/",
 )  # fmt: skip
@@ -57,6 +58,7 @@ CLOCKS: Final = (
 # of housekeeping, and a wait that hands its error to whoever waits.
 SHELLS: Final = (
     "/cli/", "/shell.py", "/__main__.py", "/testing/",
+    "broker-image/src/barnabas_broker/server/controller_thread.py",
     "broker-image/src/barnabas_broker/server/dispatch.py",
     "broker-image/src/barnabas_broker/server/upkeep.py",
     "broker-image/src/barnabas_broker/replica/delayed_fetch.py",
@@ -66,6 +68,7 @@ MAY_PRINT: Final = ("/cli/", "tools/", "benchmarks/", "tests/", "e2e/images.py")
 # the file or folder that does it, which must be there.
 _BROKER: Final = "broker-image/src/barnabas_broker/"
 _HANDLER_TESTS: Final = "tests/broker/server/handlers/"
+_LOCAL: Final = "operator/src/barnabas_operator/local/"
 _PIPELINES: Final = "pipelines/src/barnabas_pipelines/"
 _SPARK_TESTS: Final = "tests/pipelines/spark/"
 _CONTROLLER_PARTS: Final = (
@@ -88,6 +91,8 @@ TESTED_IN: Final = {
     f"{_BROKER}server/node.py": "tests/broker/testing/test_broker.py",
     f"{_BROKER}server/producer_ids.py": f"{_HANDLER_TESTS}test_init_producer_id.py",
     f"{_BROKER}zk/store.py": "tests/broker/zk/test_embedded.py",
+    f"{_LOCAL}tables.py": "tests/operator/local/test_command.py",
+    f"{_LOCAL}topics.py": "tests/operator/local/test_up.py",
     # What cannot be shown without a JVM.
     f"{_PIPELINES}jobs/": _SPARK_TESTS,
     f"{_PIPELINES}transforms/": _SPARK_TESTS,

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import socket
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -28,6 +27,8 @@ from barnabas_operator.resources.objects import digest
 
 HOST: Final = "127.0.0.1"
 BROKER_ID: Final = 0
+# How long a broker that was not ready in time may take to end.
+ABANDON_S: Final = 10.0
 
 Cluster = Resource[KafkaCluster]
 Say = Callable[[str], None]
@@ -149,8 +150,8 @@ def choose_port(listener: Listener, before: Port | None, *, keep: bool) -> Port:
 class Starting:
     """A broker between its command and its readiness."""
 
-    def __init__(self, process: subprocess.Popen[bytes], files: BrokerFiles, began: float) -> None:
-        self._process = process
+    def __init__(self, entry: processes.Entry, files: BrokerFiles, began: float) -> None:
+        self._entry = entry
         self._files = files
         self._began = began
 
@@ -162,8 +163,8 @@ class Starting:
         ready = self._files.ready
         try:
             while not ready.exists():
-                if self._process.poll() is not None:
-                    raise LocalError(self._why(f"ended with {self._process.returncode}"))
+                if not self._entry.running:
+                    raise LocalError(self._why("cannot start"))
                 if time.monotonic() > deadline:
                     raise LocalError(self._why("is not ready in time (--timeout)"))
                 time.sleep(processes.POLL_S)
@@ -171,8 +172,7 @@ class Starting:
             # The moment of readiness, whatever else this command did meanwhile.
             seconds = ready.stat().st_mtime - self._began
         except BaseException:  # An interrupt must not leave a broker half started.
-            self._process.kill()
-            self._process.wait()
+            processes.abandon(self._entry, timeout_s=ABANDON_S)
             self._files.pid.unlink(missing_ok=True)
             raise
         ports = {
@@ -181,7 +181,8 @@ class Starting:
         return ports, told["cluster_id"], max(seconds, 0.0)
 
     def _why(self, what: str) -> str:
-        said = processes.last_words(self._files.log).removeprefix("barnabas: ")
+        said = processes.last_words(self._files.log)
+        said = said.removeprefix("barnabas: ").removeprefix("cannot start: ")
         return f"the broker {what}: {said or 'it said nothing'} (log: {self._files.log})"
 
 
@@ -244,14 +245,14 @@ def _start(text: str, files: BrokerFiles) -> Starting:
         "--ready-file", str(files.ready),
     ]  # fmt: skip
     began = time.time()
-    process = processes.launch(
+    entry = processes.launch(
         command,
         directory=files.directory,
         log=files.log,
         pid_file=files.pid,
         fingerprint=digest(text),
     )
-    return Starting(process, files, began)
+    return Starting(entry, files, began)
 
 
 def settle(

@@ -118,7 +118,7 @@ def carry_statuses(
 ) -> list[Mapping[str, Any]]:
     """The documents, with the statuses of the same resources as they were remembered."""
     known = {(each["kind"], each["metadata"]["name"]): each.get("status") for each in before}
-    carried = []
+    carried: list[Mapping[str, Any]] = []
     for document in documents:
         bare = {key: value for key, value in document.items() if key != "status"}
         status = known.get((document["kind"], document["metadata"]["name"]))

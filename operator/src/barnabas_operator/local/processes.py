@@ -46,7 +46,7 @@ def start_of(pid: int) -> str | None:
     On Linux in clock ticks since boot, and which boot; the wall clock may be set meanwhile.
     """
     if not _PROC.joinpath("self/stat").exists():
-        return _start_by_ps(pid)
+        return start_by_ps(pid)
     try:
         stat = _PROC.joinpath(str(pid), "stat").read_text()
         boot = _PROC.joinpath("sys/kernel/random/boot_id").read_text().strip()
@@ -58,7 +58,8 @@ def start_of(pid: int) -> str | None:
     return None if state in "ZX" else f"{boot}/{ticks}"
 
 
-def _start_by_ps(pid: int) -> str | None:
+def start_by_ps(pid: int) -> str | None:
+    """The same where there is no /proc, as ps says it."""
     told = _ps(pid, "stat=,lstart=")
     return None if not told or told.startswith("Z") else " ".join(told.split()[1:])
 
@@ -102,7 +103,7 @@ def read_entry(pid_file: Path) -> Entry | None:
 
 def launch(
     command: Sequence[str], *, directory: Path, log: Path, pid_file: Path, fingerprint: str
-) -> subprocess.Popen[bytes]:
+) -> Entry:
     """Start a process of its own session, and remember it in the pid file.
 
     Its output goes to `log`, and the log of the run before becomes `<log>.1`.
@@ -118,9 +119,13 @@ def launch(
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-    started = start_of(process.pid) or ""
-    write_entry(pid_file, Entry(pid=process.pid, started=started, fingerprint=fingerprint))
-    return process
+    entry = Entry(
+        pid=process.pid, started=start_of(process.pid) or "ended", fingerprint=fingerprint
+    )
+    write_entry(pid_file, entry)
+    # It is to outlive us; without this, Popen complains that nobody waited for it.
+    process.returncode = 0
+    return entry
 
 
 def write_entry(pid_file: Path, entry: Entry) -> None:
@@ -137,10 +142,20 @@ def write_atomically(path: Path, text: str) -> None:
 
 def stop(entry: Entry, *, timeout_s: float) -> bool:
     """End a process by SIGTERM and wait for it; whether it has ended in time."""
+    return _end(entry, signal.SIGTERM, timeout_s)
+
+
+def abandon(entry: Entry, *, timeout_s: float) -> None:
+    """End a process that has nothing to lose: by SIGKILL when SIGTERM does not end it in time."""
+    if not stop(entry, timeout_s=timeout_s):
+        _end(entry, signal.SIGKILL, timeout_s)
+
+
+def _end(entry: Entry, number: signal.Signals, timeout_s: float) -> bool:
     deadline = time.monotonic() + timeout_s
-    with contextlib.suppress(ProcessLookupError):
-        if entry.running:
-            os.kill(entry.pid, signal.SIGTERM)
+    if entry.running:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(entry.pid, number)
     while entry.running:
         if time.monotonic() > deadline:
             return False

@@ -14,7 +14,7 @@ import fcntl
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -47,7 +47,7 @@ class Record:
 
     cluster: str
     file: str
-    documents: list[Mapping[str, Any]] = field(default_factory=list)
+    documents: Sequence[Mapping[str, Any]] = ()
     ports: dict[str, Port] = field(default_factory=dict)
     ledger: Ledger = field(default_factory=dict)
     cluster_id: str = ""
@@ -99,7 +99,7 @@ class StateDirectory:
             "version": VERSION,
             "cluster": record.cluster,
             "file": record.file,
-            "documents": record.documents,
+            "documents": list(record.documents),
             "ports": {
                 name: {"asked": port.asked, "got": port.got} for name, port in record.ports.items()
             },

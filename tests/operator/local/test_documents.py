@@ -1,0 +1,158 @@
+"""What is taken from a file, and everything that is wrong with one at once."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from barnabas_operator.local.documents import ManifestError, carry_statuses, choose, read_file
+from tests.operator import examples
+from tests.operator.local import laptop
+
+Document = dict[str, Any]
+
+
+def _problems(*documents: Any, name: str | None = None) -> list[str]:
+    with pytest.raises(ManifestError) as raised:
+        choose(documents, name=name)
+    return list(raised.value.problems)
+
+
+def test_the_quickstart_as_it_is() -> None:
+    """One cluster, two topics, one pipeline."""
+    manifest = read_file(examples.QUICKSTART)
+    assert manifest.cluster.meta.name == "quickstart"
+    assert [each.meta.name for each in manifest.topics] == ["packages", "files"]
+    assert [each.meta.name for each in manifest.pipelines] == ["packages-to-parquet"]
+    assert len(manifest.documents) == 4
+
+
+def test_of_several_clusters_one_is_named() -> None:
+    """Topics of the others are left alone."""
+    other = copy.deepcopy(laptop.cluster())
+    other["metadata"]["name"] = "other"
+    documents = [laptop.cluster(), other, laptop.topic(), laptop.topic("more", cluster="other")]
+    manifest = choose(documents, name="other")
+    assert manifest.cluster.meta.name == "other"
+    assert [each.meta.name for each in manifest.topics] == ["more"]
+    (problem,) = _problems(*documents)
+    assert "several KafkaClusters (quickstart, other): choose with --name" in problem
+    (problem,) = _problems(*documents, name="third")
+    assert problem == "there is no KafkaCluster third; there is quickstart, other"
+
+
+@pytest.mark.parametrize(
+    ("document", "problem"),
+    [
+        ("text", "document 1: is no resource"),
+        ({"kind": "KafkaUser"}, "document 1: kind: is KafkaUser; there are KafkaCluster, "),
+        (
+            {**laptop.topic(), "apiVersion": "barnabas.io/v1"},
+            "document 1: apiVersion: is barnabas.io/v1, must be barnabas.io/v1alpha1",
+        ),
+        (laptop.topic(partitons=3), "KafkaTopic packages: spec.partitons: is no field; did you"),
+        (laptop.topic(partitions="3"), "KafkaTopic packages: spec.partitions: is '3', must be a"),
+        (laptop.topic(topicName=".."), "KafkaTopic packages: spec.topicName: cannot be . or .."),
+        (laptop.topic(), "there is no KafkaCluster; topics and pipelines need theirs beside"),
+        (laptop.pipeline(sink={}), "KafkaPipeline packages-to-parquet: spec.sink: give a sink"),
+        ({**laptop.topic(), "metadata": {"name": 7}}, "metadata.name: is missing or is no text"),
+    ],
+)
+def test_a_document_that_cannot_be_used(document: Any, problem: str) -> None:
+    """Where it is, what is wrong, what would be right."""
+    (found,) = _problems(document)
+    assert problem in found
+
+
+@pytest.mark.parametrize(
+    ("spec", "problem"),
+    [
+        (
+            {"brokers": {"replicas": 3, "storage": {"size": "1Gi"}}},
+            "brokers.replicas: this version",
+        ),
+        ({"brokers": {"storage": {}}}, "brokers.storage: give either size or sizing"),
+        (
+            {"listeners": [{"name": "out", "type": "nodeport", "port": 9094}]},
+            "listeners: one listener must be of type internal",
+        ),
+        (
+            {"listeners": [{"name": "a", "port": 9092}, {"name": "b", "port": 9092}]},
+            "listeners: 2 have the port 9092; each needs its own",
+        ),
+        (
+            {"listeners": [{"name": "a", "port": 9092}, {"name": "a", "port": 9093}]},
+            "listeners: 2 have the name a; each needs its own",
+        ),
+        (
+            {"listeners": [{"name": "a", "port": 9092, "nodePort": 30000}]},
+            "listeners: a: nodePort is for listeners of type nodeport",
+        ),
+        ({"config": {"log.dirs": "/x"}}, "config.log.dirs: follows from the resource itself"),
+        ({"config": {"log.retention.hour": "1"}}, "did you mean log.retention.hours"),
+        ({"config": {"num.partitions": "many"}}, "config.num.partitions"),
+    ],
+)
+def test_rules_that_the_api_server_would_hold(spec: Document, problem: str) -> None:
+    """A file meets no API server; what its rules refuse is refused here."""
+    (found,) = _problems(laptop.cluster() | {"spec": laptop.cluster()["spec"] | spec})
+    assert found.startswith("KafkaCluster quickstart: spec.")
+    assert problem in found
+
+
+def test_names_become_names_of_services() -> None:
+    """On a laptop they would do; on Kubernetes they would not."""
+    document = laptop.cluster() | {"metadata": {"name": "Quick.Start"}}
+    assert "metadata.name must be small letters" in _problems(document)[0]
+
+
+def test_a_resource_is_there_once() -> None:
+    """The second of two would win in silence."""
+    (problem,) = _problems(laptop.cluster(), laptop.topic(), laptop.topic())
+    assert problem == "KafkaTopic packages: is there 2 times; give each a name of its own"
+
+
+def test_a_cluster_that_is_not_in_the_file() -> None:
+    """It says which there are."""
+    (problem,) = _problems(laptop.cluster(), laptop.topic(cluster="quikstart"))
+    assert "spec.cluster: there is no KafkaCluster quikstart in its namespace" in problem
+    assert "there is quickstart" in problem
+
+
+def test_all_that_is_wrong_is_told_with_the_file(tmp_path: Path) -> None:
+    """Not one mistake per attempt."""
+    machine = laptop.Laptop(tmp_path)
+    machine.write(laptop.cluster(brokers={}), laptop.topic(partitions=0), {"kind": "Service"})
+    with pytest.raises(ManifestError) as raised:
+        read_file(machine.file)
+    assert len(raised.value.problems) == 3
+    assert all(problem.startswith(f"{machine.file}: ") for problem in raised.value.problems)
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"a: [1", "line 1, column 6: this is no YAML"),
+        (b"\xff\xfe\x00", "it is no UTF-8 text"),
+        (b"", "there is no KafkaCluster"),
+    ],
+)
+def test_files_that_are_no_manifests(tmp_path: Path, content: bytes, problem: str) -> None:
+    """The file is named, and the line where there is one."""
+    path = tmp_path / "odd.yaml"
+    path.write_bytes(content)
+    with pytest.raises(ManifestError, match=problem):
+        read_file(path)
+    with pytest.raises(ManifestError, match=r"cannot read .*: No such file"):
+        read_file(tmp_path / "none.yaml")
+
+
+def test_statuses_are_carried_to_the_same_resources() -> None:
+    """By kind and name; a status in the file is nobody's word."""
+    before = [laptop.topic() | {"status": {"topicId": "old"}}, laptop.cluster()]
+    now = [laptop.topic() | {"status": {"topicId": "forged"}}, laptop.cluster(), laptop.pipeline()]
+    carried = carry_statuses(now, before)
+    assert [each.get("status") for each in carried] == [{"topicId": "old"}, None, None]

@@ -1,0 +1,165 @@
+"""Bringing a machine to what a file says, again and again, with a real broker."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ResourceType,
+)
+
+from barnabas_operator.api.conditions import is_ready
+from barnabas_operator.local.processes import Entry
+from barnabas_operator.local.state import LocalError
+from tests.operator.local.laptop import Laptop, cluster, topic
+
+
+def test_the_second_time_only_what_is_different_is_done(laptop: Laptop) -> None:
+    """Topics appear and grow, nothing is restarted, and nothing at all is done the third time."""
+    wanted = cluster()
+    seen = laptop.up(wanted, topic(partitions=1))
+    broker = laptop.broker
+    assert is_ready(seen.status.conditions)
+    assert seen.topics["packages"].partitions == 1
+    assert seen.brokers[0].pid == broker.pid
+    first_ready = seen.status.conditions[0].last_transition_time
+
+    seen = laptop.up(wanted, topic(partitions=3), topic("files"))
+    assert laptop.said == [
+        "topic packages: grow from 1 to 3 partitions",
+        "topic files: create with 3 partitions of 1 replicas",
+    ]
+    assert seen.topics["packages"].partitions == 3
+    laptop.up()
+    assert laptop.said == []
+    assert laptop.broker == broker
+    assert laptop.look().status.conditions[0].last_transition_time == first_ready
+
+
+def test_what_others_changed_on_a_topic_is_mended(laptop: Laptop) -> None:
+    """Until then `status` tells what would be done."""
+    wanted = (cluster(), topic(config={"retention.ms": "60000"}))
+    seen = laptop.up(*wanted)
+    _set(seen.status.listeners[0].bootstrap_servers, "packages", {"retention.ms": "1"})
+    condition = laptop.look().topics["packages"].conditions[1]
+    assert (condition.type, condition.reason) == ("Reconciling", "Drifted")
+    assert condition.message == "`barnabas local up` would: set retention.ms=60000"
+    laptop.up()
+    assert laptop.said == ["topic packages: set retention.ms=60000"]
+
+
+def _set(bootstrap: str, name: str, settings: dict[str, str]) -> None:
+    entries = [
+        ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET)
+        for key, value in settings.items()
+    ]
+    resource = ConfigResource(ResourceType.TOPIC, name, incremental_configs=entries)
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.incremental_alter_configs([resource])[resource].result(20)
+
+
+def test_other_settings_of_the_cluster_restart_the_broker(laptop: Laptop) -> None:
+    """With the reason; on the same ports, with the same topics."""
+    wanted = cluster(config={"num.partitions": "2"})
+    before = laptop.up(wanted, topic())
+    broker = laptop.broker
+    wanted["spec"]["config"] = {"num.partitions": "4", "log.retention.hours": "1"}
+    after = laptop.up(wanted, topic())
+    reasons = "log.retention.hours=1 is new; num.partitions was 2, becomes 4"
+    assert laptop.said[0] == f"restarting the broker: {reasons}"
+    assert not broker.running
+    assert laptop.broker.running
+    assert after.status.listeners == before.status.listeners
+    assert after.status.cluster_id == before.status.cluster_id
+    assert after.topics["packages"].topic_id == before.topics["packages"].topic_id
+
+
+def test_a_port_that_is_taken(laptop: Laptop) -> None:
+    """Another one takes its place, it is told, and it stays as long as the broker runs."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        taken = server.getsockname()[1]
+        wanted = cluster(listeners=[{"name": "plain", "port": taken}])
+        seen = laptop.up(wanted)
+        address = seen.status.listeners[0].bootstrap_servers
+        assert not address.endswith(f":{taken}")
+        port = address.rpartition(":")[2]
+        assert f"port {taken} is in use; listener plain is at {port}" in laptop.said
+    again = laptop.up()
+    assert laptop.said == []
+    assert again.status.listeners == seen.status.listeners
+
+
+def test_a_broker_that_was_killed_is_started_again(laptop: Laptop) -> None:
+    """`status` says that it ended; a process that has its pid now is not taken for it."""
+    laptop.up(cluster(), topic())
+    broker = laptop.broker
+    os.kill(broker.pid, signal.SIGKILL)
+    _await_end(broker)
+    seen = laptop.look()
+    assert seen.status.conditions[0].reason == "BrokerEnded"
+    assert seen.brokers[0].pid is None
+    assert seen.topics["packages"].partitions == 3
+    laptop.up()
+    assert laptop.said[0].startswith("the broker had ended without being told to; its last words:")
+    assert laptop.broker.running
+
+
+def _await_end(entry: Entry) -> None:
+    while entry.running:
+        os.sched_yield()
+
+
+def test_a_topic_that_cannot_be_made_concerns_itself_alone(laptop: Laptop) -> None:
+    """The others are made; its condition says what to do."""
+    seen = laptop.up(cluster(), topic(replicas=2), topic("files"))
+    assert not is_ready(seen.topics["packages"].conditions)
+    stalled = seen.topics["packages"].conditions[1]
+    assert (stalled.type, stalled.reason) == ("Stalled", "Refused")
+    assert is_ready(seen.topics["files"].conditions)
+
+
+def test_topics_whose_resource_is_gone(laptop: Laptop) -> None:
+    """Deleted if it said so, else left alone."""
+    wanted = cluster()
+    seen = laptop.up(wanted, topic("goes", deletionPolicy="Delete"), topic("stays"))
+    laptop.up(wanted)
+    assert laptop.said == ["topic goes: delete, its KafkaTopic goes is gone"]
+    admin = AdminClient({"bootstrap.servers": seen.status.listeners[0].bootstrap_servers})
+    assert set(admin.list_topics(timeout=20).topics) == {"stays"}
+
+
+def test_a_second_cluster_of_the_same_name_is_refused(laptop: Laptop, tmp_path: Path) -> None:
+    """It would take the data of the first; --replace says that it is to."""
+    laptop.up(cluster())
+    first = laptop.file
+    laptop.file = tmp_path / "other.yaml"
+    shutil.copy(first, laptop.file)
+    with pytest.raises(LocalError, match=f"is the one of {first}; for a second cluster"):
+        laptop.up()
+    laptop.up(replace=True)
+    assert laptop.said == []
+    # A file that was moved is the same file.
+    moved = laptop.file.rename(tmp_path / "moved.yaml")
+    laptop.file = moved
+    laptop.up()
+    renamed = cluster()
+    renamed["metadata"]["name"] = "another"
+    with pytest.raises(LocalError, match="belongs to KafkaCluster quickstart, not to another"):
+        laptop.up(renamed)
+
+
+def test_a_comma_would_be_two_directories(tmp_path: Path) -> None:
+    """To the broker's settings, that is."""
+    laptop = Laptop(tmp_path / "a,b")
+    laptop.file = tmp_path / "cluster.yaml"
+    with pytest.raises(LocalError, match="no comma"):
+        laptop.up(cluster())

@@ -50,6 +50,7 @@ CLOCKS: Final = (
     "broker-image/src/barnabas_broker/cli/",
     "broker-image/src/barnabas_broker/testing/",
     "broker-image/src/barnabas_broker/zk/session.py",
+    "broker-image/src/barnabas_broker/zk/session.py",
     "operator/src/barnabas_operator/local/",
     "tests/", "tools/", "benchmarks/", "e2e/",
 )  # fmt: skip
@@ -58,6 +59,7 @@ CLOCKS: Final = (
 # of housekeeping, and a wait that hands its error to whoever waits.
 SHELLS: Final = (
     "/cli/", "/shell.py", "/__main__.py", "/testing/",
+    "broker-image/src/barnabas_broker/server/controller_thread.py",
     "broker-image/src/barnabas_broker/server/controller_thread.py",
     "broker-image/src/barnabas_broker/server/dispatch.py",
     "broker-image/src/barnabas_broker/server/upkeep.py",

@@ -9,7 +9,7 @@ import pytest
 
 from barnabas_operator.api.storage import DeletionPolicy
 from barnabas_operator.local import state
-from barnabas_operator.local.state import LocalError, Port, Record, StateDirectory
+from barnabas_operator.local.state import BusyError, LocalError, Port, Record, StateDirectory
 from barnabas_operator.plan.topics import LedgerEntry
 from tests.operator.local import laptop
 
@@ -43,7 +43,7 @@ def test_one_command_at_a_time(directory: StateDirectory) -> None:
     """Two would start two brokers."""
     with (
         directory.held(),
-        pytest.raises(LocalError, match="another `barnabas local` is at work"),
+        pytest.raises(BusyError, match="another `barnabas local` is at work"),
         StateDirectory(directory.path).held(),
     ):
         pass

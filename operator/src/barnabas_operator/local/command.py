@@ -126,7 +126,7 @@ def up(
                 )
                 failed = _summary(seen)
                 if not detach:
-                    _watch(state, say)
+                    _watch(state, say, timeout_s)
         except KeyboardInterrupt:
             if not detach:
                 _stop(state, say, timeout_s)
@@ -249,23 +249,25 @@ def _summary(view: View) -> bool:
 
 @contextmanager
 def _signals_interrupt() -> Iterator[None]:
-    """SIGTERM is as good as Ctrl-C here."""
+    """SIGTERM, and the end of the terminal, are as good as Ctrl-C here."""
 
     def interrupt(number: int, frame: FrameType | None) -> NoReturn:
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGTERM, interrupt)
+    numbers = (signal.SIGTERM, signal.SIGHUP)
+    before = [signal.signal(number, interrupt) for number in numbers]
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
 
 
-def _watch(state: StateDirectory, say: Callable[[str], None]) -> None:
-    """Stay while the broker runs; raises LocalError when it ends by itself."""
+def _watch(state: StateDirectory, say: Callable[[str], None], timeout_s: float) -> None:
+    """Stay while the broker runs; raises LocalError when it ends by itself, and ends the rest."""
     from barnabas_operator.local.broker import BrokerFiles
     from barnabas_operator.local.processes import last_words
-    from barnabas_operator.local.state import LocalError
+    from barnabas_operator.local.state import BusyError, LocalError
 
     files = BrokerFiles(state.broker)
     say("Ctrl-C stops it")
@@ -277,11 +279,15 @@ def _watch(state: StateDirectory, say: Callable[[str], None]) -> None:
             return
         if entry.running:
             continue
-        # Another command may be restarting it: then it has the lock.
-        with state.held():
-            again = files.entry()
-            if again is not None and not again.running:
-                raise LocalError(f"the broker ended: {last_words(files.log)} (log: {files.log})")
+        try:
+            with state.held():
+                entry = files.entry()
+        except BusyError:
+            continue  # Another command has stopped it, or is restarting it.
+        if entry is not None and not entry.running:
+            text = f"the broker ended: {last_words(files.log)} (log: {files.log})"
+            _stop(state, say, timeout_s)
+            raise LocalError(text)
 
 
 def _stop(state: StateDirectory, say: Callable[[str], None], timeout_s: float, **how: Any) -> None:

@@ -33,6 +33,10 @@ class LocalError(Exception):
     """What was asked for cannot be done; the text says what to do instead."""
 
 
+class BusyError(LocalError):
+    """Another command is at work in the directory."""
+
+
 @dataclass(frozen=True, slots=True)
 class Port:
     """A listener's port: the one that the resource asks for, and the one that it has."""
@@ -114,7 +118,7 @@ class StateDirectory:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Be the only command at work here; raises LocalError if that cannot be.
+        """Be the only command at work here; raises BusyError, or LocalError if that cannot be.
 
         The lock ends with the process, however it ends. The directory is made.
         """
@@ -129,7 +133,7 @@ class StateDirectory:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
                 text = f"another `barnabas local` is at work in {self.path}; try again after it"
-                raise LocalError(text) from error
+                raise BusyError(text) from error
             yield
 
     def remove(self) -> None:

@@ -58,34 +58,45 @@ def creation(name: str, partitions: int = 1, replicas: int = 1, **more: Any) -> 
     )
 
 
+def create(
+    side: Side,
+    label: str,
+    *topics: CreatableTopic,
+    version: int = 7,
+    only_validate: bool = False,
+) -> None:
+    """Ask for topics."""
+    request = CreateTopicsRequest(
+        topics=list(topics), timeout_ms=20_000, validate_only=only_validate
+    )
+    side.ask(label, request, version)
+
+
 def create_topics(side: Side) -> None:
     """Topics that can and that cannot be."""
 
-    def create(
-        label: str, *topics: CreatableTopic, version: int = 7, only_validate: bool = False
-    ) -> None:
-        request = CreateTopicsRequest(
-            topics=list(topics), timeout_ms=20_000, validate_only=only_validate
-        )
-        side.ask(label, request, version)
-
     for version in range(8):
-        create(f"good, version {version}", creation(f"create-v{version}", 2), version=version)
+        create(side, f"good, version {version}", creation(f"create-v{version}", 2), version=version)
     for version in (1, 5, 7):
-        create(f"validated, version {version}", creation("create-never"), version=version,
+        create(side, f"validated, version {version}", creation("create-never"), version=version,
                only_validate=True)  # fmt: skip
-    create("twice", creation("create-v7"))
-    create("twice, validated", creation("create-v7"), only_validate=True)
+    create(side, "twice", creation("create-v7"))
+    create(side, "twice, validated", creation("create-v7"), only_validate=True)
     for name in BAD_NAMES:
-        create(f"name {name[-12:]!r}", creation(name))
-    create("a name that collides", creation("create.v7"), creation("create_v7"))
-    create("named twice in a request", creation("create-double"), creation("create-double"))
-    create("none")
+        create(side, f"name {name[-12:]!r}", creation(name))
+    create(side, "a name that collides", creation("create.v7"), creation("create_v7"))
+    create(side, "named twice in a request", creation("create-double"), creation("create-double"))
+    create(side, "none")
     for partitions, replicas in ((0, 1), (-2, 1), (1, 0), (1, -2), (1, 2), (-1, -1), (-1, 1)):
         for version in (3, 4, 7):
             name = f"create-{partitions}-{replicas}-{version}"
-            create(f"{partitions} partitions, {replicas} replicas, version {version}",
+            create(side, f"{partitions} partitions, {replicas} replicas, version {version}",
                    creation(name, partitions, replicas), version=version)  # fmt: skip
+    create(side, "a good and a bad one", creation("create-good"), creation("create bad"))
+
+
+def create_assigned_topics(side: Side) -> None:
+    """Replicas placed by hand, well and badly."""
     assignments = {
         "one partition": [(0, [0])],
         "two partitions": [(0, [0]), (1, [0])],
@@ -100,9 +111,13 @@ def create_topics(side: Side) -> None:
         "different counts": [(0, [0]), (1, [])],
     }
     for number, (what, table) in enumerate(assignments.items()):
-        create(f"assigned, {what}", creation(f"create-a{number}", -1, -1, assignments=table))
-        create(f"assigned, {what}, and counted",
+        create(side, f"assigned, {what}", creation(f"create-a{number}", -1, -1, assignments=table))
+        create(side, f"assigned, {what}, and counted",
                creation(f"create-b{number}", 1, 1, assignments=table))  # fmt: skip
+
+
+def create_topics_with_settings(side: Side) -> None:
+    """Settings that a topic can and cannot have."""
     configs = {
         "good": [("retention.ms", "1000"), ("cleanup.policy", "compact")],
         "malformed": [("retention.ms", "soon")],
@@ -132,10 +147,9 @@ def create_topics(side: Side) -> None:
         "a number with decimals": [("segment.bytes", "5e6")],
     }
     for number, (what, settings) in enumerate(configs.items()):
-        create(f"settings {what}", creation(f"create-c{number}", configs=settings))
-        create(f"settings {what}, version 4", creation(f"create-d{number}", configs=settings),
+        create(side, f"settings {what}", creation(f"create-c{number}", configs=settings))
+        create(side, f"settings {what}, version 4", creation(f"create-d{number}", configs=settings),
                version=4)  # fmt: skip
-    create("a good and a bad one", creation("create-good"), creation("create bad"))
 
 
 def delete_topics(side: Side) -> None:
@@ -288,10 +302,8 @@ def describe_whole_broker(side: Side) -> None:
     } if answer is not None else {}  # fmt: skip
 
 
-def alter_configs_of_topics(side: Side) -> None:
-    """Replacing and changing single settings of topics."""
-    topic = side.topic("alter")
-    state = DescribeConfigsRequest(
+def _some_settings(topic: str) -> DescribeConfigsRequest:
+    return DescribeConfigsRequest(
         resources=[
             DescribeConfigsResource(
                 resource_type=TOPIC,
@@ -300,6 +312,12 @@ def alter_configs_of_topics(side: Side) -> None:
             )
         ]
     )
+
+
+def alter_configs_of_topics(side: Side) -> None:
+    """Replacing the settings of topics."""
+    topic = side.topic("alter")
+    state = _some_settings(topic)
 
     def replace(
         label: str, *settings: tuple[str, str | None], version: int = 2, **more: Any
@@ -331,6 +349,12 @@ def alter_configs_of_topics(side: Side) -> None:
     for kind in (0, 1, 3, 99, LOGGER):
         replace(f"kind {kind}", ("retention.ms", "5"), kind=kind, name="0")
 
+
+def alter_single_configs_of_topics(side: Side) -> None:
+    """Changing single settings of topics."""
+    topic = side.topic("alter-single")
+    state = _some_settings(topic)
+
     def change(
         label: str, *settings: tuple[str, int, str | None], version: int = 1, **more: Any
     ) -> None:
@@ -348,8 +372,8 @@ def alter_configs_of_topics(side: Side) -> None:
             resources=[resource] * more.get("times", 1),
             validate_only=more.get("only_validate", False),
         )
-        side.ask(f"single {label}", request, version)
-        side.ask(f"after single {label}", state, 4)
+        side.ask(label, request, version)
+        side.ask(f"after {label}", state, 4)
 
     change("set", ("retention.ms", SET, "100"), version=0)
     change("added", ("cleanup.policy", APPEND, "compact"))
@@ -428,8 +452,8 @@ def alter_configs_of_brokers(side: Side) -> None:
     for what, (key, value) in cases.items():
         for name in ("0", "", "7"):
             change(what, name, key, value)
-            if what == "list" and name != "7":
-                look("some changes", key, value, name)
+            if what in {"set", "size", "list", "threads"} and name != "7":
+                look(what, key, value, name)
     for name in ("0", ""):
         for key in (*keys, "leader.replication.throttled.rate", "no.such.setting"):
             change(f"{key} deleted", name, key, None, DELETE)
@@ -471,6 +495,7 @@ def versions(side: Side) -> None:
 
 
 QUESTIONS: Final = (
-    create_topics, delete_topics, create_partitions, metadata, describe_configs,
-    describe_whole_broker, alter_configs_of_topics, alter_configs_of_brokers, cluster, versions,
+    create_topics, create_assigned_topics, create_topics_with_settings, delete_topics,
+    create_partitions, metadata, describe_configs, describe_whole_broker, alter_configs_of_topics,
+    alter_single_configs_of_topics, alter_configs_of_brokers, cluster, versions,
 )  # fmt: skip

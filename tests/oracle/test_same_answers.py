@@ -21,6 +21,7 @@ CRASH: Final = (
     "Apache stumbles (an unknown server error, or no answer at all); we say what is wrong"
 )
 STRICTER: Final = "would be stored as it is, and readers would stumble over it"
+NAME_FIRST: Final = "the name is judged first, as both do when they describe"
 
 #: Answers that differ on purpose: by question, what the difference looks like and why it is.
 DELIBERATE: Final[dict[str, dict[str, str]]] = {
@@ -39,10 +40,14 @@ DELIBERATE: Final[dict[str, dict[str, str]]] = {
     "fetch_by_id": {"no id in a session": CRASH},
     "create_topics": {
         "named twice in a request": "one answer for each name",
+    },
+    "create_assigned_topics": {
         "assigned, negative": CRASH,
         "assigned, (a partition twice|(one|a) broker that is not there|no brokers)": (
             "Apache with ZooKeeper makes a topic that cannot work; with KRaft it refuses as we do"
         ),
+    },
+    "create_topics_with_settings": {
         "settings old name": "we show the value that the old name gives the new one",
     },
     "delete_topics": {"by nothing": "a request that names nothing is malformed, not forbidden"},
@@ -58,8 +63,11 @@ DELIBERATE: Final[dict[str, dict[str, str]]] = {
     },
     "alter_configs_of_topics": {
         "a resource twice.*no answer": CRASH,
-        "single unknown (added|operation)": CRASH,
-        "(single )?topic 'not a name'": "the name is judged first, as both do when they describe",
+        "topic 'not a name'": NAME_FIRST,
+    },
+    "alter_single_configs_of_topics": {
+        "unknown (added|operation)": CRASH,
+        "topic 'not a name'": NAME_FIRST,
     },
 }
 

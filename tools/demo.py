@@ -356,15 +356,22 @@ def _report(console: Console, figures: Figures, cluster: Cluster, *, keep: bool)
     console.print("One Python client beside the broker on this machine: a demo, not a benchmark.")
     console.print()
     if keep:
-        where = cluster.bootstrap_servers
+        where, program = cluster.bootstrap_servers, _program()
         console.print(f"The cluster goes on at [bold]{where}[/]. Try:")
-        console.print(f"      barnabas local status --dir {cluster.directory}", soft_wrap=True)
-        console.print(f"      barnabas consume demo.packages --from-beginning -b {where}")
-        stop = f"barnabas local down --delete-data --dir {cluster.directory}"
+        console.print(f"      {program} local status --dir {cluster.directory}", soft_wrap=True)
+        console.print(f"      {program} consume demo.packages --from-beginning -b {where}")
+        stop = f"{program} local down --delete-data --dir {cluster.directory}"
         console.print(f"Stop it with:  {stop}", soft_wrap=True)
     else:
         console.print("Nothing is left running. KEEP=1 make demo leaves it; or start a cluster:")
-        console.print("      barnabas local up manifests/examples/quickstart.yaml")
+        console.print(f"      {_program()} local up manifests/examples/quickstart.yaml")
+
+
+def _program() -> str:
+    """The command as it can be given here: who runs `make demo` has not activated .venv."""
+    if shutil.which("barnabas"):
+        return "barnabas"
+    return os.path.relpath(Path(sys.executable).with_name("barnabas"))
 
 
 def _passages_table(passages: list[Passage]) -> Table:

@@ -12,6 +12,8 @@ PYTEST := $(BIN)/python -m pytest
 BLACK_BOX := tests/clients tests/oracle $(wildcard tests/*/*/test_against_apache.py)
 # Runs in an environment of its own, which has pyspark.
 SPARK := tests/pipelines/spark
+# Each test file in one process, so that what its tests share is set up once.
+SIDE_BY_SIDE := -n 2 --dist loadfile
 UNIT := tests $(BLACK_BOX:%=--ignore=%) --ignore=$(SPARK)
 # Minutes; docs/testing.md has the table.
 ENGINE_MINUTES := 15
@@ -45,7 +47,7 @@ check: .venv/.synced ## Runs all that is quick: tidy, ruff, imports, generated f
 	$(BIN)/python -m tools.gen_crds --check
 	$(BIN)/python -m tools.render_manifests --check
 	$(BIN)/mypy
-	$(PYTEST) $(UNIT)
+	$(PYTEST) $(SIDE_BY_SIDE) $(UNIT)
 
 images: .venv/.synced ## Builds the four images and prints their sizes (Docker)
 	@$(BIN)/python -m e2e.images

@@ -278,8 +278,7 @@ def read_back(
                     advance(len(message.key() or b"") + len(message.value() or b""))
                 elif error.code() == KafkaError._PARTITION_EOF:
                     open_partitions.discard(message.partition() or 0)
-                # What concerns no partition is a notice: nobody looks after this consumer's group.
-                elif message.topic() is not None:
+                else:
                     raise DemoError(f"cannot read {stream.topic}: {error.str()}")
             if time.perf_counter() - last > STALL_S:
                 raise DemoError(f"no record of {stream.topic} came for {STALL_S:.0f} s")

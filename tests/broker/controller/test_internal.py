@@ -22,12 +22,23 @@ def test_an_ordinary_topic_has_the_brokers_defaults() -> None:
 def test_the_topic_of_committed_offsets() -> None:
     """Compacted, in small segments, compressed as the coordinator writes it."""
     topic = automatic_topic("__consumer_offsets", SETTINGS)
-    assert (topic.num_partitions, topic.replication_factor) == (7, 3)
+    assert (topic.num_partitions, topic.replication_factor) == (7, 1)
     assert dict(topic.configs) == {
         "cleanup.policy": "compact",
         "segment.bytes": "4096",
         "compression.type": "producer",
     }
+
+
+def test_offsets_have_the_replicas_that_were_asked_for() -> None:
+    """Only a broker that is alone by its nature, and told nothing else, makes do with one."""
+    for given, replicas in (
+        ({}, 1),
+        ({"offsets.topic.replication.factor": "2"}, 2),
+        ({"zookeeper.connect": "zk:2181"}, 3),
+    ):
+        settings = BrokerSettings.from_mapping(given)
+        assert automatic_topic("__consumer_offsets", settings).replication_factor == replicas
 
 
 def test_the_topic_of_transactions() -> None:

@@ -14,12 +14,16 @@ def automatic_topic(name: str, settings: BrokerSettings) -> NewTopic:
 
     Internal topics are compacted, and have counts and settings of their own (`offsets.topic.…`,
     `transaction.state.log.…`); all others get the broker's defaults.
+
+    A broker that keeps its own coordination data is the only one there will ever be: where nothing
+    else was asked for, it holds the only replica of the offsets. Among several brokers too few of
+    them fail the creation, as in Kafka, or the offsets would stay where the first broker came up.
     """
     if name == GROUP_METADATA_TOPIC:
         return NewTopic(
             name=name,
             num_partitions=settings[keys.OFFSETS_TOPIC_NUM_PARTITIONS],
-            replication_factor=settings[keys.OFFSETS_TOPIC_REPLICATION_FACTOR],
+            replication_factor=_offsets_replicas(settings),
             configs=[
                 ("cleanup.policy", "compact"),
                 ("segment.bytes", str(settings[keys.OFFSETS_TOPIC_SEGMENT_BYTES])),
@@ -40,3 +44,9 @@ def automatic_topic(name: str, settings: BrokerSettings) -> NewTopic:
             ],
         )
     return NewTopic(name=name)
+
+
+def _offsets_replicas(settings: BrokerSettings) -> int:
+    wanted = keys.OFFSETS_TOPIC_REPLICATION_FACTOR
+    alone = not settings[keys.ZOOKEEPER_CONNECT]
+    return 1 if alone and wanted.name not in settings.explicit else settings[wanted]

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from barnabas_broker.cluster.image import MetadataImage
+from barnabas_broker.coordinator.group.shell import GroupCoordinator
 from barnabas_broker.log.directories import LogDirectories
 from barnabas_broker.replica.fetch_session import SessionCache
 from barnabas_broker.replica.manager import ReplicaManager
@@ -22,6 +23,7 @@ class Broker:
     logs: LogDirectories
     controller: ControllerThread
     replicas: ReplicaManager
+    groups: GroupCoordinator
     producer_ids: ProducerIds
     fetch_sessions: SessionCache
     handlers: Sequence[Handler] = field(default_factory=list)

@@ -4,12 +4,14 @@ import asyncio
 import logging
 import random
 import time
+import uuid
 from collections.abc import Mapping
 from importlib.metadata import version
 
 from barnabas_broker.cluster.image import BrokerRegistration, MetadataImage, TopicImage
 from barnabas_broker.controller.shell import Controller
 from barnabas_broker.controller.startup import make_parents
+from barnabas_broker.coordinator.group.shell import GroupCoordinator
 from barnabas_broker.log.config import LogConfig
 from barnabas_broker.log.directories import LogDirectories
 from barnabas_broker.log.partition_log import PartitionLog
@@ -29,6 +31,7 @@ from barnabas_broker.server.producer_ids import ProducerIds, largest_id
 from barnabas_broker.server.session import Session
 from barnabas_broker.server.upkeep import Upkeep
 from barnabas_broker.zk.store import CoordinationError, CoordinationStore
+from barnabas_kafka.errors import KafkaError
 from barnabas_kafka.ids import TopicPartition
 from barnabas_kafka.settings import broker as keys
 from barnabas_kafka.settings.broker import BrokerSettings
@@ -59,6 +62,7 @@ class Node:
         self._controller: ControllerThread | None = None
         self.listeners: list[Listener] = []
         self._upkeep: Upkeep | None = None
+        self._groups: GroupCoordinator | None = None
         self.broker: Broker
 
     async def start(self) -> None:
@@ -85,17 +89,25 @@ class Node:
         self._controller = controller = ControllerThread(
             governed, loop=asyncio.get_running_loop(), clock_ms=clock_ms
         )
+        replicas = ReplicaManager(
+            broker_id,
+            logs,
+            rules_for=lambda topic: _rules(controller.settings, topic),
+            clock_ms=clock_ms,
+            flush_soon=self._flush_soon,
+        )
+        self._groups = GroupCoordinator(
+            leader=replicas.leader,
+            settings=lambda: controller.settings,
+            new_id=lambda: str(uuid.uuid4()),
+            clock_ms=clock_ms,
+        )
         self.broker = Broker(
             id=broker_id,
             logs=logs,
             controller=controller,
-            replicas=ReplicaManager(
-                broker_id,
-                logs,
-                rules_for=lambda topic: _rules(controller.settings, topic),
-                clock_ms=clock_ms,
-                flush_soon=self._flush_soon,
-            ),
+            replicas=replicas,
+            groups=self._groups,
             producer_ids=ProducerIds(
                 store, broker_id, controller=controller, above=largest_id(logs.logs.values())
             ),
@@ -107,6 +119,7 @@ class Node:
             logs, self.listeners, settings=lambda: controller.settings, clock_ms=clock_ms
         )
         self._upkeep.start()
+        self._groups.start()
         await self._serve()
         took_ms = (time.monotonic() - began) * 1000
         log.info("broker %d is ready after %.0f ms", broker_id, took_ms)
@@ -117,6 +130,8 @@ class Node:
 
     async def stop(self) -> None:
         """Go down cleanly; safe after a start that failed half way, or was cancelled."""
+        if self._groups is not None:
+            self._groups.stop()
         if self._upkeep is not None:
             await self._upkeep.stop()
         for listener in self.listeners:
@@ -157,12 +172,18 @@ class Node:
         for tp in [tp for tp in found if tp.topic in deleting]:
             broker.logs.delete(tp, now_ms)
         await controller.run(lambda governed: governed.finish_deletions(now_ms=now_ms))
-        broker.replicas.on_image(MetadataImage(cluster_id=""), controller.image)
-        controller.attach(broker.replicas.on_image)
+        self._take_image(MetadataImage(cluster_id=""), controller.image)
+        controller.attach(self._take_image)
         if shared:
             store.subscribe(controller.hear)
             # What was written since the controller read everything, and all watches.
             controller.hear(None)
+
+    def _take_image(self, old: MetadataImage, new: MetadataImage) -> dict[str, KafkaError]:
+        """Do what an image says: first the replicas, then the coordinator that lives in some."""
+        failures = self.broker.replicas.on_image(old, new)
+        self.broker.groups.on_image(old, new)
+        return failures
 
     async def _serve(self) -> None:
         dispatcher = Dispatcher(

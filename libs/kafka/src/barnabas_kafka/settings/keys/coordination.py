@@ -22,26 +22,22 @@ GROUP_MIN_SESSION_TIMEOUT_MS = integer(
     "group.min.session.timeout.ms",
     6000,
     "Shortest session a group member may ask for.",
-    served=Served.LATER,
 )
 GROUP_MAX_SESSION_TIMEOUT_MS = integer(
     "group.max.session.timeout.ms",
     1_800_000,
     "Longest session a group member may ask for.",
-    served=Served.LATER,
 )
 GROUP_INITIAL_REBALANCE_DELAY_MS = integer(
     "group.initial.rebalance.delay.ms",
     3000,
     "How long a new group waits for more members before its first rebalance.",
-    served=Served.LATER,
 )
 GROUP_MAX_SIZE = integer(
     "group.max.size",
     INT_MAX,
     "Most members of one group.",
     rule=at_least(1),
-    served=Served.LATER,
 )
 GROUP_COORDINATOR_REBALANCE_PROTOCOLS = words(
     "group.coordinator.rebalance.protocols",
@@ -257,7 +253,6 @@ OFFSET_METADATA_MAX_BYTES = integer(
     4096,
     "Longest text that may accompany a committed offset.",
     importance=Importance.HIGH,
-    served=Served.LATER,
 )
 OFFSETS_LOAD_BUFFER_SIZE = integer(
     "offsets.load.buffer.size",
@@ -265,12 +260,11 @@ OFFSETS_LOAD_BUFFER_SIZE = integer(
     "Bytes read at a time when a coordinator loads its offsets.",
     rule=at_least(1),
     importance=Importance.HIGH,
-    served=Served.LATER,
 )
 OFFSETS_TOPIC_REPLICATION_FACTOR = short(
     "offsets.topic.replication.factor",
     3,
-    "Replicas of the offsets topic.",
+    "Replicas of the offsets topic. A broker without ZooKeeper makes one unless this is set.",
     rule=at_least(1),
     importance=Importance.HIGH,
 )
@@ -293,7 +287,6 @@ OFFSETS_TOPIC_COMPRESSION_CODEC = integer(
     0,
     "Number of the codec for the offsets topic: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd.",
     importance=Importance.HIGH,
-    served=Served.LATER,
 )
 OFFSETS_RETENTION_MINUTES = integer(
     "offsets.retention.minutes",
@@ -301,7 +294,6 @@ OFFSETS_RETENTION_MINUTES = integer(
     "How long the offsets of an empty group are kept.",
     rule=at_least(1),
     importance=Importance.HIGH,
-    served=Served.LATER,
 )
 OFFSETS_RETENTION_CHECK_INTERVAL_MS = long(
     "offsets.retention.check.interval.ms",
@@ -309,7 +301,6 @@ OFFSETS_RETENTION_CHECK_INTERVAL_MS = long(
     "Time between two searches for offsets to forget.",
     rule=at_least(1),
     importance=Importance.HIGH,
-    served=Served.LATER,
 )
 OFFSETS_COMMIT_TIMEOUT_MS = integer(
     "offsets.commit.timeout.ms",

@@ -1,0 +1,1 @@
+"""Coordinators: what groups of clients agree on, kept in internal topics of the cluster."""

@@ -1,0 +1,189 @@
+"""Committed offsets: who may commit, what is kept how long, and what may be deleted.
+
+Retention (KIP-211; Kafka's `offsetExpirationCondition`):
+
+    group                                    an offset expires, retention after
+    EMPTY, had members                       the group became empty
+    STABLE, of type "consumer"               its commit, if nobody subscribes to its topic
+    never had members                        its commit
+    any other                                never
+
+An offset that was committed with a retention of its own expires then, under the same conditions.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from barnabas_broker.coordinator.group.group import CONSUMERS, Group
+from barnabas_broker.coordinator.group.records import CommittedOffset, OffsetRecord
+from barnabas_broker.coordinator.group.states import GroupState
+from barnabas_kafka.errors import ErrorCode
+from barnabas_kafka.ids import NO_TIMESTAMP, TopicPartition
+from barnabas_kafka.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+
+NO_GENERATION = -1
+DEFAULT_RETENTION = -1
+
+
+def commit_fault(group: Group, request: OffsetCommitRequest) -> ErrorCode | None:
+    """Why a group does not take a commit as a whole; None if it does.
+
+    Without generation and member it is one by a consumer that assigns partitions itself, and taken
+    while nobody is in the group.
+    """
+    generation = request.generation_id_or_member_epoch
+    if generation < 0 and group.state is GroupState.EMPTY:
+        return None
+    if generation >= 0 or request.member_id or request.group_instance_id is not None:
+        code = group.check_member(request.member_id, request.group_instance_id)
+        if code is not None:
+            return code
+        if generation != group.generation:
+            return ErrorCode.ILLEGAL_GENERATION
+    else:
+        return ErrorCode.UNKNOWN_MEMBER_ID
+    if group.state is GroupState.COMPLETING_REBALANCE:
+        # It knows its generation, but not yet what it reads in it.
+        return ErrorCode.REBALANCE_IN_PROGRESS
+    return None
+
+
+def commits(
+    group_id: str, request: OffsetCommitRequest, *, metadata_bytes_max: int, now_ms: int
+) -> tuple[list[OffsetRecord], OffsetCommitResponse]:
+    """The records of a commit that its group takes, and the answer for when they are written."""
+    records: list[OffsetRecord] = []
+    response = OffsetCommitResponse()
+    expires = NO_TIMESTAMP
+    if request.retention_time_ms != DEFAULT_RETENTION:
+        expires = now_ms + request.retention_time_ms
+    for topic in request.topics:
+        answered = OffsetCommitResponseTopic(name=topic.name)
+        response.topics.append(answered)
+        for each in topic.partitions:
+            code = ErrorCode.NONE
+            if len((each.committed_metadata or "").encode()) > metadata_bytes_max:
+                code = ErrorCode.OFFSET_METADATA_TOO_LARGE
+            else:
+                partition = TopicPartition(topic.name, each.partition_index)
+                committed = _committed(each, expires=expires, now_ms=now_ms)
+                records.append(OffsetRecord(group_id, partition, committed))
+            answered.partitions.append(
+                OffsetCommitResponsePartition(partition_index=each.partition_index, error_code=code)
+            )
+    return records, response
+
+
+def _committed(
+    partition: OffsetCommitRequestPartition, *, expires: int, now_ms: int
+) -> CommittedOffset:
+    asked = partition.commit_timestamp
+    return CommittedOffset(
+        offset=partition.committed_offset,
+        leader_epoch=partition.committed_leader_epoch,
+        metadata=partition.committed_metadata or "",
+        commit_timestamp=now_ms if asked == NO_TIMESTAMP else asked,
+        expire_timestamp=expires,
+    )
+
+
+def refused_commit(request: OffsetCommitRequest, code: ErrorCode) -> OffsetCommitResponse:
+    """The same error for every partition."""
+    return OffsetCommitResponse(
+        topics=[
+            OffsetCommitResponseTopic(
+                name=topic.name,
+                partitions=[
+                    OffsetCommitResponsePartition(
+                        partition_index=each.partition_index, error_code=code
+                    )
+                    for each in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def commit_write_error(code: ErrorCode) -> ErrorCode:
+    """What a failed append means to whoever committed (Kafka's `storeOffsets`)."""
+    if code in _TOO_LARGE:
+        return ErrorCode.INVALID_COMMIT_OFFSET_SIZE
+    return write_error(code)
+
+
+def group_write_error(code: ErrorCode) -> ErrorCode:
+    """What a failed append means to members (Kafka's `storeGroup`)."""
+    if code in _TOO_LARGE:
+        return ErrorCode.UNKNOWN_SERVER_ERROR
+    if code is ErrorCode.REQUEST_TIMED_OUT:
+        return ErrorCode.REBALANCE_IN_PROGRESS
+    return write_error(code)
+
+
+def write_error(code: ErrorCode) -> ErrorCode:
+    """What a failed append means to any client of a coordinator."""
+    if code in _UNAVAILABLE:
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE
+    if code in _ELSEWHERE:
+        return ErrorCode.NOT_COORDINATOR
+    return code
+
+
+_TOO_LARGE = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
+_UNAVAILABLE = (
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.NOT_ENOUGH_REPLICAS,
+    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+)
+_ELSEWHERE = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.KAFKA_STORAGE_ERROR)
+
+
+# --- the end of offsets
+
+
+def expired(group: Group, *, retention_ms: int, now_ms: int) -> Iterator[TopicPartition]:
+    """The partitions whose offsets the group need not keep any longer."""
+    since, kept = _retention(group)
+    if kept is None:
+        return
+    for partition, committed in group.offsets.items():
+        if partition.topic in kept:
+            continue
+        if committed.expire_timestamp != NO_TIMESTAMP:
+            is_due = now_ms >= committed.expire_timestamp
+        else:
+            begins = committed.commit_timestamp if since is None else since
+            is_due = now_ms - begins >= retention_ms
+        if is_due:
+            yield partition
+
+
+def _retention(group: Group) -> tuple[int | None, frozenset[str] | None]:
+    """Since when the retention runs (None: each offset's commit), and the topics it spares.
+
+    With None for topics, all offsets are kept.
+    """
+    if group.state is GroupState.EMPTY:
+        return (None if group.protocol_type is None else group.state_since_ms), frozenset()
+    if group.state is GroupState.STABLE and group.protocol_type == CONSUMERS:
+        return None, group.subscriptions()
+    return None, None
+
+
+def deletion_fault(group: Group, partition: TopicPartition) -> ErrorCode | None:
+    """Why OffsetDelete spares an offset (KIP-496), None if it may go."""
+    if group.state is GroupState.EMPTY:
+        return None
+    topics = group.subscriptions() or frozenset()
+    return ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if partition.topic in topics else None
+
+
+def tombstones(group: Group, partitions: Iterable[TopicPartition]) -> list[OffsetRecord]:
+    """The records that delete offsets; those that are not there need none."""
+    return [OffsetRecord(group.id, each, None) for each in partitions if each in group.offsets]

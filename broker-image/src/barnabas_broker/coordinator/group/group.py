@@ -1,0 +1,257 @@
+"""A group as the coordinator remembers it: members, generation, leader, and committed offsets.
+
+Invariants: `leader_id` is a member wherever there are members; `static` maps each instance id to
+the one member that has it; `pending` ids were given out and belong to no member yet; `unsynced`
+are members that have not sent SyncGroup in this generation.
+
+Offsets and the existence of the group change only by `coordinator.replay`; who is a member is
+soft, and what a crash leaves of it is the last generation that was written.
+"""
+
+from collections import Counter
+
+from barnabas_broker.coordinator.group.members import Client, Member, Protocols
+from barnabas_broker.coordinator.group.records import CommittedOffset, GroupRecord
+from barnabas_broker.coordinator.group.states import MAY_FOLLOW, GroupState
+from barnabas_kafka.errors import ErrorCode
+from barnabas_kafka.ids import NO_TIMESTAMP, TopicPartition
+from barnabas_kafka.protocol.embedded import (
+    GroupMetadataValue,
+    MemberMetadata,
+    subscribed_topics,
+)
+
+CONSUMERS = "consumer"
+"""The protocol type of groups whose metadata a broker can read."""
+
+
+class Group:
+    """One group of the classic protocol."""
+
+    __slots__ = (
+        "generation",
+        "id",
+        "leader_id",
+        "members",
+        "newcomer",
+        "offsets",
+        "pending",
+        "protocol",
+        "protocol_type",
+        "remaining_delay_ms",
+        "state",
+        "state_since_ms",
+        "static",
+        "unsynced",
+    )
+
+    def __init__(self, group_id: str, *, now_ms: int) -> None:
+        self.id = group_id
+        self.state = GroupState.EMPTY
+        self.state_since_ms = now_ms
+        self.generation = 0
+        self.protocol_type: str | None = None
+        self.protocol: str | None = None
+        self.leader_id: str | None = None
+        self.members: dict[str, Member] = {}
+        self.static: dict[str, str] = {}
+        self.pending: set[str] = set()
+        self.unsynced: set[str] = set()
+        self.offsets: dict[TopicPartition, CommittedOffset] = {}
+        # The first rebalance of an empty group waits for more members: how much longer it may,
+        # None in any other rebalance, and whether somebody came since it was last prolonged.
+        self.remaining_delay_ms: int | None = None
+        self.newcomer = False
+
+    # --- state
+
+    def become(self, state: GroupState, now_ms: int) -> None:
+        """Enter a state that may follow the present one."""
+        if state not in MAY_FOLLOW[self.state]:
+            raise AssertionError(f"{self.id}: {self.state} to {state}")
+        self.state = state
+        self.state_since_ms = now_ms
+
+    @property
+    def all_joined(self) -> bool:
+        """Whether nobody is missing from the rebalance."""
+        return not self.pending and all(
+            member.joining is not None for member in self.members.values()
+        )
+
+    @property
+    def joined(self) -> int:
+        """How many members have joined the rebalance."""
+        return sum(member.joining is not None for member in self.members.values())
+
+    @property
+    def rebalance_timeout_ms(self) -> int:
+        """How long the slowest member may take to join."""
+        return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
+
+    # --- members
+
+    def add(self, member: Member, protocol_type: str) -> None:
+        """Take a member in; the first one settles the protocol type, and leads."""
+        if not self.members:
+            self.protocol_type = protocol_type
+        self.members[member.id] = member
+        self.pending.discard(member.id)
+        if member.instance_id is not None:
+            self.static[member.instance_id] = member.id
+        if self.leader_id is None:
+            self.leader_id = member.id
+
+    def remove(self, member_id: str) -> None:
+        """Let a member go; somebody else leads where it did."""
+        member = self.members.pop(member_id)
+        if member.instance_id is not None:
+            self.static.pop(member.instance_id, None)
+        self.unsynced.discard(member_id)
+        if self.leader_id == member_id:
+            self.leader_id = next(iter(self.members), None)
+
+    def replace_static(self, old_id: str, new_id: str) -> Member:
+        """Give the place of a static member to its next incarnation, which is returned."""
+        member = self.members.pop(old_id)
+        member.id = new_id
+        self.members[new_id] = member
+        self.static[member.instance_id or ""] = new_id
+        if old_id in self.unsynced:
+            self.unsynced.discard(old_id)
+            self.unsynced.add(new_id)
+        if self.leader_id == old_id:
+            self.leader_id = new_id
+        return member
+
+    def check_member(self, member_id: str, instance_id: str | None) -> ErrorCode | None:
+        """Why somebody does not speak for a member: fenced, or unknown; None if it does."""
+        if instance_id is not None:
+            known = self.static.get(instance_id)
+            if known is None:
+                return ErrorCode.UNKNOWN_MEMBER_ID
+            if known != member_id:
+                return ErrorCode.FENCED_INSTANCE_ID
+        elif member_id not in self.members:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        return None
+
+    def elect_joined_leader(self) -> bool:
+        """See to it that the leader is one who has joined; false where nobody has."""
+        leader = self.members.get(self.leader_id or "")
+        if leader is not None and leader.joining is not None:
+            return True
+        for member in self.members.values():
+            if member.joining is not None:
+                self.leader_id = member.id
+                return True
+        return False
+
+    # --- protocols
+
+    def supports(self, protocol_type: str, protocols: Protocols) -> bool:
+        """Whether a member with these protocols could be in this group."""
+        if self.state is GroupState.EMPTY or not self.members:
+            return bool(protocol_type) and bool(protocols)
+        common = self._common_protocols()
+        return protocol_type == self.protocol_type and any(name in common for name, _ in protocols)
+
+    def elect_protocol(self) -> str | None:
+        """The protocol with the most votes among those that all members support.
+
+        Of several with as many votes, the one that was voted for first.
+        """
+        candidates = self._common_protocols()
+        votes = Counter(member.vote(candidates) for member in self.members.values())
+        return max(votes, key=lambda name: votes[name]) if votes else None
+
+    def _common_protocols(self) -> list[str]:
+        counts = Counter(name for member in self.members.values() for name, _ in member.protocols)
+        return [name for name, count in counts.items() if count == len(self.members)]
+
+    # --- subscriptions
+
+    def subscriptions(self) -> frozenset[str] | None:
+        """The topics members subscribe to; None where the broker cannot tell."""
+        if self.protocol_type != CONSUMERS:
+            return None
+        if not self.members:
+            return frozenset()
+        topics: set[str] = set()
+        for member in self.members.values():
+            some = subscribed_topics(member.metadata(self.protocol))
+            if some is None:
+                return None
+            topics |= some
+        return frozenset(topics)
+
+    # --- what is written
+
+    def record(self, assignments: dict[str, bytes]) -> GroupRecord:
+        """This generation, with what each member is assigned."""
+        return GroupRecord(
+            self.id,
+            GroupMetadataValue(
+                protocol_type=self.protocol_type or "",
+                generation=self.generation,
+                protocol=self.protocol,
+                leader=self.leader_id,
+                current_state_timestamp=self.state_since_ms,
+                members=[
+                    _written(member, self.protocol, assignments.get(member.id, b""))
+                    for member in self.members.values()
+                ],
+            ),
+        )
+
+    def restore(self, written: GroupMetadataValue) -> None:
+        """Be the generation that was written.
+
+        For a group that has just come to it this says no more than that its assignment holds, and
+        members keep what they wait for; when a log is read, it is all there is.
+        """
+        before = self.members
+        self.protocol_type = written.protocol_type or None
+        self.generation = written.generation
+        self.protocol = written.protocol
+        self.leader_id = written.leader
+        self.members = {}
+        for each in written.members:
+            member = before.get(each.member_id) or _read(each)
+            if member.metadata(written.protocol) != each.subscription:
+                member.protocols = ((written.protocol or "", each.subscription),)
+            member.assignment = each.assignment
+            self.members[member.id] = member
+        self.static = {
+            member.instance_id: member.id
+            for member in self.members.values()
+            if member.instance_id is not None
+        }
+        self.state = GroupState.STABLE if self.members else GroupState.EMPTY
+        if written.current_state_timestamp != NO_TIMESTAMP:
+            self.state_since_ms = written.current_state_timestamp
+
+
+def _read(written: MemberMetadata) -> Member:
+    return Member(
+        id=written.member_id,
+        instance_id=written.group_instance_id,
+        client=Client(written.client_id, written.client_host),
+        # Before version 1 there was one timeout for both.
+        rebalance_timeout_ms=written.rebalance_timeout or written.session_timeout,
+        session_timeout_ms=written.session_timeout,
+        protocols=(),
+    )
+
+
+def _written(member: Member, protocol: str | None, assignment: bytes) -> MemberMetadata:
+    return MemberMetadata(
+        member_id=member.id,
+        group_instance_id=member.instance_id,
+        client_id=member.client.client_id,
+        client_host=member.client.host,
+        rebalance_timeout=member.rebalance_timeout_ms,
+        session_timeout=member.session_timeout_ms,
+        subscription=member.metadata(protocol),
+        assignment=assignment,
+    )

@@ -1,0 +1,212 @@
+"""JoinGroup: who may enter a group, under which id, and whether that makes it rebalance.
+
+    state                 new member   known, same metadata        known, other metadata
+    EMPTY                 rebalance    UNKNOWN_MEMBER_ID           UNKNOWN_MEMBER_ID
+    PREPARING_REBALANCE   joins it     joins it                    joins it
+    COMPLETING_REBALANCE  rebalance    the generation once more    rebalance
+    STABLE                rebalance    leader: rebalance;          rebalance
+                                       follower: the generation
+
+A static member that comes back with a new member id takes its old place: in STABLE without a
+rebalance, as long as the protocol stays the same; in COMPLETING_REBALANCE with one, because the
+leader was told the old id.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from barnabas_broker.coordinator.group.group import Group
+from barnabas_broker.coordinator.group.limits import NEW_MEMBER_TIMEOUT_MS
+from barnabas_broker.coordinator.group.members import Client, Member, Protocols
+from barnabas_broker.coordinator.group.rebalancing import (
+    Rebalancer,
+    TimerKey,
+    Wait,
+    answer_join,
+    answer_sync,
+    error,
+    generation_for,
+)
+from barnabas_broker.coordinator.group.states import GroupState
+from barnabas_broker.coordinator.group.turns import Turn, Waiter
+from barnabas_kafka.errors import ErrorCode
+from barnabas_kafka.protocol.messages.join_group import JoinGroupRequest
+from barnabas_kafka.protocol.messages.sync_group import SyncGroupResponse
+
+MEMBER_ID_FIRST_SINCE = 4
+"""From this version on a new member joins in two steps (KIP-394)."""
+SKIP_ASSIGNMENT_SINCE = 9
+"""From this version on a leader that comes back can be told not to assign (KIP-814)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """One JoinGroup request and its circumstances."""
+
+    request: JoinGroupRequest
+    version: int
+    client: Client
+    waiter: Waiter
+    protocols: Protocols
+
+    @classmethod
+    def of(
+        cls, request: JoinGroupRequest, version: int, *, client: Client, waiter: Waiter
+    ) -> "Join":
+        """The request, with its protocols as members keep them."""
+        protocols = tuple((each.name, each.metadata) for each in request.protocols)
+        return cls(request, version, client, waiter, protocols)
+
+    @property
+    def rebalance_timeout_ms(self) -> int:
+        """Version 0 has one timeout for both."""
+        if self.version == 0:
+            return self.request.session_timeout_ms
+        return self.request.rebalance_timeout_ms
+
+
+class Joining:
+    """Decides on JoinGroup requests; `new_id` gives a suffix nobody has had."""
+
+    def __init__(self, rebalancer: Rebalancer, new_id: Callable[[], str]) -> None:
+        self._rebalancer = rebalancer
+        self._new_id = new_id
+
+    def join(self, group: Group, join: Join, turn: Turn) -> None:
+        """Take a request to its answer, or park it with its member."""
+        request = join.request
+        if not self._has_room(group, request.member_id):
+            if request.member_id in group.members:
+                self._rebalancer.remove(group, group.members[request.member_id], turn)
+            turn.answer(join.waiter, error(ErrorCode.GROUP_MAX_SIZE_REACHED))
+        elif not group.supports(request.protocol_type, join.protocols):
+            code = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+            turn.answer(join.waiter, error(code, request.member_id))
+        elif not request.member_id:
+            self._join_new(group, join, turn)
+        elif request.member_id in group.pending and request.group_instance_id is None:
+            self._rebalancer.timers.cancel(TimerKey(Wait.PENDING, group.id, request.member_id))
+            self._add(group, request.member_id, join, turn)
+        else:
+            self._join_again(group, join, turn)
+        self._rebalancer.complete_if_all_joined(group, turn)
+
+    def _has_room(self, group: Group, member_id: str) -> bool:
+        """Whether one more is welcome; in a rebalance the last to come are the ones too many."""
+        largest = self._rebalancer.limits.members_max
+        if group.state is GroupState.PREPARING_REBALANCE:
+            member = group.members.get(member_id)
+            return (member is not None and member.joining is not None) or group.joined < largest
+        if group.state is GroupState.EMPTY:
+            return True
+        return member_id in group.members or len(group.members) < largest
+
+    # --- new members
+
+    def _join_new(self, group: Group, join: Join, turn: Turn) -> None:
+        instance_id = join.request.group_instance_id
+        if instance_id is not None:
+            member_id = f"{instance_id}-{self._new_id()}"
+            if instance_id in group.static:
+                self._return(group, member_id, join, turn)
+            else:
+                self._add(group, member_id, join, turn)
+            return
+        member_id = f"{join.client.client_id}-{self._new_id()}"
+        if join.version < MEMBER_ID_FIRST_SINCE:
+            self._add(group, member_id, join, turn)
+            return
+        group.pending.add(member_id)
+        self._rebalancer.timers.set(
+            TimerKey(Wait.PENDING, group.id, member_id),
+            turn.now_ms + join.request.session_timeout_ms,
+        )
+        turn.answer(join.waiter, error(ErrorCode.MEMBER_ID_REQUIRED, member_id))
+
+    def _add(self, group: Group, member_id: str, join: Join, turn: Turn) -> None:
+        if group.state is GroupState.PREPARING_REBALANCE and group.generation == 0:
+            group.newcomer = True
+        member = Member(
+            id=member_id,
+            instance_id=join.request.group_instance_id,
+            client=join.client,
+            rebalance_timeout_ms=join.rebalance_timeout_ms,
+            session_timeout_ms=join.request.session_timeout_ms,
+            protocols=join.protocols,
+            is_new=True,
+            joining=join.waiter,
+        )
+        group.add(member, join.request.protocol_type)
+        key = TimerKey(Wait.SESSION, group.id, member_id)
+        self._rebalancer.timers.set(key, turn.now_ms + NEW_MEMBER_TIMEOUT_MS)
+        self._rebalancer.begin(group, turn)
+
+    # --- members we know
+
+    def _join_again(self, group: Group, join: Join, turn: Turn) -> None:
+        request = join.request
+        code = group.check_member(request.member_id, request.group_instance_id)
+        if code is not None or group.state is GroupState.EMPTY:
+            code = code or ErrorCode.UNKNOWN_MEMBER_ID
+            turn.answer(join.waiter, error(code, request.member_id))
+            return
+        member = group.members[request.member_id]
+        unchanged = member.protocols == join.protocols
+        leads = group.leader_id == member.id
+        if unchanged and (
+            group.state is GroupState.COMPLETING_REBALANCE
+            or (group.state is GroupState.STABLE and not leads)
+        ):
+            # It has not heard of the generation, or only wants to be sure.
+            turn.answer(join.waiter, generation_for(group, member))
+            return
+        _update(member, join)
+        self._rebalancer.begin(group, turn)
+
+    # --- static members that come back
+
+    def _return(self, group: Group, member_id: str, join: Join, turn: Turn) -> None:
+        old_leader = group.leader_id
+        old_id = group.static[join.request.group_instance_id or ""]
+        member = group.members[old_id]
+        answer_join(member, turn, error(ErrorCode.FENCED_INSTANCE_ID, old_id))
+        answer_sync(member, turn, SyncGroupResponse(error_code=ErrorCode.FENCED_INSTANCE_ID))
+        self._rebalancer.timers.cancel(TimerKey(Wait.SESSION, group.id, old_id))
+        before = (member.protocols, member.rebalance_timeout_ms, member.session_timeout_ms)
+        group.replace_static(old_id, member_id)
+        _update(member, join)
+        self._rebalancer.touch(group, member, turn.now_ms)
+        if group.state is not GroupState.STABLE or group.elect_protocol() != group.protocol:
+            self._rebalancer.begin(group, turn)
+            return
+        turn.records.append(
+            group.record({each.id: each.assignment for each in group.members.values()})
+        )
+
+        def refuse(code: ErrorCode, instead: Turn) -> None:
+            group.replace_static(member_id, old_id)
+            protocols, member.rebalance_timeout_ms, member.session_timeout_ms = before
+            member.protocols = protocols
+            self._rebalancer.timers.cancel(TimerKey(Wait.SESSION, group.id, member_id))
+            self._rebalancer.touch(group, member, instead.now_ms)
+            instead.answer(join.waiter, error(code))
+
+        turn.refuse = refuse
+        member.joining = None
+        leads = group.leader_id == member_id
+        if join.version >= SKIP_ASSIGNMENT_SINCE:
+            turn.answer(join.waiter, generation_for(group, member, skip_assignment=leads))
+            return
+        # Told that it leads, it would assign, and nobody would hear of that: so it is told of the
+        # leader that there was, which is nobody now.
+        response = generation_for(group, member, with_members=False)
+        response.leader = old_leader or ""
+        turn.answer(join.waiter, response)
+
+
+def _update(member: Member, join: Join) -> None:
+    member.protocols = join.protocols
+    member.rebalance_timeout_ms = join.rebalance_timeout_ms
+    member.session_timeout_ms = join.request.session_timeout_ms
+    member.client = join.client
+    member.joining = join.waiter

@@ -1,0 +1,56 @@
+"""A member of a group: what it told about itself and what it waits for."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from barnabas_broker.coordinator.group.turns import Waiter
+
+Protocols = tuple[tuple[str, bytes], ...]
+"""Assignment protocols with the member's metadata for each, the preferred one first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """The connection that a request came over."""
+
+    client_id: str
+    host: str
+    """As Kafka shows it: a slash and the address."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Member:
+    """One member. Times are in milliseconds.
+
+    `joining` and `syncing` are the parked requests of this member. `is_new` is true from a
+    member's first join until that is answered: it cannot send heartbeats yet.
+    """
+
+    id: str
+    instance_id: str | None
+    client: Client
+    rebalance_timeout_ms: int
+    session_timeout_ms: int
+    protocols: Protocols
+    assignment: bytes = b""
+    is_new: bool = False
+    joining: Waiter | None = field(default=None)
+    syncing: Waiter | None = field(default=None)
+
+    @property
+    def is_static(self) -> bool:
+        """Whether it keeps its place over restarts (KIP-345)."""
+        return self.instance_id is not None
+
+    @property
+    def waits(self) -> bool:
+        """Whether we owe it an answer, so that its silence says nothing."""
+        return not self.is_new and (self.joining is not None or self.syncing is not None)
+
+    def metadata(self, protocol: str | None) -> bytes:
+        """Its metadata for a protocol; empty where it does not know it."""
+        return next((data for name, data in self.protocols if name == protocol), b"")
+
+    def vote(self, candidates: Sequence[str]) -> str | None:
+        """The candidate it likes best."""
+        return next((name for name, _ in self.protocols if name in candidates), None)

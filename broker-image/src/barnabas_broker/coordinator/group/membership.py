@@ -1,0 +1,104 @@
+"""SyncGroup, Heartbeat and LeaveGroup: what members do between two rebalances."""
+
+from barnabas_broker.coordinator.group.group import Group
+from barnabas_broker.coordinator.group.rebalancing import Rebalancer, answer_sync
+from barnabas_broker.coordinator.group.states import GroupState
+from barnabas_broker.coordinator.group.turns import Turn, Waiter
+from barnabas_kafka.errors import ErrorCode
+from barnabas_kafka.protocol.messages.heartbeat import HeartbeatRequest
+from barnabas_kafka.protocol.messages.leave_group import MemberIdentity
+from barnabas_kafka.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+
+
+class Membership:
+    """Decides on the requests of members in a generation."""
+
+    def __init__(self, rebalancer: Rebalancer) -> None:
+        self._rebalancer = rebalancer
+
+    def sync(self, group: Group, request: SyncGroupRequest, waiter: Waiter, turn: Turn) -> None:
+        """Hand out an assignment, or park the request until the leader has sent it."""
+        code = _sync_fault(group, request)
+        if code is not None:
+            turn.answer(waiter, SyncGroupResponse(error_code=code))
+            return
+        member = group.members[request.member_id]
+        self._rebalancer.synced(group, member)
+        if group.state is GroupState.STABLE:
+            self._rebalancer.touch(group, member, turn.now_ms)
+            turn.answer(waiter, _assigned(group, member.assignment))
+            return
+        member.syncing = waiter
+        if group.leader_id == member.id:
+            self._assign(group, request, turn)
+
+    def _assign(self, group: Group, request: SyncGroupRequest, turn: Turn) -> None:
+        """Write the leader's assignment; members it forgot get an empty one."""
+        sent = {each.member_id: each.assignment for each in request.assignments}
+        turn.records.append(group.record(sent))
+        waiting = [member for member in group.members.values() if member.syncing is not None]
+        waiters = [(member, member.syncing) for member in waiting]
+        for member in waiting:
+            self._rebalancer.touch(group, member, turn.now_ms)
+            answer_sync(member, turn, _assigned(group, sent.get(member.id, b"")))
+
+        def refuse(code: ErrorCode, instead: Turn) -> None:
+            for member, waiter in waiters:
+                member.syncing = waiter
+            self._rebalancer.fail_sync(group, code, instead)
+            self._rebalancer.begin(group, instead)
+
+        turn.refuse = refuse
+
+    def heartbeat(self, group: Group, request: HeartbeatRequest, now_ms: int) -> ErrorCode:
+        """Prolong a member's session; says when it must join again."""
+        code = group.check_member(request.member_id, request.group_instance_id)
+        if code is not None:
+            return code
+        if request.generation_id != group.generation:
+            return ErrorCode.ILLEGAL_GENERATION
+        if group.state is GroupState.EMPTY:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        self._rebalancer.touch(group, group.members[request.member_id], now_ms)
+        if group.state is GroupState.PREPARING_REBALANCE:
+            return ErrorCode.REBALANCE_IN_PROGRESS
+        return ErrorCode.NONE
+
+    def leave(self, group: Group, leaver: MemberIdentity, turn: Turn) -> ErrorCode:
+        """Take one member out: by its id, or a static one by its instance id alone."""
+        member_id = leaver.member_id
+        if not member_id:
+            member_id = group.static.get(leaver.group_instance_id or "", "")
+            if not member_id:
+                return ErrorCode.UNKNOWN_MEMBER_ID
+        elif member_id in group.pending:
+            self._rebalancer.forget_pending(group, member_id, turn)
+            return ErrorCode.NONE
+        else:
+            code = group.check_member(member_id, leaver.group_instance_id)
+            if code is not None:
+                return code
+        self._rebalancer.remove(group, group.members[member_id], turn)
+        return ErrorCode.NONE
+
+
+def _sync_fault(group: Group, request: SyncGroupRequest) -> ErrorCode | None:
+    code = group.check_member(request.member_id, request.group_instance_id)
+    if code is not None:
+        return code
+    if request.generation_id != group.generation:
+        return ErrorCode.ILLEGAL_GENERATION
+    wanted_type, wanted = request.protocol_type, request.protocol_name
+    if wanted_type not in (None, group.protocol_type) or wanted not in (None, group.protocol):
+        return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    if group.state is GroupState.EMPTY:
+        return ErrorCode.UNKNOWN_MEMBER_ID
+    if group.state is GroupState.PREPARING_REBALANCE:
+        return ErrorCode.REBALANCE_IN_PROGRESS
+    return None
+
+
+def _assigned(group: Group, assignment: bytes) -> SyncGroupResponse:
+    return SyncGroupResponse(
+        protocol_type=group.protocol_type, protocol_name=group.protocol, assignment=assignment
+    )

@@ -1,0 +1,214 @@
+"""The course of a rebalance: calling members together, and what follows when they are.
+
+As in Kafka's GroupCoordinator (`prepareRebalance`, `DelayedJoin`, `DelayedSync`):
+
+* A rebalance begins from EMPTY with the initial delay, in which nobody's arrival completes it;
+  while the group is new, each newcomer prolongs it by another delay, up to the rebalance timeout.
+* Any other rebalance ends when all members have joined and no id that was given out is missing,
+  or at the rebalance timeout: dynamic members that have not come are dropped, static ones stay
+  until their session ends.
+* Members that do not send SyncGroup within the rebalance timeout are dropped, too.
+"""
+
+from enum import Enum, auto
+from typing import NamedTuple
+
+from barnabas_broker.coordinator.group.group import Group
+from barnabas_broker.coordinator.group.limits import Limits
+from barnabas_broker.coordinator.group.members import Member
+from barnabas_broker.coordinator.group.states import GroupState, may_rebalance
+from barnabas_broker.coordinator.group.turns import Turn
+from barnabas_broker.coordinator.timers import Timers
+from barnabas_kafka.errors import ErrorCode
+from barnabas_kafka.protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
+from barnabas_kafka.protocol.messages.sync_group import SyncGroupResponse
+
+
+class Wait(Enum):
+    """What a group's timers are for."""
+
+    JOIN = auto()  # the end of a rebalance, or of a round of the initial delay
+    SYNC = auto()  # the last moment for SyncGroup
+    SESSION = auto()  # a member's next heartbeat
+    PENDING = auto()  # the first join under an id that was given out
+
+
+class TimerKey(NamedTuple):
+    """Whose timer it is; `member_id` is empty for those of the whole group."""
+
+    wait: Wait
+    group_id: str
+    member_id: str = ""
+
+
+class Rebalancer:
+    """Takes groups through rebalances; `limits` may be replaced at any time."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.timers: Timers[TimerKey] = Timers()
+
+    # --- members
+
+    def touch(self, group: Group, member: Member, now_ms: int) -> None:
+        """Begin a member's session anew: it has been heard of, or is answered now."""
+        key = TimerKey(Wait.SESSION, group.id, member.id)
+        self.timers.set(key, now_ms + member.session_timeout_ms)
+
+    def remove(self, group: Group, member: Member, turn: Turn) -> None:
+        """Let a member go and have the others share what it read."""
+        self._forget(group, member, turn)
+        if group.state is GroupState.PREPARING_REBALANCE:
+            self.complete_if_all_joined(group, turn)
+        else:
+            self.begin(group, turn)
+
+    def forget_pending(self, group: Group, member_id: str, turn: Turn) -> None:
+        """Expect nobody under an id any more."""
+        group.pending.discard(member_id)
+        self.timers.cancel(TimerKey(Wait.PENDING, group.id, member_id))
+        self.complete_if_all_joined(group, turn)
+
+    def _forget(self, group: Group, member: Member, turn: Turn) -> None:
+        answer_join(member, turn, error(ErrorCode.UNKNOWN_MEMBER_ID))
+        answer_sync(member, turn, SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
+        group.remove(member.id)
+        self.timers.cancel(TimerKey(Wait.SESSION, group.id, member.id))
+
+    # --- the course of it
+
+    def begin(self, group: Group, turn: Turn) -> None:
+        """Call the members together, unless that goes on already."""
+        if not may_rebalance(group.state):
+            return
+        if group.state is GroupState.COMPLETING_REBALANCE:
+            self.fail_sync(group, ErrorCode.REBALANCE_IN_PROGRESS, turn)
+        self.timers.cancel(TimerKey(Wait.SYNC, group.id))
+        from_empty = group.state is GroupState.EMPTY
+        group.become(GroupState.PREPARING_REBALANCE, turn.now_ms)
+        if not from_empty:
+            self._time_join(group, group.rebalance_timeout_ms, turn)
+            self.complete_if_all_joined(group, turn)
+            return
+        delay_ms = self.limits.initial_delay_ms
+        if delay_ms <= 0:
+            self.complete(group, turn)
+            return
+        group.remaining_delay_ms = max(group.rebalance_timeout_ms - delay_ms, 0)
+        group.newcomer = False
+        self._time_join(group, delay_ms, turn)
+
+    def complete_if_all_joined(self, group: Group, turn: Turn) -> None:
+        """End the rebalance if nobody is missing and it is not in its initial delay."""
+        preparing = group.state is GroupState.PREPARING_REBALANCE
+        if preparing and group.remaining_delay_ms is None and group.all_joined:
+            self.complete(group, turn)
+
+    def join_time_is_over(self, group: Group, turn: Turn) -> None:
+        """The timer of a rebalance has run out: prolong the initial delay, or end it."""
+        if group.state is not GroupState.PREPARING_REBALANCE:
+            return
+        remaining_ms = group.remaining_delay_ms
+        if remaining_ms and group.newcomer:
+            group.newcomer = False
+            delay_ms = min(self.limits.initial_delay_ms, remaining_ms)
+            group.remaining_delay_ms = remaining_ms - delay_ms
+            self._time_join(group, delay_ms, turn)
+        else:
+            self.complete(group, turn)
+
+    def complete(self, group: Group, turn: Turn) -> None:
+        """Make a generation of those who joined, and tell them."""
+        group.remaining_delay_ms = None
+        self.timers.cancel(TimerKey(Wait.JOIN, group.id))
+        for member in list(group.members.values()):
+            if member.joining is None and not member.is_static:
+                self._forget(group, member, turn)
+        if group.members and not group.elect_joined_leader():
+            # Only static members are left, and none has come: their sessions decide.
+            self._time_join(group, group.rebalance_timeout_ms, turn)
+            return
+        group.generation += 1
+        group.unsynced = set(group.members)
+        if not group.members:
+            group.protocol = None
+            group.become(GroupState.EMPTY, turn.now_ms)
+            turn.records.append(group.record({}))
+            return
+        group.protocol = group.elect_protocol()
+        group.become(GroupState.COMPLETING_REBALANCE, turn.now_ms)
+        for member in group.members.values():
+            answer_join(member, turn, generation_for(group, member))
+            self.touch(group, member, turn.now_ms)
+            member.is_new = False
+        key = TimerKey(Wait.SYNC, group.id)
+        self.timers.set(key, turn.now_ms + group.rebalance_timeout_ms)
+
+    def sync_time_is_over(self, group: Group, turn: Turn) -> None:
+        """Drop the members that have not sent SyncGroup, and begin again without them."""
+        may_sync = group.state in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE)
+        if not may_sync or not group.unsynced:
+            return
+        for member_id in sorted(group.unsynced):
+            self._forget(group, group.members[member_id], turn)
+        self.begin(group, turn)
+
+    def synced(self, group: Group, member: Member) -> None:
+        """A member has sent SyncGroup."""
+        group.unsynced.discard(member.id)
+        if not group.unsynced:
+            self.timers.cancel(TimerKey(Wait.SYNC, group.id))
+
+    def fail_sync(self, group: Group, code: ErrorCode, turn: Turn) -> None:
+        """Tell everybody who waits for an assignment that there will be none."""
+        for member in group.members.values():
+            member.assignment = b""
+            if member.syncing is not None:
+                self.touch(group, member, turn.now_ms)
+            answer_sync(member, turn, SyncGroupResponse(error_code=code))
+
+    def _time_join(self, group: Group, delay_ms: int, turn: Turn) -> None:
+        self.timers.set(TimerKey(Wait.JOIN, group.id), turn.now_ms + delay_ms)
+
+
+def answer_join(member: Member, turn: Turn, response: JoinGroupResponse) -> None:
+    """Answer a member's parked JoinGroup, if there is one."""
+    if member.joining is not None:
+        turn.answer(member.joining, response)
+        member.joining = None
+
+
+def answer_sync(member: Member, turn: Turn, response: SyncGroupResponse) -> None:
+    """Answer a member's parked SyncGroup, if there is one."""
+    if member.syncing is not None:
+        turn.answer(member.syncing, response)
+        member.syncing = None
+
+
+def error(code: ErrorCode, member_id: str = "") -> JoinGroupResponse:
+    """A refused JoinGroup."""
+    return JoinGroupResponse(error_code=code, member_id=member_id)
+
+
+def generation_for(
+    group: Group, member: Member, *, with_members: bool = True, skip_assignment: bool = False
+) -> JoinGroupResponse:
+    """The present generation as a member is told; only the leader hears of the others."""
+    leads = group.leader_id == member.id
+    members = list(group.members.values()) if leads and with_members else []
+    return JoinGroupResponse(
+        generation_id=group.generation,
+        protocol_type=group.protocol_type,
+        protocol_name=group.protocol or "",
+        leader=group.leader_id or "",
+        skip_assignment=skip_assignment,
+        member_id=member.id,
+        members=[
+            JoinGroupResponseMember(
+                member_id=each.id,
+                group_instance_id=each.instance_id,
+                metadata=each.metadata(group.protocol),
+            )
+            for each in members
+        ],
+    )

@@ -1,0 +1,113 @@
+"""What is written to `__consumer_offsets`, as values and as the bytes of keys and values.
+
+The versions are those that Kafka writes from 2.3 on: readable by any Kafka that knows leader
+epochs and static members, and by its tools. An offset with an expiry of its own, which only
+clients of OffsetCommit 2 to 4 can ask for, is of value version 1: no other can hold it.
+"""
+
+from dataclasses import dataclass
+
+from barnabas_kafka.ids import NO_EPOCH, NO_TIMESTAMP, TopicPartition
+from barnabas_kafka.protocol.embedded import (
+    GROUP_METADATA_KEY,
+    OFFSET_COMMIT_KEYS,
+    GroupMetadataKey,
+    GroupMetadataValue,
+    OffsetCommitKey,
+    OffsetCommitValue,
+    pack,
+    unpack,
+    version_of,
+)
+
+OFFSET_KEY_VERSION = 1
+OFFSET_VALUE_VERSION = 3
+EXPIRING_OFFSET_VALUE_VERSION = 1
+GROUP_VALUE_VERSION = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommittedOffset:
+    """How far a group has read a partition.
+
+    `expire_timestamp` is NO_TIMESTAMP where the broker's retention applies; `commit_timestamp` is
+    when it was committed, in milliseconds since the epoch.
+    """
+
+    offset: int
+    commit_timestamp: int
+    metadata: str = ""
+    leader_epoch: int = NO_EPOCH
+    expire_timestamp: int = NO_TIMESTAMP
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetRecord:
+    """An offset that is committed, or with None deleted."""
+
+    group_id: str
+    partition: TopicPartition
+    committed: CommittedOffset | None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRecord:
+    """A generation of a group, or with None the group's end."""
+
+    group_id: str
+    metadata: GroupMetadataValue | None
+
+
+Record = OffsetRecord | GroupRecord
+
+
+def encode(record: Record) -> tuple[bytes, bytes | None]:
+    """The key and the value of a record."""
+    if isinstance(record, GroupRecord):
+        key = pack(GroupMetadataKey(group=record.group_id), GROUP_METADATA_KEY)
+        if record.metadata is None:
+            return key, None
+        return key, pack(record.metadata, GROUP_VALUE_VERSION)
+    topic, partition = record.partition
+    named = OffsetCommitKey(group=record.group_id, topic=topic, partition=partition)
+    key = pack(named, OFFSET_KEY_VERSION)
+    committed = record.committed
+    if committed is None:
+        return key, None
+    expires = committed.expire_timestamp != NO_TIMESTAMP
+    value = OffsetCommitValue(
+        offset=committed.offset,
+        leader_epoch=committed.leader_epoch,
+        metadata=committed.metadata,
+        commit_timestamp=committed.commit_timestamp,
+        expire_timestamp=committed.expire_timestamp,
+    )
+    return key, pack(value, EXPIRING_OFFSET_VALUE_VERSION if expires else OFFSET_VALUE_VERSION)
+
+
+def decode(key: bytes, value: bytes | None) -> Record | None:
+    """The record with this key and value; None for kinds that are not known here.
+
+    Raises DecodeError for bytes that are none of this topic's.
+    """
+    kind = version_of(key)
+    if kind in OFFSET_COMMIT_KEYS:
+        named = unpack(OffsetCommitKey, key)
+        partition = TopicPartition(named.topic, named.partition)
+        return OffsetRecord(named.group, partition, None if value is None else _committed(value))
+    if kind == GROUP_METADATA_KEY:
+        group_id = unpack(GroupMetadataKey, key).group
+        metadata = None if value is None else unpack(GroupMetadataValue, value)
+        return GroupRecord(group_id, metadata)
+    return None
+
+
+def _committed(data: bytes) -> CommittedOffset:
+    value = unpack(OffsetCommitValue, data)
+    return CommittedOffset(
+        offset=value.offset,
+        commit_timestamp=value.commit_timestamp,
+        metadata=value.metadata,
+        leader_epoch=value.leader_epoch,
+        expire_timestamp=value.expire_timestamp,
+    )

@@ -1,0 +1,78 @@
+"""Deadlines by key: a heap in which moving a deadline back costs nothing.
+
+Every heartbeat moves its member's deadline, and almost no deadline is ever met. So a later
+deadline is only noted; the entry in the heap keeps its old time and goes back in with the new one
+when it comes up. One entry for each key is live at any time.
+"""
+
+import heapq
+import itertools
+from collections.abc import Hashable
+from typing import Generic, TypeVar
+
+K = TypeVar("K", bound=Hashable)
+
+
+class Timers(Generic[K]):
+    """What is due when, in milliseconds of the clock that the caller reads."""
+
+    def __init__(self) -> None:
+        self._deadlines: dict[K, int] = {}
+        # (time, number, key): numbers keep keys, which need no order, from being compared.
+        self._heap: list[tuple[int, int, K]] = []
+        self._queued: dict[K, tuple[int, int]] = {}
+        self._numbers = itertools.count()
+
+    def __len__(self) -> int:
+        return len(self._deadlines)
+
+    def set(self, key: K, deadline_ms: int) -> None:
+        """Have `key` come due then, and not when it was due before."""
+        self._deadlines[key] = deadline_ms
+        queued = self._queued.get(key)
+        if queued is None or queued[0] > deadline_ms:
+            self._push(key, deadline_ms)
+
+    def cancel(self, key: K) -> None:
+        """Forget `key`; one that is not known is not missed."""
+        self._deadlines.pop(key, None)
+
+    def deadline(self, key: K) -> int | None:
+        """When `key` is due, None if it is not."""
+        return self._deadlines.get(key)
+
+    @property
+    def next_ms(self) -> int | None:
+        """A time before which nothing is due; None when nothing ever is."""
+        self._drop_stale()
+        return self._heap[0][0] if self._heap else None
+
+    def pop_due(self, now_ms: int) -> K | None:
+        """A key whose time has come, the earliest first, no longer timed; None if there is none."""
+        while True:
+            self._drop_stale()
+            if not self._heap or self._heap[0][0] > now_ms:
+                return None
+            _, _, key = heapq.heappop(self._heap)
+            del self._queued[key]
+            deadline = self._deadlines[key]
+            if deadline <= now_ms:
+                del self._deadlines[key]
+                return key
+            self._push(key, deadline)
+
+    def _push(self, key: K, deadline_ms: int) -> None:
+        entry = (deadline_ms, next(self._numbers))
+        self._queued[key] = entry
+        heapq.heappush(self._heap, (*entry, key))
+
+    def _drop_stale(self) -> None:
+        """Take entries of cancelled keys, and those that an earlier one replaced, off the top."""
+        while self._heap:
+            time_ms, number, key = self._heap[0]
+            current = self._queued.get(key) == (time_ms, number)
+            if current and key in self._deadlines:
+                return
+            heapq.heappop(self._heap)
+            if current:
+                del self._queued[key]

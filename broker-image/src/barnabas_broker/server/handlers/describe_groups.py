@@ -1,0 +1,62 @@
+"""DescribeGroups: the state of groups, their members, and who reads what."""
+
+from barnabas_broker.coordinator.group.group import Group
+from barnabas_broker.coordinator.group.states import GroupState
+from barnabas_broker.security.acls import AclOperation, ResourceType
+from barnabas_broker.server.call import Call
+from barnabas_broker.server.handler import Handler, VersionRange
+from barnabas_kafka.errors import ErrorCode, KafkaError
+from barnabas_kafka.protocol.messages.describe_groups import (
+    DescribedGroup,
+    DescribedGroupMember,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
+from barnabas_kafka.protocol.registry import ApiKey
+
+
+def handle(request: DescribeGroupsRequest, call: Call) -> DescribeGroupsResponse:
+    """Describe each group; one that does not exist is dead, and no error."""
+    described = []
+    for group_id in request.groups:
+        if not call.allowed(AclOperation.DESCRIBE, ResourceType.GROUP, group_id):
+            code = ErrorCode.GROUP_AUTHORIZATION_FAILED
+            described.append(DescribedGroup(group_id=group_id, error_code=code))
+            continue
+        try:
+            group = call.broker.groups.group(group_id)
+        except KafkaError as error:
+            described.append(DescribedGroup(group_id=group_id, error_code=error.code))
+            continue
+        answer = _described(group_id, group)
+        if request.include_authorized_operations:
+            answer.authorized_operations = call.allowed_operations(ResourceType.GROUP, group_id)
+        described.append(answer)
+    return DescribeGroupsResponse(groups=described)
+
+
+def _described(group_id: str, group: Group | None) -> DescribedGroup:
+    if group is None:
+        return DescribedGroup(group_id=group_id, group_state=GroupState.DEAD.value)
+    # What members read and think changes during a rebalance, so it is told only when it holds.
+    stable = group.state is GroupState.STABLE
+    return DescribedGroup(
+        group_id=group_id,
+        group_state=group.state.value,
+        protocol_type=group.protocol_type or "",
+        protocol_data=(group.protocol or "") if stable else "",
+        members=[
+            DescribedGroupMember(
+                member_id=member.id,
+                group_instance_id=member.instance_id,
+                client_id=member.client.client_id,
+                client_host=member.client.host,
+                member_metadata=member.metadata(group.protocol) if stable else b"",
+                member_assignment=member.assignment if stable else b"",
+            )
+            for member in group.members.values()
+        ],
+    )
+
+
+HANDLER = Handler(ApiKey.DESCRIBE_GROUPS, VersionRange(0, 5), handle)

@@ -126,7 +126,42 @@ def test_a_malformed_file_is_code_2(tmp_path: Path) -> None:
     assert len(lines) == 1
     assert str(config) in lines[0]
     assert "line 2" in lines[0]
-    assert refused("--config", str(tmp_path / "missing"))[0] == 2
+
+
+def test_a_file_that_cannot_be_read_is_code_2(tmp_path: Path) -> None:
+    """One line, without a lecture on usage."""
+    missing = tmp_path / "missing"
+    expected = f"Error: cannot read {missing}: No such file or directory"
+    assert refused("--config", str(missing)) == (2, [expected])
+    expected = f"Error: cannot read {tmp_path}: Is a directory"
+    assert refused("--config", str(tmp_path)) == (2, [expected])
+
+
+def test_a_ready_file_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+    """Whoever waits for it would wait for ever."""
+    ready = tmp_path / "missing" / "ready.json"
+    given = settings(ANY_PORT, f"log.dirs={tmp_path / 'data'}")
+    code, lines = refused("--ready-file", str(ready), *given)
+    assert (code, len(lines)) == (1, 1)
+    assert str(ready) in lines[0]
+
+
+def test_a_directory_with_rubbish_for_properties_is_one_line(tmp_path: Path) -> None:
+    """Nobody knows whose it is, so nobody may write to it."""
+    (tmp_path / "meta.properties").write_text("rubbish")
+    code, lines = refused(*settings(ANY_PORT, f"log.dirs={tmp_path}"))
+    assert (code, len(lines)) == (1, 1)
+    assert "meta.properties" in lines[0]
+    assert (tmp_path / "meta.properties").read_text() == "rubbish"
+
+
+def test_an_address_of_another_machine_is_one_line(tmp_path: Path) -> None:
+    """Neither a name nobody knows nor a host that is not this one can be listened on."""
+    for host in ("no.such.host.invalid", "192.0.2.1"):
+        given = settings(f"listeners=PLAINTEXT://{host}:0", f"log.dirs={tmp_path / host}")
+        code, lines = refused(*given)
+        assert (code, len(lines)) == (1, 1)
+        assert host in lines[0]
 
 
 def test_a_port_in_use_is_one_line(tmp_path: Path) -> None:

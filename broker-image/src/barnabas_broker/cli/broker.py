@@ -22,7 +22,7 @@ def broker() -> None:
 @broker.command()
 @click.option(
     "--config",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=click.Path(path_type=Path),
     help="A server.properties file.",
 )
 @click.option(

@@ -31,7 +31,9 @@ def check(data: bytes | None, *, broker_id: int, cluster_id: str) -> bytes | Non
         found = parse_properties(data, origin="meta.properties")
     except SettingError as error:
         raise WrongOwnerError(f"meta.properties is malformed: {error}") from error
-    version = found.get("version", _VERSION)
+    version = found.get("version")
+    if version is None:
+        raise WrongOwnerError("meta.properties is malformed: it has no version")
     if version != _VERSION:
         raise WrongOwnerError(
             f"meta.properties has version {version}, a broker in ZooKeeper mode writes {_VERSION}"

@@ -69,7 +69,11 @@ async def _run(settings: BrokerSettings, ready_file: Path | None) -> Coordinatio
         if not await _before(stopping, node.start()):
             return None
         if ready_file is not None:
-            _write_ready_file(ready_file, node)
+            try:
+                _write_ready_file(ready_file, node)
+            except OSError as error:
+                reason = f"cannot write {ready_file}: {error.strerror}"
+                raise StartupError(reason) from error
         deposed = asyncio.ensure_future(node.deposed())
         await asyncio.wait({stopping, deposed}, return_when=asyncio.FIRST_COMPLETED)
         log.info("shutting down")

@@ -115,9 +115,8 @@ def _demonstrate(report: Report) -> None:
         quickstart.wait_ready("kafkapipeline/packages-to-parquet")
     _stream(report, quickstart)
     report.console.print()
-    report.console.print(
-        f"$ kubectl get {KINDS}\n\n{CLUSTER.kubectl('get', KINDS, '-n', MAIN)}", markup=False
-    )
+    listed = CLUSTER.kubectl("get", KINDS, "-n", MAIN)
+    report.console.print(f"$ kubectl get {KINDS}\n\n{listed}", markup=False, soft_wrap=True)
     report.console.print(_steps_table(report, first_s))
     report.console.print()
     report.console.print(_memory_table(memory_by_pod(CLUSTER)))

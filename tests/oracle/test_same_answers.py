@@ -13,7 +13,7 @@ from tests.oracle import questions_about_records, questions_about_topics
 from tests.oracle.apache import ApacheKafka
 from tests.oracle.sides import Side, differences
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = [pytest.mark.jvm, pytest.mark.timeout(300)]
 
 QUESTIONS: Final = (*questions_about_records.QUESTIONS, *questions_about_topics.QUESTIONS)
 

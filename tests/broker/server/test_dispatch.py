@@ -7,7 +7,7 @@ from barnabas_broker.server.node import Node
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.protocol import codec, registry
 from barnabas_kafka.protocol.messages.api_versions import ApiVersionsResponse
-from barnabas_kafka.protocol.messages.join_group import JoinGroupRequest
+from barnabas_kafka.protocol.messages.envelope import EnvelopeRequest
 from barnabas_kafka.protocol.registry import ApiKey
 from tests.broker.server.running import Wire, fetch_request, port_of
 
@@ -34,8 +34,8 @@ def test_api_versions_of_the_future_is_answered_in_version_0(wire: Wire) -> None
 
 
 def test_an_api_without_handler_ends_the_connection(wire: Wire) -> None:
-    """JoinGroup is declared but not served: no response could be understood."""
-    wire.send(JoinGroupRequest(group_id="g"), 5)
+    """Envelope is declared but belongs to KRaft: no response could be understood."""
+    wire.send(EnvelopeRequest(), 0)
     assert wire.closed_by_broker()
 
 

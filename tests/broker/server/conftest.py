@@ -11,8 +11,9 @@ from tests.broker.server.running import Wire, port_of, running_node
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
-    """A broker with default settings."""
-    with running_node(tmp_path_factory.mktemp("log")) as running:
+    """A broker with default settings, but for one that would make tests wait."""
+    delay = {"group.initial.rebalance.delay.ms": "0"}  # or every first join takes three seconds
+    with running_node(tmp_path_factory.mktemp("log"), delay) as running:
         yield running
 
 

@@ -53,10 +53,10 @@ class Timers(Generic[K]):
             self._drop_stale()
             if not self._heap or self._heap[0][0] > now_ms:
                 return None
-            _, _, key = heapq.heappop(self._heap)
+            time_ms, _, key = heapq.heappop(self._heap)
             del self._queued[key]
             deadline = self._deadlines[key]
-            if deadline <= now_ms:
+            if deadline == time_ms:
                 del self._deadlines[key]
                 return key
             self._push(key, deadline)

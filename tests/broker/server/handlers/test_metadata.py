@@ -206,8 +206,9 @@ def test_internal_topics_are_marked(tmp_path: Path) -> None:
     assert len(response.topics[0].partitions) == 50
 
 
-def test_what_cannot_be_made_says_why(embedded: Embedded) -> None:
+def test_what_cannot_be_made_says_why(tmp_path: Path) -> None:
     """Three replicas on one broker: the error a user of defaults meets in production."""
+    embedded = Embedded(tmp_path, {"offsets.topic.replication.factor": "3"})
     response = ask(embedded, "__consumer_offsets", create=True)
     assert errors(response) == {"__consumer_offsets": ErrorCode.INVALID_REPLICATION_FACTOR}
 

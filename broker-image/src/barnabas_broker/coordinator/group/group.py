@@ -217,9 +217,10 @@ class Group:
         self.leader_id = written.leader
         self.members = {}
         for each in written.members:
+            said = (written.protocol or "", each.subscription)
             member = before.get(each.member_id) or _read(each)
-            if member.metadata(written.protocol) != each.subscription:
-                member.protocols = ((written.protocol or "", each.subscription),)
+            if said not in member.protocols:
+                member.protocols = (said,)
             member.assignment = each.assignment
             self.members[member.id] = member
         self.static = {

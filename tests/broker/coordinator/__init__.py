@@ -1,0 +1,1 @@
+"""Coordinators: pure cores told as stories, and their shells on real logs."""

@@ -1,0 +1,157 @@
+"""Who gets into a group, and whether that makes it rebalance."""
+
+import pytest
+
+from barnabas_kafka.errors import ErrorCode
+from tests.broker.coordinator.group.stories import SESSION_MS, Story
+
+
+def test_a_new_member_is_first_given_its_id() -> None:
+    """From version 4 on a member that nobody hears of again leaves nothing behind (KIP-394)."""
+    story = Story()
+    first = story.answer(story.join("c"))
+    assert (first.error_code, first.member_id) == (ErrorCode.MEMBER_ID_REQUIRED, "c-1")
+    assert story.state == "Empty"
+    second = story.answer(story.join("c", first.member_id))
+    assert (second.error_code, second.generation_id, second.leader) == (0, 1, "c-1")
+    assert [member.member_id for member in second.members] == ["c-1"]
+
+
+@pytest.mark.parametrize("version", range(4))
+def test_old_clients_enter_at_once(version: int) -> None:
+    """Before version 4 there is one step."""
+    story = Story()
+    assert story.answer(story.join("c", version=version)).member_id == "c-1"
+
+
+def test_an_id_that_nobody_joins_with_is_forgotten() -> None:
+    """A rebalance does not wait for it longer than its session would last."""
+    story = Story()
+    (first,) = story.stable("a")
+    story.join("b")
+    waiting = story.join("a", first)
+    assert story.state == "PreparingRebalance"
+    assert story.answer(waiting) is None
+    story.pass_time(SESSION_MS)
+    assert story.answer(waiting).generation_id == 2
+
+
+def test_sessions_must_be_within_bounds() -> None:
+    """A timeout outside group.min/max.session.timeout.ms is refused."""
+    story = Story()
+    for timeout in (5999, 60_001):
+        refused = story.join("c", session_timeout_ms=timeout)
+        assert story.error(refused) is ErrorCode.INVALID_SESSION_TIMEOUT
+    assert story.shard.groups == {}
+
+
+def test_unknown_members_are_told() -> None:
+    """A member id that was not given out here belongs to nobody."""
+    story = Story()
+    assert story.error(story.join("c", "c-9")) is ErrorCode.UNKNOWN_MEMBER_ID
+    story.stable("a")
+    assert story.error(story.join("c", "c-9")) is ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_protocols_must_have_something_in_common() -> None:
+    """The first member settles the type; a protocol must be known to all."""
+    story = Story()
+    assert story.error(story.join("a", protocols=())) is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    story.stable("a", protocols=("range", "roundrobin"))
+    for fields in ({"protocols": ("sticky",)}, {"protocol_type": "connect"}):
+        refused = story.join("b", **fields)
+        assert story.error(refused) is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+
+
+def test_the_last_to_come_are_too_many() -> None:
+    """group.max.size holds in every state."""
+    story = Story(members_max=2)
+    first, second = story.stable("a", "b")
+    assert story.error(story.join("c")) is ErrorCode.GROUP_MAX_SIZE_REACHED
+    story.join("a", first)
+    story.join("b", second)
+    assert story.state == "CompletingRebalance"
+
+
+def test_a_follower_that_joins_again_changes_nothing() -> None:
+    """With the same metadata it is told the generation; the leader always rebalances."""
+    story = Story()
+    leader, follower = story.stable("a", "b")
+    again = story.answer(story.join("b", follower))
+    assert (again.generation_id, again.leader, again.members) == (2, leader, [])
+    assert story.state == "Stable"
+    story.join("a", leader)
+    assert story.state == "PreparingRebalance"
+
+
+def test_changed_metadata_rebalances() -> None:
+    """A follower that subscribes to something else has everybody join again."""
+    story = Story()
+    _, follower = story.stable("a", "b")
+    story.join("b", follower, metadata=b"other")
+    assert story.state == "PreparingRebalance"
+
+
+def test_an_answer_that_was_lost_is_given_again() -> None:
+    """In CompletingRebalance the same join means that the client did not hear."""
+    story = Story()
+    member, _ = story.enter("a")
+    again = story.answer(story.join("a", member))
+    assert again.generation_id == 1
+    assert len(again.members) == 1
+
+
+def test_a_static_member_returns_without_a_rebalance() -> None:
+    """It gets a new id and its old assignment; the old id is fenced everywhere (KIP-345)."""
+    story = Story()
+    story.join("a", instance="one")
+    story.sync("one-1", assign={"one-1": b"mine"})
+    back = story.answer(story.join("a", instance="one"))
+    assert (back.error_code, back.member_id, back.generation_id) == (0, "one-2", 1)
+    assert back.leader == "one-2"
+    assert back.skip_assignment
+    assert story.state == "Stable"
+    assert story.answer(story.sync("one-2")).assignment == b"mine"
+    assert story.heartbeat("one-1", instance="one") is ErrorCode.FENCED_INSTANCE_ID
+    stale = story.join("a", "one-1", instance="one")
+    assert story.error(stale) is ErrorCode.FENCED_INSTANCE_ID
+    assert story.heartbeat("one-2", instance="one") is ErrorCode.NONE
+
+
+def test_an_old_static_leader_does_not_assign_again() -> None:
+    """Before version 9 it is told that the leader is the id it had before."""
+    story = Story()
+    story.join("a", instance="one")
+    story.sync("one-1")
+    back = story.answer(story.join("a", instance="one", version=8))
+    assert (back.member_id, back.leader, back.members) == ("one-2", "one-1", [])
+    assert not back.skip_assignment
+
+
+def test_a_static_member_that_returns_is_written_down() -> None:
+    """If that fails it keeps its old id, and may try again."""
+    story = Story()
+    story.join("a", instance="one")
+    story.sync("one-1")
+    story.fail_writes = ErrorCode.NOT_COORDINATOR
+    assert story.error(story.join("a", instance="one")) is ErrorCode.NOT_COORDINATOR
+    assert story.heartbeat("one-1", instance="one") is ErrorCode.NONE
+
+
+def test_a_static_member_with_another_choice_rebalances() -> None:
+    """The protocol that the members would elect now is not the one they go by."""
+    story = Story()
+    story.join("a", instance="one", protocols=("range", "sticky"))
+    story.sync("one-1")
+    back = story.join("a", instance="one", protocols=("sticky",))
+    assert story.answer(back).protocol_name == "sticky"
+    assert story.answer(back).generation_id == 2
+
+
+def test_a_returning_static_member_fences_its_parked_join() -> None:
+    """Two processes with one instance id: the first is told so at once."""
+    story = Story()
+    story.stable("a")
+    parked = story.join("s", instance="one")
+    story.join("s", instance="one")
+    assert story.error(parked) is ErrorCode.FENCED_INSTANCE_ID

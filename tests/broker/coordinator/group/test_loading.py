@@ -1,0 +1,84 @@
+"""Groups read back from a log that somebody else may have written."""
+
+from pathlib import Path
+
+import pytest
+
+from barnabas_broker.coordinator.group.loading import read_back
+from barnabas_broker.coordinator.group.records import CommittedOffset, OffsetRecord, Record, encode
+from barnabas_broker.log.config import LogConfig
+from barnabas_broker.log.partition_log import PartitionLog
+from barnabas_kafka.ids import TopicPartition
+from barnabas_kafka.records.builder import build_batch
+from barnabas_kafka.records.control import ControlType, control_key
+
+TP = TopicPartition("__consumer_offsets", 0)
+
+
+def offset(number: int) -> OffsetRecord:
+    """A committed offset."""
+    committed = CommittedOffset(offset=number, commit_timestamp=1)
+    return OffsetRecord("g", TopicPartition("t", number), committed)
+
+
+class Written:
+    """A log under construction."""
+
+    def __init__(self, directory: Path) -> None:
+        self.log = PartitionLog.open(
+            directory, TP, LogConfig(), clean=True, recovery_point=0, now_ms=0, topic_id=None
+        )
+
+    def add(self, *contents: tuple[bytes, bytes | None], **how: object) -> None:
+        """Append a batch of keys and values as a follower does."""
+        records = [(1, key, value, ()) for key, value in contents]
+        base = self.log.log_end_offset
+        batch = build_batch(records, base_offset=base, leader_epoch=0, **how)  # type: ignore[arg-type]
+        self.log.append_as_follower(bytearray(batch), now_ms=1)
+        self.log.advance_high_watermark(self.log.log_end_offset)
+
+    def read(self) -> list[Record]:
+        """Everything that is replayed."""
+        replayed: list[Record] = []
+        for _ in read_back(self.log, replayed.append, buffer_bytes=1):
+            pass
+        return replayed
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Written:
+    """An empty log."""
+    directory = tmp_path / "__consumer_offsets-0"
+    directory.mkdir()
+    return Written(directory)
+
+
+def test_records_are_replayed_in_order(written: Written) -> None:
+    """Batch after batch, whatever the size of the buffer."""
+    records = [offset(number) for number in range(5)]
+    written.add(encode(records[0]), encode(records[1]))
+    for record in records[2:]:
+        written.add(encode(record))
+    assert written.read() == records
+
+
+def test_what_cannot_be_read_is_skipped_and_told(
+    written: Written, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One bad record does not take the other groups with it."""
+    written.add((b"\0\1\0\7", b"cut"), (b"\0\x09\0\1g", b"of another time"), encode(offset(1)))
+    assert written.read() == [offset(1)]
+    assert "__consumer_offsets-0: the record at 0 is skipped" in caplog.text
+    assert "the record at 1 is of a kind unknown here" in caplog.text
+
+
+@pytest.mark.parametrize("end", [ControlType.COMMIT, ControlType.ABORT])
+def test_transactions_count_when_they_are_committed(written: Written, end: ControlType) -> None:
+    """At their marker, and not at all after an abort."""
+    producer = {"producer_id": 7, "producer_epoch": 0, "transactional": True}
+    written.add(encode(offset(1)), base_sequence=0, **producer)
+    written.add(encode(offset(2)))
+    assert written.read() == [offset(2)]
+    written.add((control_key(end), b"\0\0\0\0\0\0"), control=True, **producer)
+    committed = [offset(1)] if end is ControlType.COMMIT else []
+    assert written.read() == [offset(2), *committed]

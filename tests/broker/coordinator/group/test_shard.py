@@ -1,0 +1,96 @@
+"""The groups of a partition: replay, deletion, and the way back from records."""
+
+from barnabas_broker.coordinator.group.shard import Shard
+from barnabas_kafka.errors import ErrorCode
+from barnabas_kafka.ids import TopicPartition
+from tests.broker.coordinator.group.stories import LIMITS, SESSION_MS, TEAM, Story, subscription
+
+
+def delete(story: Story) -> ErrorCode:
+    """DeleteGroups."""
+    story.asked += 1
+    story.perform(story.shard.delete(TEAM, story.asked, story.now_ms))
+    return story.error(story.asked)
+
+
+def test_what_was_written_is_enough_to_go_on() -> None:
+    """Another shard that replays the records has the generation, the assignments, the offsets."""
+    story = Story()
+    story.join("a", instance="one", metadata=b"m")
+    story.sync("one-1", assign={"one-1": b"mine"})
+    story.commit(8, member="one-1", generation=1)
+    heir = Story()
+    for record in story.written:
+        heir.shard.replay(record, heir.now_ms)
+    assert list(heir.shard.loaded(heir.now_ms)) == []
+    assert (heir.state, heir.group.generation, heir.group.leader_id) == ("Stable", 1, "one-1")
+    assert heir.group.members["one-1"].assignment == b"mine"
+    assert heir.group.members["one-1"].metadata("range") == b"m"
+    assert heir.group.offsets == story.group.offsets
+    assert heir.heartbeat("one-1", instance="one") is ErrorCode.NONE
+    heir.pass_time(SESSION_MS)
+    assert heir.state == "PreparingRebalance" or heir.state == "Empty"
+
+
+def test_too_many_members_after_loading_rebalance() -> None:
+    """group.max.size may have been lowered meanwhile; the last to join again are refused."""
+    story = Story()
+    first, second = story.stable("a", "b")
+    heir = Story(members_max=1)
+    for record in story.written:
+        heir.shard.replay(record, heir.now_ms)
+    for turn in heir.shard.loaded(heir.now_ms):
+        heir.perform(turn)
+    assert heir.state == "PreparingRebalance"
+    heir.join("a", first)
+    assert heir.error(heir.join("b", second)) is ErrorCode.GROUP_MAX_SIZE_REACHED
+
+
+def test_groups_are_deleted_when_nobody_is_in_them() -> None:
+    """Offsets and group end with tombstones."""
+    story = Story()
+    assert delete(story) is ErrorCode.GROUP_ID_NOT_FOUND
+    (member,) = story.stable("a")
+    story.commit(member=member, generation=1)
+    assert delete(story) is ErrorCode.NON_EMPTY_GROUP
+    story.leave((member, None))
+    assert delete(story) is ErrorCode.NONE
+    assert story.shard.groups == {}
+    heir = Shard(LIMITS, new_id=str)
+    for record in story.written:
+        heir.replay(record, 0)
+    assert heir.groups == {}
+
+
+def test_single_offsets_are_deleted() -> None:
+    """But not of topics that members subscribe to (KIP-496)."""
+    story = Story()
+    partition = TopicPartition("t", 0)
+
+    def attempt() -> tuple[int, list[int]]:
+        story.asked += 1
+        story.perform(story.shard.delete_offsets(TEAM, [partition], story.asked, story.now_ms))
+        answer = story.answer(story.asked)
+        return answer.error_code, [
+            each.error_code for topic in answer.topics for each in topic.partitions
+        ]
+
+    assert attempt() == (ErrorCode.GROUP_ID_NOT_FOUND, [])
+    (member,) = story.stable("a", metadata=subscription("t"))
+    story.commit(member=member, generation=1)
+    assert attempt() == (0, [ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC])
+    story.leave((member, None))
+    assert attempt() == (0, [0])
+    assert story.group.offsets == {}
+    story.stable("c", protocol_type="connect")
+    assert attempt() == (ErrorCode.NON_EMPTY_GROUP, [])
+
+
+def test_offsets_of_deleted_topics_go_with_them() -> None:
+    """A topic of the same name begins anew."""
+    story = Story()
+    story.commit(topic="gone")
+    story.commit(topic="stays")
+    for turn in story.shard.forget_topics({"gone"}, story.now_ms):
+        story.perform(turn)
+    assert list(story.group.offsets) == [TopicPartition("stays", 0)]

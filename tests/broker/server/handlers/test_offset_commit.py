@@ -1,0 +1,47 @@
+"""OffsetCommit on a running broker."""
+
+import pytest
+
+from barnabas_kafka.errors import ErrorCode
+from barnabas_kafka.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from tests.broker.server.members import Member, commit, committed, find
+from tests.broker.server.running import Wire
+
+
+@pytest.mark.parametrize("version", range(1, 10))
+def test_every_version_commits(wire: Wire, topic: str, version: int) -> None:
+    """For a consumer without a group, and for a member."""
+    find(wire, "g")
+    group = f"commit-{version}"
+    assert commit(wire, group, topic, version, version=version) == 0
+    assert committed(wire, group, topic) == version
+    member = Member(wire, group)
+    member.enter()
+    member.sync({})
+    assert commit(wire, group, topic, 1, version=version) == ErrorCode.UNKNOWN_MEMBER_ID
+    more = {"member": member.id, "generation": 1}
+    assert commit(wire, group, topic, 99, version=version, **more) == 0
+    assert committed(wire, group, topic) == 99
+
+
+def test_partitions_that_do_not_exist_are_told(wire: Wire, topic: str) -> None:
+    """The others are committed, and the answer keeps the order of the request."""
+    find(wire, "g")
+    partitions = [
+        OffsetCommitRequestPartition(partition_index=each, committed_offset=3) for each in (9, 0)
+    ]
+    topics = [
+        OffsetCommitRequestTopic(name="unknown", partitions=partitions),
+        OffsetCommitRequestTopic(name=topic, partitions=partitions),
+    ]
+    answer = wire.ask(OffsetCommitRequest(group_id="some", topics=topics), 8)
+    unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert [
+        (told.name, [(each.partition_index, each.error_code) for each in told.partitions])
+        for told in answer.topics
+    ] == [("unknown", [(9, unknown), (0, unknown)]), (topic, [(9, unknown), (0, 0)])]
+    assert committed(wire, "some", topic) == 3

@@ -1,18 +1,25 @@
 """ListGroups on a running broker."""
 
+from collections.abc import Iterator
+
 import pytest
 
+from barnabas_kafka.protocol.messages.leave_group import LeaveGroupRequest
 from barnabas_kafka.protocol.messages.list_groups import ListedGroup, ListGroupsRequest
 from tests.broker.server.members import Member, commit, find
 from tests.broker.server.running import Wire
 
 
 @pytest.fixture
-def groups(wire: Wire, topic: str) -> None:
+def groups(wire: Wire, topic: str) -> Iterator[None]:
     """One group with a member, one with offsets alone."""
     find(wire, "g")
-    Member(wire, "busy").enter()
+    member = Member(wire, "busy")
+    member.enter()
     assert commit(wire, "idle", topic, 1) == 0
+    yield
+    # Or the next member would wait for this one.
+    wire.ask(LeaveGroupRequest(group_id="busy", member_id=member.id), 0)
 
 
 @pytest.mark.usefixtures("groups")

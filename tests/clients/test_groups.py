@@ -256,7 +256,7 @@ def test_apaches_tools(broker: Broker, topic: str) -> None:
 @pytest.mark.parametrize("end", ["stop", "kill"])
 def test_offsets_survive(broker: Broker, topic: str, end: str) -> None:
     """A stop and a SIGKILL; a member that was there goes on from where it was."""
-    member = consumer(broker, topic)
+    member = consumer(broker, topic, session_timeout_ms=30_000)  # longer than any restart
     member.subscribe([topic])
     poll_until([member], lambda: shared([member]))
     commit_all(broker, f"{topic}-alone", topic, 7)

@@ -25,6 +25,8 @@ def main() -> int:
     )
     # Every change of every watched object otherwise.
     logging.getLogger("kopf.objects").setLevel(logging.WARNING)
+    # Every health probe otherwise.
+    logging.getLogger("aiohttp.access").setLevel(logging.WARNING)
     try:
         environment = Environment.of(os.environ)
     except ValueError as error:

@@ -1,5 +1,7 @@
 """SyncGroup, Heartbeat and LeaveGroup in every state."""
 
+import pytest
+
 from barnabas_kafka.errors import ErrorCode
 from tests.broker.coordinator.group.stories import Story
 
@@ -34,6 +36,30 @@ def test_an_assignment_that_cannot_be_written_does_not_hold() -> None:
     leading = story.sync(leader)
     assert story.error(waiting) is story.error(leading) is ErrorCode.NOT_COORDINATOR
     assert story.state == "PreparingRebalance"
+
+
+@pytest.mark.parametrize(
+    ("failure", "told"),
+    [
+        (ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.COORDINATOR_NOT_AVAILABLE),
+        (ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NOT_COORDINATOR),
+        (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.REBALANCE_IN_PROGRESS),
+        (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.UNKNOWN_SERVER_ERROR),
+    ],
+)
+def test_members_are_told_of_a_failed_write_in_their_own_terms(
+    failure: ErrorCode, told: ErrorCode
+) -> None:
+    """Errors of the log mean nothing to a member: a consumer would give up."""
+    story = Story()
+    member = story.enter("a")[0]
+    story.fail_writes = failure
+    assert story.error(story.sync(member)) is told
+    story = Story()
+    story.join("a", instance="one")
+    story.sync("one-1")
+    story.fail_writes = failure
+    assert story.error(story.join("a", instance="one")) is told
 
 
 def test_sync_is_for_members_of_this_generation() -> None:

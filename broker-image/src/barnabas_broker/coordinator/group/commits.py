@@ -26,7 +26,6 @@ from barnabas_kafka.protocol.messages.offset_commit import (
     OffsetCommitResponseTopic,
 )
 
-NO_GENERATION = -1
 DEFAULT_RETENTION = -1
 
 

@@ -15,6 +15,7 @@ leader was told the old id.
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from barnabas_broker.coordinator.group.commits import group_write_error
 from barnabas_broker.coordinator.group.group import Group
 from barnabas_broker.coordinator.group.limits import NEW_MEMBER_TIMEOUT_MS
 from barnabas_broker.coordinator.group.members import Client, Member, Protocols
@@ -189,7 +190,7 @@ class Joining:
             member.protocols = protocols
             self._rebalancer.timers.cancel(TimerKey(Wait.SESSION, group.id, member_id))
             self._rebalancer.touch(group, member, instead.now_ms)
-            instead.answer(join.waiter, error(code))
+            instead.answer(join.waiter, error(group_write_error(code)))
 
         turn.refuse = refuse
         member.joining = None

@@ -1,5 +1,6 @@
 """SyncGroup, Heartbeat and LeaveGroup: what members do between two rebalances."""
 
+from barnabas_broker.coordinator.group.commits import group_write_error
 from barnabas_broker.coordinator.group.group import Group
 from barnabas_broker.coordinator.group.rebalancing import Rebalancer, answer_sync
 from barnabas_broker.coordinator.group.states import GroupState
@@ -45,7 +46,7 @@ class Membership:
         def refuse(code: ErrorCode, instead: Turn) -> None:
             for member, waiter in waiters:
                 member.syncing = waiter
-            self._rebalancer.fail_sync(group, code, instead)
+            self._rebalancer.fail_sync(group, group_write_error(code), instead)
             self._rebalancer.begin(group, instead)
 
         turn.refuse = refuse

@@ -85,11 +85,6 @@ class ReplicaManager:
             log.error("topic %s: %s", topic, error)
             failures.setdefault(topic, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)))
 
-    def wake_all(self) -> None:
-        """Answer every waiting fetch; at shutdown nobody should have to wait."""
-        for partition in self._partitions.values():
-            partition.wake_fetches()
-
     def _update(self, topic: TopicImage, *, settings_changed: bool) -> None:
         rules = self._rules_for(topic)
         for index, state in enumerate(topic.partitions):

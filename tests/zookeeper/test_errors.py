@@ -3,10 +3,13 @@
 from barnabas_zookeeper.errors import (
     BadArgumentsError,
     BadVersionError,
+    InvalidAclError,
+    NoAuthError,
     NoChildrenForEphemeralsError,
     NodeExistsError,
     NoNodeError,
     NotEmptyError,
+    NoWatcherError,
     ZooKeeperError,
 )
 
@@ -15,11 +18,14 @@ def test_codes_are_those_of_the_zookeeper_protocol() -> None:
     """A reply carries the number, so it must be the one that every client knows."""
     codes = {
         BadArgumentsError: -8,
+        NoAuthError: -102,
         NoNodeError: -101,
         BadVersionError: -103,
         NoChildrenForEphemeralsError: -108,
         NodeExistsError: -110,
         NotEmptyError: -111,
+        InvalidAclError: -114,
+        NoWatcherError: -121,
     }
     assert {kind: kind.code for kind in ZooKeeperError.__subclasses__()} == codes
 

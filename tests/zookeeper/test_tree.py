@@ -14,12 +14,18 @@ from barnabas_zookeeper.errors import (
     ZooKeeperError,
 )
 from barnabas_zookeeper.tree import (
+    OPEN,
+    Acl,
     Check,
+    CloseSession,
     Create,
     Delete,
     Event,
     EventType,
+    OpenSession,
     Operation,
+    Session,
+    SetAcl,
     SetData,
     Tree,
     name_of,
@@ -222,3 +228,50 @@ def test_paths_split_into_parent_and_name() -> None:
     """Both halves, also directly under the root."""
     assert (parent_of("/a/b"), name_of("/a/b")) == ("/a", "b")
     assert (parent_of("/a"), name_of("/a")) == ("/", "a")
+
+
+def test_closing_a_session_takes_its_znodes_along() -> None:
+    """What a client left behind goes in one transaction, and whoever watches hears of it."""
+    tree = grown(
+        OpenSession(7, Session(6000, b"secret")),
+        Create("/a"),
+        Create("/a/mine", ephemeral_owner=7),
+        Create("/a/yours", ephemeral_owner=8),
+    )
+    committed = tree.commit([CloseSession(7)], now_ms=200)
+    assert committed.events == (
+        Event(EventType.DELETED, "/a/mine"),
+        Event(EventType.CHILDREN_CHANGED, "/a"),
+    )
+    assert tree.children("/a") == ["yours"]
+    assert tree.open_sessions == {}
+
+
+def test_access_is_kept_with_a_version_of_its_own() -> None:
+    """Changing who may what is no change of the data."""
+    mine = (Acl(31, "digest", "me:x"),)
+    tree = grown(Create("/a"), SetAcl("/a", mine, 0))
+    acl, stat = tree.acl("/a")
+    assert acl == mine
+    assert (stat.version, stat.aversion, stat.mzxid) == (0, 1, 1)
+    assert tree.acl("/")[0] == OPEN
+    with pytest.raises(BadVersionError, match="aversion is 1, not 0"):
+        tree.commit([SetAcl("/a", mine, 0)], now_ms=1)
+
+
+def test_a_refused_transaction_leaves_sessions_and_access_as_they_were() -> None:
+    """All or nothing holds for every kind of operation."""
+    tree = grown(OpenSession(7, Session(1, b"a")), Create("/e", ephemeral_owner=7))
+    before = (contents(tree), dict(tree.open_sessions))
+    with pytest.raises(NoNodeError):
+        tree.commit(
+            [
+                OpenSession(7, Session(2, b"b")),
+                OpenSession(8, Session(2, b"b")),
+                SetAcl("/e", ()),
+                CloseSession(7),
+                Delete("/none"),
+            ],
+            now_ms=1,
+        )
+    assert (contents(tree), tree.open_sessions) == before

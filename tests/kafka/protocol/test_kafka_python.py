@@ -1,23 +1,17 @@
 """Our codecs beside those of kafka-python, which another team derived from the same protocol."""
 
-import warnings
-
+import kafka.protocol.admin
+import kafka.protocol.consumer
+import kafka.protocol.metadata
+import kafka.protocol.producer
+import kafka.protocol.sasl
 import pytest
+from kafka.protocol.api_message import ApiMessage
 
 from barnabas_kafka.protocol.codec import encode
 from barnabas_kafka.protocol.messages.api_versions import ApiVersionsResponse
 from barnabas_kafka.protocol.schema import Message
 from tests.kafka.protocol.samples import MESSAGES, filled
-
-with warnings.catch_warnings():
-    # It loads its schemas through a function that newer versions of Python deprecate.
-    warnings.simplefilter("ignore", DeprecationWarning)
-    import kafka.protocol.admin
-    import kafka.protocol.consumer
-    import kafka.protocol.metadata
-    import kafka.protocol.producer
-    import kafka.protocol.sasl
-    from kafka.protocol.api_message import ApiMessage
 
 
 def _foreign_messages() -> dict[str, type[ApiMessage]]:

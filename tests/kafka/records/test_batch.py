@@ -78,7 +78,7 @@ def test_header_of_a_plain_batch() -> None:
 def test_undefined_codecs_are_refused() -> None:
     """Codec numbers 5 to 7 mean nothing yet."""
     header = batch.parse_header(_batch())
-    header.attributes = 5
+    header = header._replace(attributes=5)
     with pytest.raises(CorruptBatch, match="codec 5"):
         _ = header.codec
 
@@ -175,7 +175,7 @@ def test_records_come_out_absolute() -> None:
 
 def _with_section(section: bytes, count: int) -> tuple[bytes, BatchHeader]:
     header = batch.parse_header(_batch())
-    header.record_count = count
+    header = header._replace(record_count=count)
     return section, header
 
 

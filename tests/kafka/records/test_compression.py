@@ -1,6 +1,7 @@
 """Codecs: what we write, others read; what others write, we read, never beyond a cap."""
 
 import gzip
+import random
 import struct
 
 import cramjam
@@ -174,6 +175,18 @@ def test_raw_snappy_and_concatenated_streams_are_read() -> None:
     assert decompress(Codec.SNAPPY, twice, limit=6) == b"onetwo"
 
 
+@pytest.mark.parametrize("size", [(512 << 10) - 1, 512 << 10, (512 << 10) + 1, (2 << 20) + 5])
+def test_large_blocks_of_snappy_are_whole(size: int) -> None:
+    """They are copied in pieces; damage is still noticed, and so is what is too large."""
+    data = (random.Random(size).randbytes(5000) * (size // 5000 + 1))[:size]
+    raw = bytes(cramjam.snappy.compress_raw(data))
+    assert decompress(Codec.SNAPPY, raw, limit=size) == data
+    with pytest.raises(DecompressedTooLarge):
+        decompress(Codec.SNAPPY, raw, limit=size - 1)
+    with pytest.raises(CompressionError):
+        decompress(Codec.SNAPPY, raw[:-1], limit=size)
+
+
 def test_snappy_is_written_in_javas_stream() -> None:
     """Blocks hold at most 32 KiB and follow the sixteen-byte header."""
     packed = compress(Codec.SNAPPY, bytes(40_000))
@@ -202,6 +215,21 @@ def test_lz4_options_java_knows_are_read() -> None:
         TEXT, block_linked=False, content_checksum=True, block_checksum=True, store_size=True
     )
     assert decompress(Codec.LZ4, packed, limit=len(TEXT)) == TEXT
+
+
+@pytest.mark.parametrize("ratio", [1, 7, 8, 9, 200])
+def test_lz4_of_any_ratio_is_read_whole(ratio: int) -> None:
+    """Content that is more than usually compressible is read like any other, cap and all."""
+    noise = random.Random(ratio).randbytes(4000)
+    content = noise + bytes(len(noise) * (ratio - 1))
+    packed = compress(Codec.LZ4, content)
+    assert decompress(Codec.LZ4, packed, limit=len(content)) == content
+    assert decompress(Codec.LZ4, packed) == content
+    with pytest.raises(DecompressedTooLarge):
+        decompress(Codec.LZ4, packed, limit=len(content) - 1)
+    for broken in (packed[:-1], packed[:-5], packed + b"\0"):
+        with pytest.raises(CompressionError):
+            decompress(Codec.LZ4, broken)
 
 
 def test_lz4_in_format_0_has_the_old_header_checksum() -> None:
@@ -244,3 +272,41 @@ def test_no_codec_is_capped_as_well() -> None:
     assert decompress(Codec.NONE, memoryview(b"abc"), limit=3) == b"abc"
     with pytest.raises(DecompressedTooLarge):
         decompress(Codec.NONE, b"abcd", limit=3)
+
+
+@pytest.mark.parametrize("size", [(1 << 20) - 1, 1 << 20, (1 << 20) + 1, (3 << 20) + 5])
+def test_what_is_inflated_in_pieces_is_whole(size: int) -> None:
+    """Around a piece and beyond it, with exactly the room it takes; a cut is still noticed."""
+    data = random.Random(size).randbytes(5000) * (size // 5000 + 1)
+    data = data[:size]
+    packed = compress(Codec.GZIP, data)
+    assert decompress(Codec.GZIP, packed, limit=size) == data
+    assert decompress(Codec.GZIP, packed + packed, limit=2 * size) == data * 2
+    with pytest.raises(DecompressedTooLarge):
+        decompress(Codec.GZIP, packed, limit=size - 1)
+    with pytest.raises(CompressionError, match="cut short"):
+        decompress(Codec.GZIP, packed[:-1], limit=size)
+
+
+@pytest.mark.parametrize("codec", [Codec.GZIP, Codec.SNAPPY, Codec.LZ4])
+@pytest.mark.parametrize("fault", ["too large", "cut short", "two of them"])
+def test_a_refusal_keeps_nothing_of_what_was_inflated(codec: Codec, fault: str) -> None:
+    """Who answers with the error would have to free it all at once."""
+    packed = compress(codec, bytes(4 << 20))
+    limit = (3 << 20) if fault == "too large" else (16 << 20)
+    if fault == "cut short":
+        packed = packed[:-3]
+    elif fault == "two of them":
+        packed += packed[:-3]
+    with pytest.raises(CompressionError) as refused:
+        decompress(codec, packed, limit=limit)
+    frames = [entry.frame.f_locals for entry in refused.traceback[1:]]
+    lists = [value for names in frames for value in names.values() if isinstance(value, list)]
+    kept = [
+        value
+        for names in frames
+        for value in names.values()
+        if isinstance(value, bytes) and value is not packed
+    ]
+    assert lists == [[]] * len(lists)
+    assert sum(map(len, kept)) <= 128 << 10

@@ -1,6 +1,5 @@
 """The record walk, compiled and pure: same verdict for every input, and the right one."""
 
-import importlib.util
 from pathlib import Path
 from types import ModuleType
 
@@ -11,24 +10,14 @@ from hypothesis import strategies as st
 from barnabas_kafka.records import batch, builder, walk
 from barnabas_kafka.records.batch import CorruptBatch, parse_records
 from barnabas_kafka.records.builder import RecordContent, append_varint, build_batch
+from tests.kafka.pure import pure
 
 Verdict = tuple[int, int, int, int, int]
 
 BASE = 1_700_000_000_000
 
 
-def _pure() -> ModuleType:
-    """The walk's source, run as plain Python whatever was built from it."""
-    source = Path(batch.__file__).with_name("walk.py")
-    spec = importlib.util.spec_from_file_location("walk_from_source", source)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-PURE = _pure()
+PURE = pure("barnabas_kafka.records.walk")
 VARIANTS = [walk, PURE] if walk.COMPILED else [PURE]
 
 
@@ -267,7 +256,7 @@ def test_variants_agree_on_mutated_records(
     damaged = bytes(section[: len(section) - cut] if cut < 20 else section)
     count = len(content) + count_change
     header = batch.parse_header(build_batch(content))
-    header.record_count = count
+    header = header._replace(record_count=count)
     options = {"base": header.base_timestamp, "key_required": key_required}
     fault, index, position, _, _ = _both(damaged, count, **options)
     while fault > walk.STRUCTURAL:
@@ -326,3 +315,40 @@ def test_what_the_builder_builds_is_sound(variant: ModuleType) -> None:
         BASE + 299 * 10_000,
         299,
     )
+
+
+def _plain(variant: ModuleType, data: bytes, *, largest: int = 1 << 20) -> tuple[int, int, int]:
+    answer: tuple[int, int, int] = variant.plain_batch(
+        b"before" + data + b"behind",
+        6,
+        6 + len(data),
+        largest=largest,
+        oldest=0,
+        newest=walk.LARGEST,
+        key_required=False,
+    )
+    return answer
+
+
+def test_a_plain_batch(variant: ModuleType) -> None:
+    """Count, latest timestamp and the first record that bears it, of a batch without faults."""
+    data = build_batch(THREE, producer_id=1, producer_epoch=0, base_sequence=0)
+    assert _plain(variant, data) == (3, BASE + 500, 1)
+    assert _plain(variant, data, largest=len(data)) == (3, BASE + 500, 1)
+    assert _plain(variant, data, largest=len(data) - 1) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("position", range(batch.HEADER_SIZE))
+def test_headers_that_are_not_plain(variant: ModuleType, position: int) -> None:
+    """Any change to a header is noticed, but in the fields that say nothing about the records."""
+    data = bytearray(build_batch(THREE, producer_id=1, producer_epoch=0, base_sequence=0))
+    data[position] ^= 0x81
+    leader_epoch, checksum, producer = range(12, 16), range(17, 21), range(43, 53)
+    free = {*leader_epoch, *checksum, *producer, *range(54, 57)}  # and the sequence, but its sign
+    assert (_plain(variant, bytes(data))[0] == 3) is (position in free)
+
+
+@given(data=st.binary(max_size=100))
+def test_variants_agree_on_what_is_plain(data: bytes) -> None:
+    """Noise is plain to neither variant, whatever its length."""
+    assert [_plain(variant, data) for variant in VARIANTS] == [(0, 0, 0)] * len(VARIANTS)

@@ -141,6 +141,17 @@ def test_advertised_listeners_default_to_those_listened_on() -> None:
     settings = BrokerSettings.from_mapping({"listeners": "PLAINTEXT://h:1"})
     assert settings.advertised_listeners == settings.listeners
     assert settings.inter_broker_listener == "PLAINTEXT"
+    assert settings.control_plane_listener is None
+
+
+def test_the_listener_of_the_controller() -> None:
+    """Names of listeners are in capitals, however they are given."""
+    given = {
+        "listeners": "PLAINTEXT://h:1,CONTROL://h:2",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROL:PLAINTEXT",
+        "control.plane.listener.name": "control",
+    }
+    assert BrokerSettings.from_mapping(given).control_plane_listener == "CONTROL"
 
 
 @pytest.mark.parametrize("name", ["broker.id", "node.id"])

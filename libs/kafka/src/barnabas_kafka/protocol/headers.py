@@ -37,8 +37,21 @@ def decode_request_header(data: Buffer, offset: int = 0) -> tuple[RequestHeader,
     try:
         key, version, correlation_id = _START.unpack_from(data, offset)
         header_version = _request_header_version(key, version)
-        if header_version == 0:
-            return RequestHeader(key, version, correlation_id, None), offset + _START.size
+        client_id, position = decode_client(data, offset, header_version)
+        return RequestHeader(key, version, correlation_id, client_id), position
+    except (StructError, IndexError, ValueError) as error:
+        raise DecodeError(f"malformed request header: {error}") from error
+
+
+def decode_client(data: Buffer, offset: int, header_version: int) -> tuple[str | None, int]:
+    """The client id of the request header at `offset`, and the position of the body.
+
+    For a server that has read the numbers before it and knows the header's version, which is not
+    checked against them. Raises DecodeError.
+    """
+    if header_version == 0:
+        return None, offset + _START.size
+    try:
         (length,) = _CLIENT_LENGTH(data, offset + _START.size)
         position = offset + _START_WITH_CLIENT.size
         client_id = None
@@ -49,8 +62,9 @@ def decode_request_header(data: Buffer, offset: int = 0) -> tuple[RequestHeader,
             client_id = str(data[position:end], "utf-8")
             position = end
         if header_version == 2:
-            position = skip_tagged_fields(data, position)
-        return RequestHeader(key, version, correlation_id, client_id), position
+            # Nearly all clients send no tagged fields at all, which is a count of zero.
+            position = position + 1 if data[position] == 0 else skip_tagged_fields(data, position)
+        return client_id, position
     except (StructError, IndexError, ValueError) as error:
         raise DecodeError(f"malformed request header: {error}") from error
 

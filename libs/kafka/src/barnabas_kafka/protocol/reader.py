@@ -15,7 +15,7 @@ from typing import Any
 from uuid import UUID
 
 from barnabas_kafka.ids import ZERO_UUID
-from barnabas_kafka.primitives import Buffer, read_uvarint, skip_tagged_fields
+from barnabas_kafka.primitives import read_uvarint, skip_tagged_fields
 from barnabas_kafka.protocol.schema import (
     BYTES,
     EMPTY,
@@ -36,16 +36,36 @@ from barnabas_kafka.protocol.source import (
     tagged_fields_at,
 )
 
+ELEMENTS_MAX = 250_000
+"""Elements of all arrays in one request, unless fewer are asked for; eight numbers count as one,
+being that much smaller.
 
-def compile_reader(cls: type[Message], version: int) -> Callable[[Buffer, int], tuple[Any, int]]:
-    """A function `(data, position) -> (message, position after it)`."""
-    read: Callable[[Buffer, int], tuple[Any, int]]
-    read = _Reader(version, version in cls.flexible).compile(cls)
+Each becomes an object, so that a request of a hundred megabytes of empty elements would otherwise
+take gigabytes and minutes. No cluster has so many partitions for one request to name.
+"""
+
+
+Read = Callable[..., tuple[Any, int]]
+"""`(data, position, elements that a request may hold) -> (message, position after it)`; the last
+may be left out."""
+
+
+class TooManyElementsError(ValueError):
+    """A request holds more than it may. Raised before the array that does is read."""
+
+
+def compile_reader(cls: type[Message], version: int) -> Read:
+    """The function that reads messages of one kind and version."""
+    read: Read = _Reader(version, version in cls.flexible).compile(cls)
     return read
 
 
 def _malformed(text: str) -> None:
     raise ValueError(text)
+
+
+def _too_many(text: str) -> None:
+    raise TooManyElementsError(text)
 
 
 def _read_id(raw: bytes) -> UUID:
@@ -62,16 +82,19 @@ class _Reader:
             "uvarint": read_uvarint,
             "skip_tags": skip_tagged_fields,
             "malformed": _malformed,
+            "too_many": _too_many,
             "read_id": _read_id,
         }
         # Reads of fixed size not written yet: (format code, target), and what is to follow them.
         self._pending: list[tuple[str, str]] = []
         self._after: list[str] = []
         self._has_records = False
+        self._is_request = False
 
     def compile(self, cls: type[Message]) -> Any:
         source = self._source
         result = source.fresh("o")
+        self._is_request = cls.__name__.endswith("Request")
         self._read_struct(cls, result)
         self._flush()
         source.line(f"return {result}, at")
@@ -80,7 +103,7 @@ class _Reader:
             head.append("    view = memoryview(data)")
         source.lines[:0] = head
         title = f"{cls.__name__} v{self._version} reader"
-        return source.function("def read(data, at):", title)
+        return source.function(f"def read(data, at, room={ELEMENTS_MAX}):", title)
 
     def _flush(self) -> None:
         if not self._pending:
@@ -174,18 +197,19 @@ class _Reader:
         elif isinstance(kind, Primitive):
             self._read_primitive(kind, target, name, nullable=nullable)
         elif nullable:
-            self._read_nullable_struct(kind, target)
+            self._read_nullable_struct(kind, target, tagged=field.tag is not None)
         else:
             inner = self._source.fresh("o")
             self._read_struct(kind, inner)
             self._source.line(f"{target} = {inner}")
 
-    def _read_nullable_struct(self, cls: type[Struct], target: str) -> None:
+    def _read_nullable_struct(self, cls: type[Struct], target: str, *, tagged: bool) -> None:
         source = self._source
         mark = source.fresh("n")
         self._pending.append(("b", mark))
         self._flush()
-        with source.block(f"if {mark} < 0:"):
+        # Kafka marks null with a length of zero in a tag, and with -1 anywhere else.
+        with source.block(f"if {mark} {'<=' if tagged else '<'} 0:"):
             source.line(f"{target} = None")
         with source.block("else:"):
             inner = source.fresh("o")
@@ -240,6 +264,7 @@ class _Reader:
             source.line(f"malformed('{name} holds more than the message')")
         with source.block("else:"):
             element = kind.element
+            self._count_elements(element, length, name)
             if isinstance(element, Primitive) and element.format and element is not UUID_BYTES:
                 self._read_numbers(element, target, length)
             else:
@@ -250,6 +275,18 @@ class _Reader:
                     self._read_element(element, item, name)
                     self._flush()
                     source.line(f"{items}.append({item})")
+
+    def _count_elements(
+        self, element: Primitive[Any] | type[Struct], length: str, name: str
+    ) -> None:
+        """Take an array off what a request may hold in all; responses come from who is trusted."""
+        if not self._is_request:
+            return
+        source = self._source
+        is_number = isinstance(element, Primitive) and element.format
+        source.line(f"room -= {length}{' >> 3' if is_number else ''}")
+        with source.block("if room < 0:"):
+            source.line(f"too_many('{name} holds more elements than one request may')")
 
     def _read_element(self, element: Primitive[Any] | type[Struct], item: str, name: str) -> None:
         if isinstance(element, Primitive):

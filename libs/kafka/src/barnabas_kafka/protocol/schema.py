@@ -444,6 +444,9 @@ def struct(
     ignorable: bool = False,
     tag: int | None = None,
 ) -> Any:
-    """A struct in place: with its own defaults, or null by default where it may be null."""
-    start = default_of(kind) if nullable is None else None
+    """A struct in place: with its own defaults, or null by default where it may be null.
+
+    A tagged one has its own defaults even there: Kafka writes an explicit null.
+    """
+    start = default_of(kind) if nullable is None or tag is not None else None
     return _field(kind, versions, default=start, ignorable=ignorable, tag=tag, nullable=nullable)

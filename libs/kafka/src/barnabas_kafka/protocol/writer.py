@@ -130,7 +130,8 @@ class _Writer:
             f"({self._differs(part, f'{value}.{name}')})"
             for name, part in field.type.__fields__.items()
         )
-        return f"{value} is not {known} and ({' or '.join(inner)})"
+        is_other = f"{value} is not {known} and ({' or '.join(inner)})"
+        return f"{value} is None or {is_other}" if self._version in field.nullable else is_other
 
     def _write_tags(self, cls: type[Struct], value: str) -> None:
         tagged = tagged_fields_at(cls, self._version, self._flexible)
@@ -172,19 +173,19 @@ class _Writer:
         elif isinstance(kind, Primitive):
             self._write_primitive(kind, value, nullable=nullable)
         elif nullable:
-            self._write_nullable_struct(kind, value)
+            self._write_nullable_struct(kind, value, b"\xff" if field.tag is None else b"\0")
         else:
             inner = self._source.fresh("o")
             self._source.line(f"{inner} = {value}")
             self._write_struct(kind, inner)
 
-    def _write_nullable_struct(self, cls: type[Struct], value: str) -> None:
+    def _write_nullable_struct(self, cls: type[Struct], value: str, null: bytes) -> None:
         source = self._source
         inner = source.fresh("o")
         source.line(f"{inner} = {value}")
         self._flush()
         with source.block(f"if {inner} is None:"):
-            source.line(f"{self._add}(b'\\xff')")
+            source.line(f"{self._add}({null!r})")
         with source.block("else:"):
             source.line(f"{self._add}(b'\\x01')")
             self._write_struct(cls, inner)

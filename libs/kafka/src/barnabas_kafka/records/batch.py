@@ -32,7 +32,6 @@ header key length `v`, key, value length `v`, value. See KIP-98 for where it com
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -42,6 +41,7 @@ from barnabas_kafka.records.crc import crc32c
 HEADER_SIZE = 61
 #: Base offset and batch length: what the length field does not count.
 LOG_OVERHEAD = 12
+LEADER_EPOCH_POSITION = 12
 CRC_POSITION = 17
 #: Where the checksummed part begins.
 ATTRIBUTES_POSITION = 21
@@ -57,6 +57,7 @@ DELETE_HORIZON_FLAG = 0x40
 HEADER = struct.Struct(">qiibIhiqqqhii")
 _UINT32 = struct.Struct(">I")
 _INT16 = struct.Struct(">h")
+_INT32 = struct.Struct(">i")
 _INT64 = struct.Struct(">q")
 _OFFSET_AND_LENGTH = struct.Struct(">qi")
 
@@ -77,8 +78,7 @@ class TimestampType(IntEnum):
     APPEND = 1
 
 
-@dataclass(slots=True)
-class BatchHeader:
+class BatchHeader(NamedTuple):
     """The fixed part of a batch, in wire order."""
 
     base_offset: int
@@ -171,7 +171,7 @@ def parse_header(buffer: bytes | bytearray | memoryview, position: int = 0) -> B
         raise CorruptBatch(
             f"{max(0, len(buffer) - position)} bytes at {position} are too few for a batch header"
         )
-    header = BatchHeader(*HEADER.unpack_from(buffer, position))
+    header = BatchHeader._make(HEADER.unpack_from(buffer, position))
     if header.magic != 2:
         raise CorruptBatch(f"magic {header.magic} at {position} where 2 was expected")
     if header.batch_length < HEADER_SIZE - LOG_OVERHEAD:
@@ -222,8 +222,8 @@ def stamp(
     buffer: bytearray | memoryview, position: int, *, base_offset: int, leader_epoch: int
 ) -> None:
     """Write the leader's offset and epoch into the batch; neither is part of the checksum."""
-    (length,) = struct.unpack_from(">i", buffer, position + 8)
-    struct.pack_into(">qii", buffer, position, base_offset, length, leader_epoch)
+    _INT64.pack_into(buffer, position, base_offset)
+    _INT32.pack_into(buffer, position + LEADER_EPOCH_POSITION, leader_epoch)
 
 
 def stamp_append_time(buffer: bytearray | memoryview, position: int, timestamp_ms: int) -> None:

@@ -5,6 +5,8 @@ the records of their own internal topics, and when compaction keeps some records
 """
 
 from collections.abc import Sequence
+from struct import Struct
+from typing import Final
 
 from barnabas_kafka.records.batch import (
     APPEND_TIME_FLAG,
@@ -22,6 +24,10 @@ from barnabas_kafka.records.batch import (
 )
 from barnabas_kafka.records.compression import Codec, compress
 from barnabas_kafka.records.crc import crc32c
+
+#: The header of a batch: what its checksum does not cover, checksum included, and the rest.
+_UNCOVERED: Final = Struct(">qiibI")
+_COVERED: Final = Struct(">hiqqqhii")
 
 #: What a record is made of: timestamp in ms, key, value, headers.
 RecordContent = tuple[int, bytes | None, bytes | None, Sequence[tuple[str, bytes | None]]]
@@ -89,6 +95,18 @@ def build_batch(
         record_count=len(records),
     )
     return bytes(_seal(header, attributes, payload))
+
+
+def plain_batch_of(section: bytes, count: int, timestamp: int) -> bytearray:
+    """The batch of `count` records that are laid out already, all of that time; as `build_batch`.
+
+    Nothing is compressed, and there is no producer.
+    """
+    covered = _COVERED.pack(0, count - 1, timestamp, timestamp, -1, -1, -1, count) + section
+    length = HEADER_SIZE - LOG_OVERHEAD + len(section)
+    batch = bytearray(_UNCOVERED.pack(0, length, -1, 2, crc32c(covered)))
+    batch += covered
+    return batch
 
 
 def recode_batch(

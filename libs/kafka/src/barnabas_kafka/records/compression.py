@@ -18,11 +18,16 @@ kilobytes of compressed zeros must not be able to bring a broker down.
 
 import struct
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import IntEnum
+from mmap import mmap
 
 import cramjam
 import lz4.frame
 import zstandard
+
+from barnabas_kafka.records.pages import release
 
 
 class Codec(IntEnum):
@@ -51,14 +56,20 @@ DEFAULT_LIMIT = 256 * 1024 * 1024
 # empty ones would cost more time than bytes.
 _PARTS_LIMIT = 64
 
+# What a codec is asked for at once. Some copy what they return while no other thread may run, and
+# the joining of pieces does not: 60 MiB in one piece would stop everybody for tens of milliseconds.
+_PIECE = 64 << 10
+
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER = _XERIAL_MAGIC + struct.pack(">ii", 1, 1)
 _XERIAL_BLOCK = 32 * 1024
 _INT32 = struct.Struct(">i")
+_SNAPPY_COPIED_AT_ONCE = 512 << 10  # In a tenth of a millisecond; larger blocks in pieces.
 
 _LZ4_MAGIC = b"\x04\x22\x4d\x18"
 _LZ4_DEFAULT_LEVEL = 9  # Kafka's default level stands for lz4's fast mode, not its level 9.
 _LZ4_HIGHEST_LEVEL = 12
+_LZ4_USUAL_RATIO = 8  # Few contents compress to less than an eighth.
 
 _ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"  # Skippable frames have others; no producer writes them.
 _ZSTD_DEFAULT_LEVEL = 3
@@ -120,30 +131,72 @@ def _too_large(limit: int) -> DecompressedTooLarge:
     return DecompressedTooLarge(f"the compressed records hold more than {limit} bytes")
 
 
+@contextmanager
+def _collected() -> Iterator[list[bytes]]:
+    """A list for pieces, to be joined within.
+
+    Afterwards, and also where they are refused, they are forgotten one by one, the last first: the
+    C library gives memory back from the end of its heap, and 60 MiB at once would take it 5 ms.
+    Else an error would keep them until the event loop has answered with it. Nobody may hold
+    another reference to them.
+    """
+    pieces: list[bytes] = []
+    try:
+        yield pieces
+    finally:
+        while pieces:
+            pieces.pop()
+
+
 # gzip
 
 
+def claimed_by_gzip(data: bytes | bytearray | memoryview) -> int:
+    """How many bytes `data` says that its last member holds, modulo 2^32, in its last four.
+
+    Nobody has checked it: good for choosing where to decompress, not for what to allocate.
+    """
+    return int.from_bytes(data[-4:], "little")
+
+
 def _decompress_gzip(data: bytes | bytearray | memoryview, limit: int) -> bytes:
-    parts: list[bytes] = []
     room = limit
     rest: bytes | bytearray | memoryview = data
-    while len(parts) < _PARTS_LIMIT:
-        member = zlib.decompressobj(31)
-        try:
-            # One byte above the room tells "exactly full" from "there is more".
-            part = member.decompress(rest, room + 1)
-        except zlib.error as error:
-            raise CompressionError(f"gzip: {error}") from error
-        if len(part) > room:
-            raise _too_large(limit)
-        if not member.eof:
-            raise CompressionError("gzip: the data is cut short")
-        parts.append(part)
-        room -= len(part)
-        rest = member.unused_data
-        if not rest:
-            return parts[0] if len(parts) == 1 else b"".join(parts)
+    with _collected() as pieces:
+        for _ in range(_PARTS_LIMIT):
+            member = zlib.decompressobj(31)
+            try:
+                # One byte above the room tells "exactly full" from "there is more".
+                room -= _inflate(member, rest, room + 1, pieces)
+            except zlib.error as error:
+                raise CompressionError(f"gzip: {error}") from error
+            if room < 0:
+                raise _too_large(limit)
+            if not member.eof:
+                raise CompressionError("gzip: the data is cut short")
+            rest = member.unused_data
+            if not rest:
+                return b"".join(pieces)
     raise CompressionError(f"gzip: more than {_PARTS_LIMIT} members")
+
+
+def _inflate(
+    member: "zlib._Decompress",
+    data: bytes | bytearray | memoryview,
+    most: int,
+    pieces: list[bytes],
+) -> int:
+    """Add the first `most` bytes of a member, or all of it that `data` holds; how many it were."""
+    left = most
+    rest = data
+    while left:
+        piece = member.decompress(rest, min(left, _PIECE))
+        pieces.append(piece)
+        left -= len(piece)
+        if member.eof or not piece:
+            break
+        rest = member.unconsumed_tail
+    return most - left
 
 
 # snappy
@@ -163,35 +216,42 @@ def _decompress_snappy(data: bytes | bytearray | memoryview, limit: int) -> byte
     view = memoryview(data)
     if view[: len(_XERIAL_MAGIC)] != _XERIAL_MAGIC:
         return _decompress_snappy_block(view, limit, limit)
-    parts: list[bytes] = []
     room = limit
     position = 0
-    while position < len(view):
-        if view[position : position + len(_XERIAL_MAGIC)] == _XERIAL_MAGIC:
-            # Streams may be concatenated, so the header can come again between blocks.
-            position += len(_XERIAL_HEADER)
-            if position > len(view):
-                raise CompressionError("snappy: the stream header is cut short")
-            continue
-        if position + 4 > len(view):
-            raise CompressionError("snappy: a block length is cut short")
-        (length,) = _INT32.unpack_from(view, position)
-        position += 4
-        if length < 0 or length > len(view) - position:
-            raise CompressionError(f"snappy: a block of {length} bytes does not fit")
-        part = _decompress_snappy_block(view[position : position + length], room, limit)
-        parts.append(part)
-        room -= len(part)
-        position += length
-    return b"".join(parts)
+    with _collected() as blocks:
+        while position < len(view):
+            if view[position : position + len(_XERIAL_MAGIC)] == _XERIAL_MAGIC:
+                # Streams may be concatenated, so the header can come again between blocks.
+                position += len(_XERIAL_HEADER)
+                if position > len(view):
+                    raise CompressionError("snappy: the stream header is cut short")
+                continue
+            if position + 4 > len(view):
+                raise CompressionError("snappy: a block length is cut short")
+            (length,) = _INT32.unpack_from(view, position)
+            position += 4
+            if length < 0 or length > len(view) - position:
+                raise CompressionError(f"snappy: a block of {length} bytes does not fit")
+            block = view[position : position + length]
+            blocks.append(_decompress_snappy_block(block, room, limit))
+            room -= len(blocks[-1])
+            position += length
+        return b"".join(blocks)
 
 
 def _decompress_snappy_block(block: memoryview, room: int, limit: int) -> bytes:
     """Decompress one raw block; its header says how large it will be, so look before leaping."""
     try:
-        if cramjam.snappy.decompress_raw_len(block) > room:
+        size = cramjam.snappy.decompress_raw_len(block)
+        if size > room:
             raise _too_large(limit)
-        return bytes(cramjam.snappy.decompress_raw(block))
+        if size <= _SNAPPY_COPIED_AT_ONCE:
+            return bytes(cramjam.snappy.decompress_raw(block))
+        with mmap(-1, size) as whole, _collected() as pieces:
+            cramjam.snappy.decompress_raw_into(block, whole)
+            for start in range(0, size, _PIECE):
+                pieces.append(whole[start : start + _PIECE])
+            return b"".join(pieces)
     except cramjam.DecompressionError as error:
         raise CompressionError(str(error)) from error
 
@@ -218,17 +278,39 @@ def _decompress_lz4(data: bytes | bytearray | memoryview, limit: int, magic: int
     if magic == 0:
         frame = _mend_lz4_checksum(frame)
     decoder = lz4.frame.LZ4FrameDecompressor()
+    with _collected() as pieces:
+        if _read_lz4(decoder, frame, limit + 1, pieces) > limit:
+            raise _too_large(limit)
+        if not decoder.eof:
+            raise CompressionError("lz4: the frame is cut short")
+        if decoder.unused_data:
+            raise CompressionError("lz4: bytes follow the frame's end mark")
+        return b"".join(pieces)
+
+
+def _read_lz4(
+    decoder: lz4.frame.LZ4FrameDecompressor,
+    frame: bytes | bytearray | memoryview,
+    most: int,
+    pieces: list[bytes],
+) -> int:
+    """Add the first `most` bytes that a frame holds, or all of them; how many it were."""
+    # The library allocates all it may return, copies it while no other thread may run, and keeps
+    # what is left of the frame with each piece.
+    room = min(_PIECE, _LZ4_USUAL_RATIO * len(frame))
+    left = most
+    rest: bytes | bytearray | memoryview = frame
     try:
-        result: bytes = decoder.decompress(frame, max_length=limit + 1)
+        while left:
+            piece = decoder.decompress(rest, max_length=min(left, room))
+            pieces.append(piece)
+            left -= len(piece)
+            if decoder.eof or decoder.needs_input or not piece:
+                break
+            rest, room = b"", max(_PIECE, len(frame))
     except RuntimeError as error:
         raise CompressionError(f"lz4: {error}") from error
-    if len(result) > limit:
-        raise _too_large(limit)
-    if not decoder.eof:
-        raise CompressionError("lz4: the frame is cut short")
-    if decoder.unused_data:
-        raise CompressionError("lz4: bytes follow the frame's end mark")
-    return result
+    return most - left
 
 
 def _check_lz4_header(frame: bytes | bytearray | memoryview) -> None:
@@ -298,6 +380,7 @@ def _decompress_zstd(data: bytes | bytearray | memoryview, limit: int) -> bytes:
     except zstandard.ZstdError as error:
         raise CompressionError(f"zstd: {error}") from error
     if len(result) > limit:
+        release(result)
         raise _too_large(limit)
     if len(result) > most:
         raise CompressionError("zstd: a block is larger than a block may be")

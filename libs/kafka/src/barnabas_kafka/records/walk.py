@@ -23,7 +23,7 @@ batch                       compiled  pure
 
 from typing import Final
 
-from barnabas_kafka.records.native import i64
+from barnabas_kafka.native import i64
 
 #: Whether this module runs as machine code. A compiled module's source file is the shared object.
 COMPILED: Final[bool] = not __file__.endswith(".py")
@@ -51,6 +51,19 @@ SMALLEST: Final = -0x7FFFFFFFFFFFFFFF - 1
 #: The timestamp that stands for "none"; it is in bounds whatever they are.
 NO_TIMESTAMP: Final = -1
 
+# Where the fields of a batch's header are; `batch` has the whole layout.
+_LENGTH: Final = 8
+_UNCOUNTED: Final = 12  # What the length field does not count.
+_MAGIC: Final = 16
+_ATTRIBUTES: Final = 21
+_LAST_OFFSET_DELTA: Final = 23
+_BASE_TIMESTAMP: Final = 27
+_MAX_TIMESTAMP: Final = 35
+_PRODUCER_ID: Final = 43
+_BASE_SEQUENCE: Final = 53
+_RECORD_COUNT: Final = 57
+_HEADER_SIZE: Final = 61
+
 
 def walk(
     data: bytes,
@@ -70,7 +83,35 @@ def walk(
     is in; where that record ends (for a structural fault: where it begins); the latest timestamp
     of the sound records before it, and the first record that bears it (-1 and -1 if there is none).
     """
-    size: i64 = len(data)
+    return _walk(
+        data,
+        position,
+        len(data),
+        index=index,
+        count=count,
+        base_timestamp=base_timestamp,
+        oldest=oldest,
+        newest=newest,
+        key_required=key_required,
+    )
+
+
+def _walk(
+    data: bytes,
+    position: i64,
+    size: i64,
+    *,
+    index: i64,
+    count: i64,
+    base_timestamp: i64,
+    oldest: i64,
+    newest: i64,
+    key_required: bool,
+) -> tuple[i64, i64, i64, i64, i64]:
+    """`walk` through a section that ends at `size`, where `data` may go on.
+
+    Reading may run past that end as it may past that of a record, and is found out likewise.
+    """
     latest: i64 = NO_TIMESTAMP
     latest_index: i64 = -1
     start: i64 = position
@@ -102,6 +143,70 @@ def walk(
         return CUT_SHORT, index, start, latest, latest_index
     fault = OK if position == size else TRAILING_BYTES
     return fault, index, position, latest, latest_index
+
+
+def plain_batch(
+    data: bytes,
+    start: i64,
+    end: i64,
+    *,
+    largest: i64,
+    oldest: i64,
+    newest: i64,
+    key_required: bool,
+) -> tuple[i64, i64, i64]:
+    """Look at a whole batch at once: is it the plain kind that nearly all producers send?
+
+    Plain is a batch of format 2 that fills `data` from `start` to `end`, of at most `largest`
+    bytes, without any attribute (not compressed, created by the producer's clock, no transaction),
+    with offsets from 0, a sequence if it has a producer id, sound records, and their latest
+    timestamp in its header.
+    The checksum is not looked at. `oldest`, `newest` and `key_required` are those of `walk`.
+
+    Returns (record count, latest timestamp, the first record that bears it); a count of 0 says
+    that the batch is not plain. Whether it is then unusual or faulty is for others to find out.
+    """
+    size: i64 = end - start
+    if size < _HEADER_SIZE or size > largest or start < 0 or end > len(data):
+        return 0, 0, 0
+    count = _int32(data, start + _RECORD_COUNT)
+    if (
+        _int64(data, start) != 0  # base offset
+        or _int32(data, start + _LENGTH) != size - _UNCOUNTED
+        or data[start + _MAGIC] != 2
+        or data[start + _ATTRIBUTES] | data[start + _ATTRIBUTES + 1] != 0
+        or count <= 0
+        or _int32(data, start + _LAST_OFFSET_DELTA) != count - 1
+        or (_int64(data, start + _PRODUCER_ID) >= 0 and _int32(data, start + _BASE_SEQUENCE) < 0)
+    ):
+        return 0, 0, 0
+    fault, _, _, latest, latest_index = _walk(
+        data,
+        start + _HEADER_SIZE,
+        end,
+        index=0,
+        count=count,
+        base_timestamp=_int64(data, start + _BASE_TIMESTAMP),
+        oldest=oldest,
+        newest=newest,
+        key_required=key_required,
+    )
+    if fault != OK or latest != _int64(data, start + _MAX_TIMESTAMP):
+        return 0, 0, 0
+    return count, latest, latest_index
+
+
+def _int32(data: bytes, position: i64) -> i64:
+    """The big-endian 32-bit number at `position`, with its sign."""
+    high: i64 = data[position]
+    low: i64 = data[position + 1] << 16 | data[position + 2] << 8 | data[position + 3]
+    return (high ^ 0x80) - 0x80 << 24 | low
+
+
+def _int64(data: bytes, position: i64) -> i64:
+    """The big-endian 64-bit number at `position`, with its sign."""
+    low: i64 = _int32(data, position + 4) & 0xFFFFFFFF
+    return _int32(data, position) << 32 | low
 
 
 def _record(

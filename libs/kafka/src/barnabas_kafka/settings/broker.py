@@ -25,6 +25,7 @@ from .keys import (
     log,
     network,
     observation,
+    own,
     replication,
     security,
 )
@@ -34,6 +35,7 @@ from .keys.identity import *
 from .keys.log import *
 from .keys.network import *
 from .keys.observation import *
+from .keys.own import *
 from .keys.replication import *
 from .keys.security import *
 from .listeners import Listener, parse_listeners, parse_protocol_map
@@ -48,7 +50,7 @@ def _collect(*families: ModuleType) -> dict[str, Key[Any]]:
 
 
 FAMILIES: Final = (
-    identity, network, log, replication, coordination, security, observation, absent,
+    identity, network, log, replication, coordination, security, observation, own, absent,
 )  # fmt: skip
 KEYS: Final[Mapping[str, Key[Any]]] = _collect(*FAMILIES)
 
@@ -160,6 +162,12 @@ class BrokerSettings:
         """Whether somebody set this name, at start or at run time."""
         return name in self.explicit or name in self.per_broker or name in self.cluster_wide
 
+    def own_of_listener(self, listener: str, key: Key[Any]) -> str | None:
+        """The text given for one listener, as `listener.name.<listener>.<key>`, or None."""
+        name = f"{_LISTENER_PREFIX}{listener.lower()}.{key.name}"
+        layers = (self.per_broker, self.cluster_wide, self.explicit)
+        return next((layer[name] for layer in layers if name in layer), None)
+
     @property
     def without_effect(self) -> dict[str, Key[Any]]:
         """Settings given that this engine does not act on, or not in the way the name says."""
@@ -194,6 +202,12 @@ class BrokerSettings:
     def inter_broker_listener(self) -> str:
         """The name of the listener that brokers use among themselves."""
         return self[network.INTER_BROKER_LISTENER_NAME].upper()
+
+    @property
+    def control_plane_listener(self) -> str | None:
+        """The name of the listener between controller and brokers, None where it has none."""
+        name = self[network.CONTROL_PLANE_LISTENER_NAME]
+        return None if name is None else name.upper()
 
     @property
     def connections_per_address(self) -> dict[str, int]:

@@ -86,15 +86,29 @@ def _coordination(settings: BrokerSettings) -> Iterator[SettingError]:
     if not -1 <= settings[coordination.OFFSETS_COMMIT_REQUIRED_ACKS] <= factor:
         allowed = f"must be between -1 and offsets.topic.replication.factor ({factor})"
         yield _error(settings, coordination.OFFSETS_COMMIT_REQUIRED_ACKS, allowed)
-    for unit in ("session.timeout", "heartbeat.interval"):
-        yield from _consumer_bounds(settings, unit)
+    yield from _between(
+        settings,
+        coordination.GROUP_CONSUMER_MIN_SESSION_TIMEOUT_MS,
+        coordination.GROUP_CONSUMER_SESSION_TIMEOUT_MS,
+        coordination.GROUP_CONSUMER_MAX_SESSION_TIMEOUT_MS,
+    )
+    yield from _between(
+        settings,
+        coordination.GROUP_CONSUMER_MIN_HEARTBEAT_INTERVAL_MS,
+        coordination.GROUP_CONSUMER_HEARTBEAT_INTERVAL_MS,
+        coordination.GROUP_CONSUMER_MAX_HEARTBEAT_INTERVAL_MS,
+    )
+    session = settings[coordination.GROUP_CONSUMER_SESSION_TIMEOUT_MS]
+    if settings[coordination.GROUP_CONSUMER_HEARTBEAT_INTERVAL_MS] >= session:
+        # Kafka's from 4.0 on; before, a group could be told to miss its own session.
+        allowed = f"must be less than group.consumer.session.timeout.ms ({session})"
+        yield _error(settings, coordination.GROUP_CONSUMER_HEARTBEAT_INTERVAL_MS, allowed)
 
 
-def _consumer_bounds(settings: BrokerSettings, unit: str) -> Iterator[SettingError]:
-    """The consumer protocol's session or heartbeat: lowest, chosen and highest in order."""
-    names = [f"group.consumer.{part}{unit}.ms" for part in ("min.", "", "max.")]
-    keys = [key for key in vars(coordination).values() if isinstance(key, Key)]
-    low, chosen, high = (next(key for key in keys if key.name == name) for name in names)
+def _between(
+    settings: BrokerSettings, low: Key[int], chosen: Key[int], high: Key[int]
+) -> Iterator[SettingError]:
+    """What is chosen lies within its bounds, which are then in order themselves."""
     if not settings[low] <= settings[chosen] <= settings[high]:
         allowed = f"must be between {low.name} ({settings[low]}) and {high.name} ({settings[high]})"
         yield _error(settings, chosen, allowed)
@@ -176,8 +190,8 @@ def _special_listeners(
         allowed = f"listener {inter_broker}, used among brokers, is not in advertised.listeners"
         chosen = listener_key if settings.given(listener_key.name) else protocol_key
         yield _error(settings, chosen, allowed)
-    control = settings[network.CONTROL_PLANE_LISTENER_NAME]
-    if control is not None and (control.upper() not in names or control.upper() == inter_broker):
+    control = settings.control_plane_listener
+    if control is not None and (control not in names or control == inter_broker):
         allowed = "must be a listener of its own in advertised.listeners"
         yield _error(settings, network.CONTROL_PLANE_LISTENER_NAME, allowed)
 
@@ -199,6 +213,13 @@ _SWITCHES: Final[tuple[tuple[Key[Any], str], ...]] = (
     (absent.REMOTE_LOG_STORAGE_SYSTEM_ENABLE, "tiered storage is not offered"),
     (identity.ZOOKEEPER_METADATA_MIGRATION_ENABLE, "this broker runs in ZooKeeper mode only"),
 )
+_SELECTORS: Final = (None, replication.READ_FROM_LEADER, replication.READ_FROM_SAME_RACK)
+
+
+def _selector(settings: BrokerSettings) -> Iterator[SettingError]:
+    if settings[replication.REPLICA_SELECTOR_CLASS] not in _SELECTORS:
+        allowed = "is not served; " + " and ".join(filter(None, _SELECTORS)) + " are"
+        yield _error(settings, replication.REPLICA_SELECTOR_CLASS, allowed)
 
 
 def not_offered(settings: BrokerSettings) -> Iterator[SettingError]:
@@ -206,6 +227,7 @@ def not_offered(settings: BrokerSettings) -> Iterator[SettingError]:
     for key in _GUARDS:
         if settings[key] != key.default:
             yield _error(settings, key, "is not served; without it the cluster would be open")
+    yield from _selector(settings)
     for switch, reason in _SWITCHES:
         if settings[switch]:
             yield _error(settings, switch, reason)

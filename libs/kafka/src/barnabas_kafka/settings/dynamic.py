@@ -30,7 +30,7 @@ from .broker import (
     find_key,
 )
 from .declare import LONG_MAX, at_least, long
-from .definitions import Key, Served, SettingError, UpdateMode
+from .definitions import Key, SettingError, UpdateMode
 
 
 class Scope(Enum):
@@ -47,7 +47,6 @@ LEADER_THROTTLED_RATE = long(
     "Bytes per second that a leader sends for throttled replicas.",
     rule=at_least(0),
     update=UpdateMode.PER_BROKER,
-    served=Served.LATER,
 )
 FOLLOWER_THROTTLED_RATE = long(
     "follower.replication.throttled.rate",
@@ -55,19 +54,26 @@ FOLLOWER_THROTTLED_RATE = long(
     "Bytes per second that a follower fetches for throttled replicas.",
     rule=at_least(0),
     update=UpdateMode.PER_BROKER,
-    served=Served.LATER,
 )
 MOVE_THROTTLED_RATE = long(
     "replica.alter.log.dirs.io.max.bytes.per.second",
     LONG_MAX,
-    "Bytes per second that are moved between directories.",
+    "Bytes per second that are moved between directories; with 0 nothing moves on.",
     rule=at_least(0),
     update=UpdateMode.PER_BROKER,
-    served=Served.LATER,
 )
 RATES: Final[Mapping[str, Key[int]]] = {
     key.name: key for key in (LEADER_THROTTLED_RATE, FOLLOWER_THROTTLED_RATE, MOVE_THROTTLED_RATE)
 }
+
+
+def rate_in(configs: Mapping[str, str], key: Key[int]) -> int:
+    """The rate that a broker's settings of run time have for `key`; no limit without one."""
+    try:
+        return key.parse(configs[key.name])
+    except (KeyError, SettingError):  # A tool that writes past the brokers may write anything.
+        return LONG_MAX
+
 
 POOLS: Final[tuple[Key[int], ...]] = (
     NUM_NETWORK_THREADS,

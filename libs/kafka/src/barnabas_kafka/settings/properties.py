@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from io import BytesIO
 
-import javaproperties
-
 from .definitions import SettingError
 
 
 def parse_properties(data: bytes, *, origin: str) -> dict[str, str]:
     """The settings in a file's bytes; raises SettingError naming `origin` and the line."""
+    # Costs a broker that was given no file more than all settings together.
+    import javaproperties
+
     entries: dict[str, str] = {}
     line = 1
     lines = javaproperties.parse(BytesIO(data))

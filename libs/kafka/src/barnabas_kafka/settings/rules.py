@@ -6,25 +6,18 @@ import re
 from typing import Final
 
 from .definitions import Rule
+from .metadata_version import MetadataVersion
 
-# Kafka's metadata versions up to 3.9 (`MetadataVersion`): each release, then the number of its
-# internal versions. `inter.broker.protocol.version` takes both "2.4" and "2.4-IV1".
-_RELEASES: Final = {
-    "0.8.0": 0, "0.8.1": 0, "0.8.2": 0, "0.9.0": 0, "0.10.0": 2, "0.10.1": 3, "0.10.2": 1,
-    "0.11.0": 3, "1.0": 1, "1.1": 1, "2.0": 2, "2.1": 3, "2.2": 2, "2.3": 2, "2.4": 2, "2.5": 1,
-    "2.6": 1, "2.7": 3, "2.8": 2, "3.0": 2, "3.1": 1, "3.2": 1, "3.3": 4, "3.4": 1, "3.5": 3,
-    "3.6": 3, "3.7": 5, "3.8": 1, "3.9": 1,
-}  # fmt: skip
 _PAIR = re.compile(r"[0-9]+:[0-9]+")
 
 
 def _is_version(text: str) -> bool:
-    """Whether Kafka would know the version; a patch number after a release is ignored, as there."""
-    segments = 3 if text.startswith("0.") else 2
-    release, _, internal = ".".join(text.split(".")[:segments]).partition("-IV")
-    if release not in _RELEASES:
+    """Whether Kafka would know the version."""
+    try:
+        MetadataVersion.parse(text)
+    except ValueError:
         return False
-    return not internal or (internal.isdecimal() and int(internal) < _RELEASES[release])
+    return True
 
 
 def _are_throttled_replicas(items: tuple[str, ...]) -> bool:

@@ -83,21 +83,18 @@ DELETE_RETENTION_MS = long(
     86_400_000,
     "How long the marks of deleted keys are kept in a compacted topic.",
     rule=at_least(0),
-    served=Served.LATER,
 )
 MIN_COMPACTION_LAG_MS = long(
     "min.compaction.lag.ms",
     0,
     "How long a record stays uncompacted at least.",
     rule=at_least(0),
-    served=Served.LATER,
 )
 MAX_COMPACTION_LAG_MS = long(
     "max.compaction.lag.ms",
     LONG_MAX,
     "How long a record stays uncompacted at most.",
     rule=at_least(1),
-    served=Served.LATER,
 )
 FILE_DELETE_DELAY_MS = long(
     "file.delete.delay.ms",
@@ -110,7 +107,6 @@ MIN_CLEANABLE_DIRTY_RATIO = double(
     0.5,
     "Share of a log not yet compacted that makes it worth compacting.",
     rule=between(0, 1),
-    served=Served.LATER,
 )
 CLEANUP_POLICY = words(
     "cleanup.policy",
@@ -122,7 +118,6 @@ UNCLEAN_LEADER_ELECTION_ENABLE = boolean(
     "unclean.leader.election.enable",
     False,
     "Whether a replica that is behind may lead when no other is left, at the price of records.",
-    served=Served.LATER,
 )
 MIN_INSYNC_REPLICAS = integer(
     "min.insync.replicas",
@@ -202,14 +197,12 @@ LEADER_REPLICATION_THROTTLED_REPLICAS = words(
     (),
     "Replicas whose leader sends at the throttled rate: partition:broker pairs or *.",
     rule=THROTTLED_REPLICAS,
-    served=Served.LATER,
 )
 FOLLOWER_REPLICATION_THROTTLED_REPLICAS = words(
     "follower.replication.throttled.replicas",
     (),
     "Replicas that fetch at the throttled rate: partition:broker pairs or *.",
     rule=THROTTLED_REPLICAS,
-    served=Served.LATER,
 )
 MESSAGE_DOWNCONVERSION_ENABLE = boolean(
     "message.downconversion.enable",

@@ -36,15 +36,14 @@ GROUP_INITIAL_REBALANCE_DELAY_MS = integer(
 GROUP_MAX_SIZE = integer(
     "group.max.size",
     INT_MAX,
-    "Most members of one group.",
+    "Most members of one group; 10,000 unless given.",
     rule=at_least(1),
 )
 GROUP_COORDINATOR_REBALANCE_PROTOCOLS = words(
     "group.coordinator.rebalance.protocols",
     ("classic",),
-    "Rebalance protocols that groups may use.",
+    "Rebalance protocols that groups may use; classic and consumer unless given.",
     rule=all_of("consumer", "classic", "share", "unknown"),
-    served=Served.LATER,
 )
 GROUP_COORDINATOR_THREADS = integer(
     "group.coordinator.threads",
@@ -75,49 +74,42 @@ GROUP_CONSUMER_SESSION_TIMEOUT_MS = integer(
     45_000,
     "Session of members that use the consumer protocol.",
     rule=at_least(1),
-    served=Served.LATER,
 )
 GROUP_CONSUMER_MIN_SESSION_TIMEOUT_MS = integer(
     "group.consumer.min.session.timeout.ms",
     45_000,
-    "Shortest session of members that use the consumer protocol.",
+    "Shortest session of members that use the consumer protocol; a bound of the session chosen.",
     rule=at_least(1),
-    served=Served.LATER,
 )
 GROUP_CONSUMER_MAX_SESSION_TIMEOUT_MS = integer(
     "group.consumer.max.session.timeout.ms",
     60_000,
-    "Longest session of members that use the consumer protocol.",
+    "Longest session of members that use the consumer protocol; a bound of the session chosen.",
     rule=at_least(1),
-    served=Served.LATER,
 )
 GROUP_CONSUMER_HEARTBEAT_INTERVAL_MS = integer(
     "group.consumer.heartbeat.interval.ms",
     5000,
     "Heartbeat of members that use the consumer protocol.",
     rule=at_least(1),
-    served=Served.LATER,
 )
 GROUP_CONSUMER_MIN_HEARTBEAT_INTERVAL_MS = integer(
     "group.consumer.min.heartbeat.interval.ms",
     5000,
-    "Shortest heartbeat of members that use the consumer protocol.",
+    "Shortest heartbeat of members that use the consumer protocol; a bound of the one chosen.",
     rule=at_least(1),
-    served=Served.LATER,
 )
 GROUP_CONSUMER_MAX_HEARTBEAT_INTERVAL_MS = integer(
     "group.consumer.max.heartbeat.interval.ms",
     15_000,
-    "Longest heartbeat of members that use the consumer protocol.",
+    "Longest heartbeat of members that use the consumer protocol; a bound of the one chosen.",
     rule=at_least(1),
-    served=Served.LATER,
 )
 GROUP_CONSUMER_MAX_SIZE = integer(
     "group.consumer.max.size",
     INT_MAX,
     "Most members of a group that uses the consumer protocol.",
     rule=at_least(1),
-    served=Served.LATER,
 )
 GROUP_CONSUMER_ASSIGNORS = words(
     "group.consumer.assignors",
@@ -126,14 +118,13 @@ GROUP_CONSUMER_ASSIGNORS = words(
         "org.apache.kafka.coordinator.group.assignor.RangeAssignor",
     ),
     "Assignors on the broker, the first being the default.",
-    served=Served.LATER,
 )
 GROUP_CONSUMER_MIGRATION_POLICY = string(
     "group.consumer.migration.policy",
     "disabled",
-    "Whether groups may change between the classic and the consumer protocol.",
+    "Which way groups may change between the classic and the consumer protocol while they have "
+    "members; bidirectional unless given.",
     rule=one_of("DISABLED", "DOWNGRADE", "UPGRADE", "BIDIRECTIONAL", ignore_case=True),
-    served=Served.LATER,
     internal=True,
 )
 GROUP_SHARE_ENABLE = boolean(
@@ -308,7 +299,6 @@ OFFSETS_COMMIT_TIMEOUT_MS = integer(
     "How long a commit may wait for the replicas of the offsets topic.",
     rule=at_least(1),
     importance=Importance.HIGH,
-    served=Served.LATER,
 )
 OFFSETS_COMMIT_REQUIRED_ACKS = short(
     "offsets.commit.required.acks",
@@ -330,7 +320,6 @@ TRANSACTION_STATE_LOG_LOAD_BUFFER_SIZE = integer(
     "Bytes read at a time when a coordinator loads its transactions.",
     rule=at_least(1),
     importance=Importance.HIGH,
-    served=Served.LATER,
 )
 TRANSACTION_STATE_LOG_REPLICATION_FACTOR = short(
     "transaction.state.log.replication.factor",
@@ -359,7 +348,6 @@ TRANSACTION_PARTITION_VERIFICATION_ENABLE = boolean(
     "Whether a partition asks the coordinator if a transaction is really open.",
     importance=Importance.LOW,
     update=UpdateMode.CLUSTER_WIDE,
-    served=Served.LATER,
 )
 TRANSACTION_MAX_TIMEOUT_MS = integer(
     "transaction.max.timeout.ms",
@@ -367,7 +355,6 @@ TRANSACTION_MAX_TIMEOUT_MS = integer(
     "Longest a transaction may stay open.",
     rule=at_least(1),
     importance=Importance.HIGH,
-    served=Served.LATER,
 )
 TRANSACTION_ABORT_TIMED_OUT_TRANSACTION_CLEANUP_INTERVAL_MS = integer(
     "transaction.abort.timed.out.transaction.cleanup.interval.ms",
@@ -375,7 +362,6 @@ TRANSACTION_ABORT_TIMED_OUT_TRANSACTION_CLEANUP_INTERVAL_MS = integer(
     "Time between two searches for transactions that took too long.",
     rule=at_least(1),
     importance=Importance.LOW,
-    served=Served.LATER,
 )
 TRANSACTION_REMOVE_EXPIRED_TRANSACTION_CLEANUP_INTERVAL_MS = integer(
     "transaction.remove.expired.transaction.cleanup.interval.ms",
@@ -383,7 +369,6 @@ TRANSACTION_REMOVE_EXPIRED_TRANSACTION_CLEANUP_INTERVAL_MS = integer(
     "Time between two searches for transactional ids to forget.",
     rule=at_least(1),
     importance=Importance.LOW,
-    served=Served.LATER,
 )
 TRANSACTIONAL_ID_EXPIRATION_MS = integer(
     "transactional.id.expiration.ms",
@@ -391,7 +376,6 @@ TRANSACTIONAL_ID_EXPIRATION_MS = integer(
     "How long an unused transactional id is remembered.",
     rule=at_least(1),
     importance=Importance.HIGH,
-    served=Served.LATER,
 )
 PRODUCER_ID_EXPIRATION_MS = integer(
     "producer.id.expiration.ms",

@@ -53,25 +53,21 @@ INTER_BROKER_PROTOCOL_VERSION = string(
     "3.9-IV0",
     "Version that brokers speak among themselves while a cluster is upgraded.",
     rule=KNOWN_VERSION,
-    served=Served.LATER,
 )
 CONTROLLED_SHUTDOWN_ENABLE = boolean(
     "controlled.shutdown.enable",
     True,
     "Whether a stopping broker hands its partitions over first.",
-    served=Served.LATER,
 )
 CONTROLLED_SHUTDOWN_MAX_RETRIES = integer(
     "controlled.shutdown.max.retries",
     3,
     "How often a stopping broker asks again to hand over its partitions.",
-    served=Served.LATER,
 )
 CONTROLLED_SHUTDOWN_RETRY_BACKOFF_MS = long(
     "controlled.shutdown.retry.backoff.ms",
     5000,
     "Pause between two requests to hand over partitions.",
-    served=Served.LATER,
 )
 DELETE_TOPIC_ENABLE = boolean(
     "delete.topic.enable",
@@ -139,7 +135,7 @@ ZOOKEEPER_CONNECTION_TIMEOUT_MS = integer(
 ZOOKEEPER_SET_ACL = boolean(
     "zookeeper.set.acl",
     False,
-    "Whether znodes are written with ACLs that only brokers pass; true is refused for now.",
+    "Whether znodes are written with ACLs that only brokers pass.",
     importance=Importance.HIGH,
 )
 ZOOKEEPER_MAX_IN_FLIGHT_REQUESTS = integer(
@@ -152,26 +148,22 @@ ZOOKEEPER_MAX_IN_FLIGHT_REQUESTS = integer(
 ZOOKEEPER_SSL_CLIENT_ENABLE = boolean(
     "zookeeper.ssl.client.enable",
     False,
-    "Whether the connection to ZooKeeper uses TLS; true is refused for now.",
+    "Whether the connection to ZooKeeper uses TLS.",
 )
 ZOOKEEPER_CLIENT_CNXN_SOCKET = string(
     "zookeeper.clientCnxnSocket",
     None,
-    "Java class of ZooKeeper's client socket.",
-    served=Served.NEVER,
-    note="The connection does not use ZooKeeper's Java client.",
+    "Java class of ZooKeeper's client socket; with TLS it may only be Netty's.",
 )
 ZOOKEEPER_SSL_KEYSTORE_LOCATION = string(
     "zookeeper.ssl.keystore.location",
     None,
     "File with the key and certificate shown to ZooKeeper.",
-    served=Served.LATER,
 )
 ZOOKEEPER_SSL_KEYSTORE_PASSWORD = password(
     "zookeeper.ssl.keystore.password",
     None,
     "Password of that key store.",
-    served=Served.LATER,
 )
 ZOOKEEPER_SSL_KEYSTORE_TYPE = string(
     "zookeeper.ssl.keystore.type",
@@ -180,67 +172,57 @@ ZOOKEEPER_SSL_KEYSTORE_TYPE = string(
         "Format of that key store: JKS, PEM or PKCS12; seen from the file's name where it is not "
         "given."
     ),
-    served=Served.LATER,
 )
 ZOOKEEPER_SSL_TRUSTSTORE_LOCATION = string(
     "zookeeper.ssl.truststore.location",
     None,
     "File with the certificates trusted for ZooKeeper.",
-    served=Served.LATER,
 )
 ZOOKEEPER_SSL_TRUSTSTORE_PASSWORD = password(
     "zookeeper.ssl.truststore.password",
     None,
     "Password of that trust store.",
-    served=Served.LATER,
 )
 ZOOKEEPER_SSL_TRUSTSTORE_TYPE = string(
     "zookeeper.ssl.truststore.type",
     None,
     "Format of that trust store.",
-    served=Served.LATER,
 )
 ZOOKEEPER_SSL_PROTOCOL = string(
     "zookeeper.ssl.protocol",
     "TLSv1.2",
     "TLS version offered to ZooKeeper.",
     importance=Importance.LOW,
-    served=Served.LATER,
 )
 ZOOKEEPER_SSL_ENABLED_PROTOCOLS = words(
     "zookeeper.ssl.enabled.protocols",
     None,
     "TLS versions allowed towards ZooKeeper.",
     importance=Importance.LOW,
-    served=Served.LATER,
 )
 ZOOKEEPER_SSL_CIPHER_SUITES = words(
     "zookeeper.ssl.cipher.suites",
     None,
     "Cipher suites allowed towards ZooKeeper.",
     importance=Importance.LOW,
-    served=Served.LATER,
 )
 ZOOKEEPER_SSL_ENDPOINT_IDENTIFICATION_ALGORITHM = string(
     "zookeeper.ssl.endpoint.identification.algorithm",
     "HTTPS",
     "Whether ZooKeeper's certificate must carry its host name (HTTPS) or not (empty).",
     importance=Importance.LOW,
-    served=Served.LATER,
 )
 ZOOKEEPER_SSL_CRL_ENABLE = boolean(
     "zookeeper.ssl.crl.enable",
     False,
     "Whether revocation lists are asked about ZooKeeper's certificate.",
     importance=Importance.LOW,
-    served=Served.LATER,
 )
 ZOOKEEPER_SSL_OCSP_ENABLE = boolean(
     "zookeeper.ssl.ocsp.enable",
     False,
     "Whether OCSP is asked about ZooKeeper's certificate.",
     importance=Importance.LOW,
-    served=Served.LATER,
 )
 ZOOKEEPER_METADATA_MIGRATION_ENABLE = boolean(
     "zookeeper.metadata.migration.enable",

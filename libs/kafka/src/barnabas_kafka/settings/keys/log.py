@@ -206,8 +206,6 @@ NUM_RECOVERY_THREADS_PER_DATA_DIR = integer(
     rule=at_least(1),
     importance=Importance.HIGH,
     update=UpdateMode.CLUSTER_WIDE,
-    served=Served.OTHERWISE,
-    note="Logs are checked one after another in each directory.",
 )
 NUM_REPLICA_ALTER_LOG_DIRS_THREADS = integer(
     "num.replica.alter.log.dirs.threads",
@@ -217,7 +215,6 @@ NUM_REPLICA_ALTER_LOG_DIRS_THREADS = integer(
         "given."
     ),
     importance=Importance.HIGH,
-    served=Served.LATER,
 )
 LOG_MESSAGE_FORMAT_VERSION = string(
     "log.message.format.version",
@@ -301,7 +298,6 @@ LOG_CLEANER_ENABLE = boolean(
     "log.cleaner.enable",
     True,
     "Whether compacted topics are compacted.",
-    served=Served.LATER,
 )
 LOG_CLEANER_THREADS = integer(
     "log.cleaner.threads",
@@ -309,21 +305,18 @@ LOG_CLEANER_THREADS = integer(
     "Logs compacted at the same time.",
     rule=at_least(0),
     update=UpdateMode.CLUSTER_WIDE,
-    served=Served.LATER,
 )
 LOG_CLEANER_IO_MAX_BYTES_PER_SECOND = double(
     "log.cleaner.io.max.bytes.per.second",
     DOUBLE_MAX,
     "Bytes that compaction reads and writes per second in all.",
     update=UpdateMode.CLUSTER_WIDE,
-    served=Served.LATER,
 )
 LOG_CLEANER_DEDUPE_BUFFER_SIZE = long(
     "log.cleaner.dedupe.buffer.size",
     134_217_728,
     "Memory for the keys seen during compaction, in all.",
     update=UpdateMode.CLUSTER_WIDE,
-    served=Served.LATER,
 )
 LOG_CLEANER_IO_BUFFER_SIZE = integer(
     "log.cleaner.io.buffer.size",
@@ -331,14 +324,12 @@ LOG_CLEANER_IO_BUFFER_SIZE = integer(
     "Memory for reading and writing during compaction, in all.",
     rule=at_least(0),
     update=UpdateMode.CLUSTER_WIDE,
-    served=Served.LATER,
 )
 LOG_CLEANER_IO_BUFFER_LOAD_FACTOR = double(
     "log.cleaner.io.buffer.load.factor",
     0.9,
     "How full the key memory may get before a pass of compaction ends.",
     update=UpdateMode.CLUSTER_WIDE,
-    served=Served.LATER,
 )
 LOG_CLEANER_BACKOFF_MS = long(
     "log.cleaner.backoff.ms",
@@ -346,7 +337,6 @@ LOG_CLEANER_BACKOFF_MS = long(
     "Pause of compaction when no log needs it.",
     rule=at_least(0),
     update=UpdateMode.CLUSTER_WIDE,
-    served=Served.LATER,
 )
 LOG_CLEANER_MIN_CLEANABLE_RATIO = double(
     "log.cleaner.min.cleanable.ratio",
@@ -354,7 +344,6 @@ LOG_CLEANER_MIN_CLEANABLE_RATIO = double(
     "Share of a log not yet compacted that makes it worth compacting.",
     rule=between(0, 1),
     update=UpdateMode.CLUSTER_WIDE,
-    served=Served.LATER,
 )
 LOG_CLEANER_DELETE_RETENTION_MS = long(
     "log.cleaner.delete.retention.ms",
@@ -362,7 +351,6 @@ LOG_CLEANER_DELETE_RETENTION_MS = long(
     "How long the marks of deleted keys are kept in a compacted topic.",
     rule=at_least(0),
     update=UpdateMode.CLUSTER_WIDE,
-    served=Served.LATER,
 )
 LOG_CLEANER_MIN_COMPACTION_LAG_MS = long(
     "log.cleaner.min.compaction.lag.ms",
@@ -370,7 +358,6 @@ LOG_CLEANER_MIN_COMPACTION_LAG_MS = long(
     "How long a record stays uncompacted at least.",
     rule=at_least(0),
     update=UpdateMode.CLUSTER_WIDE,
-    served=Served.LATER,
 )
 LOG_CLEANER_MAX_COMPACTION_LAG_MS = long(
     "log.cleaner.max.compaction.lag.ms",
@@ -378,5 +365,4 @@ LOG_CLEANER_MAX_COMPACTION_LAG_MS = long(
     "How long a record stays uncompacted at most.",
     rule=at_least(1),
     update=UpdateMode.CLUSTER_WIDE,
-    served=Served.LATER,
 )

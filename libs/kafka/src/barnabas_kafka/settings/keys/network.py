@@ -43,9 +43,11 @@ SECURITY_INTER_BROKER_PROTOCOL = string(
 CONTROL_PLANE_LISTENER_NAME = string(
     "control.plane.listener.name",
     None,
-    "Listener that the controller alone uses to reach this broker.",
+    (
+        "Listener on which the controller and the brokers talk to each other about the cluster; "
+        "else the one among brokers. It is for nothing else, and must not be that one."
+    ),
     importance=Importance.HIGH,
-    served=Served.LATER,
 )
 EARLY_START_LISTENERS = string(
     "early.start.listeners",
@@ -64,7 +66,10 @@ SOCKET_SEND_BUFFER_BYTES = integer(
 SOCKET_RECEIVE_BUFFER_BYTES = integer(
     "socket.receive.buffer.bytes",
     102_400,
-    "Size of a socket's receive buffer; -1 leaves it to the operating system.",
+    (
+        "Size of a socket's receive buffer; -1 leaves it to the operating system. So does not "
+        "setting it, for the default has large batches arrive in many pieces."
+    ),
     importance=Importance.HIGH,
 )
 SOCKET_REQUEST_MAX_BYTES = integer(
@@ -95,25 +100,22 @@ SOCKET_CONNECTION_SETUP_TIMEOUT_MAX_MS = long(
 MAX_CONNECTIONS = integer(
     "max.connections",
     INT_MAX,
-    "Connections allowed in all.",
+    "Connections allowed in all; unless given, 10000 or half the process's descriptors.",
     rule=at_least(0),
     update=UpdateMode.CLUSTER_WIDE,
-    served=Served.LATER,
 )
 MAX_CONNECTIONS_PER_IP = integer(
     "max.connections.per.ip",
     INT_MAX,
-    "Connections allowed from one address.",
+    "Connections allowed from one address; unless given, 5000.",
     rule=at_least(0),
     update=UpdateMode.CLUSTER_WIDE,
-    served=Served.LATER,
 )
 MAX_CONNECTIONS_PER_IP_OVERRIDES = string(
     "max.connections.per.ip.overrides",
     "",
     "Other limits for named hosts, as host:count, separated by commas.",
     update=UpdateMode.CLUSTER_WIDE,
-    served=Served.LATER,
 )
 MAX_CONNECTION_CREATION_RATE = integer(
     "max.connection.creation.rate",
@@ -121,7 +123,6 @@ MAX_CONNECTION_CREATION_RATE = integer(
     "New connections accepted per second.",
     rule=at_least(0),
     update=UpdateMode.CLUSTER_WIDE,
-    served=Served.LATER,
 )
 CONNECTIONS_MAX_IDLE_MS = long(
     "connections.max.idle.ms",
@@ -147,7 +148,6 @@ REQUEST_TIMEOUT_MS = integer(
     30_000,
     "How long a request to another broker may take.",
     importance=Importance.HIGH,
-    served=Served.LATER,
 )
 QUEUED_MAX_REQUESTS = integer(
     "queued.max.requests",
@@ -155,13 +155,16 @@ QUEUED_MAX_REQUESTS = integer(
     "Requests that wait for their answer before reading from sockets pauses.",
     rule=at_least(1),
     importance=Importance.HIGH,
-    served=Served.LATER,
+    served=Served.OTHERWISE,
+    note="A connection has one request in work, so max.connections bounds them.",
 )
 QUEUED_MAX_REQUEST_BYTES = long(
     "queued.max.request.bytes",
     -1,
-    "Bytes of requests in memory before reading from sockets pauses; -1 means no limit.",
-    served=Served.LATER,
+    (
+        "Memory for requests that have not arrived whole; without more, reading pauses. -1 means a "
+        "quarter of the memory there is, from 32 to 256 MiB."
+    ),
 )
 NUM_NETWORK_THREADS = integer(
     "num.network.threads",

@@ -28,7 +28,6 @@ REPLICATION_QUOTA_WINDOW_NUM = integer(
     "Windows over which replication quotas are measured.",
     rule=at_least(1),
     importance=Importance.LOW,
-    served=Served.LATER,
 )
 REPLICATION_QUOTA_WINDOW_SIZE_SECONDS = integer(
     "replication.quota.window.size.seconds",
@@ -36,7 +35,6 @@ REPLICATION_QUOTA_WINDOW_SIZE_SECONDS = integer(
     "Length of each of these windows.",
     rule=at_least(1),
     importance=Importance.LOW,
-    served=Served.LATER,
 )
 ALTER_LOG_DIRS_REPLICATION_QUOTA_WINDOW_NUM = integer(
     "alter.log.dirs.replication.quota.window.num",
@@ -44,7 +42,6 @@ ALTER_LOG_DIRS_REPLICATION_QUOTA_WINDOW_NUM = integer(
     "Windows over which moves between directories are measured.",
     rule=at_least(1),
     importance=Importance.LOW,
-    served=Served.LATER,
 )
 ALTER_LOG_DIRS_REPLICATION_QUOTA_WINDOW_SIZE_SECONDS = integer(
     "alter.log.dirs.replication.quota.window.size.seconds",
@@ -52,7 +49,6 @@ ALTER_LOG_DIRS_REPLICATION_QUOTA_WINDOW_SIZE_SECONDS = integer(
     "Length of each of these windows.",
     rule=at_least(1),
     importance=Importance.LOW,
-    served=Served.LATER,
 )
 CONTROLLER_QUOTA_WINDOW_NUM = integer(
     "controller.quota.window.num",

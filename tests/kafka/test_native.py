@@ -1,6 +1,6 @@
-"""The integer type of the walk when it runs from source."""
+"""The integer type of compiled modules when it runs from source."""
 
-from barnabas_kafka.records import native
+from barnabas_kafka import native
 
 
 def test_i64_is_int_at_run_time() -> None:

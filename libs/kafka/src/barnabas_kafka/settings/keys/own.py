@@ -1,0 +1,135 @@
+"""Settings that Apache Kafka does not have; all begin with `barnabas.`."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from ..declare import at_least, boolean, integer, long, one_of, password, string
+from ..definitions import Importance, Rule
+
+REPLICATED: Final = "replicated"
+FSYNC: Final = "fsync"
+
+TEXT: Final = "text"
+JSON: Final = "json"
+
+_ADDRESS: Final = re.compile(r"(|(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]*):([0-9]{1,5}))")
+
+
+def _is_address_or_empty(text: str) -> bool:
+    found = _ADDRESS.fullmatch(text)
+    return found is not None and int(found.group(3) or 0) <= 65535
+
+
+BARNABAS_DURABILITY = string(
+    "barnabas.durability",
+    REPLICATED,
+    (
+        "When a record counts, so that producers are answered and consumers see it: with "
+        "replicated when every in-sync replica has it in memory, as in Kafka; with fsync when "
+        "each of them has also forced it to disk."
+    ),
+    rule=one_of(REPLICATED, FSYNC),
+    importance=Importance.HIGH,
+)
+BARNABAS_ISR_SHRINK_FLUSH = boolean(
+    "barnabas.isr.shrink.flush",
+    False,
+    (
+        "Whether a leader forces a partition's log to disk before it asks that replicas leave the "
+        "ISR: what the remaining ones alone have then outlives their power. Apache Kafka never "
+        "does; it waits for one sync each time a follower falls behind."
+    ),
+    importance=Importance.MEDIUM,
+)
+BARNABAS_UNCLEAN_REGISTRATION = boolean(
+    "barnabas.unclean.registration",
+    False,
+    (
+        "Whether a broker that was not stopped in order says so when it registers: a controller of "
+        "this software then takes it out of every ISR with other members until it has caught up, "
+        "for its log may lack its end. Apache brokers never say it, and their controllers skip it."
+    ),
+    importance=Importance.MEDIUM,
+)
+BARNABAS_CAREFUL_ELECTION = boolean(
+    "barnabas.careful.election",
+    False,
+    (
+        "Whether a controller, before it elects a sole in-sync replica whose broker has said that "
+        "it was not stopped in order, asks all replicas how far their logs go (ListOffsets as a "
+        "debugging replica) and elects the longest. It waits for all of them, however long; an "
+        "unclean election that is ordered does not, nor does a topic that allows such. Set it "
+        "once all brokers run this release; with an Apache broker among them no replica is asked."
+    ),
+    importance=Importance.MEDIUM,
+)
+BARNABAS_ADMIN_LISTENER = string(
+    "barnabas.admin.listener",
+    "",
+    (
+        "Where metrics for Prometheus and answers for probes are served over HTTP, as host:port; "
+        "nowhere if empty. Anybody who reaches the port may read, so keep it inside."
+    ),
+    rule=Rule("empty, or host:port with a port from 0 to 65535", _is_address_or_empty),
+    importance=Importance.MEDIUM,
+)
+BARNABAS_LOG_FORMAT = string(
+    "barnabas.log.format",
+    TEXT,
+    "Whether each line of the broker's own log is text or a JSON object.",
+    rule=one_of(TEXT, JSON),
+    importance=Importance.LOW,
+)
+BARNABAS_LOG_DIRS_RESERVE_BYTES = long(
+    "barnabas.log.dirs.reserve.bytes",
+    32 * 1024 * 1024,
+    (
+        "Room that producers leave in each log directory. With less free, their records are "
+        "refused with KAFKA_STORAGE_ERROR while reading, deleting and committing offsets go on; "
+        "0 leaves none. Apache Kafka ends its process when a disk is full."
+    ),
+    rule=at_least(0),
+    importance=Importance.MEDIUM,
+)
+BARNABAS_LOG_DIRS_RESUME_BYTES = long(
+    "barnabas.log.dirs.resume.bytes",
+    64 * 1024 * 1024,
+    (
+        "Free room with which a log directory that was full takes records again; at least the "
+        "reserve."
+    ),
+    rule=at_least(0),
+    importance=Importance.MEDIUM,
+)
+BARNABAS_PRODUCER_IDS_PER_PARTITION_MAX = integer(
+    "barnabas.producer.ids.per.partition.max",
+    10_000,
+    (
+        "Idempotent producers that a broker remembers for each partition, at up to 1 kB each. Of "
+        "more, those that wrote longest ago and have no open transaction are forgotten, as after "
+        "producer.id.expiration.ms: what they send again may be stored twice. Apache Kafka has no "
+        "limit."
+    ),
+    rule=at_least(1),
+    importance=Importance.LOW,
+)
+BARNABAS_ZOOKEEPER_JAAS_FILE = string(
+    "barnabas.zookeeper.jaas.file",
+    None,
+    (
+        "JAAS file whose section Client has the user and password that ZooKeeper is shown by SASL; "
+        "where it is not given, the file that KAFKA_OPTS names, as for Apache Kafka."
+    ),
+    importance=Importance.MEDIUM,
+)
+BARNABAS_ZOOKEEPER_DIGEST = password(
+    "barnabas.zookeeper.digest",
+    None,
+    (
+        "user:password that ZooKeeper is shown by its own scheme digest, for ensembles without "
+        "SASL; Apache Kafka does not have it."
+    ),
+    importance=Importance.MEDIUM,
+)

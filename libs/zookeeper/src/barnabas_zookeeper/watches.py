@@ -1,0 +1,91 @@
+"""Who watches which znode, and who is told of an event.
+
+ZooKeeper's rules: a watch set by reading is told once and is then gone; one on a znode's data (or
+on its coming into being) hears of its creation, change and deletion, one on its children of
+changes among them and of its own deletion. A persistent watch hears all of these and stays; a
+recursive one hears of creations, changes and deletions of the znode and of all below it. Nobody
+hears of an event twice. Watches are a connection's: they go with it.
+"""
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterator
+from enum import Enum
+from typing import Generic, TypeVar
+
+from barnabas_zookeeper.tree import Event, EventType, parent_of
+
+Watcher = TypeVar("Watcher", bound=Hashable)
+
+
+class Kind(Enum):
+    """How a znode is watched."""
+
+    DATA = "data"
+    CHILDREN = "children"
+    PERSISTENT = "persistent"
+    RECURSIVE = "recursive"
+
+
+_TOLD_ONCE = {
+    EventType.CREATED: (Kind.DATA,),
+    EventType.DATA_CHANGED: (Kind.DATA,),
+    EventType.DELETED: (Kind.DATA, Kind.CHILDREN),
+    EventType.CHILDREN_CHANGED: (Kind.CHILDREN,),
+}
+
+
+class Watches(Generic[Watcher]):
+    """Watches of all connections. Invariant: `_paths` and `_watchers` say the same."""
+
+    def __init__(self) -> None:
+        # In the order in which they came: the first to watch is the first to hear.
+        self._watchers: dict[tuple[Kind, str], dict[Watcher, None]] = {}
+        self._paths: defaultdict[Watcher, set[tuple[Kind, str]]] = defaultdict(set)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._paths.values()))
+
+    def add(self, watcher: Watcher, kind: Kind, path: str) -> None:
+        """Watch a znode, whether it exists or not."""
+        self._watchers.setdefault((kind, path), {})[watcher] = None
+        self._paths[watcher].add((kind, path))
+
+    def has(self, watcher: Watcher, kind: Kind, path: str) -> bool:
+        """Whether somebody watches a znode in that way."""
+        return watcher in self._watchers.get((kind, path), ())
+
+    def remove(self, watcher: Watcher, kind: Kind, path: str) -> None:
+        """Watch no longer; no error where nobody did."""
+        found = self._watchers.get((kind, path), {})
+        if watcher not in found:
+            return
+        del found[watcher]
+        if not found:
+            del self._watchers[kind, path]
+        self._paths[watcher].discard((kind, path))
+
+    def forget(self, watcher: Watcher) -> None:
+        """Take all watches of a connection that is gone."""
+        for kind, path in list(self._paths.get(watcher, ())):
+            self.remove(watcher, kind, path)
+        self._paths.pop(watcher, None)
+
+    def fire(self, event: Event) -> list[Watcher]:
+        """Who hears of an event; those that hear but once watch no longer."""
+        told: dict[Watcher, None] = {}
+        for kind in _TOLD_ONCE[event.type]:
+            for watcher in list(self._watchers.get((kind, event.path), ())):
+                told[watcher] = None
+                self.remove(watcher, kind, event.path)
+        told.update(self._watchers.get((Kind.PERSISTENT, event.path), {}))
+        if event.type is not EventType.CHILDREN_CHANGED:
+            for path in _upwards(event.path):
+                told.update(self._watchers.get((Kind.RECURSIVE, path), {}))
+        return list(told)
+
+
+def _upwards(path: str) -> Iterator[str]:
+    yield path
+    while path != "/":
+        path = parent_of(path)
+        yield path

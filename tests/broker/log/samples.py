@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from uuid import UUID
+
+import pytest
 
 from barnabas_broker.log.config import LogConfig
 from barnabas_broker.log.directories import LogDirectories, LogDirectoryError
 from barnabas_broker.log.partition_log import PartitionLog
+from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.ids import TopicPartition
 from barnabas_kafka.records import batch as record_batches
 from barnabas_kafka.records.batch import BatchHeader
@@ -23,6 +27,9 @@ from barnabas_kafka.records.control import (
 TP = TopicPartition("orders", 3)
 NOW = 1_700_000_000_000
 CLUSTER = "bX9rLqQ3TOm2hLz8VvYQmw"
+TOPIC_ID = UUID("3aa6a8f8-7f0c-4d7e-b2bb-7d2fa26cb8bd")
+#: Room for four batches of one record of 20 bytes (91 bytes each).
+SMALL = LogConfig(segment_bytes=400, index_interval_bytes=100)
 
 
 @dataclass
@@ -32,6 +39,7 @@ class Validated:
     buffer: bytearray
     headers: Sequence[tuple[int, BatchHeader]]
     max_timestamp: int
+    saved_bytes: int | None = 0
 
 
 def validated(data: bytes) -> Validated:
@@ -100,6 +108,19 @@ def append(log: PartitionLog, data: bytes, *, epoch: int = 0, now_ms: int = NOW)
     info = log.append_as_leader(validated(data), leader_epoch=epoch, now_ms=now_ms)
     log.advance_high_watermark(log.log_end_offset)
     return info.first_offset
+
+
+def bases(log: PartitionLog) -> list[int]:
+    """Where the segments begin."""
+    return [segment.base_offset for segment in log.segments]
+
+
+def refused(code: ErrorCode, call: object, *args: object, **options: object) -> None:
+    """Hold that a call raises KafkaError with this code."""
+    assert callable(call)
+    with pytest.raises(KafkaError) as caught:
+        call(*args, **options)
+    assert caught.value.code == code
 
 
 def fill(log: PartitionLog, count: int, *, records: int = 1, step_ms: int = 1) -> None:

@@ -21,7 +21,7 @@ CONFIG = LogConfig(segment_bytes=20_000, index_interval_bytes=1000)
 
 def create_topic(bootstrap: str) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([NewTopic(TOPIC, 1, 1, config=SETTINGS)])[TOPIC].result(30)
+    admin.create_topics([NewTopic(TOPIC, 1, 1, config=SETTINGS)])[TOPIC].result(60)
 
 
 def produce(bootstrap: str, first: int, count: int) -> None:
@@ -31,7 +31,7 @@ def produce(bootstrap: str, first: int, count: int) -> None:
     )
     for number in range(first, first + count):
         producer.produce(TOPIC, key=f"k{number}", value=f"value {number}" * 5)
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
 
 
 def consume(bootstrap: str, count: int) -> list[int]:

@@ -12,7 +12,7 @@ from tests.broker.log.samples import NOW, TP, batch_of, validated
 def test_stamps_leave_the_checksum_right() -> None:
     """Offset and epoch lie outside it."""
     batches = validated(batch_of(2) + batch_of(3, producer=(9, 0, 0)))
-    stamped = appending.stamp_batches(batches, 100, 7)
+    appended, sequenced = appending.stamp_batches(batches, 100, 7)
     found = list(record_batches.headers(batches.buffer))
     for position, header in found:
         record_batches.verify_crc(batches.buffer, position, header)
@@ -20,17 +20,17 @@ def test_stamps_leave_the_checksum_right() -> None:
         (100, 7),
         (102, 7),
     ]
-    assert [(last, timestamp) for _, last, timestamp in stamped.appended] == [
+    assert [(last, timestamp) for _, last, timestamp in appended] == [
         (101, NOW + 1),
         (104, NOW + 2),
     ]
-    assert [batch.first_offset for batch in stamped.sequenced] == [102]
+    assert [batch.first_offset for batch in sequenced] == [102]
 
 
 def test_the_first_known_batch_is_the_duplicate() -> None:
     """One is enough: a producer sends a request again as a whole."""
     state = ProducerState()
-    sent = appending.stamp_batches(validated(batch_of(2, producer=(9, 0, 0))), 10, 0).sequenced
+    _, sent = appending.stamp_batches(validated(batch_of(2, producer=(9, 0, 0))), 10, 0)
     assert appending.find_duplicate(state, sent) is None
     state.commit(state.check(sent, Origin.CLIENT), 12)
     original = appending.find_duplicate(state, sent)
@@ -46,6 +46,6 @@ def test_a_leaders_batches_must_continue_the_log() -> None:
     with pytest.raises(KafkaError) as caught:
         appending.whole_batches(view, TP, 6)
     assert caught.value.code == ErrorCode.OFFSET_OUT_OF_RANGE
-    stored = appending.as_stored(found, view)
-    assert [last for _, last, _ in stored.appended] == [6, 21]
-    assert stored.sequenced == []
+    appended, sequenced = appending.as_stored(found, view)
+    assert [last for _, last, _ in appended] == [6, 21]
+    assert sequenced == []

@@ -31,7 +31,9 @@ def test_overrides_reach_the_log() -> None:
         "message.timestamp.type": "LogAppendTime",
     }
     settings = TopicSettings.resolve(BrokerSettings.from_mapping({}), overrides)
-    assert LogConfig.from_settings(settings, producer_id_expiration_ms=9) == LogConfig(
+    assert LogConfig.from_settings(
+        settings, producer_id_expiration_ms=9, producer_ids_max=10
+    ) == LogConfig(
         segment_bytes=1048576,
         segment_ms=1000,
         segment_jitter_ms=10,
@@ -48,6 +50,7 @@ def test_overrides_reach_the_log() -> None:
         preallocate=True,
         timestamp_type=TimestampType.APPEND,
         producer_id_expiration_ms=9,
+        producer_ids_max=10,
     )
 
 

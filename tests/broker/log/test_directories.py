@@ -5,19 +5,20 @@ import subprocess
 import sys
 import textwrap
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
-from uuid import UUID
 
 import pytest
 
 from barnabas_broker.log.config import LogConfig
 from barnabas_broker.log.directories import LogDirectories, LogDirectoryError
+from barnabas_broker.log.health import Finding
+from barnabas_broker.log.removals import Work
 from barnabas_kafka.errors import KafkaError
 from barnabas_kafka.ids import TopicPartition
 from tests.broker.log.samples import (
     CLUSTER,
     NOW,
+    TOPIC_ID,
     TP,
     append,
     batch_of,
@@ -25,8 +26,6 @@ from tests.broker.log.samples import (
     open_directories,
     read_all,
 )
-
-TOPIC_ID = UUID("3aa6a8f8-7f0c-4d7e-b2bb-7d2fa26cb8bd")
 
 
 def test_a_new_directory_is_set_up(tmp_path: Path) -> None:
@@ -38,6 +37,37 @@ def test_a_new_directory_is_set_up(tmp_path: Path) -> None:
     )
     assert (directory / ".lock").exists()
     assert logs.clean_start
+    logs.close()
+
+
+def test_a_log_is_doubted_until_it_is_known_to_have_its_end(tmp_path: Path) -> None:
+    """After a crash; a stop in order before that leaves no marker, and one after it does."""
+    logs = open_directories(tmp_path)
+    fill(logs.create(TP, LogConfig(), TOPIC_ID, NOW), 5)
+    assert not logs.doubt({TP: True})
+    logs.close(clean=False)
+    for _ in range(2):
+        logs = open_directories(tmp_path)
+        assert logs.doubt({TP: False})
+        assert logs.doubts.partitions == {TP}
+        logs.close()
+    logs = open_directories(tmp_path)
+    assert logs.doubt({TP: False})
+    logs.doubts.trust(TP)
+    logs.close()
+    logs = open_directories(tmp_path)
+    assert not logs.doubt({TP: False})
+    logs.close()
+
+
+def test_a_log_that_is_gone_is_doubted_where_others_count_on_it(tmp_path: Path) -> None:
+    """A directory that is new has no marker and nothing to lose; one that lost all has."""
+    logs = open_directories(tmp_path)
+    assert not logs.doubt({TP: False})
+    assert logs.doubt({TP: True})
+    logs.create(TP, LogConfig(), TOPIC_ID, NOW)
+    logs.delete(TP, NOW)
+    assert not logs.doubts.partitions
     logs.close()
 
 
@@ -294,7 +324,7 @@ def test_housekeeping_applies_retention_and_removes_files_later(tmp_path: Path) 
     logs = open_directories(tmp_path)
     log = logs.create(TP, config, None, NOW)
     fill(log, 9)
-    work: list[Callable[[], None]] = []
+    work: list[Work] = []
     logs.housekeeping(NOW + 5000, run=work.append)
     assert log.log_start_offset == 9
     assert work == []
@@ -322,7 +352,7 @@ def test_usage_counts_logs_and_volumes(tmp_path: Path) -> None:
 def test_a_failed_log_leaves_no_clean_marker(tmp_path: Path) -> None:
     """What the device holds is not known: the next start has to look."""
     logs = open_directories(tmp_path)
-    logs.create(TP, LogConfig(), None, NOW).failure = "Input/output error"
+    logs.create(TP, LogConfig(), None, NOW).health.found(Finding.BROKEN, "Input/output error")
     logs.close()
     assert not (tmp_path / ".kafka_cleanshutdown").exists()
 
@@ -353,7 +383,7 @@ def test_due_removals_can_be_asked_for_alone(tmp_path: Path) -> None:
 
 
 def test_a_partition_that_cannot_be_renamed_stays(tmp_path: Path) -> None:
-    """The error is the request's; the log is still served."""
+    """The error is the request's and the directory's: its files are not where they were put."""
     logs = open_directories(tmp_path)
     log = logs.create(TP, LogConfig(), None, NOW)
     fill(log, 2)
@@ -361,6 +391,56 @@ def test_a_partition_that_cannot_be_renamed_stays(tmp_path: Path) -> None:
     log.directory.rename(moved)
     with pytest.raises(KafkaError, match="cannot delete orders-3"):
         logs.delete(TP, NOW)
-    assert read_all(logs.logs[TP]) == [0, 1]
+    assert TP in logs.logs
+    assert logs.has_offline
     moved.rename(log.directory)
     logs.close()
+
+
+def test_a_stale_marker_is_not_believed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A marker put back beside a log that was written since: the torn tail is found and cut."""
+    logs = open_directories(tmp_path / "data")
+    log = logs.create(TP, LogConfig(), None, NOW)
+    append(log, batch_of(3))
+    logs.close(now_ms=NOW)
+    marker = (tmp_path / "data" / ".kafka_cleanshutdown").read_bytes()
+    logs = open_directories(tmp_path / "data")
+    append(logs.logs[TP], batch_of(2))
+    logs.close(clean=False)
+    with (tmp_path / "data" / "orders-3" / f"{0:020d}.log").open("ab") as file:
+        file.write(batch_of(2, offset=5)[:-3])
+    (tmp_path / "data" / ".kafka_cleanshutdown").write_bytes(marker)
+    again = open_directories(tmp_path / "data")
+    assert "row M3" in caplog.text
+    assert again.logs[TP].log_end_offset == 5
+    assert append(again.logs[TP], batch_of()) == 5
+    again.close(clean=False)
+
+
+def test_a_new_partition_has_nothing_of_a_deleted_one(tmp_path: Path) -> None:
+    """A recovery point and start noted for a deleted log would cut a new one of its name."""
+    logs = open_directories(tmp_path / "data")
+    log = logs.create(TP, LogConfig(), None, NOW)
+    append(log, batch_of(9))
+    log.delete_records_before(8)
+    logs.checkpoint()
+    logs.delete(TP, NOW)
+    append(logs.create(TP, LogConfig(), None, NOW), batch_of(3))
+    logs.close(clean=False)
+    again = open_directories(tmp_path / "data")
+    assert (again.logs[TP].log_start_offset, again.logs[TP].log_end_offset) == (0, 3)
+    again.close(clean=False)
+
+
+def test_a_truncation_takes_the_recovery_point_on_disk_back(tmp_path: Path) -> None:
+    """What is appended after the cut was not synced, though its offsets had been."""
+    logs = open_directories(tmp_path / "data")
+    log = logs.create(TP, LogConfig(), None, NOW)
+    fill(log, 6)
+    log.flush(now_ms=NOW)
+    logs.checkpoint()
+    assert logs.truncate(TP, 2, now_ms=NOW)
+    checkpoint = tmp_path / "data" / "recovery-point-offset-checkpoint"
+    assert checkpoint.read_text() == "0\n1\norders 3 2\n"
+    assert not logs.truncate(TP, 2, now_ms=NOW)
+    logs.close(clean=False)

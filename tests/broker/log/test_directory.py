@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas_broker.log.directory import DirectoryState, LogDirectoryError
+from barnabas_broker.log.directory import Checkpoint, DirectoryState, LogDirectoryError
 from tests.broker.log.samples import CLUSTER
 
 
@@ -39,12 +39,19 @@ def test_the_marker_is_read_once(tmp_path: Path) -> None:
 def test_checkpoints_are_read_back(tmp_path: Path) -> None:
     """Those that are damaged are ignored: they only save work."""
     state = settled(tmp_path)
-    state.write_checkpoints(b"0\n1\nt 0 5\n", b"0\n0\n", b"garbage")
+    content = {
+        "recovery-point-offset-checkpoint": b"0\n1\nt 0 5\n",
+        "log-start-offset-checkpoint": b"0\n0\n",
+        "cleaner-offset-checkpoint": b"0\n1\nt 0 3\n",
+        "replication-offset-checkpoint": b"garbage",
+    }
+    state.write(Checkpoint(1, content))
     state.lock.release()
     again = settled(tmp_path)
     assert again.recovery_points == {("t", 0): 5}
     assert again.log_starts == {}
     assert again.high_watermarks == {}
+    assert again.cleaned == {("t", 0): 3}
     again.lock.release()
 
 

@@ -1,5 +1,6 @@
 """Data files: whole appends, descriptors that outlive their segment, atomic replacement."""
 
+import ast
 import errno
 import os
 from pathlib import Path
@@ -8,6 +9,8 @@ import pytest
 
 from barnabas_broker.log import files
 from barnabas_broker.log.files import DataFile, FileSlice, replace_file
+from tests.broker.log.disk import Disk, using
+from tests.broker.log.images import Loss, Machine
 
 
 def test_appends_land_one_after_the_other(tmp_path: Path) -> None:
@@ -108,3 +111,67 @@ def test_missing_files_need_no_sync_and_no_removal(tmp_path: Path) -> None:
     """Work planned for files that have gone meanwhile is no error."""
     files.sync_file(tmp_path / "gone")
     files.remove_files([tmp_path / "gone"])
+
+
+def test_there_is_one_door_to_the_disk() -> None:
+    """No other module of the log opens, changes, renames or removes a file by itself."""
+    modules = [path for path in Path(files.__file__).parent.glob("*.py") if path.stem != "files"]
+    found = [
+        f"{module.name}:{node.lineno}: {ast.unparse(node.func)}"
+        for module in modules
+        for node in ast.walk(ast.parse(module.read_text()))
+        if isinstance(node, ast.Call) and _reaches_the_disk(ast.unparse(node.func))
+    ]
+    assert found == []
+
+
+def _reaches_the_disk(call: str) -> bool:
+    owner, _, name = call.rpartition(".")
+    if owner in ("", "os", "shutil"):
+        return call == "open" or (owner != "" and call != "shutil.disk_usage")
+    if name in ("rename", "replace"):
+        return owner.endswith(("path", "directory", "target"))
+    return name in ("write_bytes", "write_text", "unlink", "mkdir", "rmdir", "touch")
+
+
+def test_an_append_is_one_write(tmp_path: Path) -> None:
+    """Nothing else reaches the system on the way of a produced batch."""
+    with using(Disk(tmp_path)) as disk:
+        file = DataFile.create(tmp_path / "a")
+        before = len(disk.effects)
+        file.append(b"0123456789")
+        assert [effect.kind for effect in disk.effects[before:]] == ["write"]
+
+
+def test_a_short_write_is_cut_back(tmp_path: Path) -> None:
+    """A full device takes part of a batch; the file ends where it ended before."""
+    with using(Disk(tmp_path)) as disk:
+        file = DataFile.create(tmp_path / "a")
+        file.append(b"whole")
+        disk.fail("pwrite", errno.ENOSPC, short=3)
+        with pytest.raises(OSError, match="No space left"):
+            file.append(b"0123456789")
+        disk.repair()
+        assert (tmp_path / "a").read_bytes() == b"whole"
+        assert file.append(b"next") == 5
+
+
+def test_directories_are_made_durable_with_those_above(tmp_path: Path) -> None:
+    """A data directory that is missing is made with its parents; its name outlives a power cut."""
+    with using(Disk(tmp_path)) as disk:
+        files.make_directory(tmp_path / "a" / "b")
+        files.make_directory(tmp_path / "a" / "b")
+    machine = Machine()
+    for effect in disk.effects:
+        machine.apply(effect)
+    assert machine.image(Loss.NOTHING_BACK) == {"a": {"b": {}}}
+
+
+def test_a_tree_is_removed_whole(tmp_path: Path) -> None:
+    """Directories in directories too; a link is removed, not followed."""
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "a" / "b" / "file").write_bytes(b"x")
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "a" / "link").symlink_to(tmp_path / "kept")
+    files.remove_tree(tmp_path / "a")
+    assert [path.name for path in tmp_path.iterdir()] == ["kept"]

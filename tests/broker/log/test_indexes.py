@@ -53,9 +53,32 @@ def test_offsets_past_the_last_entry_start_there(tmp_path: Path) -> None:
 def test_batch_positions_can_be_searched_too(tmp_path: Path) -> None:
     """A slice's end is looked for by position."""
     index = notes_index(tmp_path)
-    assert index.position_at_most(496) == 0
-    assert index.position_at_most(497) == 497
-    assert index.position_at_most(1 << 30) == 1686
+    assert index.position_at_most(496) == (0, False)
+    assert index.position_at_most(497) == (497, False)
+    assert index.position_at_most(1 << 30) == (1686, False)
+
+
+def test_an_entry_that_knows_its_batch_answers_for_it(tmp_path: Path) -> None:
+    """From the first offset of the batch to its last; the file does not say what the first is."""
+    index = offset_index(tmp_path)
+    index.append(BASE + 3, 497, first=BASE + 2)
+    index.append(BASE + 6, 1407)
+    assert [index.exact(BASE + relative) for relative in range(8)] == [
+        *(None, None),
+        *[(497, BASE + 2)] * 2,
+        *[None] * 4,
+    ]
+    index.learn(1407, BASE + 5, BASE + 6)
+    index.learn(1500, BASE + 7, BASE + 7)  # Between entries: nothing to remember it by.
+    assert [index.exact(BASE + relative) for relative in (4, 5, 6, 7)] == [
+        *(None, (1407, BASE + 5), (1407, BASE + 5), None)
+    ]
+    assert index.position_at_most(2000) == (1407, True)
+    index.truncate_to(BASE + 6)
+    assert index.exact(BASE + 6) is None
+    index.trim()
+    again = OffsetIndex(index.path, BASE, max_bytes=10 << 20)
+    assert again.exact(BASE + 3) is None
 
 
 def test_the_file_holds_pairs_of_big_endian_int32(tmp_path: Path) -> None:

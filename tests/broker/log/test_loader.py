@@ -7,11 +7,14 @@ import pytest
 
 from barnabas_broker.log.config import LogConfig
 from barnabas_broker.log.partition_log import PartitionLog
+from barnabas_broker.log.segment import Segment
 from barnabas_kafka.errors import KafkaError
 from barnabas_kafka.records.compression import Codec
 from barnabas_kafka.records.legacy import Message, encode_message
 from tests.broker.log.samples import (
     NOW,
+    SMALL,
+    TP,
     append,
     batch_of,
     fill,
@@ -20,8 +23,7 @@ from tests.broker.log.samples import (
     read_all,
     validated,
 )
-
-SMALL = LogConfig(segment_bytes=400, index_interval_bytes=100)
+from tests.broker.log.syncs import watching
 
 
 def segment(tmp_path: Path, base: int, suffix: str = ".log") -> Path:
@@ -54,14 +56,17 @@ def test_a_clean_start_scans_nothing(tmp_path: Path, caplog: pytest.LogCaptureFi
 
 
 def test_a_clean_close_trims_the_files(tmp_path: Path) -> None:
-    """The active segment's indexes too; a start preallocates them again."""
+    """The active segment's indexes too; after a start they grow as they are written."""
     log = open_log(tmp_path)
     fill(log, 200)
     log.close()
     closed = segment(tmp_path, 0, ".index").stat().st_size
     assert closed < 1000
-    open_log(tmp_path)
-    assert segment(tmp_path, 0, ".index").stat().st_size == 10 << 20
+    again = open_log(tmp_path)
+    assert segment(tmp_path, 0, ".index").stat().st_size == closed
+    fill(again, 200)
+    again.close()
+    assert closed < segment(tmp_path, 0, ".index").stat().st_size < 2000
 
 
 def test_a_kill_between_appends_loses_nothing(tmp_path: Path) -> None:
@@ -150,6 +155,35 @@ def test_damage_in_an_old_segment_drops_the_later_ones(tmp_path: Path) -> None:
     assert reread(again) == list(range(6))
 
 
+def test_a_batch_that_claims_offsets_of_the_next_segment_ends_the_log(tmp_path: Path) -> None:
+    """No checksum covers base offsets, and who reads one that is too large skips what follows."""
+    log = open_log(tmp_path, SMALL)
+    fill(log, 9)
+    after = killed_copy(tmp_path, log)
+    second = sorted((after / "orders-3").glob("*.log"))[1]
+    held = bytearray((after / "orders-3" / second.name).read_bytes())
+    held[6] ^= 1
+    (after / "orders-3" / second.name).write_bytes(held)
+    again = open_log(after, SMALL, clean=False)
+    assert again.log_end_offset == int(second.stem)
+    assert reread(again) == list(range(again.log_end_offset))
+
+
+@pytest.mark.parametrize("damage", [b"\0" * 40, b"\xff" * 40])
+def test_a_log_that_cannot_be_read_after_a_clean_stop_is_repaired(
+    tmp_path: Path, damage: bytes
+) -> None:
+    """The marker of a clean stop does not make bytes a log: the partition opens all the same."""
+    log = open_log(tmp_path)
+    fill(log, 9)
+    log.close()
+    with segment(tmp_path, 0).open("ab") as file:
+        file.write(damage)
+    again = open_log(tmp_path)
+    assert again.log_end_offset == 9
+    assert reread(again) == list(range(9))
+
+
 def test_segments_below_the_recovery_point_are_trusted(tmp_path: Path) -> None:
     """They were synced; scanning terabytes again would keep the broker down for nothing."""
     log = open_log(tmp_path, SMALL)
@@ -162,6 +196,23 @@ def test_segments_below_the_recovery_point_are_trusted(tmp_path: Path) -> None:
     assert segment(copy, 0, ".index").stat().st_mtime_ns == before
     assert again.recovery_point == 8
     assert reread(again) == list(range(9))
+
+
+def test_gaps_of_a_compaction_are_no_loss_whatever_the_topic_is_now(tmp_path: Path) -> None:
+    """Where the cleaner has been a segment may end short of the next; elsewhere its end is lost."""
+    log = open_log(tmp_path, SMALL)
+    fill(log, 9)
+    second = log.segments[1].base_offset
+    for cleaned_to, end in ((second, 9), (second - 1, second - 1), (0, second - 1)):
+        after = killed_copy(tmp_path, log)
+        found = Segment.open(after / "orders-3", 0, SMALL, NOW)
+        found.truncate_to(second - 1, NOW)
+        again = PartitionLog.open(
+            after / "orders-3", TP, SMALL,
+            clean=False, recovery_point=0, now_ms=NOW, cleaned_to=cleaned_to,
+        )  # fmt: skip
+        assert again.log_end_offset == end
+        shutil.rmtree(after)
 
 
 @pytest.mark.parametrize("suffix", [".index", ".timeindex"])
@@ -184,6 +235,19 @@ def test_damaged_indexes_are_built_again(tmp_path: Path, suffix: str, damage: st
     again = open_log(tmp_path, SMALL)
     again.close()
     assert path.read_bytes() == good
+
+
+def test_a_time_index_is_looked_at_where_nothing_is_in_the_other(tmp_path: Path) -> None:
+    """A power cut may leave half an entry beside an empty offset index."""
+    log = open_log(tmp_path, SMALL)
+    fill(log, 9)
+    log.close()
+    segment(tmp_path, 0, ".index").write_bytes(b"")
+    segment(tmp_path, 0, ".timeindex").write_bytes(b"\0" * 6)
+    again = open_log(tmp_path, SMALL)
+    assert reread(again) == list(range(9))
+    assert segment(tmp_path, 0, ".timeindex").stat().st_size >= 12
+    again.close()
 
 
 def test_orphans_and_leftovers_are_removed(tmp_path: Path) -> None:
@@ -323,6 +387,19 @@ def test_epochs_never_outlive_the_log(tmp_path: Path) -> None:
     assert open_log(copy, clean=False).epochs.entries == [(1, 0)]
 
 
+def test_an_empty_partition_is_opened_without_a_sync(tmp_path: Path) -> None:
+    """Its epoch began where the log ends, and a start with thousands of them must not wait."""
+    log = open_log(tmp_path)
+    log.assign_epoch_start(4, 0)
+    log.close()
+    path = tmp_path / "orders-3" / "leader-epoch-checkpoint"
+    with watching() as syncs:
+        again = open_log(tmp_path)
+    assert (again.epochs.entries, syncs.asked) == ([], [])
+    again.close()
+    assert path.read_bytes() == b"0\n0\n"
+
+
 # --- old formats -------------------------------------------------------------------------------
 
 
@@ -372,3 +449,39 @@ def test_compressed_batches_are_indexed_without_unpacking(tmp_path: Path) -> Non
     again = open_log(killed_copy(tmp_path, log), clean=False)
     assert again.log_end_offset == 250
     assert reread(again) == list(range(250))
+
+
+def test_an_end_lost_at_a_batchs_boundary_makes_no_hole(tmp_path: Path) -> None:
+    """The kernel wrote a later segment back and an earlier one only in part: the later one goes."""
+    log = open_log(tmp_path, SMALL)
+    fill(log, 9)
+    copy = killed_copy(tmp_path, log)
+    first = segment(copy, 0)
+    first.write_bytes(first.read_bytes()[: first.stat().st_size // 4])
+    again = open_log(copy, SMALL, clean=False)
+    assert (len(again.segments), again.log_end_offset) == (1, 1)
+    assert append(again, batch_of()) == 1
+    assert reread(again) == [0, 1]
+
+
+def test_an_offset_that_does_not_follow_ends_the_log(tmp_path: Path) -> None:
+    """A batch that is right in itself, but was written for another place."""
+    log = open_log(tmp_path)
+    fill(log, 3)
+    data = log.read(0, 10_000, upper_bound=3).read()
+    copy = killed_copy(tmp_path, log)
+    segment(copy, 0).write_bytes(data + data[: len(data) // 3])
+    again = open_log(copy, clean=False)
+    assert (again.log_end_offset, again.size) == (3, len(data))
+
+
+def test_epochs_found_in_the_log_are_written_down(tmp_path: Path) -> None:
+    """The next start may be a clean one, which reads no batches."""
+    log = open_log(tmp_path)
+    append(log, batch_of(), epoch=0)
+    checkpoint = (log.directory / "leader-epoch-checkpoint").read_bytes()
+    append(log, batch_of(), epoch=4)
+    copy = killed_copy(tmp_path, log)
+    (copy / "orders-3" / "leader-epoch-checkpoint").write_bytes(checkpoint)
+    open_log(copy, clean=False).close()
+    assert open_log(copy).latest_epoch == 4

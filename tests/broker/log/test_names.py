@@ -57,5 +57,9 @@ def test_long_topic_names_are_cut_for_deletion() -> None:
 
 def test_future_replicas() -> None:
     """A replica that Apache was moving between directories."""
-    assert names.is_future("orders-3.0123456789abcdef0123456789abcdef-future")
-    assert not names.is_future("orders-future-3")
+    name = "orders-3.0123456789abcdef0123456789abcdef-future"
+    assert names.parse_future_directory(name) == TopicPartition("orders", 3)
+    assert names.parse_future_directory("orders-future-3") is None
+    tp = TopicPartition("o" * 249, 3)
+    assert not names.may_move(tp)
+    assert names.may_move(TopicPartition("o" * 200, 3))

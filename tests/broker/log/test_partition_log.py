@@ -1,46 +1,28 @@
-"""The log of a partition as its owner uses it: append, read, roll, delete, truncate, flush."""
+"""The log of a partition as its owner uses it: appends, reads, offsets."""
 
-import errno
-import os
 from pathlib import Path
-from uuid import UUID
 
 import pytest
 
 from barnabas_broker.log.config import LogConfig
-from barnabas_broker.log.partition_log import PartitionLog, StorageError
 from barnabas_broker.log.producer_state import Origin
 from barnabas_broker.log.transaction_index import AbortedTransaction
-from barnabas_kafka.errors import ErrorCode, KafkaError
+from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.records import batch as record_batches
 from tests.broker.log.samples import (
     NOW,
-    TP,
+    SMALL,
     append,
+    bases,
     batch_of,
     fill,
     marker_of,
     offsets_in,
     open_log,
     read_all,
+    refused,
     validated,
 )
-
-#: Room for four batches of one record of 20 bytes (91 bytes each).
-SMALL = LogConfig(segment_bytes=400, index_interval_bytes=100)
-TOPIC_ID = UUID("3aa6a8f8-7f0c-4d7e-b2bb-7d2fa26cb8bd")
-
-
-def bases(log: PartitionLog) -> list[int]:
-    return [segment.base_offset for segment in log.segments]
-
-
-def refused(code: ErrorCode, call: object, *args: object, **options: object) -> None:
-    assert callable(call)
-    with pytest.raises(KafkaError) as caught:
-        call(*args, **options)
-    assert caught.value.code == code
-
 
 # --- append ------------------------------------------------------------------------------------
 
@@ -128,81 +110,6 @@ def test_followers_check_what_they_get(tmp_path: Path) -> None:
     good = batch_of(2, leader_epoch=0)
     log.append_as_follower(good, now_ms=NOW)
     refused(ErrorCode.OFFSET_OUT_OF_RANGE, log.append_as_follower, good, now_ms=NOW)
-
-
-# --- roll --------------------------------------------------------------------------------------
-
-
-def test_segments_roll_when_they_are_full(tmp_path: Path) -> None:
-    """A batch that does not fit begins the next segment; batches are never split."""
-    log = open_log(tmp_path, SMALL)
-    fill(log, 9)
-    assert bases(log) == [0, 4, 8]
-    assert all(segment.size <= 400 for segment in log.segments)
-    assert read_all(log) == list(range(9))
-
-
-def test_segments_roll_by_the_records_clock(tmp_path: Path) -> None:
-    """segment.ms counts from the first record's timestamp to the new one's."""
-    log = open_log(tmp_path, LogConfig(segment_ms=1000))
-    for timestamp in (NOW, NOW + 1000, NOW + 1001):
-        append(log, batch_of(timestamp=timestamp))
-    assert bases(log) == [0, 2]
-
-
-def test_jitter_rolls_segments_earlier(tmp_path: Path) -> None:
-    """By less than segment.jitter.ms, and the same for the same segment each time."""
-    config = LogConfig(segment_ms=1000, segment_jitter_ms=600)
-    jitter = config.roll_jitter_ms("orders-3", 0)
-    assert 0 < jitter < 600
-    log = open_log(tmp_path, config)
-    for timestamp in (NOW, NOW + 1000 - jitter, NOW + 1001 - jitter):
-        append(log, batch_of(timestamp=timestamp))
-    assert bases(log) == [0, 2]
-
-
-def test_segments_roll_when_their_index_is_full(tmp_path: Path) -> None:
-    """A segment cannot be searched past the end of its index."""
-    log = open_log(tmp_path, LogConfig(index_interval_bytes=1, segment_index_bytes=36))
-    fill(log, 8)
-    assert bases(log) == [0, 3, 6]
-
-
-def test_segments_roll_before_offsets_overflow(tmp_path: Path) -> None:
-    """Index entries hold 31 bits of offset relative to the base."""
-    log = open_log(tmp_path)
-    append(log, batch_of())
-    far = 2**31
-    log.append_as_follower(batch_of(offset=far, leader_epoch=0), now_ms=NOW)
-    assert bases(log) == [0, 1]
-    assert log.log_end_offset == far + 1
-
-
-def test_a_rolled_segment_looks_like_kafkas(tmp_path: Path) -> None:
-    """Indexes trimmed, the last time entry written, a producer snapshot at the new base."""
-    log = open_log(tmp_path, SMALL)
-    fill(log, 5)
-    directory = tmp_path / "orders-3"
-    assert (directory / f"{0:020d}.index").stat().st_size == 8
-    assert (directory / f"{0:020d}.timeindex").stat().st_size == 24
-    assert (directory / f"{4:020d}.index").stat().st_size == 10 << 20
-    assert (directory / f"{4:020d}.snapshot").exists()
-
-
-def test_rolling_an_empty_segment_changes_nothing(tmp_path: Path) -> None:
-    """There is nothing to close."""
-    log = open_log(tmp_path)
-    log.roll(NOW)
-    assert bases(log) == [0]
-
-
-def test_preallocated_segments_are_trimmed_when_rolled(tmp_path: Path) -> None:
-    """preallocate=true reserves the whole segment and gives the rest back."""
-    log = open_log(tmp_path, LogConfig(segment_bytes=400, preallocate=True))
-    fill(log, 5)
-    sizes = [segment.file.path.stat().st_size for segment in log.segments]
-    assert sizes == [log.segments[0].size, 400]
-    assert log.segments[1].size < 400
 
 
 # --- read --------------------------------------------------------------------------------------
@@ -326,260 +233,3 @@ def test_epochs_are_noted_with_their_first_offset(tmp_path: Path) -> None:
     assert log.end_offset_for_epoch(1) == (1, 2)
     assert log.end_offset_for_epoch(5) == (5, 3)
     assert log.epochs.epoch_at(1) == 1
-
-
-def test_the_topic_id_is_kept_beside_the_data(tmp_path: Path) -> None:
-    """A directory of another topic of the same name is refused."""
-
-    def opened(topic_id: UUID | None) -> PartitionLog:
-        return PartitionLog.open(
-            tmp_path / "orders-3",
-            TP,
-            LogConfig(),
-            clean=True,
-            recovery_point=0,
-            now_ms=NOW,
-            topic_id=topic_id,
-        )
-
-    opened(TOPIC_ID).close()
-    assert opened(None).topic_id == TOPIC_ID
-    refused(ErrorCode.INCONSISTENT_TOPIC_ID, opened, UUID(int=5))
-
-
-# --- retention, deletion, truncation -----------------------------------------------------------
-
-
-def test_old_segments_are_renamed_and_handed_out(tmp_path: Path) -> None:
-    """Their files get .deleted at once and are unlinked by the caller later."""
-    log = open_log(tmp_path, LogConfig(segment_bytes=400, retention_ms=1000))
-    fill(log, 9, step_ms=100)
-    removed = log.delete_old_segments(NOW + 2000)
-    assert bases(log) == [9]
-    assert log.log_start_offset == 9
-    assert {path.suffix for path in removed} == {".deleted"}
-    assert all(path.exists() for path in removed)
-    assert {path.name.split(".", 1)[1] for path in removed} == {
-        "log.deleted",
-        "index.deleted",
-        "timeindex.deleted",
-        "snapshot.deleted",
-    }
-    refused(ErrorCode.OFFSET_OUT_OF_RANGE, log.read, 3, 100, upper_bound=9)
-
-
-def test_a_quiet_topic_is_emptied(tmp_path: Path) -> None:
-    """The active segment is rolled and goes too; offsets go on where they were."""
-    log = open_log(tmp_path, LogConfig(retention_ms=1000))
-    fill(log, 3)
-    log.delete_old_segments(NOW + 5000)
-    assert (log.log_start_offset, log.log_end_offset, log.size) == (3, 3, 0)
-    assert append(log, batch_of()) == 3
-
-
-def test_compacted_topics_keep_their_old_segments(tmp_path: Path) -> None:
-    """cleanup.policy=compact: only DeleteRecords frees whole segments."""
-    config = LogConfig(segment_bytes=400, retention_ms=1, compact=True, delete=False)
-    log = open_log(tmp_path, config)
-    fill(log, 9)
-    assert log.delete_old_segments(NOW + 10**9) == []
-    log.delete_records_before(8)
-    assert log.delete_old_segments(NOW + 10**9)
-    assert bases(log) == [8]
-
-
-def test_deleting_records_moves_the_start(tmp_path: Path) -> None:
-    """At once for readers; the epoch across the new start begins there now."""
-    log = open_log(tmp_path, SMALL)
-    fill(log, 9)
-    assert log.delete_records_before(6) == 6
-    assert log.delete_records_before(2) == 6
-    assert log.epochs.entries == [(0, 6)]
-    refused(ErrorCode.OFFSET_OUT_OF_RANGE, log.read, 5, 100, upper_bound=9)
-    assert read_all(log) == [6, 7, 8]
-    log.delete_old_segments(NOW)
-    assert bases(log) == [4, 8]
-
-
-def test_records_above_the_high_watermark_cannot_be_deleted(tmp_path: Path) -> None:
-    """They may not be the log yet."""
-    log = open_log(tmp_path)
-    fill(log, 2)
-    refused(ErrorCode.OFFSET_OUT_OF_RANGE, log.delete_records_before, 3)
-
-
-def test_a_slice_outlives_retention_and_deletion(tmp_path: Path) -> None:
-    """A fetch that is being sent goes on, even when the files are gone."""
-    log = open_log(tmp_path, LogConfig(segment_bytes=400, retention_ms=1))
-    fill(log, 5)
-    part = log.read(1, 1000, upper_bound=5)
-    expected = part.read()
-    for path in log.delete_old_segments(NOW + 10**6):
-        path.unlink()
-    log.close()
-    assert part.intact
-    assert part.read() == expected
-
-
-@pytest.mark.parametrize("offset", range(10))
-def test_truncation_cuts_whole_batches(tmp_path: Path, offset: int) -> None:
-    """Offsets, segments, indexes and epochs agree afterwards, and appends go on."""
-    log = open_log(tmp_path, SMALL)
-    fill(log, 9)
-    assert log.truncate_to(offset, now_ms=NOW) is (offset < 9)
-    assert log.log_end_offset == offset
-    assert log.high_watermark == offset
-    assert read_all(log) == list(range(offset))
-    assert append(log, batch_of(), epoch=7) == offset
-    assert log.epochs.latest == 7
-    log.close()
-    again = open_log(tmp_path, SMALL)
-    assert again.log_end_offset == offset + 1
-    again.advance_high_watermark(offset + 1)
-    assert read_all(again) == list(range(offset + 1))
-
-
-def test_truncation_inside_a_batch_drops_the_batch(tmp_path: Path) -> None:
-    """Half a batch is not kept: the log ends before it."""
-    log = open_log(tmp_path)
-    fill(log, 3, records=3)
-    log.truncate_to(7, now_ms=NOW)
-    assert log.log_end_offset == 6
-
-
-def test_truncation_forgets_what_producers_wrote_above_it(tmp_path: Path) -> None:
-    """A batch that was cut may be sent again, and is not taken for a duplicate."""
-    log = open_log(tmp_path)
-    append(log, batch_of(2, producer=(9, 0, 0)))
-    append(log, batch_of(2, producer=(9, 0, 2)))
-    log.truncate_to(2, now_ms=NOW)
-    assert append(log, batch_of(2, producer=(9, 0, 2))) == 2
-    refused(
-        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-        append, log, batch_of(2, producer=(9, 0, 9)),
-    )  # fmt: skip
-
-
-def test_a_slice_across_a_truncation_is_not_intact(tmp_path: Path) -> None:
-    """Its sender must not send the bytes of batches written since."""
-    log = open_log(tmp_path)
-    fill(log, 4)
-    kept = log.read(0, 91, upper_bound=4)
-    cut = log.read(2, 1000, upper_bound=4)
-    log.truncate_to(3, now_ms=NOW)
-    append(log, batch_of(size=300))
-    assert kept.intact
-    assert not cut.intact
-
-
-def test_starting_again_elsewhere(tmp_path: Path) -> None:
-    """A follower whose leader has nothing older starts empty at the leader's start."""
-    log = open_log(tmp_path, SMALL)
-    fill(log, 9)
-    log.truncate_fully_at(100, now_ms=NOW)
-    assert bases(log) == [100]
-    assert (log.log_start_offset, log.high_watermark, log.log_end_offset) == (100, 100, 100)
-    assert append(log, batch_of()) == 100
-    log.close()
-    assert open_log(tmp_path, SMALL, log_start_offset=100).log_end_offset == 101
-
-
-# --- flush and failure -------------------------------------------------------------------------
-
-
-def test_flushes_are_due_by_messages_time_and_roll(tmp_path: Path) -> None:
-    """flush.messages, flush.ms, and always after a roll; never when all is on the device."""
-    log = open_log(tmp_path, LogConfig(flush_messages=3, flush_ms=1000))
-    assert not log.flush_due(NOW + 10**6)
-    fill(log, 2)
-    assert not log.flush_due(NOW + 999)
-    assert log.flush_due(NOW + 1000)
-    fill(log, 1)
-    assert log.flush_due(NOW)
-    log.flush(now_ms=NOW)
-    assert log.recovery_point == 3
-    assert not log.flush_due(NOW + 500)
-    log.config = LogConfig()
-    fill(log, 1)
-    assert not log.flush_due(NOW + 10**6)
-    log.roll(NOW)
-    assert log.flush_due(NOW)
-
-
-def test_the_recovery_point_moves_when_the_plan_has_run(tmp_path: Path) -> None:
-    """Appends meanwhile are not covered by it."""
-    log = open_log(tmp_path, SMALL)
-    fill(log, 6)
-    plan = log.flush_plan()
-    fill(log, 2)
-    plan.run()
-    assert log.recovery_point == 0
-    log.flushed(plan, now_ms=NOW)
-    assert log.recovery_point == 6
-
-
-def test_a_truncation_voids_a_plan(tmp_path: Path) -> None:
-    """What was synced is not what the log holds now."""
-    log = open_log(tmp_path)
-    fill(log, 4)
-    plan = log.flush_plan()
-    plan.run()
-    log.truncate_to(2, now_ms=NOW)
-    fill(log, 5)
-    log.flushed(plan, now_ms=NOW)
-    assert log.recovery_point == 0
-
-
-def test_a_failed_sync_takes_the_log_out_of_service(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It is never tried again: the kernel may have dropped the pages that failed."""
-    log = open_log(tmp_path)
-    fill(log, 2)
-    plan = log.flush_plan()
-
-    def broken(fd: int) -> None:
-        raise OSError(errno.EIO, os.strerror(errno.EIO))
-
-    monkeypatch.setattr(os, "fsync", broken)
-    plan.run()
-    monkeypatch.undo()
-    with pytest.raises(StorageError, match="Input/output error"):
-        log.flushed(plan, now_ms=NOW)
-    assert log.recovery_point == 0
-    refused(ErrorCode.KAFKA_STORAGE_ERROR, append, log, batch_of())
-
-
-def test_an_io_error_takes_the_log_out_of_service(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """After a failed write nobody knows what the device holds; the old end stays readable."""
-    log = open_log(tmp_path)
-    fill(log, 2)
-
-    def broken(fd: int, data: bytes, at: int) -> int:
-        raise OSError(errno.EIO, os.strerror(errno.EIO))
-
-    monkeypatch.setattr(os, "pwrite", broken)
-    with pytest.raises(StorageError, match="Input/output error"):
-        append(log, batch_of())
-    monkeypatch.undo()
-    refused(ErrorCode.KAFKA_STORAGE_ERROR, append, log, batch_of())
-    assert log.log_end_offset == 2
-    assert read_all(log) == [0, 1]
-
-
-def test_a_closed_log_takes_nothing(tmp_path: Path) -> None:
-    """Appending after close is refused, not lost."""
-    log = open_log(tmp_path)
-    log.close()
-    refused(ErrorCode.KAFKA_STORAGE_ERROR, append, log, batch_of())
-
-
-def test_silent_producers_are_forgotten(tmp_path: Path) -> None:
-    """Their next batch may have any sequence."""
-    log = open_log(tmp_path, LogConfig(producer_id_expiration_ms=1000))
-    append(log, batch_of(producer=(9, 0, 0)))
-    assert log.expire_producers(NOW + 999) == 0
-    assert log.expire_producers(NOW + 1000) == 1
-    append(log, batch_of(producer=(9, 0, 77)))

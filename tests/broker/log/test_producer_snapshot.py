@@ -1,13 +1,11 @@
 """Producer snapshots: Kafka's bytes, and no trust in damaged ones."""
 
-from collections import deque
-
 import pytest
 
 from barnabas_broker.log.producer_snapshot import CorruptSnapshotError, decode, encode
 from barnabas_broker.log.producer_state import BatchMetadata, ProducerEntry
 
-ENTRY = ProducerEntry(77, 1, 3, 1_700_000_000_000, 12, deque([BatchMetadata(29, 929, 2, 5)]))
+ENTRY = ProducerEntry(77, 1, 3, 1_700_000_000_000, 12, (BatchMetadata(29, 929, 2, 5),))
 
 # Written by Apache Kafka's layout by hand: version, CRC-32C, count, then one entry of 46 bytes.
 BODY = bytes.fromhex(

@@ -165,9 +165,10 @@ def test_an_open_transaction_holds_the_stable_offset() -> None:
     accept(state, batch(0, offset=10, transactional=True))
     accept(state, batch(1, offset=11, transactional=True))
     assert state.first_unstable_offset == 10
-    assert state.has_ongoing_transaction(7)
+    assert state.has_ongoing_transaction(7, 0)
+    assert not state.has_ongoing_transaction(7, 1)
     assert accept(state, marker(12, commit=True)) == []
-    assert not state.has_ongoing_transaction(7)
+    assert not state.has_ongoing_transaction(7, 0)
     assert state.first_unstable_offset == 10
     state.advance_high_watermark(12)
     assert state.first_unstable_offset == 10
@@ -244,3 +245,59 @@ def test_the_log_start_pushes_the_state_along() -> None:
     state.advance_log_start(20)
     assert state.first_unstable_offset is None
     assert state.end_offset == 20
+
+
+def test_beyond_the_bound_the_longest_idle_are_forgotten() -> None:
+    """Whoever wrote lately stays, however long ago it came; who is forgotten begins anywhere."""
+    state = ProducerState(ids_max=3)
+    for offset, producer in enumerate((1, 2, 3)):
+        accept(state, batch(0, offset=offset, producer=producer))
+    accept(state, batch(1, offset=3, producer=1))
+    accept(state, batch(0, offset=4, producer=4))
+    assert list(state.producers) == [3, 1, 4]
+    accept(state, batch(9, offset=5, producer=2))
+    assert list(state.producers) == [1, 4, 2]
+    assert refusal(state, batch(3, producer=1)) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def test_a_batch_of_a_later_time_does_not_keep_its_producer() -> None:
+    """Clients say what time it is: only the order in which they wrote cannot be made up."""
+    state = ProducerState(ids_max=1)
+    accept(state, batch(0, producer=1, timestamp=2**62))
+    accept(state, batch(0, offset=1, producer=2, timestamp=0))
+    assert list(state.producers) == [2]
+
+
+def test_open_transactions_are_never_forgotten() -> None:
+    """Not even beyond the bound: the last stable offset depends on them until they end."""
+    state = ProducerState(ids_max=2)
+    for offset in range(4):
+        accept(state, batch(0, offset=offset, producer=offset, transactional=True))
+    accept(state, batch(0, offset=4, producer=4))
+    assert list(state.producers) == [0, 1, 2, 3]
+    assert state.first_unstable_offset == 0
+    accept(state, marker(5, commit=True, producer=0))
+    accept(state, batch(0, offset=6, producer=6))
+    assert list(state.producers) == [1, 2, 3]
+
+
+def test_a_flood_of_producers_is_forgotten_a_sixteenth_at_a_time() -> None:
+    """So that looking for the longest idle does not cost with each of them."""
+    state = ProducerState(ids_max=160)
+    sizes = []
+    for number in range(500):
+        accept(state, batch(0, offset=number, producer=number))
+        sizes.append(len(state.producers))
+    assert max(sizes) == 160
+    assert min(sizes[160:]) == 150
+    assert list(state.producers)[-1] == 499
+
+
+def test_a_snapshot_of_more_producers_is_cut_to_the_newest() -> None:
+    """The bound was lowered since; who wrote last comes last in it."""
+    full = ProducerState(ids_max=5)
+    for number in (1, 2, 3, 4, 5):
+        accept(full, batch(0, offset=number, producer=number))
+    state = ProducerState(ids_max=2)
+    state.restore(full.producers.values(), 6)
+    assert list(state.producers) == [4, 5]

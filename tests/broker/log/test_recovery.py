@@ -12,6 +12,7 @@ from barnabas_broker.log.recovery import (
     decide_end,
     decide_files,
     decide_segment,
+    is_stale,
     superseded,
 )
 
@@ -71,6 +72,8 @@ def test_files(name: str, others: tuple[str, ...], expected: tuple[str, FileActi
         ("S1", {"clean": True, "next_base_offset": None}),
         ("S2", {"recovery_point": 100}),
         ("S3", {"clean": True, "missing_indexes": (".index",)}),
+        ("S6", {"clean": True, "overflows": True}),
+        ("S6", {"recovery_point": 100, "overflows": True}),
         ("S3", {"recovery_point": 100, "missing_indexes": (".timeindex",)}),
         ("S4", {"clean": True, "corruption": "it runs backwards"}),
         ("S5", {"recovery_point": 99}),
@@ -99,12 +102,15 @@ def test_segments(row: str, facts: dict[str, object]) -> None:
         (ScanResult.WHOLE, "T1", False, False),
         (ScanResult.TORN, "T2", False, True),
         (ScanResult.OUT_OF_RANGE, "T3", True, True),
+        (ScanResult.SHORT, "T4", False, True),
+        (ScanResult.OVERFLOW, "T5", False, False),
     ],
 )
 def test_after_a_scan(result: ScanResult, row: str, empty_segment: bool, drop_later: bool) -> None:
     """Behind a hole nothing is the log that was acknowledged."""
     after = decide_after_scan(result)
     assert (after.row, after.empty_segment, after.drop_later) == (row, empty_segment, drop_later)
+    assert after.split is (row == "T5")
 
 
 @pytest.mark.parametrize(
@@ -136,3 +142,21 @@ def test_completed_compaction_replaces_what_it_compacted() -> None:
     """Every segment from the first swap's base to the last swap's end, and no other."""
     assert superseded([0, 10, 20, 30, 40], [(10, 25), (25, 39)]) == [10, 20, 30]
     assert superseded([0, 10], []) == []
+
+
+@pytest.mark.parametrize(
+    ("row", "clean_end", "end_offset", "stale"),
+    [
+        ("M2", 7, 7, False),
+        ("M2, nothing in it", 0, None, False),
+        ("M2, nothing noted", None, 7, False),
+        ("M3, longer", 7, 9, True),
+        ("M3, shorter", 7, 5, True),
+        ("M3, gone", 7, None, True),
+    ],
+)
+def test_a_marker_is_held_against_the_log(
+    row: str, clean_end: int | None, end_offset: int | None, stale: bool
+) -> None:
+    """A clean stop leaves the recovery point at the log end; anything else is another state."""
+    assert is_stale(clean_end, end_offset) is stale, row

@@ -95,10 +95,42 @@ def test_the_tail_is_known_exactly(tmp_path: Path) -> None:
     for offset in range(0, TAIL_LIMIT * 4, 5):
         found = segment.find(offset)
         assert found is not None
-        located = segment.locate(offset)
-        assert located == (found.position, found.size, found.base_offset)
+        assert segment.locate(offset) == (found.position, found.base_offset)
     assert segment.locate(TAIL_LIMIT * 4) is None
     assert segment.position_of(TAIL_LIMIT * 4) == segment.size
+
+
+@pytest.mark.parametrize("interval", [0, 1000])
+def test_every_offset_is_located_where_the_file_has_it(tmp_path: Path, interval: int) -> None:
+    """By the tail, by the index, by the file; also when the index is only what its file says."""
+    appended = appended_segment(tmp_path, TAIL_LIMIT * 2, interval=interval)
+    appended.seal()
+    reopened = Segment.open(tmp_path, 0, LogConfig(), NOW)
+    for segment in (appended, reopened, reopened):  # The last has learned from the walk before.
+        for offset in range(TAIL_LIMIT * 4):
+            found = segment.find(offset)
+            assert found is not None
+            assert segment.locate(offset) == (found.position, found.base_offset)
+
+
+@pytest.mark.parametrize("interval", [0, 1000])
+def test_a_consumer_of_old_records_reads_no_byte_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interval: int
+) -> None:
+    """Far behind the tail, each slice begins where the one before ended: memory knows both."""
+    segment = appended_segment(tmp_path, TAIL_LIMIT * 8, interval=interval)
+    size, walked, boundaries = len(batch_of(2)), 0, {0}
+    while walked < TAIL_LIMIT * 6 * size:
+        end = segment.boundary_at_most(walked, walked + 8000)
+        assert walked < end <= walked + 8000
+        assert end % size == 0
+        boundaries.add(walked := end)
+    boundaries.discard(0)
+    monkeypatch.setattr(type(segment.file), "read", None)
+    for boundary in boundaries:
+        first = boundary // size * 2
+        assert segment.locate(first) == (boundary, first)
+        assert segment.boundary_at_most(boundary, boundary + 8000) > boundary
 
 
 def test_the_greatest_timestamp_is_kept_with_its_batch(tmp_path: Path) -> None:

@@ -6,8 +6,12 @@ from barnabas_broker.log.producer_state import ProducerEntry
 from barnabas_broker.log.snapshots import Snapshots
 
 
+def read_back(directory: Path) -> Snapshots:
+    return Snapshots(directory, [path.name for path in directory.iterdir()])
+
+
 def with_snapshots(tmp_path: Path, *offsets: int) -> Snapshots:
-    snapshots = Snapshots(tmp_path)
+    snapshots = read_back(tmp_path)
     for offset in offsets:
         snapshots.write(offset, [ProducerEntry(offset, 0)])
     return snapshots
@@ -16,7 +20,7 @@ def with_snapshots(tmp_path: Path, *offsets: int) -> Snapshots:
 def test_snapshots_are_found_again(tmp_path: Path) -> None:
     """By their names, in order."""
     with_snapshots(tmp_path, 30, 10, 20)
-    snapshots = Snapshots(tmp_path)
+    snapshots = read_back(tmp_path)
     assert snapshots.offsets == [10, 20, 30]
     assert snapshots.latest == 30
 
@@ -36,15 +40,17 @@ def test_the_newest_that_serves_is_read(tmp_path: Path) -> None:
 def test_snapshots_outside_the_log_go(tmp_path: Path) -> None:
     """They speak of records that are not there."""
     snapshots = with_snapshots(tmp_path, 10, 20, 30, 40)
-    snapshots.remove_outside(10, 30)
-    assert Snapshots(tmp_path).offsets == [20, 30]
+    assert snapshots.remove_above(30)
+    assert not snapshots.remove_above(30)
+    snapshots.remove_at_most(10)
+    assert read_back(tmp_path).offsets == [20, 30]
 
 
 def test_strays_go_but_the_newest_stays(tmp_path: Path) -> None:
     """A snapshot is kept for each segment's base, and the last one whatever it is."""
     snapshots = with_snapshots(tmp_path, 10, 15, 20, 33)
     snapshots.remove_strays([10, 20])
-    assert Snapshots(tmp_path).offsets == [10, 20, 33]
+    assert read_back(tmp_path).offsets == [10, 20, 33]
 
 
 def test_a_deleted_segments_snapshot_is_renamed(tmp_path: Path) -> None:
@@ -55,5 +61,5 @@ def test_a_deleted_segments_snapshot_is_renamed(tmp_path: Path) -> None:
     assert path.exists()
     assert snapshots.mark_deleted(15) == []
     assert snapshots.offsets == [20]
-    snapshots.remove_all()
+    snapshots.remove_above(-1)
     assert snapshots.latest is None

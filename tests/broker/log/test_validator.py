@@ -1,14 +1,20 @@
 """What a leader accepts from producers, and the error each refusal carries."""
 
 import struct
+import tracemalloc
 from collections.abc import Sequence
+from unittest import mock
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from barnabas_broker.log import validator
 from barnabas_broker.log.validator import (
     RECORD_ERRORS_LIMIT,
     InvalidBatch,
     ProduceRules,
+    TooMuchAtOnce,
     ValidatedBatches,
     validate_produce,
 )
@@ -21,9 +27,11 @@ from barnabas_kafka.records.batch import (
     TimestampType,
     parse_header,
     records,
+    records_section,
 )
 from barnabas_kafka.records.builder import RecordContent, build_batch
 from barnabas_kafka.records.compression import Codec, compress
+from barnabas_kafka.records.walk import LARGEST
 
 NOW = 1_700_000_000_000
 CONTENT: list[RecordContent] = [
@@ -38,7 +46,9 @@ def _validate(data: bytes | bytearray | memoryview, **rules: object) -> Validate
     return validate_produce(data, rules=ProduceRules(**rules), now_ms=NOW)  # type: ignore[arg-type]
 
 
-def _refused(data: bytes | bytearray, code: ErrorCode, **rules: object) -> InvalidBatch:
+def _refused(
+    data: bytes | bytearray | memoryview, code: ErrorCode, **rules: object
+) -> InvalidBatch:
     with pytest.raises(InvalidBatch) as caught:
         _validate(data, **rules)
     assert caught.value.code is code, caught.value
@@ -61,6 +71,17 @@ def _with_section(section: bytes, codec: Codec = Codec.NONE, count: int = 1) -> 
     header = build_batch([(NOW, None, None, [])] * count)[:HEADER_SIZE]
     payload = compress(codec, section) if codec else section
     return _sealed(header + payload, [(ATTRIBUTES_POSITION, ">h", codec)])
+
+
+def test_what_is_too_large_is_not_copied_first() -> None:
+    """A request may have a hundred megabytes, and the event loop looks at it."""
+    giant = bytearray(build_batch([(NOW, None, bytes(8 << 20), ())]))
+    tracemalloc.start()
+    try:
+        _refused(giant, ErrorCode.MESSAGE_TOO_LARGE)
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
 
 
 # What is accepted
@@ -106,8 +127,11 @@ def test_idempotent_and_transactional_batches_pass() -> None:
     data = build_batch(
         CONTENT, producer_id=5, producer_epoch=0, base_sequence=0, transactional=True
     )
-    ((_, header),) = _validate(data).headers
+    result = _validate(data)
+    ((_, header),) = result.headers
     assert header.is_transactional
+    assert result.is_transactional
+    assert not _validate(build_batch(CONTENT, producer_id=5, base_sequence=0)).is_transactional
 
 
 @pytest.mark.parametrize("tail", range(1, HEADER_SIZE, 7))
@@ -544,3 +568,129 @@ def test_old_size_limits() -> None:
     one = len(_old(0)) // 3 + 20
     _refused(_old(0), ErrorCode.MESSAGE_TOO_LARGE, request_version=2, max_message_bytes=14)
     _refused(_old(0), ErrorCode.MESSAGE_TOO_LARGE, request_version=2, max_message_bytes=one)
+
+
+# The short way and the long way
+
+
+def _verdict(data: bytes, rules: ProduceRules) -> tuple[object, ...]:
+    """All there is to say of a validation: the refusal, or everything the log will go by."""
+    try:
+        result = validate_produce(bytearray(data), rules=rules, now_ms=NOW)
+    except InvalidBatch as error:
+        return error.code, error.message, error.record_errors
+    return (
+        bytes(result.buffer),
+        result.headers,
+        result.max_timestamp,
+        result.offset_of_max_timestamp,
+        result.record_count,
+        result.log_append_time,
+        result.rebuilt,
+    )
+
+
+@st.composite
+def _nearly_plain(draw: st.DrawFn) -> bytes:
+    """A batch with up to two bytes of it changed; its length and checksum are right, mostly."""
+    count = draw(st.integers(1, 4))
+    content: list[RecordContent] = [
+        (
+            draw(st.sampled_from([NOW, NOW - 1, NOW + 10, -1, 0])),
+            draw(st.sampled_from([None, b"", b"key"])),
+            draw(st.sampled_from([None, b"", b"value" * 30])),
+            draw(st.sampled_from([(), (("h", b"x"), ("n", None))])),
+        )
+        for _ in range(count)
+    ]
+    producer_id = draw(st.sampled_from([-1, -1, 0, 7]))
+    data = bytearray(
+        build_batch(
+            content,
+            producer_id=producer_id,
+            producer_epoch=draw(st.sampled_from([-1, 0])),
+            base_sequence=draw(st.sampled_from([-1, 0, 5])),
+            transactional=draw(st.sampled_from([False, False, True])),
+        )
+    )
+    for _ in range(draw(st.integers(0, 2))):
+        data[draw(st.integers(0, len(data) - 1))] = draw(st.integers(0, 255))
+    if draw(st.booleans()):
+        data = _sealed(data)
+    return bytes(data) + draw(st.sampled_from([b"", b"", b"", b"\0", bytes(data)]))
+
+
+@given(
+    data=_nearly_plain(),
+    compact=st.booleans(),
+    kind=st.sampled_from(list(TimestampType)),
+    before=st.sampled_from([LARGEST, 0, 1]),
+    after=st.sampled_from([LARGEST, 0, 10]),
+    target=st.sampled_from([None, None, Codec.NONE, Codec.ZSTD]),
+    limit=st.sampled_from([1 << 20, 1 << 20, 150]),
+)
+def test_the_short_way_finds_what_the_long_way_finds(
+    data: bytes,
+    compact: bool,
+    kind: TimestampType,
+    before: int,
+    after: int,
+    target: Codec | None,
+    limit: int,
+) -> None:
+    """Plain batches are judged in one compiled pass, with the verdict of the full checks."""
+    rules = ProduceRules(
+        compact=compact,
+        timestamp_type=kind,
+        timestamp_before_max_ms=before,
+        timestamp_after_max_ms=after,
+        target_codec=target,
+        max_message_bytes=limit,
+    )
+    short = _verdict(data, rules)
+    with mock.patch.object(validator, "plain_batch", return_value=(0, 0, 0)):
+        assert short == _verdict(data, rules)
+
+
+@pytest.mark.parametrize("target", [None, Codec.NONE])
+def test_plain_batches_take_the_short_way(target: Codec | None) -> None:
+    """What producers usually send costs one pass: the long way is not even begun."""
+    data = build_batch(CONTENT, producer_id=1, producer_epoch=0, base_sequence=0)
+    with mock.patch.object(validator, "_outline", side_effect=AssertionError):
+        assert _validate(data, target_codec=target).record_count == 3
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 3, 4, 5])
+def test_a_walk_in_stages_finds_what_a_walk_finds(at_once: int) -> None:
+    """The latest record, refused ones on either side of a stage's end, and a section cut short."""
+    times = [NOW, NOW + 3, NOW + 2, NOW + 3, NOW - 5]
+    sound = build_batch([(time, b"k", b"v", ()) for time in times], codec=Codec.LZ4)
+    keyless = build_batch([(time, None, b"v", ()) for time in times], codec=Codec.LZ4)
+    section = records_section(sound, 0, parse_header(sound))
+    with mock.patch.object(validator, "_WALKED_AT_ONCE", at_once):
+        found = _validate(sound)
+        assert (found.max_timestamp, found.offset_of_max_timestamp) == (NOW + 3, 1)
+        refused = _refused(keyless, ErrorCode.INVALID_RECORD, compact=True)
+        assert [index for index, _ in refused.record_errors] == [0, 1, 2, 3, 4]
+        for wrong in (section[:-1], section + b"\0"):
+            _refused(_with_section(wrong, Codec.LZ4, count=5), ErrorCode.INVALID_RECORD)
+
+
+@pytest.mark.parametrize("codec", [codec for codec in Codec if codec is not Codec.NONE])
+def test_what_takes_long_is_left_to_who_has_time(codec: Codec) -> None:
+    """The event loop learns that there is too much to decompress, and a thread does all of it."""
+    large = build_batch([(NOW, None, bytes(2 << 20), ())], codec=codec)
+    with pytest.raises(TooMuchAtOnce):
+        validate_produce(large, rules=RULES, now_ms=NOW, at_once=validator.AT_ONCE_BYTES)
+    assert _validate(large).record_count == 1
+
+
+@pytest.mark.parametrize("claim", [10, 2 << 20])
+def test_what_gzip_says_of_its_size_is_no_more_than_a_hint(claim: int) -> None:
+    """If it says much it is not begun, if little it ends there; a thread finds that it lies."""
+    large = build_batch([(NOW, None, bytes((2 << 20) + 9), ())], codec=Codec.GZIP)
+    section = b"no gzip" if claim > validator.AT_ONCE_BYTES else large[HEADER_SIZE:-4]
+    lying = _sealed(large[:HEADER_SIZE] + section + claim.to_bytes(4, "little"))
+    with pytest.raises(TooMuchAtOnce):
+        validate_produce(lying, rules=RULES, now_ms=NOW, at_once=validator.AT_ONCE_BYTES)
+    _refused(lying, ErrorCode.INVALID_RECORD)

@@ -28,6 +28,8 @@ class ValidatedBatches(Protocol):
     def headers(self) -> Sequence[tuple[int, BatchHeader]]: ...
     @property
     def max_timestamp(self) -> int: ...
+    @property
+    def saved_bytes(self) -> int | None: ...
 
 
 class AppendInfo(NamedTuple):
@@ -44,11 +46,8 @@ class AppendInfo(NamedTuple):
     duplicate: bool = False
 
 
-class Stamped(NamedTuple):
-    """Batches with their offsets: what the segment needs, and what the producer state needs."""
-
-    appended: list[Appended]
-    sequenced: list[ProducerBatch]
+#: Batches with their offsets: what the segment needs, and what the producer state needs.
+Stamped = tuple[list[Appended], list[ProducerBatch]]
 
 
 def stamp_batches(batches: ValidatedBatches, first_offset: int, leader_epoch: int) -> Stamped:
@@ -66,7 +65,7 @@ def stamp_batches(batches: ValidatedBatches, first_offset: int, leader_epoch: in
             data = memoryview(buffer)[position : position + size]
             sequenced.append(markers.new_producer_batch(header, offset, data))
         offset = last_offset + 1
-    return Stamped(appended, sequenced)
+    return appended, sequenced
 
 
 def find_duplicate(
@@ -102,11 +101,10 @@ def whole_batches(view: memoryview, tp: TopicPartition, log_end_offset: int) -> 
 
 def as_stored(found: Sequence[StoredBatch], view: memoryview) -> Stamped:
     """What segment and producer state need of batches that come with their offsets."""
-    return Stamped(
-        [(batch.size, batch.last_offset, batch.max_timestamp) for batch in found],
-        [
-            markers.stored_producer_batch(batch, view[batch.position : batch.next_position])
-            for batch in found
-            if batch.producer_id >= 0
-        ],
-    )
+    appended = [(batch.size, batch.last_offset, batch.max_timestamp) for batch in found]
+    sequenced = [
+        markers.stored_producer_batch(batch, view[batch.position : batch.next_position])
+        for batch in found
+        if batch.producer_id >= 0
+    ]
+    return appended, sequenced

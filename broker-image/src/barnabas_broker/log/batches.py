@@ -187,25 +187,28 @@ def _whole_header(window: bytes, index: int) -> bool:
     )
 
 
-def scan(file: DataFile, position: int = 0) -> Iterator[tuple[StoredBatch, memoryview]]:
+def scan(
+    file: DataFile, position: int = 0, *, window: int = SCAN_WINDOW
+) -> Iterator[tuple[StoredBatch, memoryview]]:
     """Every batch with its bytes, checked by CRC; stops at a torn end, raises on anything wrong.
 
-    Reads by the megabyte; a batch larger than that is read alone, its size bounded by the file's.
+    Reads ``window`` bytes at a time; a batch larger than that is read alone, its size bounded by
+    the file's.
     """
-    window, start = memoryview(b""), position
+    view, start = memoryview(b""), position
     while file.size - position > _PREFIX.size:
         index = position - start
-        if index + _V2_HEADER > len(window) and start + len(window) < file.size:
-            window, start, index = memoryview(file.read(position, SCAN_WINDOW)), position, 0
-        if not _whole_header(bytes(window[index : index + _V2_HEADER]), 0):
+        if index + _V2_HEADER > len(view) and start + len(view) < file.size:
+            view, start, index = memoryview(file.read(position, window)), position, 0
+        if not _whole_header(bytes(view[index : index + _V2_HEADER]), 0):
             return
-        batch = parse(window, index, position)
+        batch = parse(view, index, position)
         if batch.next_position > file.size:
             return
-        if index + batch.size > len(window):
-            length = max(batch.size, SCAN_WINDOW)
-            window, start, index = memoryview(file.read(position, length)), position, 0
-        data = window[index : index + batch.size]
+        if index + batch.size > len(view):
+            length = max(batch.size, window)
+            view, start, index = memoryview(file.read(position, length)), position, 0
+        data = view[index : index + batch.size]
         ensure_valid(batch, data)
         yield batch, data
         position = batch.next_position

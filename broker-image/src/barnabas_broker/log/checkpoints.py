@@ -117,5 +117,5 @@ def parse_clean_shutdown(data: bytes) -> int:
     try:
         content = json.loads(data)
         return int(content["brokerEpoch"])
-    except (ValueError, KeyError, TypeError):
+    except (KeyError, OverflowError, RecursionError, TypeError, ValueError):
         return -1

@@ -13,18 +13,26 @@ from __future__ import annotations
 
 import logging
 import shutil
+import time
 import uuid
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, partial
 from pathlib import Path
+from typing import Final, TypeVar
 from uuid import UUID
 
-from barnabas_broker.log import names
+from barnabas_broker.log import move_note, names, parallel, two_copies
 from barnabas_broker.log.config import LogConfig
 from barnabas_broker.log.directory import DirectoryState, LogDirectoryError
-from barnabas_broker.log.files import remove_files
+from barnabas_broker.log.doubts import Doubts
+from barnabas_broker.log.files import rename
+from barnabas_broker.log.health import DirectoryHealth, Health, Reserve
+from barnabas_broker.log.move_note import MoveNote
 from barnabas_broker.log.partition_log import PartitionLog
+from barnabas_broker.log.removals import Removals, Work, remove_given_up
+from barnabas_broker.log.replica_move import ReplicaMove
+from barnabas_broker.log.two_copies import Copy
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.ids import TopicPartition
 
@@ -32,7 +40,9 @@ _log = logging.getLogger(__name__)
 
 __all__ = ["DirectoryUsage", "LogDirectories", "LogDirectoryError"]
 
-Work = Callable[[], None]
+MOST_PREFERENCES: Final = 10_000
+"""Partitions that do not exist yet whose directory is remembered; the oldest is forgotten."""
+_Result = TypeVar("_Result")
 
 
 def _at_once(work: Work) -> None:
@@ -41,20 +51,18 @@ def _at_once(work: Work) -> None:
 
 @dataclass(frozen=True, slots=True)
 class DirectoryUsage:
-    """A log directory for DescribeLogDirs: bytes per partition, and of the volume."""
+    """A log directory for DescribeLogDirs: bytes per partition, and of the volume.
+
+    Of one that is offline nothing is known but that.
+    """
 
     directory: Path
+    offline: bool
     sizes: dict[TopicPartition, int]
-    total_bytes: int
-    usable_bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Removal:
-    """Files or a directory to remove once ``due_ms`` has come."""
-
-    due_ms: int
-    work: Work
+    total_bytes: int = -1
+    usable_bytes: int = -1
+    #: moves that have this directory for their target
+    arriving: list[ReplicaMove] = field(default_factory=list)
 
 
 class LogDirectories:
@@ -64,12 +72,26 @@ class LogDirectories:
         self,
         directories: list[DirectoryState],
         offline: dict[Path, str],
+        order: Sequence[Path],
     ) -> None:
         self._directories = directories
+        self._order = order
         self._home: dict[TopicPartition, DirectoryState] = {}
-        self._removals: list[_Removal] = []
+        self._removals = Removals()
+        self._copies: dict[TopicPartition, list[Copy]] = {}
+        #: where a partition is to be created that does not exist yet; `prefer` bounds it
+        self._preferred: dict[TopicPartition, DirectoryState] = {}
+        #: partitions with another copy in a directory that is offline
+        self._noted: set[TopicPartition] = set()
+        #: partitions that are here and were not opened, for what is here may lack records
+        self.unopened: set[TopicPartition] = set()
+        self.doubts = Doubts()
+        #: partitions on their way to another directory
+        self.moves: dict[TopicPartition, ReplicaMove] = {}
+        #: future directories that a former process left, with the directory they are in
+        self.unfinished: dict[TopicPartition, tuple[DirectoryState, Path]] = {}
         self.logs: dict[TopicPartition, PartitionLog] = {}
-        #: directories that could not be used, with the reason
+        #: directories that were found unusable at the start, with the reason
         self.offline = offline
 
     @classmethod
@@ -82,21 +104,21 @@ class LogDirectories:
         """
         taken: list[DirectoryState] = []
         offline: dict[Path, str] = {}
+        order = tuple(dict.fromkeys(Path(name) for name in dirs))
         try:
-            for path in dict.fromkeys(Path(name) for name in dirs):
+            for path in order:
                 try:
                     taken.append(DirectoryState.take(path))
                 except OSError as error:
                     offline[path] = f"{error.strerror or error}"
                     _log.error("log directory %s is offline: %s", path, offline[path])
             if not taken:
-                reasons = "; ".join(f"{path}: {reason}" for path, reason in offline.items())
-                raise LogDirectoryError(f"no usable log directory ({reasons})")
+                raise LogDirectoryError(_none_left(offline))
         except BaseException:
             for directory in taken:
                 directory.lock.release()
             raise
-        return cls(taken, offline)
+        return cls(taken, offline, order)
 
     @property
     def first(self) -> Path:
@@ -119,6 +141,11 @@ class LogDirectories:
             None,
         )
 
+    def states(self) -> dict[Path, Health]:
+        """How each directory of log.dirs fares."""
+        found = {each.path: each.health.state for each in self._directories}
+        return found | dict.fromkeys(self.offline, Health.OFFLINE)
+
     def claim(self, *, broker_id: int, cluster_id: str) -> None:
         """Check that every directory is this broker's, and make new ones so.
 
@@ -132,37 +159,166 @@ class LogDirectories:
             try:
                 directory.settle(meta)
             except OSError as error:
-                reason = error.strerror or error
-                raise LogDirectoryError(f"cannot use {directory.path}: {reason}") from error
+                self._give_up(directory, error)
 
-    def load(self, config_for: Callable[[str], LogConfig], *, now_ms: int) -> None:
+    def load(
+        self, config_for: Callable[[str], LogConfig], *, now_ms: int, threads: int = 1
+    ) -> None:
         """Open every partition found; `config_for` gives a topic's log settings.
 
-        Raises LogDirectoryError for a partition that lies in two directories or cannot be opened.
+        ``threads`` work on each directory. One with an I/O error is left offline, as in `take`.
+        Raises LogDirectoryError when none is left, and for a partition that lies in two directories
+        or makes no sense.
         """
-        for directory in self._directories:
-            self._load(directory, config_for, now_ms)
+        for directory in list(self._directories):
+            try:
+                self._load(directory, config_for, now_ms, threads)
+            except OSError as error:
+                self._give_up(directory, error)
+        for tp, copies in self._copies.items():
+            self._settle(tp, copies, now_ms)
+        self._copies = {}
+
+    def _settle(self, tp: TopicPartition, copies: Sequence[Copy], now_ms: int) -> None:
+        """Open the right copy of a partition, where a move was interrupted."""
+        there = [copy for copy in copies if copy.home.path not in self.offline]
+        if not there:
+            return
+        try:
+            settled = two_copies.settle(
+                tp,
+                there,
+                offline={str(path.absolute()) for path in self.offline},
+                checkpoint=self._checkpoint_with,
+                now_ms=now_ms,
+            )
+        except (OSError, KafkaError) as error:
+            _log.error("%s is not opened, its move cannot be settled: %s", tp, error)
+            settled = two_copies.Settled()
+        if settled.log is None or settled.home is None:
+            self.unopened.add(tp)
+            return
+        self.logs[tp], self._home[tp] = settled.log, settled.home
+        if settled.noted:
+            self._noted.add(tp)
+        for copy in there:
+            if copy.log is not settled.log:
+                if settled.removed is not None:
+                    self._removals.add_tree(settled.removed, copy.home.health, now_ms)
+                if settled.future is not None:
+                    self.unfinished[tp] = copy.home, settled.future
+
+    def _checkpoint_with(self, copy: Copy) -> None:
+        logs = [*self._logs_in(copy.home), copy.log]
+        copy.home.write(copy.home.checkpoint(logs))
+
+    def _give_up(self, directory: DirectoryState, error: OSError) -> None:
+        """Go on without a directory that fails at the start, if there is another one."""
+        reason = error.strerror or str(error)
+        for log in self._logs_in(directory):
+            log.close(clean=False)
+            del self.logs[log.tp], self._home[log.tp]
+        directory.lock.release()
+        self._directories.remove(directory)
+        self.offline[directory.path] = reason
+        _log.error("log directory %s is offline: %s", directory.path, reason)
+        if not self._directories:
+            raise LogDirectoryError(_none_left(self.offline)) from error
 
     def _load(
         self,
         directory: DirectoryState,
         config_for: Callable[[str], LogConfig],
         now_ms: int,
+        threads: int,
     ) -> None:
+        config_of = cache(config_for)
+        found: list[tuple[TopicPartition, MoveNote | None]] = []
+        work: list[Callable[[], PartitionLog]] = []
         for path in directory.partition_paths():
             if names.is_marked_for_deletion(path.name):
-                self._removals.append(_Removal(now_ms, partial(_remove_tree, path)))
+                self._removals.add_tree(path, directory.health, now_ms)
+                continue
+            moving = names.parse_future_directory(path.name)
+            if moving is not None:
+                self._found_future(moving, directory, path)
                 continue
             tp = names.parse_partition_directory(path.name)
-            if tp is None or names.is_future(path.name):
+            if tp is None:
                 _log.warning("leaving %s alone: it is not a partition", path)
                 continue
+            note = self._note_of(tp, directory, path)
+            if note is not None and note.is_target(directory.path) and not note.switched:
+                directory.forget(tp)
+            found.append((tp, note))
+            work.append(partial(directory.load, tp, path, config_of(tp.topic), now_ms))
+        verb = "loaded" if directory.clean else "recovered"
+        logs = _in_threads(work, threads, verb, directory)
+        for (tp, note), log in zip(found, logs, strict=True):
+            if note is None and tp not in self.logs and tp not in self._copies:
+                self.logs[tp], self._home[tp] = log, directory
+                continue
+            copies = self._copies.setdefault(tp, [])
             if tp in self.logs:
-                raise LogDirectoryError(
-                    f"{tp} lies in both {self._home[tp].path} and {directory.path}: remove one"
-                )
-            self.logs[tp] = directory.load(tp, path, config_for(tp.topic), now_ms)
-            self._home[tp] = directory
+                copies.append(Copy(self.logs.pop(tp), self._home.pop(tp), None))
+            copies.append(Copy(log, directory, note))
+
+    def _note_of(
+        self, tp: TopicPartition, directory: DirectoryState, path: Path
+    ) -> MoveNote | None:
+        """The note of a move in a partition's directory; without one there is but one copy.
+
+        Raises LogDirectoryError where there is another, before either is touched.
+        """
+        note = move_note.read(path)
+        if note is None and tp in self.logs:
+            raise two_copies.two_homes(tp, self._home[tp].path, directory.path)
+        return note
+
+    def _found_future(self, tp: TopicPartition, directory: DirectoryState, path: Path) -> None:
+        if tp in self.unfinished:
+            self._removals.add_tree(path, directory.health, 0)
+        else:
+            self.unfinished[tp] = directory, path
+
+    # --- health ------------------------------------------------------------------------------
+
+    def watch(self, on_change: Callable[[DirectoryHealth], None]) -> None:
+        """Be told of every change of a directory's state, in whichever thread it was found."""
+        for directory in self._directories:
+            directory.health.on_change = on_change
+
+    def probe(self, reserve: Reserve) -> None:
+        """Hold the free room of every volume against the reserve. Blocks; for a thread."""
+        for directory in self._directories:
+            if not directory.health.readable:
+                continue
+            try:
+                free_bytes = shutil.disk_usage(directory.path).free
+            except OSError as error:
+                directory.health.failed(error)
+                continue
+            finding = reserve.judge(free_bytes)
+            if finding is not None:
+                directory.health.found(finding, f"{free_bytes} bytes are free")
+
+    @property
+    def all_writable(self) -> bool:
+        """Whether each directory takes records."""
+        return not self.offline and all(it.health.writable for it in self._directories)
+
+    @property
+    def has_offline(self) -> bool:
+        """Whether some partition may lie where nobody can look."""
+        return bool(self.offline) or not all(it.health.readable for it in self._directories)
+
+    @property
+    def all_offline(self) -> str | None:
+        """Why no directory can be used any more; None while one can."""
+        if any(directory.health.readable for directory in self._directories):
+            return None
+        reasons = {directory.path: directory.health.reason for directory in self._directories}
+        return _none_left(self.offline | reasons)
 
     # --- what there is -----------------------------------------------------------------------
 
@@ -170,6 +326,19 @@ class LogDirectories:
     def clean_start(self) -> bool:
         """True when every directory was left by a clean shutdown, or was new."""
         return all(directory.clean for directory in self._directories)
+
+    def doubt(self, held: Mapping[TopicPartition, bool]) -> bool:
+        """Doubt the ends of logs that no stop in order closed; whether there are any such.
+
+        `held` are the partitions that are on this broker by all that is known, and whether each
+        is in sync here: one that is, and has no log, is doubted too. A directory with a partition
+        that is still doubted at the end is not marked as clean.
+        """
+        for tp, in_sync in held.items():
+            home = self._home.get(tp)
+            if in_sync if home is None else not home.clean:
+                self.doubts.partitions.add(tp)
+        return bool(self.doubts.partitions)
 
     @property
     def previous_broker_epoch(self) -> int:
@@ -190,11 +359,24 @@ class LogDirectories:
         return found
 
     def usage(self) -> list[DirectoryUsage]:
-        """Sizes of partitions and volumes, by directory; looks at the volumes."""
+        """Sizes of partitions and volumes, by directory as configured; looks at the volumes."""
+        usable = {it.path: it for it in self._directories if it.health.readable}
+        sizes = self.sizes()
         usages = []
-        for directory, sizes in self.sizes().items():
-            volume = shutil.disk_usage(directory)
-            usages.append(DirectoryUsage(directory, sizes, volume.total, volume.free))
+        for path in self._order:
+            directory = usable.get(path)
+            try:
+                volume = None if directory is None else shutil.disk_usage(path)
+            except OSError as error:
+                usable[path].health.failed(error)
+                volume = None
+            if volume is None:
+                usages.append(DirectoryUsage(path, True, {}))
+            else:
+                arriving = [it for it in self.moves.values() if it.target is directory]
+                usages.append(
+                    DirectoryUsage(path, False, sizes[path], volume.total, volume.free, arriving)
+                )
         return usages
 
     # --- partitions --------------------------------------------------------------------------
@@ -202,31 +384,51 @@ class LogDirectories:
     def create(
         self, tp: TopicPartition, config: LogConfig, topic_id: UUID | None, now_ms: int
     ) -> PartitionLog:
-        """The partition's log, created in the directory with the fewest partitions.
+        """The partition's log, created in the writable directory with the fewest partitions.
 
         Raises KafkaError INCONSISTENT_TOPIC_ID for a log of another topic of that name, and
-        KAFKA_STORAGE_ERROR when the directory does not take it.
+        KAFKA_STORAGE_ERROR when there is no such directory or it does not take it.
         """
         existing = self.logs.get(tp)
         if existing is not None:
+            existing.adopt_topic_id(topic_id)
             return existing
-        directory = min(self._directories, key=self._population)
+        directory = self._place(tp)
+        path = directory.path / names.partition_directory(tp)
         try:
+            for each in self._directories:
+                if tp in each.checkpointed:
+                    # They speak of a deleted partition of that name: of another log.
+                    self._checkpoint(each)
             log = PartitionLog.open(
-                directory.path / names.partition_directory(tp),
+                path,
                 tp,
                 config,
                 clean=True,
                 recovery_point=0,
                 now_ms=now_ms,
                 topic_id=topic_id,
+                health=directory.health,
             )
         except OSError as error:
+            directory.health.failed(error)
+            remove_given_up(path)
             message = f"cannot create {tp} in {directory.path}: {error.strerror or error}"
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message) from error
         self.logs[tp] = log
         self._home[tp] = directory
         return log
+
+    def _place(self, tp: TopicPartition) -> DirectoryState:
+        preferred = self._preferred.pop(tp, None)
+        if preferred is not None and preferred.health.writable:
+            return preferred
+        able = [directory for directory in self._directories if directory.health.writable]
+        if not able:
+            states = {str(it.path): it.health.state.value for it in self._directories}
+            message = f"no log directory takes {tp}: {states}"
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message)
+        return min(able, key=self._population)
 
     def _population(self, directory: DirectoryState) -> int:
         return sum(home is directory for home in self._home.values())
@@ -240,15 +442,128 @@ class LogDirectories:
         directory = self._home[tp]
         target = directory.path / names.delete_directory(tp, uuid.uuid4())
         try:
-            log.directory.rename(target)
+            rename(log.directory, target)
         except OSError as error:
+            directory.health.failed(error)
             message = f"cannot delete {tp} in {directory.path}: {error.strerror or error}"
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message) from error
         del self.logs[tp], self._home[tp]
+        self._noted.discard(tp)
+        self.doubts.trust(tp)
         log.moved_to(target)
         log.close(clean=False)
         due_ms = now_ms + log.config.file_delete_delay_ms
-        self._removals.append(_Removal(due_ms, partial(_remove_tree, target)))
+        self._removals.add_tree(target, directory.health, due_ms)
+        self._delete_copy(tp, due_ms)
+
+    def _delete_copy(self, tp: TopicPartition, due_ms: int) -> None:
+        """What else there is of a partition that is deleted: half a move."""
+        if tp in self.unfinished:
+            home, path = self.unfinished.pop(tp)
+            self._removals.add_tree(path, home.health, due_ms)
+        move = self.moves.get(tp)
+        other = None if move is None else move.other
+        if other is None:
+            return
+        home, path = other
+        target = home.path / names.delete_directory(tp, uuid.uuid4())
+        try:
+            rename(path, target)
+        except FileNotFoundError:  # A thread of the move was faster.
+            return
+        except OSError as error:
+            home.health.failed(error)
+            return
+        self._removals.add_tree(target, home.health, due_ms)
+
+    # --- moves -------------------------------------------------------------------------------
+
+    def find(self, path: str) -> DirectoryState | None:
+        """The directory that is configured as ``path``; None for one that is offline.
+
+        Raises KafkaError LOG_DIR_NOT_FOUND for one that is not configured.
+        """
+        if path not in {name for it in self._order for name in (str(it), str(it.absolute()))}:
+            raise KafkaError(ErrorCode.LOG_DIR_NOT_FOUND, f"{path} is none of log.dirs")
+        for directory in self._directories:
+            if path in (str(directory.path), str(directory.path.absolute())):
+                return directory if directory.health.readable else None
+        return None
+
+    def prefer(self, tp: TopicPartition, directory: DirectoryState) -> None:
+        """Have a partition that is not here created in ``directory``."""
+        if tp in self.logs:
+            return
+        self._preferred.pop(tp, None)
+        self._preferred[tp] = directory
+        while len(self._preferred) > MOST_PREFERENCES:
+            del self._preferred[next(iter(self._preferred))]
+
+    def begin_move(
+        self, tp: TopicPartition, target: DirectoryState, *, found: Path | None = None
+    ) -> ReplicaMove:
+        """A move of a partition that is here, to a directory it is not in.
+
+        Raises KafkaError KAFKA_STORAGE_ERROR while a copy lies in a directory that is offline.
+        """
+        if self.has_former_copy(tp):
+            reason = f"a former copy of {tp} lies in a log directory that is offline"
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, reason)
+        move = ReplicaMove(self.logs[tp], self._home[tp], target, found=found)
+        self.moves[tp] = move
+        return move
+
+    def home_of(self, tp: TopicPartition) -> DirectoryState:
+        """The directory that a partition which is here lies in."""
+        return self._home[tp]
+
+    def switched(self, move: ReplicaMove) -> None:
+        """The copy of a move has become the log."""
+        self.logs[move.tp], self._home[move.tp] = move.opened(), move.target
+
+    def ended(self, move: ReplicaMove, removed: Path | None, now_ms: int) -> None:
+        """A move is over; ``removed`` is the copy that is to go."""
+        if self.moves.get(move.tp) is move:
+            del self.moves[move.tp]
+        if removed is not None:
+            health = move.home.health if removed.parent == move.home.path else move.target.health
+            delay_ms = move.source.config.file_delete_delay_ms
+            self._removals.add_tree(removed, health, now_ms + delay_ms)
+
+    def has_former_copy(self, tp: TopicPartition) -> bool:
+        """Whether a copy that does not count lies in a directory that is offline."""
+        return tp in self._noted
+
+    def keep_note(self, tp: TopicPartition) -> None:
+        """A former copy stays where it is until the next start."""
+        self._noted.add(tp)
+
+    def checkpoint_work_of(self, directory: DirectoryState) -> Work:
+        """The write of one directory's checkpoint files, with the offsets of now."""
+        return partial(directory.write, directory.checkpoint(self._logs_in(directory)))
+
+    # --- truncation --------------------------------------------------------------------------
+
+    def truncate(self, tp: TopicPartition, offset: int, *, now_ms: int) -> bool:
+        """Cut a partition's log at ``offset``; False when there is nothing above it. Blocks.
+
+        The recovery point on disk goes back before anything is appended: else what comes after
+        the cut would pass for synced because what was there before it had been.
+        """
+        log = self.logs[tp]
+        lowered = offset < max(log.recovery_point, log.cleaned_to or 0)
+        changed = log.truncate_to(offset, now_ms=now_ms)
+        if lowered:
+            self._checkpoint(self._home[tp])
+        return changed
+
+    def truncate_fully_at(self, tp: TopicPartition, offset: int, *, now_ms: int) -> None:
+        """Drop all of a partition's log and start again, empty, at ``offset``. Blocks."""
+        self.logs[tp].truncate_fully_at(offset, now_ms=now_ms)
+        self._checkpoint(self._home[tp])
+
+    def _checkpoint(self, directory: DirectoryState) -> None:
+        directory.write(directory.checkpoint(self._logs_in(directory)))
 
     # --- upkeep ------------------------------------------------------------------------------
 
@@ -258,7 +573,7 @@ class LogDirectories:
         ``run`` gets the removals, which may block; pass something that hands them to a thread.
         """
         for log in list(self.logs.values()):
-            if log.failure is not None:
+            if log.failure is not None or log.busy:
                 continue
             try:
                 removed = log.delete_old_segments(now_ms)
@@ -267,21 +582,34 @@ class LogDirectories:
                 continue
             log.expire_producers(now_ms)
             if removed:
-                due_ms = now_ms + log.config.file_delete_delay_ms
-                self._removals.append(_Removal(due_ms, partial(remove_files, removed)))
+                self.remove_later(log, removed, now_ms)
         self.remove_due(now_ms, run=run)
+
+    def remove_later(self, log: PartitionLog, paths: Sequence[Path], now_ms: int) -> None:
+        """Unlink files of a log, renamed so that nothing finds them, after the file delay."""
+        due_ms = now_ms + log.config.file_delete_delay_ms
+        self._removals.add_files(paths, log.health, due_ms)
+
+    def checkpoint_work_beside(self, tp: TopicPartition) -> Work:
+        """The write of the checkpoint files of the directory that holds a partition."""
+        return self.checkpoint_work_of(self._home[tp])
 
     def remove_due(self, now_ms: int, *, run: Callable[[Work], None] = _at_once) -> None:
         """Remove the files and directories whose delay is over; cheap to ask often."""
-        due = [removal for removal in self._removals if removal.due_ms <= now_ms]
-        self._removals = [removal for removal in self._removals if removal.due_ms > now_ms]
-        for removal in due:
-            run(removal.work)
+        for work in self._removals.take_due(now_ms):
+            run(work)
 
     def checkpoint_work(self) -> list[Work]:
         """Writes of the checkpoint files with the offsets of now; run in order, in one thread."""
+        return [self.checkpoint_work_of(directory) for directory in self._directories]
+
+    def mark_work(self) -> list[Work]:
+        """Writes of the high watermarks of now, which move more often than all else."""
         return [
-            partial(directory.write_checkpoints, *directory.checkpoints(self._logs_in(directory)))
+            partial(
+                directory.write_marks,
+                {log.tp: log.high_watermark for log in self._logs_in(directory)},
+            )
             for directory in self._directories
         ]
 
@@ -291,18 +619,21 @@ class LogDirectories:
             work()
 
     def _logs_in(self, directory: DirectoryState) -> list[PartitionLog]:
-        return [log for tp, log in self.logs.items() if self._home[tp] is directory]
+        # Also called in a thread that cuts a log, while the event loop adds and removes others.
+        return [log for tp, log in list(self.logs.items()) if self._home.get(tp) is directory]
 
-    def close(self, *, clean: bool = True, broker_epoch: int = -1, now_ms: int = 0) -> None:
-        """Close every log and give the directories up.
+    def close(
+        self, *, clean: bool = True, broker_epoch: int = -1, now_ms: int = 0, threads: int = 1
+    ) -> None:
+        """Close every log and give the directories up; ``threads`` work on each directory.
 
         Clean: everything is put on the device, then the marker says so, in each directory whose
-        logs all closed without an error. Blocks.
+        logs all closed without an error; one that is offline is not touched. Blocks.
         """
         for directory in self._directories:
             try:
-                if clean:
-                    self._close_clean(directory, broker_epoch, now_ms)
+                if clean and directory.health.readable:
+                    self._close_clean(directory, broker_epoch, now_ms, threads)
                 else:
                     for log in self._logs_in(directory):
                         log.close(clean=False)
@@ -310,31 +641,41 @@ class LogDirectories:
                 directory.lock.release()
         self.logs = {}
 
-    def _close_clean(self, directory: DirectoryState, broker_epoch: int, now_ms: int) -> None:
+    def _close_clean(
+        self, directory: DirectoryState, broker_epoch: int, now_ms: int, threads: int
+    ) -> None:
         logs = self._logs_in(directory)
-        failed = False
-        for log in logs:
+        flushes = [partial(_succeeds, log, partial(log.flush, now_ms=now_ms)) for log in logs]
+        good = all(_in_threads(flushes, threads, "flushed", directory))
+        content = directory.checkpoint(logs)
+        closes = [
+            partial(_succeeds, log, partial(log.close, clean=good, now_ms=now_ms)) for log in logs
+        ]
+        good &= all(_in_threads(closes, threads, "closed", directory))
+        good &= self.doubts.partitions.isdisjoint(log.tp for log in logs)
+        if directory.write(content) and good:
             try:
-                log.flush(now_ms=now_ms)
-            except KafkaError as error:
-                _log.error("%s was not flushed: %s", log.tp, error)
-                failed = True
-        content = directory.checkpoints(logs)
-        for log in logs:
-            try:
-                log.close(clean=not failed, now_ms=now_ms)
-            except KafkaError as error:
-                _log.error("%s was not closed cleanly: %s", log.tp, error)
-                failed = True
-        directory.write_checkpoints(*content)
-        if not failed:
-            directory.mark_clean(broker_epoch)
+                directory.mark_clean(broker_epoch)
+            except OSError as error:
+                _log.error("%s is not marked as clean: %s", directory.path, error)
 
 
-def _remove_tree(path: Path) -> None:
+def _none_left(offline: Mapping[Path, str]) -> str:
+    reasons = "; ".join(f"{path}: {reason}" for path, reason in offline.items())
+    return f"no usable log directory ({reasons})"
+
+
+def _in_threads(
+    work: Sequence[Callable[[], _Result]], threads: int, verb: str, directory: DirectoryState
+) -> list[_Result]:
+    said = partial(parallel.Progress, verb, directory.path, len(work))
+    return parallel.each(work, threads=threads, progress=said, clock_s=time.monotonic)
+
+
+def _succeeds(log: PartitionLog, work: Work) -> bool:
     try:
-        shutil.rmtree(path)
-    except FileNotFoundError:
-        pass
-    except OSError as error:
-        _log.warning("%s is left behind: %s", path, error.strerror or error)
+        work()
+    except KafkaError as error:
+        _log.error("%s was not closed cleanly: %s", log.tp, error)
+        return False
+    return True

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+import threading
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from barnabas_broker.log import checkpoints, meta_properties, names
 from barnabas_broker.log.checkpoints import MalformedCheckpointError
 from barnabas_broker.log.config import LogConfig
 from barnabas_broker.log.directory_lock import AlreadyLockedError, DirectoryLock
-from barnabas_broker.log.files import replace_file, sync_directory
+from barnabas_broker.log.files import (
+    list_directory,
+    make_directory,
+    read_file,
+    remove_file,
+    replace_file,
+    sync_directory,
+)
+from barnabas_broker.log.health import DirectoryHealth
 from barnabas_broker.log.partition_log import PartitionLog
 from barnabas_kafka.errors import KafkaError
 from barnabas_kafka.ids import TopicPartition
@@ -22,13 +32,29 @@ class LogDirectoryError(Exception):
     """A log directory that cannot be used; the message is one line for the operator."""
 
 
+class Checkpoint(NamedTuple):
+    """The contents of the checkpoint files, by name; of two the one with the higher number."""
+
+    number: int
+    files: dict[str, bytes]
+
+
 class DirectoryState:
     """A directory this broker has locked and may write to."""
 
     __slots__ = (
+        "_asked",
+        "_capture_lock",
+        "_checkpoint_lock",
+        "_cleaned",
+        "_marks",
         "_meta",
+        "_written",
         "broker_epoch",
+        "checkpointed",
         "clean",
+        "cleaned",
+        "health",
         "high_watermarks",
         "lock",
         "log_starts",
@@ -39,7 +65,18 @@ class DirectoryState:
     def __init__(self, path: Path, lock: DirectoryLock) -> None:
         self.path = path
         self.lock = lock
+        self.health = DirectoryHealth(path)
         self._meta: bytes | None = None
+        self._capture_lock = threading.Lock()  # Held for no I/O, unlike the other.
+        self._checkpoint_lock = threading.Lock()
+        #: numbers of the newest checkpoint made and of the newest written
+        self._asked = self._written = 0
+        #: the high watermarks that were written last
+        self._marks = b""
+        #: what the cleaner's file says, which seldom changes
+        self._cleaned = checkpoints.format_offsets({})
+        #: partitions that the checkpoint files speak of, whether they are here or not
+        self.checkpointed: set[TopicPartition] = set()
         #: left by a clean shutdown, or new
         self.clean = False
         #: the broker epoch the marker of that shutdown names
@@ -47,11 +84,13 @@ class DirectoryState:
         self.recovery_points: dict[TopicPartition, int] = {}
         self.log_starts: dict[TopicPartition, int] = {}
         self.high_watermarks: dict[TopicPartition, int] = {}
+        #: up to where compaction has come
+        self.cleaned: dict[TopicPartition, int] = {}
 
     @classmethod
     def take(cls, path: Path) -> DirectoryState:
         """Create and lock a directory. Raises OSError; LogDirectoryError for one that is locked."""
-        path.mkdir(parents=True, exist_ok=True)
+        make_directory(path)
         try:
             lock = DirectoryLock(path)
         except AlreadyLockedError:
@@ -62,7 +101,7 @@ class DirectoryState:
         state = cls(path, lock)
         try:
             meta = path / names.META_PROPERTIES
-            state._meta = meta.read_bytes() if meta.exists() else None
+            state._meta = read_file(meta) if meta.exists() else None
         except BaseException:
             lock.release()
             raise
@@ -99,22 +138,30 @@ class DirectoryState:
         self.recovery_points = self._read_offsets(names.RECOVERY_POINT_CHECKPOINT)
         self.log_starts = self._read_offsets(names.LOG_START_OFFSET_CHECKPOINT)
         self.high_watermarks = self._read_offsets(names.HIGH_WATERMARK_CHECKPOINT)
+        self.checkpointed = {
+            *self.recovery_points,
+            *self.log_starts,
+            *self.high_watermarks,
+            *self.cleaned,
+        }
+        self.cleaned = self._read_offsets(names.CLEANER_OFFSET_CHECKPOINT)
+        self._cleaned = checkpoints.format_offsets(self.cleaned)
 
     def _consume_marker(self) -> None:
         path = self.path / names.CLEAN_SHUTDOWN
         try:
-            content = path.read_bytes()
+            content = read_file(path)
         except FileNotFoundError:
             self.clean = not any(self.partition_paths())
             return
-        path.unlink()
+        remove_file(path)
         sync_directory(self.path)
         self.clean = True
         self.broker_epoch = checkpoints.parse_clean_shutdown(content)
 
     def _read_offsets(self, name: str) -> dict[TopicPartition, int]:
         try:
-            return checkpoints.parse_offsets((self.path / name).read_bytes())
+            return checkpoints.parse_offsets(read_file(self.path / name))
         except FileNotFoundError:
             return {}
         except MalformedCheckpointError as error:
@@ -123,10 +170,15 @@ class DirectoryState:
             return {}
 
     def partition_paths(self) -> list[Path]:
-        return sorted(path for path in self.path.iterdir() if path.is_dir())
+        return [self.path / name for name in list_directory(self.path)[1]]
+
+    def forget(self, tp: TopicPartition) -> None:
+        """What the checkpoints say of a partition is of another copy than the one found."""
+        for offsets in (self.recovery_points, self.log_starts, self.high_watermarks, self.cleaned):
+            offsets.pop(tp, None)
 
     def load(self, tp: TopicPartition, path: Path, config: LogConfig, now_ms: int) -> PartitionLog:
-        """Open a partition found here. Raises LogDirectoryError."""
+        """Open a partition found here. Raises OSError for the device, else LogDirectoryError."""
         try:
             log = PartitionLog.open(
                 path,
@@ -135,39 +187,96 @@ class DirectoryState:
                 clean=self.clean,
                 recovery_point=self.recovery_points.get(tp, 0),
                 log_start_offset=self.log_starts.get(tp, 0),
+                clean_end=self.recovery_points.get(tp),
+                cleaned_to=self.cleaned.get(tp, 0),
                 now_ms=now_ms,
+                health=self.health,
             )
-        except OSError as error:
-            raise LogDirectoryError(f"cannot load {path}: {error.strerror or error}") from error
         except KafkaError as error:
             raise LogDirectoryError(f"cannot load {path}: {error}") from error
         log.advance_high_watermark(self.high_watermarks.get(tp, 0))
+        log.cleaned_to = self.cleaned.get(tp)
         return log
 
     # --- checkpoints -------------------------------------------------------------------------
 
-    def checkpoints(self, logs: Iterable[PartitionLog]) -> tuple[bytes, bytes, bytes]:
-        """The contents of the checkpoint files: recovery points, starts, high watermarks."""
-        live = [log for log in logs if log.segments]
+    def checkpoint(self, logs: Iterable[PartitionLog]) -> Checkpoint:
+        """What the checkpoint files are to say of ``logs`` now.
+
+        Numbered, so that of two the later counts: both are made under a lock.
+        """
+        with self._capture_lock:
+            return self._capture(logs)
+
+    def _capture(self, logs: Iterable[PartitionLog]) -> Checkpoint:
+        # A log that is being cut in a thread may have no segments by the next line.
+        first = {log: segments[0] for log in logs if (segments := log.segments)}
+        live = list(first)
         points = {log.tp: log.recovery_point for log in live}
         starts = {
             log.tp: log.log_start_offset
             for log in live
-            if log.log_start_offset > log.segments[0].base_offset
+            if log.log_start_offset > first[log].base_offset
         }
         marks = {log.tp: log.high_watermark for log in live}
-        return (
-            checkpoints.format_offsets(points),
-            checkpoints.format_offsets(starts),
-            checkpoints.format_offsets(marks),
+        cleaned = {log.tp: log.cleaned_to for log in live if log.cleaned_to is not None}
+        self.checkpointed = points.keys() | starts.keys() | marks.keys()
+        self._asked += 1
+        return Checkpoint(
+            self._asked,
+            {
+                names.RECOVERY_POINT_CHECKPOINT: checkpoints.format_offsets(points),
+                names.LOG_START_OFFSET_CHECKPOINT: checkpoints.format_offsets(starts),
+                names.CLEANER_OFFSET_CHECKPOINT: checkpoints.format_offsets(cleaned),
+                names.HIGH_WATERMARK_CHECKPOINT: checkpoints.format_offsets(marks),
+            },
         )
 
-    def write_checkpoints(self, points: bytes, starts: bytes, marks: bytes) -> None:
-        """Write the files. Blocks; touches nothing of the state."""
-        replace_file(self.path / names.RECOVERY_POINT_CHECKPOINT, points)
-        replace_file(self.path / names.LOG_START_OFFSET_CHECKPOINT, starts)
-        # Each replacement syncs the directory, so creations and deletions of partitions too.
-        replace_file(self.path / names.HIGH_WATERMARK_CHECKPOINT, marks)
+    def write(self, checkpoint: Checkpoint) -> bool:
+        """Write the files, unless newer ones have been written. Blocks; safe in any thread.
+
+        False when that failed, the older ones still there; what the error means to the directory
+        its health is told.
+        """
+        if not self.health.readable:
+            return False
+        try:
+            self._write(checkpoint)
+        except OSError as error:
+            self.health.failed(error)
+            if self.health.writable:
+                _log.warning("no checkpoint in %s: %s", self.path, error.strerror or error)
+            return False
+        return True
+
+    def _write(self, checkpoint: Checkpoint) -> None:
+        with self._checkpoint_lock:
+            if checkpoint.number <= self._written:
+                return
+            # Each replacement syncs the directory, so creations and deletions of partitions too.
+            for name, content in checkpoint.files.items():
+                if name == names.CLEANER_OFFSET_CHECKPOINT and content == self._cleaned:
+                    continue
+                replace_file(self.path / name, content)
+            self._cleaned = checkpoint.files[names.CLEANER_OFFSET_CHECKPOINT]
+            self._marks = checkpoint.files[names.HIGH_WATERMARK_CHECKPOINT]
+            self._written = checkpoint.number
+
+    def write_marks(self, marks: Mapping[TopicPartition, int]) -> None:
+        """Write the high watermarks alone, if they have changed. Blocks; safe in any thread.
+
+        Whoever reads them only saves work by it: they need not agree with the other files.
+        """
+        content = checkpoints.format_offsets(marks)
+        with self._checkpoint_lock:
+            if content == self._marks or not self.health.readable:
+                return
+            try:
+                replace_file(self.path / names.HIGH_WATERMARK_CHECKPOINT, content)
+            except OSError as error:
+                self.health.failed(error)
+            else:
+                self._marks = content
 
     def mark_clean(self, broker_epoch: int) -> None:
         """Write the marker: the very last thing that happens to a directory."""

@@ -11,6 +11,7 @@ import fcntl
 import os
 from pathlib import Path
 
+from barnabas_broker.log import files
 from barnabas_broker.log.names import LOCK
 
 _held: set[Path] = set()
@@ -29,16 +30,16 @@ class DirectoryLock:
         self._path = directory.resolve() / LOCK
         if self._path in _held:
             raise AlreadyLockedError(str(directory))
-        self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self._fd = files.system.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             fcntl.lockf(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except (BlockingIOError, PermissionError) as error:
-            os.close(self._fd)
+            files.system.close(self._fd)
             raise AlreadyLockedError(str(directory)) from error
         _held.add(self._path)
 
     def release(self) -> None:
         if self._fd >= 0:
             _held.discard(self._path)
-            os.close(self._fd)
+            files.system.close(self._fd)
             self._fd = -1

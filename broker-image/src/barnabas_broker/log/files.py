@@ -13,19 +13,61 @@ Rules this module keeps for everybody above it:
   retires the object and hands out a successor; ``FileSlice.intact`` tells the sender of an older
   slice, before each send, that its bytes are gone. Consumers never meet this: they read below the
   high watermark, which is not truncated outside unclean leader election.
+
+Every call that changes a disk goes through ``system``, which is ``os`` itself: a call costs what it
+costs anywhere, and the tests put a disk in its place that fails, forgets and loses power.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 #: Mode of new data files; the umask of the process narrows it.
 _FILE_MODE = 0o644
 
 _READ_WRITE = os.O_RDWR | os.O_CLOEXEC
+_READ_ONLY = os.O_RDONLY | os.O_CLOEXEC
+
+_Bytes = bytes | bytearray | memoryview
+
+
+class SystemCalls(Protocol):
+    """The calls data files are made with, as ``os`` has them. All raise OSError."""
+
+    def open(self, path: Path, flags: int, mode: int = ..., /) -> int: ...
+    def close(self, fd: int, /) -> None: ...
+    def dup(self, fd: int, /) -> int: ...
+    def pread(self, fd: int, length: int, position: int, /) -> bytes: ...
+    def pwrite(self, fd: int, data: _Bytes, position: int, /) -> int: ...
+    def ftruncate(self, fd: int, size: int, /) -> None: ...
+    def fsync(self, fd: int, /) -> None: ...
+    def rename(self, source: Path, target: Path, /) -> None: ...
+    def unlink(self, path: Path, /) -> None: ...
+    def mkdir(self, path: Path, /) -> None: ...
+    def rmdir(self, path: Path, /) -> None: ...
+
+
+#: The one way to the disk; see the module's docstring.
+system: SystemCalls = os
+
+
+class SyncError(OSError):
+    """The device did not take what a file holds.
+
+    Its pages may be gone, and the next sync would not say so: the file is never to be trusted or
+    synced again.
+    """
+
+
+def _sync(fd: int) -> None:
+    try:
+        system.fsync(fd)
+    except OSError as error:
+        raise SyncError(*error.args) from error
 
 
 class DataFile:
@@ -46,21 +88,21 @@ class DataFile:
     def __del__(self) -> None:
         fd, self.fd = self.fd, -1
         if fd >= 0:
-            os.close(fd)
+            system.close(fd)
 
     @classmethod
     def create(cls, path: Path, *, preallocate: int = 0) -> DataFile:
         """Create an empty file (an existing one is emptied), sparse up to ``preallocate`` bytes."""
-        file = cls(path, os.open(path, _READ_WRITE | os.O_CREAT | os.O_TRUNC, _FILE_MODE), 0)
+        file = cls(path, system.open(path, _READ_WRITE | os.O_CREAT | os.O_TRUNC, _FILE_MODE), 0)
         if preallocate:
-            os.ftruncate(file.fd, preallocate)
+            system.ftruncate(file.fd, preallocate)
         return file
 
     @classmethod
     def open(cls, path: Path, *, create: bool = False, writable: bool = True) -> DataFile:
         """Open an existing file whose logical end is its physical end."""
-        flags = _READ_WRITE if writable else os.O_RDONLY | os.O_CLOEXEC
-        fd = os.open(path, flags | (os.O_CREAT if create else 0), _FILE_MODE)
+        flags = _READ_WRITE if writable else _READ_ONLY
+        fd = system.open(path, flags | (os.O_CREAT if create else 0), _FILE_MODE)
         file = cls(path, fd, 0)
         file.size = os.fstat(fd).st_size
         return file
@@ -73,25 +115,25 @@ class DataFile:
         position = self.size
         length = len(data)
         try:
-            written = os.pwrite(self.fd, data, position)
+            written = system.pwrite(self.fd, data, position)
             if written != length:
                 self._append_rest(memoryview(data), position, written)
         except OSError:
-            os.ftruncate(self.fd, position)
+            system.ftruncate(self.fd, position)
             raise
         self.size = position + length
         return position
 
     def _append_rest(self, data: memoryview, position: int, done: int) -> None:
         while done < len(data):
-            done += os.pwrite(self.fd, data[done:], position + done)
+            done += system.pwrite(self.fd, data[done:], position + done)
 
     def write_at(self, data: bytes, position: int) -> None:
         """Write ``data`` at ``position`` without moving the logical end backwards."""
         view = memoryview(data)
         done = 0
         while done < len(view):
-            done += os.pwrite(self.fd, view[done:], position + done)
+            done += system.pwrite(self.fd, view[done:], position + done)
         self.size = max(self.size, position + len(data))
 
     def read(self, position: int, length: int) -> bytes:
@@ -99,9 +141,9 @@ class DataFile:
         length = min(length, self.size - position)
         if length <= 0:
             return b""
-        data = os.pread(self.fd, length, position)
+        data = system.pread(self.fd, length, position)
         while len(data) < length:
-            more = os.pread(self.fd, length - len(data), position + len(data))
+            more = system.pread(self.fd, length - len(data), position + len(data))
             if not more:
                 break
             data += more
@@ -112,8 +154,8 @@ class DataFile:
 
         This object keeps its descriptor for slices in flight; see ``FileSlice.intact``.
         """
-        os.ftruncate(self.fd, size)
-        successor = DataFile(self.path, os.dup(self.fd), size)
+        system.ftruncate(self.fd, size)
+        successor = DataFile(self.path, system.dup(self.fd), size)
         self._cut_at = size
         self._successor = successor
         self.size = min(self.size, size)
@@ -122,11 +164,11 @@ class DataFile:
     def trim(self) -> None:
         """Give back what was preallocated; an exact file is not touched, its times stay."""
         if os.fstat(self.fd).st_size != self.size:
-            os.ftruncate(self.fd, self.size)
+            system.ftruncate(self.fd, self.size)
 
     def set_physical_size(self, size: int) -> None:
         """Grow (sparsely) or trim the file on disk; the logical end is the caller's business."""
-        os.ftruncate(self.fd, size)
+        system.ftruncate(self.fd, size)
 
     def holds_unchanged(self, end: int) -> bool:
         """True while the bytes below ``end`` are those that were there when the object was got."""
@@ -138,11 +180,11 @@ class DataFile:
         return True
 
     def sync(self) -> None:
-        """Force data and metadata to the device; safe in any thread."""
-        os.fsync(self.fd)
+        """Force data and metadata to the device; safe in any thread. Raises SyncError."""
+        _sync(self.fd)
 
     def rename(self, path: Path) -> None:
-        self.path.rename(path)
+        system.rename(self.path, path)
         self.path = path
 
     def modified_ms(self) -> int:
@@ -172,24 +214,24 @@ class FileSlice(NamedTuple):
 
 
 def sync_directory(directory: Path) -> None:
-    """Make creations, renames and removals in ``directory`` durable."""
-    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    """Make creations, renames and removals in ``directory`` durable. Raises SyncError."""
+    fd = system.open(directory, _READ_ONLY | os.O_DIRECTORY)
     try:
-        os.fsync(fd)
+        _sync(fd)
     finally:
-        os.close(fd)
+        system.close(fd)
 
 
 def sync_file(path: Path) -> None:
     """Force one file to the device; a file that has gone meanwhile needs no syncing."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        fd = system.open(path, _READ_ONLY)
     except FileNotFoundError:
         return
     try:
-        os.fsync(fd)
+        _sync(fd)
     finally:
-        os.close(fd)
+        system.close(fd)
 
 
 def replace_file(path: Path, data: bytes, *, durable: bool = True) -> None:
@@ -199,22 +241,89 @@ def replace_file(path: Path, data: bytes, *, durable: bool = True) -> None:
     the file and its directory.
     """
     temporary = path.with_name(path.name + ".tmp")
-    fd = os.open(temporary, _READ_WRITE | os.O_CREAT | os.O_TRUNC, _FILE_MODE)
+    fd = system.open(temporary, _READ_WRITE | os.O_CREAT | os.O_TRUNC, _FILE_MODE)
     try:
         view = memoryview(data)
         done = 0
         while done < len(view):
-            done += os.write(fd, view[done:])
+            done += system.pwrite(fd, view[done:], done)
         if durable:
-            os.fsync(fd)
+            _sync(fd)
+    except OSError:
+        # On a full disk what there is of it takes room, and nobody will ever read it.
+        with contextlib.suppress(OSError):
+            system.unlink(temporary)
+        raise
     finally:
-        os.close(fd)
-    temporary.replace(path)
+        system.close(fd)
+    system.rename(temporary, path)
     if durable:
         sync_directory(path.parent)
+
+
+def read_file(path: Path) -> bytes:
+    """All of a small file."""
+    file = DataFile.open(path, writable=False)
+    return file.read(0, file.size)
+
+
+def set_times(path: Path, modified_ns: int) -> None:
+    """Give a file the age of another, in nanoseconds since the epoch."""
+    os.utime(path, ns=(modified_ns, modified_ns))
+
+
+def list_directory(directory: Path) -> tuple[list[str], list[str]]:
+    """The names of the files and of the directories in ``directory``, both sorted."""
+    files: list[str] = []
+    directories: list[str] = []
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            (directories if entry.is_dir() else files).append(entry.name)
+    return sorted(files), sorted(directories)
+
+
+def rename(source: Path, target: Path) -> None:
+    """Rename a file or directory; a file at ``target`` is replaced."""
+    system.rename(source, target)
+
+
+def make_directory(path: Path) -> None:
+    """Make a directory, and those above it that are missing; one that exists is left as it is.
+
+    Each new one is durable in its parent at once: everything a broker will ever store hangs there.
+    """
+    if path.is_dir():
+        return
+    if not path.parent.exists():
+        make_directory(path.parent)
+    system.mkdir(path)
+    sync_directory(path.parent)
+
+
+def make_partition_directory(path: Path) -> None:
+    """Make one directory; a flush or checkpoint makes it durable, for many of them at once."""
+    system.mkdir(path)
+
+
+def remove_file(path: Path) -> None:
+    """Unlink a file; one that has gone already is fine."""
+    with contextlib.suppress(FileNotFoundError):
+        system.unlink(path)
 
 
 def remove_files(paths: Iterable[Path]) -> None:
     """Unlink files, those that have gone already included; safe in any thread."""
     for path in paths:
-        path.unlink(missing_ok=True)
+        remove_file(path)
+
+
+def remove_tree(path: Path) -> None:
+    """Remove a directory and all in it; safe in any thread. Raises OSError."""
+    with os.scandir(path) as found:
+        entries = list(found)
+    for entry in entries:
+        if entry.is_dir(follow_symlinks=False):
+            remove_tree(path / entry.name)
+        else:
+            remove_file(path / entry.name)
+    system.rmdir(path)

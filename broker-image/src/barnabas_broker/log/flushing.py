@@ -9,6 +9,7 @@ right bytes are synced.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,8 +28,9 @@ class FlushPlan:
     up_to: int
     generation: int
     files: Sequence[DataFile]
-    paths: Sequence[Path]
-    directory: Path | None
+    paths: Sequence[Path] = ()
+    directory: Path | None = None
+    parent: Path | None = None
     error: OSError | None = None
 
     def run(self) -> None:
@@ -47,20 +49,25 @@ class FlushPlan:
             sync_file(path)
         for file in self.files:
             file.sync()
-        if self.directory is not None and self.directory.exists():
-            sync_directory(self.directory)
+        if self.directory is not None:
+            with suppress(FileNotFoundError):  # The partition was deleted meanwhile.
+                sync_directory(self.directory)
+        if self.parent is not None:
+            sync_directory(self.parent)
 
 
 class Unflushed:
     """What a log has changed on disk and not flushed, beside the bytes of its segments."""
 
-    __slots__ = ("directory_changed", "flushed_ms", "generation", "paths", "rolled")
+    __slots__ = ("created", "directory_changed", "flushed_ms", "generation", "paths", "rolled")
 
     def __init__(self) -> None:
         #: side files written since the last plan
         self.paths: set[Path] = set()
         #: files were created, renamed or removed since the last plan
         self.directory_changed = False
+        #: the directory itself was made since the last plan
+        self.created = False
         #: a segment was rolled since the last plan
         self.rolled = False
         #: truncations so far
@@ -91,7 +98,8 @@ class Unflushed:
             files=[segment.file for segment in segments],
             paths=[*indexes, *sorted(self.paths)],
             directory=directory if self.directory_changed else None,
+            parent=directory.parent if self.created else None,
         )
         self.paths = set()
-        self.directory_changed = self.rolled = False
+        self.directory_changed = self.created = self.rolled = False
         return plan

@@ -19,6 +19,7 @@ first.
 
 from __future__ import annotations
 
+import contextlib
 import struct
 import sys
 from array import array
@@ -31,6 +32,9 @@ MAX_RELATIVE_OFFSET = (1 << 31) - 1
 
 #: Entries kept back before they are written; at 4 KiB an entry that is 2 MiB of log.
 PENDING_LIMIT = 512
+
+#: The first offset of an indexed batch that nobody has looked at yet.
+UNKNOWN = -1
 
 _LOW_HALF = 0xFFFFFFFF
 _TIME_ENTRY = struct.Struct(">qi")
@@ -119,16 +123,22 @@ class OffsetIndex:
     """Last offset of a batch → position of the batch, for one batch every few kilobytes.
 
     Entries are ``relative offset << 32 | position``: one sorted array answers both questions.
+
+    In memory an entry also has the lower bound of its batch's offsets, once that was seen: when
+    it was appended, or when a reader found the batch by its header. What lies between the bound
+    and the entry is then located without a look at the log.
     """
 
-    __slots__ = ("_entries", "_file", "base_offset")
+    __slots__ = ("_capacity", "_entries", "_file", "_firsts", "base_offset")
 
     ENTRY_SIZE = 8
 
     def __init__(self, path: Path, base_offset: int, *, max_bytes: int) -> None:
         self.base_offset = base_offset
         self._file = _IndexFile(path, self.ENTRY_SIZE, max_bytes)
+        self._capacity = max_bytes // self.ENTRY_SIZE
         self._entries: array[int] | None = None
+        self._firsts = array("i")  # Relative lower bounds beside the entries, -1 where unknown.
 
     @property
     def path(self) -> Path:
@@ -139,7 +149,7 @@ class OffsetIndex:
         self._file.path = path
 
     def create(self) -> None:
-        self._entries = array("Q")
+        self._entries, self._firsts = array("Q"), array("i")
         self._file.create()
 
     def _loaded(self) -> array[int]:
@@ -150,6 +160,7 @@ class OffsetIndex:
             if entries and (entries[0] > entries[-1] or entries[-1] >> 63):
                 raise CorruptIndexError(f"{self._file.path} is not in ascending order")
             self._entries = entries
+            self._firsts = array("i", (UNKNOWN,)) * len(entries)
         return self._entries
 
     def check(self, log_size: int) -> bool:
@@ -157,10 +168,15 @@ class OffsetIndex:
 
         Raises CorruptIndexError, after which the segment has to be scanned.
         """
-        ends = self._file.ends()
-        if ends is None:
-            return False
-        first, last = (int.from_bytes(end, "big") for end in ends)
+        if self._entries is not None:
+            if not self._entries:
+                return False
+            first, last = self._entries[0], self._entries[-1]
+        else:
+            ends = self._file.ends()
+            if ends is None:
+                return False
+            first, last = (int.from_bytes(end, "big") for end in ends)
         if first > last or last >> 63:
             raise CorruptIndexError(f"{self._file.path} is not in ascending order")
         if last & _LOW_HALF >= log_size:
@@ -172,7 +188,8 @@ class OffsetIndex:
 
     @property
     def is_full(self) -> bool:
-        return len(self._loaded()) >= self._file.max_bytes // self.ENTRY_SIZE
+        entries = self._entries
+        return len(self._loaded() if entries is None else entries) >= self._capacity
 
     @property
     def last_offset(self) -> int:
@@ -190,15 +207,19 @@ class OffsetIndex:
         entry = self._loaded()[number]
         return self.base_offset + (entry >> 32), entry & _LOW_HALF
 
-    def append(self, offset: int, position: int) -> None:
-        """Index a batch; ``offset`` must lie above every offset indexed so far."""
+    def append(self, offset: int, position: int, *, first: int = UNKNOWN) -> None:
+        """Index a batch; ``offset`` must lie above every offset indexed so far.
+
+        ``first`` is the lower bound of its offsets: nothing between that and the batch before.
+        """
         entries = self._loaded()
         entry = (offset - self.base_offset) << 32 | position
         if entries and entry >> 32 <= entries[-1] >> 32:
             raise ValueError(f"offset {offset} is not above the last one in {self._file.path}")
         entries.append(entry)
+        self._firsts.append(UNKNOWN if first == UNKNOWN else first - self.base_offset)
         if len(entries) - self._file.written >= PENDING_LIMIT:
-            self.write()
+            _write_behind(self)
 
     def lookup(self, offset: int) -> tuple[int, int]:
         """The greatest entry at or below ``offset``; (base offset, 0) when all lie above it."""
@@ -208,22 +229,44 @@ class OffsetIndex:
             return self.base_offset, 0
         return self.base_offset + (entries[slot] >> 32), entries[slot] & _LOW_HALF
 
-    def position_at_most(self, position: int) -> int:
-        """The greatest indexed batch position at or below ``position``; 0 when there is none."""
+    def exact(self, offset: int) -> tuple[int, int] | None:
+        """(position, first offset) of the batch that holds ``offset``, where an entry knows it."""
+        entries = self._loaded()
+        relative = offset - self.base_offset
+        slot = bisect_left(entries, relative << 32)
+        if slot == len(entries) or not 0 <= self._firsts[slot] <= relative:
+            return None
+        return entries[slot] & _LOW_HALF, self.base_offset + self._firsts[slot]
+
+    def learn(self, position: int, first: int, last: int) -> None:
+        """A batch was seen at ``position``: remember its first offset if it has an entry."""
+        entries = self._loaded()
+        entry = (last - self.base_offset) << 32 | position
+        slot = bisect_left(entries, entry)
+        if slot < len(entries) and entries[slot] == entry:
+            self._firsts[slot] = max(first - self.base_offset, 0)
+
+    def position_at_most(self, position: int) -> tuple[int, bool]:
+        """The greatest indexed batch position at or below ``position``; 0 when there is none.
+
+        Also whether a batch was seen to start there, so that it need not be read to believe it.
+        """
         entries = self._loaded()
         slot = bisect_right(entries, position, key=_position_of) - 1
-        return entries[slot] & _LOW_HALF if slot >= 0 else 0
+        if slot < 0:
+            return 0, True
+        return entries[slot] & _LOW_HALF, self._firsts[slot] != UNKNOWN
 
     def truncate_to(self, offset: int) -> None:
         """Drop the entries at and above ``offset``."""
         entries = self._loaded()
         keep = bisect_left(entries, max(offset - self.base_offset, 0) << 32)
-        del entries[keep:]
+        del entries[keep:], self._firsts[keep:]
         self._file.cut(keep)
 
     def reset(self) -> None:
         """Empty the index, whatever the file holds."""
-        self._entries = array("Q")
+        self._entries, self._firsts = array("Q"), array("i")
         self._file.cut(0)
 
     def preallocate(self) -> None:
@@ -247,6 +290,15 @@ class OffsetIndex:
             self._file.trim()
 
 
+def _write_behind(index: OffsetIndex | TimeIndex) -> None:
+    """Write what is pending, if that can be done: the batch is in the log, so nothing may fail.
+
+    Otherwise the next flush does it, which tells what is wrong.
+    """
+    with contextlib.suppress(OSError):
+        index.write()
+
+
 def _position_of(entry: int) -> int:
     return entry & _LOW_HALF
 
@@ -254,13 +306,14 @@ def _position_of(entry: int) -> int:
 class TimeIndex:
     """Greatest timestamp so far → last offset of the batch that has it."""
 
-    __slots__ = ("_file", "_offsets", "_timestamps", "base_offset")
+    __slots__ = ("_capacity", "_file", "_offsets", "_timestamps", "base_offset")
 
     ENTRY_SIZE = 12
 
     def __init__(self, path: Path, base_offset: int, *, max_bytes: int) -> None:
         self.base_offset = base_offset
         self._file = _IndexFile(path, self.ENTRY_SIZE, max_bytes)
+        self._capacity = max_bytes // self.ENTRY_SIZE - 1
         self._timestamps: array[int] | None = None
         self._offsets: array[int] = array("i")
 
@@ -294,7 +347,8 @@ class TimeIndex:
     @property
     def is_full(self) -> bool:
         """One slot stays free for the entry written when the segment is rolled."""
-        return len(self._loaded()) >= self._file.max_bytes // self.ENTRY_SIZE - 1
+        timestamps = self._timestamps
+        return len(self._loaded() if timestamps is None else timestamps) >= self._capacity
 
     def entry(self, number: int) -> tuple[int, int]:
         """(timestamp, offset) of the nth entry."""
@@ -305,6 +359,8 @@ class TimeIndex:
 
         Raises CorruptIndexError, after which the segment has to be scanned.
         """
+        if self._timestamps is not None:
+            return bool(self._timestamps)
         ends = self._file.ends()
         if ends is None:
             return False
@@ -334,7 +390,7 @@ class TimeIndex:
             timestamps.append(timestamp)
             self._offsets.append(offset - self.base_offset)
             if len(timestamps) - self._file.written >= PENDING_LIMIT:
-                self.write()
+                _write_behind(self)
 
     def lookup(self, timestamp: int) -> tuple[int, int]:
         """The youngest entry at or before ``timestamp``; (-1, base offset) when all are later."""

@@ -9,23 +9,34 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NoReturn
 
-from barnabas_broker.log import batches, checkpoints, recovery
+from barnabas_broker.log import batches, checkpoints, recovery, splitting
 from barnabas_broker.log.batches import CorruptSegmentError, StoredBatch
 from barnabas_broker.log.config import LogConfig
-from barnabas_broker.log.epochs import LeaderEpochs
-from barnabas_broker.log.files import DataFile, replace_file
-from barnabas_broker.log.indexes import CorruptIndexError
+from barnabas_broker.log.epochs import EpochEntry, LeaderEpochs
+from barnabas_broker.log.files import (
+    DataFile,
+    list_directory,
+    read_file,
+    remove_file,
+    rename,
+    replace_file,
+    sync_directory,
+)
+from barnabas_broker.log.health import lacks_room
+from barnabas_broker.log.indexes import MAX_RELATIVE_OFFSET, CorruptIndexError
 from barnabas_broker.log.markers import stored_producer_batch
 from barnabas_broker.log.names import (
     DELETED,
     LEADER_EPOCH_CHECKPOINT,
     LOG,
     OFFSET_INDEX,
+    SNAPSHOT,
     SWAP,
     TIME_INDEX,
+    TRANSACTION_INDEX,
     offset_of,
-    segment_file,
 )
 from barnabas_broker.log.producer_state import Origin, ProducerState
 from barnabas_broker.log.recovery import (
@@ -54,7 +65,18 @@ class LoadedLog:
     log_start_offset: int
     log_end_offset: int
     recovery_point: int
+    clean: bool
+    #: the epochs differ from their file, which could not be written or need not be yet
+    epochs_unwritten: bool
     removed: list[Path] = field(default_factory=list)
+
+
+class _StaleMarkerError(Exception):
+    """The marker of a clean stop speaks of another state of the log."""
+
+
+class _SegmentSplitError(Exception):
+    """The files of the directory are not those that were found in it."""
 
 
 def load(
@@ -65,34 +87,76 @@ def load(
     recovery_point: int,
     log_start_offset: int,
     now_ms: int,
+    clean_end: int | None = None,
+    cleaned_to: int = 0,
 ) -> LoadedLog:
-    """Load, repair and open the log in ``directory``. Raises OSError."""
-    return _Loader(directory, config, clean, now_ms).load(recovery_point, log_start_offset)
+    """Load, repair and open the log in ``directory``. Raises OSError.
+
+    ``clean_end`` is where a clean stop left the log, where that was noted; below ``cleaned_to``
+    compaction may have made gaps.
+    """
+    while True:
+        try:
+            return _load(
+                _Loader(directory, config, clean, now_ms, cleaned_to),
+                recovery_point,
+                log_start_offset,
+                clean_end,
+            )
+        except _SegmentSplitError:
+            # Each time there is one segment less that is too long.
+            continue
+
+
+def _load(
+    loader: _Loader, recovery_point: int, log_start_offset: int, clean_end: int | None
+) -> LoadedLog:
+    try:
+        return loader.load(recovery_point, log_start_offset, clean_end)
+    except (_StaleMarkerError, CorruptSegmentError) as error:
+        _log.warning("%s: %s (row M3)", loader.directory.name, error)
+        return loader.anew(clean=False).load(0, log_start_offset, None)
 
 
 class _Loader:
     """One run of loading; the steps follow each other in ``load``."""
 
-    def __init__(self, directory: Path, config: LogConfig, clean: bool, now_ms: int) -> None:
+    def __init__(
+        self, directory: Path, config: LogConfig, clean: bool, now_ms: int, cleaned_to: int
+    ) -> None:
+        self.cleaned_to = cleaned_to
         self.directory = directory
         self.config = config
         self.clean = clean
         self.now_ms = now_ms
         self.epochs = LeaderEpochs()
-        self.epochs_known = False
-        self.producers = ProducerState()
+        #: what leader-epoch-checkpoint says; None when there is none that can be read
+        self.stored_epochs: list[EpochEntry] | None = None
+        self.producers = ProducerState(config.producer_ids_max)
         self.producers_ready = False
-        self.snapshots = Snapshots(directory)
+        self.names: set[str] = set()
+        self.snapshots = Snapshots(directory, ())
         self.removed: list[Path] = []
+        self.unsynced_names = False
+        self.epochs_unwritten = False
 
-    def load(self, recovery_point: int, log_start_offset: int) -> LoadedLog:
+    def anew(self, *, clean: bool) -> _Loader:
+        """A loader that has seen nothing yet."""
+        return _Loader(self.directory, self.config, clean, self.now_ms, self.cleaned_to)
+
+    def load(self, recovery_point: int, log_start_offset: int, clean_end: int | None) -> LoadedLog:
         self._settle_files()
         self._read_epochs()
         segments = self._open_segments(recovery_point, log_start_offset)
         for segment in segments:
             segment.load_max_timestamp()
+        end_offset = segments[-1].next_offset() if segments else None
+        if self.clean and recovery.is_stale(clean_end, end_offset):
+            raise _StaleMarkerError(
+                f"it ends at {end_offset}, but was closed at {clean_end}: looking at all of it"
+            )
         end = recovery.decide_end(
-            end_offset=segments[-1].next_offset() if segments else None,
+            end_offset=end_offset,
             log_start_offset=log_start_offset,
             recovery_point=recovery_point,
             clean=self.clean,
@@ -106,40 +170,49 @@ class _Loader:
             self._drop(segments)
             self.epochs.clear()
             segments = [Segment.create(self.directory, log_start_offset, self.config, self.now_ms)]
-        else:
-            segments[-1].make_active()
         start = max(log_start_offset, segments[0].base_offset)
         self._finish_epochs(segments, start, end.log_end_offset)
         self._finish_producers(segments, start, end.log_end_offset)
+        if self.unsynced_names:
+            # What was dropped must not come back behind what will be appended.
+            sync_directory(self.directory)
         return LoadedLog(
             segments, self.epochs, self.producers, self.snapshots,
-            start, end.log_end_offset, max(end.recovery_point, start), self.removed,
+            start, end.log_end_offset, max(end.recovery_point, start), self.clean,
+            self.epochs_unwritten, self.removed,
         )  # fmt: skip
 
     # --- files -------------------------------------------------------------------------------
 
     def _settle_files(self) -> None:
-        names = [path.name for path in self.directory.iterdir() if path.is_file()]
+        self.names = set(list_directory(self.directory)[0])
         swaps = []
-        for decision in recovery.decide_files(names):
+        for decision in recovery.decide_files(self.names):
+            if decision.action is FileAction.KEEP:
+                continue
             path = self.directory / decision.name
+            self.names.discard(decision.name)
             if decision.action is FileAction.DELETE:
                 _log.info("%s: removing %s (row %s)", self.directory.name, path.name, decision.row)
-                path.unlink(missing_ok=True)
+                remove_file(path)
             elif decision.action is FileAction.COMPLETE:
                 swaps.append(path)
         if swaps:
             self._complete_swaps(swaps)
+            self.names = set(list_directory(self.directory)[0])
+        self.snapshots = Snapshots(self.directory, self.names)
 
     def _complete_swaps(self, swaps: list[Path]) -> None:
         spans = [self._span(path) for path in swaps if path.name.endswith(LOG + SWAP)]
         bases = recovery.superseded(self._bases(), spans)
         replaced = set(bases)
-        for path in list(self.directory.iterdir()):
-            if offset_of(path.name) in replaced and not path.name.endswith(SWAP):
-                path.unlink()
+        for name in list_directory(self.directory)[0]:
+            # Snapshots that begin no segment any more go with the strays.
+            if offset_of(name) in replaced and not name.endswith((SWAP, SNAPSHOT)):
+                remove_file(self.directory / name)
         for path in swaps:
-            path.rename(path.with_name(path.name.removesuffix(SWAP)))
+            rename(path, path.with_name(path.name.removesuffix(SWAP)))
+        self.unsynced_names = True
 
     def _span(self, path: Path) -> tuple[int, int]:
         base = offset_of(path.name) or 0
@@ -149,11 +222,13 @@ class _Loader:
         return base, end
 
     def _bases(self) -> list[int]:
-        offsets = (offset_of(path.name) for path in self.directory.glob(f"*{LOG}"))
+        offsets = (offset_of(name) for name in self.names if name.endswith(LOG))
         return sorted(offset for offset in offsets if offset is not None)
 
     def _drop(self, segments: list[Segment]) -> None:
-        for segment in segments:
+        self.unsynced_names |= bool(segments)
+        # From the end, so that what is left when this is interrupted is one run of segments.
+        for segment in reversed(segments):
             self.removed.extend(segment.rename(DELETED))
             self.removed.extend(self.snapshots.mark_deleted(segment.base_offset))
 
@@ -178,7 +253,20 @@ class _Loader:
                 self.directory.name, base, decision.reason, decision.row,
             )  # fmt: skip
             self._prepare_producers(opened[:-1], log_start_offset, base)
-            after = recovery.decide_after_scan(self._recover(segment))
+            result = self._recover(segment, facts.next_base_offset)
+            if (
+                result is ScanResult.WHOLE
+                and facts.may_be_short
+                # The topic may have been switched to deletion since it was compacted.
+                and not (self.config.compact or bases[number + 1] <= self.cleaned_to)
+                and segment.next_offset() < bases[number + 1]
+            ):
+                result = ScanResult.SHORT
+            after = recovery.decide_after_scan(result)
+            if after.split:
+                self._split(segment, after.row)
+            if facts.will_be_trusted:
+                segment.sync_indexes()
             if after.empty_segment:
                 segment.truncate_to(base, self.now_ms)
             if after.drop_later:
@@ -190,20 +278,36 @@ class _Loader:
                 break
         return opened
 
+    def _split(self, segment: Segment, row: str) -> NoReturn:
+        made = splitting.split(self.directory, segment.base_offset)
+        _log.warning(
+            "%s: splitting segment %d into %s, whose offsets fit (row %s)",
+            self.directory.name, segment.base_offset, ", ".join(map(str, made)), row,
+        )  # fmt: skip
+        raise _SegmentSplitError
+
     def _facts(
         self, segment: Segment, *, next_base_offset: int | None, recovery_point: int
     ) -> SegmentFacts:
         missing = tuple(
             suffix
             for suffix in (OFFSET_INDEX, TIME_INDEX)
-            if not segment_file(self.directory, segment.base_offset, suffix).exists()
+            if f"{segment.base_offset:020d}{suffix}" not in self.names
         )
         corruption = None
+        overflows = False
         try:
-            segment.aborted.load()
+            if f"{segment.base_offset:020d}{TRANSACTION_INDEX}" in self.names:
+                segment.aborted.load()
+            if self.clean and next_base_offset is None and not missing:
+                # The end of the log is looked for in them next: one read instead of three.
+                segment.load_indexes()
             if not missing and (self.clean or next_base_offset is not None):
                 segment.check_indexes()
-        except CorruptIndexError as error:
+                # Only where there is room for that: it takes a look at the end of the file.
+                room = (next_base_offset or 0) - 1 - segment.base_offset > MAX_RELATIVE_OFFSET
+                overflows = room and not segment.fits(segment.next_offset() - 1)
+        except (CorruptIndexError, CorruptSegmentError) as error:
             corruption = str(error)
         return SegmentFacts(
             base_offset=segment.base_offset,
@@ -211,19 +315,37 @@ class _Loader:
             clean=self.clean,
             recovery_point=recovery_point,
             missing_indexes=missing,
+            overflows=overflows,
             corruption=corruption,
         )
 
-    def _recover(self, segment: Segment) -> ScanResult:
+    def _recover(self, segment: Segment, next_base_offset: int | None) -> ScanResult:
         """Scan a segment: rebuild its indexes, epochs and producers, cut what is not a log."""
         rebuilt = segment.rebuild()
         result = ScanResult.WHOLE
         end = 0
+        last_offset = segment.base_offset - 1
         try:
             for batch, data in batches.scan(segment.file):
-                if not segment.fits(batch.last_offset):
+                if batch.last_offset < segment.base_offset:
                     result = ScanResult.OUT_OF_RANGE
                     break
+                if next_base_offset is not None and batch.last_offset >= next_base_offset:
+                    # No checksum covers a base offset. Readers would skip all that follows.
+                    raise CorruptSegmentError(
+                        batch.position, f"offset {batch.last_offset} is of the next segment"
+                    )
+                if batch.base_offset <= last_offset:
+                    raise CorruptSegmentError(
+                        batch.position, f"offset {batch.base_offset} after offset {last_offset}"
+                    )
+                if not segment.fits(batch.last_offset):
+                    if next_base_offset is not None:
+                        return ScanResult.OVERFLOW
+                    raise CorruptSegmentError(
+                        batch.position, f"offset {batch.last_offset} is out of the segment's reach"
+                    )
+                last_offset = batch.last_offset
                 rebuilt.add(batch)
                 self._replay(segment, batch, data)
                 end = batch.next_position
@@ -251,28 +373,42 @@ class _Loader:
     # --- epochs ------------------------------------------------------------------------------
 
     def _read_epochs(self) -> None:
+        if LEADER_EPOCH_CHECKPOINT not in self.names:
+            self.stored_epochs = None if self._bases() else []
+            return
         path = self.directory / LEADER_EPOCH_CHECKPOINT
         try:
-            self.epochs = LeaderEpochs(checkpoints.parse_epochs(path.read_bytes()))
-            self.epochs_known = True
-        except FileNotFoundError:
-            pass
+            self.epochs = LeaderEpochs(checkpoints.parse_epochs(read_file(path)))
+            self.stored_epochs = self.epochs.entries
         except checkpoints.MalformedCheckpointError as error:
             _log.warning("%s: %s, rebuilding it from the log", path, error)
 
     def _finish_epochs(self, segments: list[Segment], start: int, end: int) -> None:
-        before = self.epochs.entries if self.epochs_known else None
-        if not self.epochs_known:
+        if self.stored_epochs is None:
             self.epochs = LeaderEpochs()
             for segment in segments:
                 for batch in batches.walk(segment.file):
                     if batch.leader_epoch > self.epochs.latest:
                         self.epochs.assign(batch.leader_epoch, batch.base_offset)
-        self.epochs.truncate_from_end(end)
         self.epochs.truncate_from_start(start)
-        if self.epochs.entries != before:
-            data = checkpoints.format_epochs(self.epochs.entries)
-            replace_file(self.directory / LEADER_EPOCH_CHECKPOINT, data)
+        self.epochs.truncate_from_end(end)
+        if self.epochs.entries == self.stored_epochs:
+            return
+        if self.clean and self.stored_epochs is not None:
+            # Only cut to what the log holds, as every load would cut them: they are written with
+            # the next epoch or flush. Two syncs for each empty partition took longest of a start.
+            self.epochs_unwritten = True
+            return
+        try:
+            replace_file(
+                self.directory / LEADER_EPOCH_CHECKPOINT,
+                checkpoints.format_epochs(self.epochs.entries),
+            )
+        except OSError as error:
+            # A full disk is still to be read from; the log writes them when there is room.
+            if not lacks_room(error):
+                raise
+            self.epochs_unwritten = True
 
     # --- producers ---------------------------------------------------------------------------
 
@@ -283,13 +419,18 @@ class _Loader:
             self.producers_ready = True
 
     def _rebuilt_producers(self, segments: list[Segment], start: int, end: int) -> ProducerState:
-        expiration_ms = self.config.producer_id_expiration_ms
         return rebuild_producers(
-            segments, self.snapshots, start=start, end=end, expire=(self.now_ms, expiration_ms)
+            segments,
+            self.snapshots,
+            start=start,
+            end=end,
+            config=self.config,
+            now_ms=self.now_ms,
         )
 
     def _finish_producers(self, segments: list[Segment], start: int, end: int) -> None:
-        self.snapshots.remove_outside(start, end)
+        self.unsynced_names |= self.snapshots.remove_above(end)
+        self.snapshots.remove_at_most(start)
         if not self.producers_ready and self.clean and self.snapshots.latest is None:
             # A log that never had producer state was written by a broker before 0.11, or is new;
             # scanning all of it to find none would only cost time (Apache skips this too).
@@ -309,20 +450,21 @@ def rebuild_producers(
     *,
     start: int,
     end: int,
-    expire: tuple[int, int],
+    config: LogConfig,
+    now_ms: int,
 ) -> ProducerState:
     """The producer state at ``end``: the newest snapshot at or below it, and the log after that.
 
-    ``expire`` is (now, producer.id.expiration.ms), for producers silent since the snapshot.
+    Whoever was silent since the snapshot for ``producer.id.expiration.ms`` is left out.
     """
-    state = ProducerState()
+    state = ProducerState(config.producer_ids_max)
     found = snapshots.newest_at_most(end)
     if found is None:
         state.restore([], start)
     else:
         snapshot_offset, entries = found
         state.restore(entries, snapshot_offset)
-        state.expire(*expire)
+        state.expire(now_ms, config.producer_id_expiration_ms)
     ends = [segment.base_offset for segment in segments[1:]] + [end]
     for segment, segment_end in zip(segments, ends, strict=bool(segments)):
         if segment_end <= state.end_offset:

@@ -41,7 +41,7 @@ CLEANER_OFFSET_CHECKPOINT = "cleaner-offset-checkpoint"
 NOT_PARTITIONS = frozenset({"remote-log-index-cache"})
 
 _DELETE_DIRECTORY = re.compile(r"^(?P<tp>\S+)\.[0-9a-f]{32}-(?:delete|stray)$")
-_FUTURE_DIRECTORY = re.compile(r"^\S+-\d+\.[0-9a-f]{32}-future$")
+_FUTURE_DIRECTORY = re.compile(r"^(?P<topic>\S+)-(?P<partition>\d+)\.[0-9a-f]{32}-future$")
 _PARTITION_DIRECTORY = re.compile(r"^(?P<topic>\S+)-(?P<partition>\d+)$")
 _MAX_NAME = 255
 
@@ -69,9 +69,20 @@ def is_marked_for_deletion(name: str) -> bool:
     return _DELETE_DIRECTORY.match(name) is not None
 
 
-def is_future(name: str) -> bool:
-    """True for a replica on its way between two log directories."""
-    return _FUTURE_DIRECTORY.match(name) is not None
+def future_directory(tp: TopicPartition, unique: uuid.UUID) -> str:
+    """Of a replica on its way between two log directories; see `may_move`."""
+    return f"{tp.topic}-{tp.partition}.{unique.hex}-future"
+
+
+def may_move(tp: TopicPartition) -> bool:
+    """False for a topic whose name leaves no room for the name of a future directory."""
+    return len(future_directory(tp, uuid.UUID(int=0))) <= _MAX_NAME
+
+
+def parse_future_directory(name: str) -> TopicPartition | None:
+    """The partition of a replica on its way between two log directories; None for other names."""
+    match = _FUTURE_DIRECTORY.match(name)
+    return None if match is None else TopicPartition(match["topic"], int(match["partition"]))
 
 
 def parse_partition_directory(name: str) -> TopicPartition | None:

@@ -16,10 +16,9 @@ refused as out of order.
 from __future__ import annotations
 
 import struct
-from collections import deque
 from collections.abc import Iterable
 
-from barnabas_broker.log.producer_state import BATCHES_REMEMBERED, BatchMetadata, ProducerEntry
+from barnabas_broker.log.producer_state import BatchMetadata, ProducerEntry
 from barnabas_kafka.records.crc import crc32c
 
 _VERSION = 1
@@ -70,7 +69,5 @@ def decode(data: bytes) -> list[ProducerEntry]:
 
 def _entry(*fields: int) -> ProducerEntry:
     producer_id, epoch, sequence, offset, delta, timestamp, coordinator_epoch, txn_first = fields
-    batches: deque[BatchMetadata] = deque(maxlen=BATCHES_REMEMBERED)
-    if offset >= 0:
-        batches.append(BatchMetadata(sequence, offset, delta, timestamp))
+    batches = (BatchMetadata(sequence, offset, delta, timestamp),) if offset >= 0 else ()
     return ProducerEntry(producer_id, epoch, coordinator_epoch, timestamp, txn_first, batches)

@@ -12,17 +12,23 @@ The state of a producer id, and what each event does to it:
 * *known, older epoch*: fenced.
 * *in a transaction*: from the first transactional batch until a control batch ends it.
 
-Invariants: at most five batches are remembered per producer; ``ongoing`` and ``unreplicated`` are
-keyed by first offset; a transaction is in at most one of them. Knows neither files nor clocks:
+Of more than ``ids_max`` producers, those without an open transaction that wrote longest ago become
+unknown. Copies of a partition, and the same log read again, may differ in whom they know: what is
+lost is only that a batch sent again is told from a new one, by a producer that ``ids_max`` others
+have written after. Who holds the last stable offset back is known everywhere.
+
+Invariants: at most five batches are remembered per producer; ``producers`` is in the order in which
+they wrote last; ``ongoing`` and ``unreplicated`` are keyed by first offset; a transaction is in at
+most one of them. Knows neither files nor clocks:
 time is an argument, snapshots are encoded in ``producer_snapshot``.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
+from itertools import islice
 from typing import NamedTuple
 
 from barnabas_broker.log.transaction_index import AbortedTransaction
@@ -30,6 +36,9 @@ from barnabas_kafka.errors import ErrorCode, KafkaError
 
 #: KIP-98 lets a producer have five requests in flight, so five batches can come twice.
 BATCHES_REMEMBERED = 5
+
+IDS_MAX = 10_000
+"""Producers remembered where nothing else is said; one takes up to a kilobyte."""
 
 _MAX_SEQUENCE = (1 << 31) - 1
 _SEQUENCES = 1 << 31
@@ -72,7 +81,8 @@ class ProducerEntry:
     coordinator_epoch: int = -1
     last_timestamp: int = -1
     txn_first_offset: int = -1
-    batches: deque[BatchMetadata] = field(default_factory=lambda: deque(maxlen=BATCHES_REMEMBERED))
+    #: at most ``BATCHES_REMEMBERED``, the newest last
+    batches: tuple[BatchMetadata, ...] = ()
 
     @property
     def last_sequence(self) -> int:
@@ -90,7 +100,7 @@ class ProducerEntry:
     def copy(self) -> ProducerEntry:
         return ProducerEntry(
             self.producer_id, self.epoch, self.coordinator_epoch, self.last_timestamp,
-            self.txn_first_offset, deque(self.batches, maxlen=BATCHES_REMEMBERED),
+            self.txn_first_offset, self.batches,
         )  # fmt: skip
 
 
@@ -137,9 +147,21 @@ class Plan:
 class ProducerState:
     """All producers of a partition, its open transactions, and its first unstable offset."""
 
-    __slots__ = ("_ongoing", "_unreplicated", "end_offset", "first_unstable_offset", "producers")
+    __slots__ = (
+        "_forget_above",
+        "_ongoing",
+        "_unreplicated",
+        "end_offset",
+        "first_unstable_offset",
+        "ids_max",
+        "producers",
+    )
 
-    def __init__(self) -> None:
+    def __init__(self, ids_max: int = IDS_MAX) -> None:
+        self.ids_max = ids_max
+        #: the number of producers with which it is worth looking for some to forget
+        self._forget_above = ids_max
+        #: in the order in which they wrote last
         self.producers: dict[int, ProducerEntry] = {}
         #: first offset → producer id, in order of first offset
         self._ongoing: dict[int, int] = {}
@@ -180,7 +202,10 @@ class ProducerState:
 
     def commit(self, plan: Plan, end_offset: int) -> list[AbortedTransaction]:
         """Make a plan the state; return entries for the transaction index."""
-        self.producers.update(plan.entries)
+        producers = self.producers
+        for producer_id, entry in plan.entries.items():
+            producers.pop(producer_id, None)
+            producers[producer_id] = entry
         self.end_offset = end_offset
         aborted = []
         if plan.started or plan.completed:
@@ -196,6 +221,8 @@ class ProducerState:
                 self._ongoing.pop(done.first_offset, None)
                 self._unreplicated[done.first_offset] = done.last_offset
             self._find_first_unstable()
+        if len(producers) > self._forget_above:
+            self._forget_idle()
         return aborted
 
     def _stable_after(self, done: CompletedTransaction) -> int:
@@ -231,9 +258,23 @@ class ProducerState:
             del self.producers[producer_id]
         return len(expired)
 
+    def _forget_idle(self) -> None:
+        """Come down to ``ids_max``, and a sixteenth below so that it is seldom done."""
+        spare = self.ids_max // 16
+        surplus = len(self.producers) - self.ids_max + spare
+        idle = (known for known, entry in self.producers.items() if entry.txn_first_offset < 0)
+        for producer_id in list(islice(idle, surplus)):
+            del self.producers[producer_id]
+        # Where many have open transactions there is little to find, however often one looks.
+        self._forget_above = max(self.ids_max, len(self.producers) + spare)
+
     def restore(self, entries: Iterable[ProducerEntry], end_offset: int) -> None:
-        """Start again from a snapshot's producers, complete up to ``end_offset``."""
+        """Start again from a snapshot's producers, complete up to ``end_offset``.
+
+        They are in the order in which they wrote last.
+        """
         self.producers = {entry.producer_id: entry for entry in entries}
+        self._forget_above = self.ids_max
         self._ongoing = {
             entry.txn_first_offset: entry.producer_id
             for entry in sorted(self.producers.values(), key=_txn_first_offset)
@@ -242,14 +283,16 @@ class ProducerState:
         self._unreplicated = {}
         self.end_offset = end_offset
         self._find_first_unstable()
+        if len(self.producers) > self.ids_max:
+            self._forget_idle()
 
     def _find_first_unstable(self) -> None:
         firsts = [*list(self._ongoing)[:1], *self._unreplicated]
         self.first_unstable_offset = min(firsts, default=None)
 
-    def has_ongoing_transaction(self, producer_id: int) -> bool:
+    def has_ongoing_transaction(self, producer_id: int, epoch: int) -> bool:
         entry = self.producers.get(producer_id)
-        return entry is not None and entry.txn_first_offset >= 0
+        return entry is not None and entry.txn_first_offset >= 0 and entry.epoch == epoch
 
 
 def is_expired(entry: ProducerEntry, now_ms: int, expiration_ms: int) -> bool:
@@ -267,9 +310,8 @@ def _check_data(entry: ProducerEntry, batch: ProducerBatch, origin: Origin, plan
         _check_sequence(entry, batch)
     _enter_epoch(entry, batch.producer_epoch)
     delta = batch.last_offset - batch.first_offset
-    entry.batches.append(
-        BatchMetadata(batch.last_sequence, batch.last_offset, delta, batch.timestamp)
-    )
+    written = BatchMetadata(batch.last_sequence, batch.last_offset, delta, batch.timestamp)
+    entry.batches = (*entry.batches[1 - BATCHES_REMEMBERED :], written)
     entry.last_timestamp = batch.timestamp
     if batch.transactional:
         if entry.txn_first_offset < 0:
@@ -339,5 +381,5 @@ def _check_sequence(entry: ProducerEntry, batch: ProducerBatch) -> None:
 
 def _enter_epoch(entry: ProducerEntry, epoch: int) -> None:
     if entry.epoch != epoch:
-        entry.batches.clear()
+        entry.batches = ()
         entry.epoch = epoch

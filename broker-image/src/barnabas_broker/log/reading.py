@@ -29,7 +29,7 @@ def slice_from(
         number += 1
         if number == len(segments):
             return empty_slice(segments, offset)
-    position, size, first_offset = located
+    position, first_offset = located
     segment = segments[number]
     end = segment.file.size
     if upper_bound is not None and (number + 1 == len(bases) or upper_bound < bases[number + 1]):
@@ -39,7 +39,7 @@ def slice_from(
     if position + max_bytes < end:
         end = segment.boundary_at_most(position, position + max_bytes)
         if end <= position:
-            end = position + size if at_least_one else position
+            end = segment.batch_end(position) if at_least_one else position
     return FileSlice(segment.file, position, end - position, first_offset)
 
 

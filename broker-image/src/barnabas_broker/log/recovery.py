@@ -4,6 +4,14 @@ Every way a broker can stop leaves a directory in one of the states below. Each 
 decision and the reason; the loader carries decisions out and never decides. Apache Kafka's
 LogLoader and LogSegment.recover are the reference; rows say where we go further.
 
+The clean-shutdown marker of a log directory
+  M1  absent, and there are partitions    unclean: every row below that says so applies
+  M2  present, and the log ends at its checkpointed recovery point   clean: that is where a clean
+                                          stop leaves it
+  M3  present, and the log ends elsewhere     unclean, recovery point 0: the marker is stale, of
+      or where no batch can be read       a copy or of files changed behind our back
+  M4  absent, and there is no partition   clean: the directory is new
+
 Files found in a partition directory
   F1  ``*.deleted``                       delete: retention or truncation had given it up
   F2  ``*.cleaned``                       delete: compaction had not finished; originals are whole
@@ -20,12 +28,20 @@ Segments, in order of base offset
                                           time index empty)
   S4  an index contradicts itself         recover
   S5  reaches past the recovery point after an unclean stop  recover
+  S6  its last offset is out of its reach   recover
 
 After scanning a segment
   T1  every batch is whole and right      continue
-  T2  a batch is torn or wrong            cut there, drop all later segments: what follows a hole
-                                          is not the log that was acknowledged
-  T3  an offset outside the segment       empty the segment, drop all later segments
+  T2  a batch is torn or wrong, or        cut there, drop all later segments: what follows a hole
+      reaches into the next segment       is not the log that was acknowledged
+  T3  an offset below the segment's       empty the segment, drop all later segments
+  T4  it was not synced and ends below the next one   drop all later segments: its end was lost at
+                                          a batch's boundary (not where compaction makes gaps: in
+                                          a compacted topic, and below what the cleaner has noted
+                                          of one that was compacted once)
+  T5  an offset that does not fit in 31   split it (brokers of old wrote such), look at everything
+      bits above the segment's, below     again; in the last segment, which nothing bounds, such
+      that of the next segment            an offset is wrong: T2
 
 The ends
   E1  log end at or above log start       keep
@@ -98,7 +114,20 @@ class SegmentFacts:
     clean: bool
     recovery_point: int
     missing_indexes: tuple[str, ...] = ()
+    overflows: bool = False
     corruption: str | None = None
+
+    @property
+    def may_be_short(self) -> bool:
+        """True when the end of the segment may have been lost though a later one was not."""
+        end = self.next_base_offset
+        return not self.clean and end is not None and end > self.recovery_point
+
+    @property
+    def will_be_trusted(self) -> bool:
+        """True when no later start looks at more than the ends of the segment's indexes."""
+        end = self.next_base_offset
+        return end is not None and (self.clean or end <= self.recovery_point)
 
 
 class ScanResult(Enum):
@@ -107,15 +136,18 @@ class ScanResult(Enum):
     WHOLE = "whole"
     TORN = "torn"
     OUT_OF_RANGE = "out of range"
+    OVERFLOW = "too long for its offsets"
+    SHORT = "short of the next segment"
 
 
 @dataclass(frozen=True, slots=True)
 class AfterScan:
-    """What follows a scan: whether the segment is emptied and whether later ones are dropped."""
+    """What follows a scan: whether the segment is emptied or split, and later ones are dropped."""
 
     row: str
     empty_segment: bool
     drop_later: bool
+    split: bool = False
 
 
 class EndAction(Enum):
@@ -132,6 +164,11 @@ class EndDecision(NamedTuple):
     action: EndAction
     log_end_offset: int
     recovery_point: int
+
+
+def is_stale(clean_end: int | None, end_offset: int | None) -> bool:
+    """Row M3: a clean stop noted ``clean_end``, None where it noted nothing, and this is there."""
+    return clean_end is not None and clean_end != (end_offset or 0)
 
 
 def decide_files(names: Collection[str]) -> list[FileDecision]:
@@ -162,12 +199,16 @@ def _decide_file(name: str, present: set[str], first_cleaned: int | None) -> Fil
 
 
 def decide_segment(facts: SegmentFacts) -> SegmentDecision:
-    """Rows S1 to S5."""
+    """Rows S1 to S6."""
     if facts.missing_indexes:
         missing = " and ".join(facts.missing_indexes)
         return SegmentDecision("S3", SegmentAction.RECOVER, f"it has no {missing}")
     if facts.corruption is not None:
         return SegmentDecision("S4", SegmentAction.RECOVER, facts.corruption)
+    if facts.overflows:
+        return SegmentDecision(
+            "S6", SegmentAction.RECOVER, f"offset {facts.base_offset} is too far below its last"
+        )
     if facts.clean:
         return SegmentDecision("S1", SegmentAction.TRUST, "the broker was stopped cleanly")
     end = facts.next_base_offset
@@ -181,11 +222,15 @@ def decide_segment(facts: SegmentFacts) -> SegmentDecision:
 
 
 def decide_after_scan(result: ScanResult) -> AfterScan:
-    """Rows T1 to T3."""
+    """Rows T1 to T5."""
     if result is ScanResult.WHOLE:
         return AfterScan("T1", empty_segment=False, drop_later=False)
     if result is ScanResult.TORN:
         return AfterScan("T2", empty_segment=False, drop_later=True)
+    if result is ScanResult.SHORT:
+        return AfterScan("T4", empty_segment=False, drop_later=True)
+    if result is ScanResult.OVERFLOW:
+        return AfterScan("T5", empty_segment=False, drop_later=False, split=True)
     return AfterScan("T3", empty_segment=True, drop_later=True)
 
 

@@ -14,11 +14,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from barnabas_broker.log import batches
-from barnabas_broker.log.batches import StoredBatch
+from barnabas_broker.log.batches import CorruptSegmentError, StoredBatch
 from barnabas_broker.log.config import LogConfig
-from barnabas_broker.log.files import DataFile
+from barnabas_broker.log.files import DataFile, rename, sync_file
 from barnabas_broker.log.indexes import (
     MAX_RELATIVE_OFFSET,
+    UNKNOWN,
     CorruptIndexError,
     OffsetIndex,
     TimeIndex,
@@ -31,6 +32,7 @@ from barnabas_broker.log.names import (
     TRANSACTION_INDEX,
     segment_file,
 )
+from barnabas_broker.log.tally import Tally
 from barnabas_broker.log.transaction_index import TransactionIndex
 
 #: Batches remembered exactly; half of them are dropped when the limit is reached. 16 bytes each.
@@ -63,6 +65,7 @@ class Segment:
         "max_timestamp",
         "offset_of_max_timestamp",
         "offsets",
+        "tally",
         "times",
     )
 
@@ -88,6 +91,8 @@ class Segment:
         self.aborted = TransactionIndex(
             segment_file(directory, base_offset, TRANSACTION_INDEX), base_offset
         )
+        #: what is in it, in numbers; None until somebody has counted
+        self.tally: Tally | None = None
         self.file: DataFile
 
     @classmethod
@@ -100,6 +105,7 @@ class Segment:
         )
         segment.offsets.create()
         segment.times.create()
+        segment.tally = Tally()
         return segment
 
     @classmethod
@@ -126,12 +132,18 @@ class Segment:
 
     def waited_ms(self, now_ms: int, timestamp: int) -> int:
         """How long the segment has been open, by the records' clock where they have one."""
+        began = self._first_timestamp
+        if began is None:
+            began = self.first_timestamp
+        return timestamp - began if began >= 0 else now_ms - self.created_ms
+
+    @property
+    def first_timestamp(self) -> int:
+        """That of the first batch, read off the file once; -1 without."""
         if self._first_timestamp is None and self.file.size:
             first = next(batches.walk(self.file), None)
             self._first_timestamp = first.max_timestamp if first else None
-        if self._first_timestamp is not None and self._first_timestamp >= 0:
-            return timestamp - self._first_timestamp
-        return now_ms - self.created_ms
+        return -1 if self._first_timestamp is None else self._first_timestamp
 
     def fits(self, last_offset: int) -> bool:
         """True when ``last_offset`` can be told from the base offset in 31 bits."""
@@ -150,7 +162,8 @@ class Segment:
                 self.max_timestamp = max_timestamp
                 self.offset_of_max_timestamp = last_offset
             if since > self._index_interval:
-                self.offsets.append(last_offset, place)
+                first = tail_offsets[-1] + 1 if tail_offsets else UNKNOWN
+                self.offsets.append(last_offset, place, first=first)
                 self.times.maybe_append(self.max_timestamp, self.offset_of_max_timestamp)
                 since = 0
             tail_offsets.append(last_offset)
@@ -169,6 +182,7 @@ class Segment:
         self._note_max_timestamp()
         self.offsets.trim()
         self.times.trim()
+        self.aborted.write()
         self.file.trim()
 
     def _note_max_timestamp(self) -> None:
@@ -179,6 +193,12 @@ class Segment:
         """Bring the index files up to memory, before a flush moves the recovery point."""
         self.offsets.write()
         self.times.write()
+        self.aborted.write()
+
+    def sync_indexes(self) -> None:
+        """Force the index files to the device. Blocks. Raises OSError."""
+        for index in (self.offsets, self.times, self.aborted):
+            sync_file(index.path)
 
     def make_active(self) -> None:
         """Let a segment found on disk take appends again: its indexes get room to grow."""
@@ -191,6 +211,7 @@ class Segment:
         That is ``offset``, or less where a batch lies across it: half a batch is not kept.
         """
         found = self.find(offset)
+        self.tally = None
         self.offsets.truncate_to(offset)
         self.times.truncate_to(offset)
         self.aborted.truncate_to(offset)
@@ -224,55 +245,84 @@ class Segment:
         """The first batch whose last offset is at or above ``offset``."""
         return batches.find(self.file, self.offsets.lookup(offset)[1], offset)
 
-    def locate(self, offset: int) -> tuple[int, int, int] | None:
-        """(position, size, first offset) of the first batch that reaches ``offset``.
+    def locate(self, offset: int) -> tuple[int, int] | None:
+        """(position, first offset) of the first batch that reaches ``offset``.
 
         The first offset is the batch's base offset, or a lower bound of it where compaction left
         a gap before the batch.
         """
+        if offset <= self.base_offset:
+            return (0, self.base_offset) if self.file.size else None
         tail = self._tail_offsets
         if tail and offset > tail[0]:
             slot = bisect_left(tail, offset)
             if slot == len(tail):
                 return None
-            positions = self._tail_positions
-            position = positions[slot]
-            following = positions[slot + 1] if slot + 1 < len(tail) else self.file.size
-            return position, following - position, tail[slot - 1] + 1
+            return self._tail_positions[slot], tail[slot - 1] + 1
+        known = self.offsets.exact(offset)
+        if known is not None:
+            return known
         found = self.find(offset)
-        return None if found is None else (found.position, found.size, found.base_offset)
+        if found is None:
+            return None
+        self.offsets.learn(found.position, found.base_offset, found.last_offset)
+        return found.position, found.base_offset
 
     def position_of(self, offset: int) -> int:
         """Where the first batch that reaches ``offset`` starts; the end when none does."""
         located = self.locate(offset)
         return self.file.size if located is None else located[0]
 
+    def batch_end(self, position: int) -> int:
+        """Where the batch at ``position`` ends."""
+        batch = next(batches.walk(self.file, position), None)
+        return self.file.size if batch is None else batch.next_position
+
     def boundary_at_most(self, start: int, limit: int) -> int:
-        """The last batch boundary at or below ``limit``, walking from the one at ``start``."""
+        """A batch boundary at or below ``limit``, above the one at ``start`` if there is any.
+
+        The last such boundary, or in front of it the last that is indexed, if that leaves more
+        than half of what was asked for: the few kilobytes between are not worth a read.
+        """
         if limit >= self.file.size:
             return self.file.size
         positions = self._tail_positions
         if positions and limit >= positions[0]:
             return positions[bisect_right(positions, limit) - 1]
-        boundary = max(start, self.offsets.position_at_most(limit))
-        return batches.last_boundary(self.file, boundary, limit)
+        boundary, seen = self.offsets.position_at_most(limit)
+        if seen and 2 * (boundary - start) > limit - start:
+            return boundary
+        return batches.last_boundary(self.file, max(start, boundary), limit)
 
     def batches_from(self, offset: int) -> Iterator[StoredBatch]:
         """Batches from the first that reaches ``offset`` to the end of the segment."""
         return batches.walk(self.file, self.position_of(offset))
 
     def next_offset(self) -> int:
-        """The offset after the last batch, read off the file; the base offset when empty."""
+        """The offset after the last batch, read off the file; the base offset when empty.
+
+        Raises CorruptSegmentError where the file does not end with that batch: the next append
+        would follow what no reader gets past.
+        """
         end = self.base_offset
-        for batch in batches.walk(self.file, self.offsets.last_position):
+        position = self.offsets.last_position
+        for batch in batches.walk(self.file, position):
             end = batch.last_offset + 1
+            position = batch.next_position
+        if position != self.file.size:
+            raise CorruptSegmentError(position, "the file ends with what is no whole batch")
         return end
 
     # --- repair ------------------------------------------------------------------------------
 
+    def load_indexes(self) -> None:
+        """Read the indexes whole, now. Raises CorruptIndexError."""
+        len(self.offsets), len(self.times)
+
     def check_indexes(self) -> None:
         """Hold the indexes against the file; raises CorruptIndexError for what cannot be."""
-        if self.offsets.check(self.file.size) and not self.times.check():
+        timed = self.times.check()
+        if self.offsets.check(self.file.size) and not timed:
             raise CorruptIndexError(f"{self.times.path} is empty beside a full offset index")
 
     def rebuild(self) -> Rebuild:
@@ -287,7 +337,7 @@ class Segment:
             path = segment_file(self.directory, self.base_offset, kind)
             target = path.with_name(path.name + suffix)
             if path.exists():
-                path.rename(target)
+                rename(path, target)
                 renamed.append(target)
         return renamed
 
@@ -298,6 +348,15 @@ class Segment:
         self.offsets.path = segment_file(directory, self.base_offset, OFFSET_INDEX)
         self.times.path = segment_file(directory, self.base_offset, TIME_INDEX)
         self.aborted.path = segment_file(directory, self.base_offset, TRANSACTION_INDEX)
+
+
+def rename_segment_files(directory: Path, base_offset: int, old: str, new: str) -> None:
+    """Change the suffix behind the names of a segment's files, the log file first."""
+    for kind in SEGMENT_SUFFIXES:
+        path = segment_file(directory, base_offset, kind)
+        source = path.with_name(path.name + old)
+        if source.exists():
+            rename(source, path.with_name(path.name + new))
 
 
 class Rebuild:
@@ -325,4 +384,6 @@ class Rebuild:
         """Cut the log behind the last good batch and write the indexes."""
         if self._segment.file.size > end:
             self._segment.file = self._segment.file.truncate(end)
+            # What was cut off must not come back behind what will be appended.
+            self._segment.file.sync()
         self._segment.seal()

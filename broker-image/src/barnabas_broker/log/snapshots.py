@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from barnabas_broker.log import producer_snapshot
-from barnabas_broker.log.files import replace_file
+from barnabas_broker.log.files import read_file, remove_file, rename, replace_file
 from barnabas_broker.log.names import DELETED, SNAPSHOT, offset_of, segment_file
 from barnabas_broker.log.producer_snapshot import CorruptSnapshotError
 from barnabas_broker.log.producer_state import ProducerEntry
@@ -21,12 +21,13 @@ class Snapshots:
 
     __slots__ = ("_offsets", "directory")
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, names: Iterable[str]) -> None:
+        """``names`` are those in the directory, whoever they belong to."""
         self.directory = directory
         self._offsets = sorted(
             offset
-            for path in directory.glob(f"*{SNAPSHOT}")
-            if (offset := offset_of(path.name)) is not None
+            for name in names
+            if name.endswith(SNAPSHOT) and (offset := offset_of(name)) is not None
         )
 
     @property
@@ -52,7 +53,7 @@ class Snapshots:
         """The newest readable snapshot at or below ``offset``; unreadable ones are removed."""
         for candidate in reversed([known for known in self._offsets if known <= offset]):
             try:
-                return candidate, producer_snapshot.decode(self.path(candidate).read_bytes())
+                return candidate, producer_snapshot.decode(read_file(self.path(candidate)))
             except CorruptSnapshotError as error:
                 _log.warning("removing producer snapshot %s: %s", self.path(candidate), error)
                 self.remove(candidate)
@@ -60,17 +61,20 @@ class Snapshots:
 
     def remove(self, offset: int) -> None:
         self._offsets.remove(offset)
-        self.path(offset).unlink(missing_ok=True)
+        remove_file(self.path(offset))
 
-    def remove_outside(self, start: int, end: int) -> None:
-        """Remove snapshots at or below ``start`` and above ``end``: none of them can serve."""
+    def remove_at_most(self, start: int) -> None:
+        """Remove those at or below the log start: there is nothing before it to know of."""
         for offset in self.offsets:
-            if offset <= start or offset > end:
+            if offset <= start:
                 self.remove(offset)
 
-    def remove_all(self) -> None:
-        for offset in self.offsets:
-            self.remove(offset)
+    def remove_above(self, offset: int) -> bool:
+        """Remove those that know of more than the log will have; False when there is none."""
+        surplus = [known for known in self._offsets if known > offset]
+        for known in reversed(surplus):
+            self.remove(known)
+        return bool(surplus)
 
     def remove_strays(self, base_offsets: Iterable[int]) -> None:
         """Keep those that begin a segment, and the newest of all."""
@@ -87,5 +91,5 @@ class Snapshots:
         del self._offsets[slot]
         path = self.path(offset)
         target = path.with_name(path.name + DELETED)
-        path.rename(target)
+        rename(path, target)
         return [target]

@@ -22,11 +22,14 @@ def first_at_or_after(
 ) -> Found | None:
     """The first record from ``start_offset`` on with at least ``timestamp``, in offset order.
 
-    The first segment with a young enough record is searched, and no other.
+    The first segment with a young enough record is searched, and mostly no other: compaction may
+    have taken that record, and left the header that promises it, or nothing at all.
     """
     for segment in segments:
         if segment.largest_timestamp >= timestamp:
-            return _search(segment, timestamp, start_offset)
+            found = _search(segment, timestamp, start_offset)
+            if found is not None:
+                return found
     return None
 
 

@@ -13,6 +13,7 @@ no later entry can concern offsets below it. The file does not exist before the 
 
 from __future__ import annotations
 
+import contextlib
 import struct
 from pathlib import Path
 from typing import NamedTuple
@@ -46,15 +47,16 @@ def parse(data: bytes, path: Path) -> list[AbortedTransaction]:
 
 
 class TransactionIndex:
-    """Entries in memory, each appended to the file at once: aborts are rare."""
+    """Entries in memory, each appended to the file at once if that can be done: aborts are rare."""
 
-    __slots__ = ("_entries", "_file", "base_offset", "path")
+    __slots__ = ("_entries", "_file", "_written", "base_offset", "path")
 
     def __init__(self, path: Path, base_offset: int) -> None:
         self.path = path
         self.base_offset = base_offset
         self._file: DataFile | None = None
         self._entries: list[AbortedTransaction] = []
+        self._written = 0
 
     def load(self) -> None:
         """Read the file if there is one; raises CorruptIndexError when it contradicts itself."""
@@ -63,14 +65,25 @@ class TransactionIndex:
         except FileNotFoundError:
             return
         self._entries = parse(self._file.read(0, self._file.size), self.path)
+        self._written = len(self._entries)
         if any(entry.last_offset < self.base_offset for entry in self._entries):
             raise CorruptIndexError(f"{self.path} has a transaction that ended before the segment")
 
     def append(self, entry: AbortedTransaction) -> None:
+        """Add an entry, whose marker is in the log; the next flush writes it if this cannot."""
+        self._entries.append(entry)
+        with contextlib.suppress(OSError):
+            self.write()
+
+    def write(self) -> None:
+        """Bring the file up to the entries in memory. Raises OSError."""
+        pending = self._entries[self._written :]
+        if not pending:
+            return
         if self._file is None:
             self._file = DataFile.open(self.path, create=True)
-        self._file.append(ENTRY.pack(_VERSION, *entry))
-        self._entries.append(entry)
+        self._file.append(b"".join(ENTRY.pack(_VERSION, *entry) for entry in pending))
+        self._written = len(self._entries)
 
     def collect(self, start: int, end: int) -> tuple[list[AbortedTransaction], bool]:
         """Aborts that concern offsets in [start, end), and whether later segments can be left."""
@@ -85,13 +98,15 @@ class TransactionIndex:
     def truncate_to(self, offset: int) -> None:
         """Drop the entries whose marker lies at or above ``offset``."""
         kept = [entry for entry in self._entries if entry.last_offset < offset]
-        if len(kept) < len(self._entries) and self._file is not None:
+        if len(kept) < self._written and self._file is not None:
             self._file = self._file.truncate(len(kept) * ENTRY.size)
         self._entries = kept
+        self._written = min(self._written, len(kept))
 
     def reset(self) -> None:
         """Empty the index, whatever the file holds."""
         self._entries = []
+        self._written = 0
         if self._file is None and self.path.exists():
             self._file = DataFile.open(self.path)
         if self._file is not None:

@@ -29,13 +29,17 @@ anew: to convert an old format, or because the topic's compression.type is anoth
 and the leader epoch are the log's to stamp.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.records import legacy
 from barnabas_kafka.records.batch import (
+    ATTRIBUTES_POSITION,
+    HEADER,
+    HEADER_SIZE,
     MAGIC_POSITION,
+    TRANSACTIONAL_FLAG,
     BatchHeader,
     CorruptBatch,
     TimestampType,
@@ -45,7 +49,14 @@ from barnabas_kafka.records.batch import (
     verify_crc,
 )
 from barnabas_kafka.records.builder import RecordContent, build_batch, recode_batch
-from barnabas_kafka.records.compression import Codec, CompressionError, DecompressedTooLarge
+from barnabas_kafka.records.compression import (
+    Codec,
+    CompressionError,
+    DecompressedTooLarge,
+    claimed_by_gzip,
+)
+from barnabas_kafka.records.crc import crc32c
+from barnabas_kafka.records.pages import release
 from barnabas_kafka.records.walk import (
     BAD_FIELD,
     BAD_HEADER_COUNT,
@@ -64,6 +75,7 @@ from barnabas_kafka.records.walk import (
     TIMESTAMP_OUT_OF_BOUNDS,
     TIMESTAMP_OVERFLOW,
     TRAILING_BYTES,
+    plain_batch,
     walk,
 )
 
@@ -76,6 +88,16 @@ DECOMPRESSED_RATIO: Final = 16
 #: records would otherwise take seconds and be answered with tens of megabytes of complaints;
 #: producers fail the rest of the batch anyway.
 RECORD_ERRORS_LIMIT: Final = 1000
+
+#: How many bytes of records may be looked at while others wait: half a millisecond.
+#: Gzip takes so much longer, and so do old formats, which are read message by message.
+AT_ONCE_BYTES: Final = 1024 * 1024
+_GZIP_SLOWER: Final = 4
+_OLD_FORMATS_SLOWER: Final = 16
+
+#: How many records are walked before another thread may run, since compiled code lets none in
+#: between: a sixth of a millisecond. A batch of 64 MiB may hold nine million.
+_WALKED_AT_ONCE: Final = 4_000
 
 _ZSTD_SINCE: Final = 7
 _ONE_BATCH_SINCE: Final = 3
@@ -113,6 +135,15 @@ class ProduceRules:
     lz4_level: int | None = None
     zstd_level: int | None = None
     decompressed_limit: int | None = None
+    #: Whether an uncompressed batch cannot be stored as it comes. Derived.
+    rebuilds_plain: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        rebuilds = self.timestamp_type is TimestampType.APPEND or self.target_codec not in (
+            None,
+            Codec.NONE,
+        )
+        object.__setattr__(self, "rebuilds_plain", rebuilds)
 
     @property
     def inflated_limit(self) -> int:
@@ -130,7 +161,7 @@ class ProduceRules:
         return self.zstd_level if codec is Codec.ZSTD else None
 
 
-@dataclass(slots=True, kw_only=True)
+@dataclass(slots=True)
 class ValidatedBatches:
     """Batches fit to be appended, waiting for their offsets.
 
@@ -150,11 +181,21 @@ class ValidatedBatches:
     #: Whether the batch was built anew, and how many records that converted from an old format.
     rebuilt: bool = False
     converted_records: int = 0
+    #: How much larger the batch is without its compression; None where nobody knows.
+    saved_bytes: int | None = 0
 
     @property
     def shallow_offset_of_max_timestamp(self) -> int:
         """The last offset of the batch with the largest timestamp: what a time index holds."""
         return max(self.headers, key=lambda item: item[1].max_timestamp)[1].last_offset_delta
+
+    @property
+    def is_transactional(self) -> bool:
+        """Whether a batch belongs to a transaction."""
+        for _, header in self.headers:  # noqa: SIM110 (a generator costs more than the loop)
+            if header.attributes & TRANSACTIONAL_FLAG:
+                return True
+        return False
 
     @property
     def size(self) -> int:
@@ -173,6 +214,10 @@ class InvalidBatch(KafkaError):  # noqa: N818 (what it is, not how it is thrown)
     ) -> None:
         super().__init__(code, message)
         self.record_errors: list[tuple[int, str]] = record_errors or []
+
+
+class TooMuchAtOnce(Exception):  # noqa: N818
+    """The batch may be sound, but looking at it would keep others waiting: do it elsewhere."""
 
 
 class _Complaints:
@@ -203,9 +248,16 @@ class _Complaints:
 
 
 def validate_produce(
-    data: bytes | bytearray | memoryview, *, rules: ProduceRules, now_ms: int
+    data: bytes | bytearray | memoryview,
+    *,
+    rules: ProduceRules,
+    now_ms: int,
+    at_once: int = LARGEST,
 ) -> ValidatedBatches:
     """Check one partition's records of a Produce request; raises InvalidBatch.
+
+    Raises TooMuchAtOnce instead of decompressing, recompressing or converting more than about
+    `at_once` bytes; what was done until then was little.
 
     `data` is used in place if it is writable and nothing has to be rebuilt. Bytes of a batch that
     is cut short behind the first one are left out, as Apache does.
@@ -213,6 +265,9 @@ def validate_produce(
     view = memoryview(data)
     if view.readonly:
         view = memoryview(bytearray(view))
+    plain = _validate_plain(view, rules, now_ms)
+    if plain is not None:
+        return plain
     try:
         batches = _outline(view)
     except CorruptBatch as error:
@@ -226,8 +281,15 @@ def validate_produce(
                 ErrorCode.INVALID_RECORD,
                 f"Produce {rules.request_version} takes batches of format 2, not {magic}",
             )
-        return _validate_legacy(view, batches, rules, now_ms)
-    return _validate_batch(view[:size], rules, now_ms, alone=len(batches) == 1)
+        if len(view) > at_once // _OLD_FORMATS_SLOWER:
+            raise TooMuchAtOnce
+        return _validate_legacy(view, batches, rules, now_ms, at_once=at_once)
+    header, codec = _check_header(view[:size], rules, alone=len(batches) == 1)
+    section = _section(view, header, rules, at_once)
+    try:
+        return _validate_section(view[:size], header, codec, section, rules=rules, now_ms=now_ms)
+    finally:
+        release(section)
 
 
 def _outline(view: memoryview) -> list[tuple[int, int, int]]:
@@ -241,24 +303,74 @@ def _outline(view: memoryview) -> list[tuple[int, int, int]]:
 # Format 2
 
 
-def _validate_batch(
-    view: memoryview, rules: ProduceRules, now_ms: int, *, alone: bool
-) -> ValidatedBatches:
-    header, codec = _check_header(view, rules, alone=alone)
+def _validate_plain(view: memoryview, rules: ProduceRules, now_ms: int) -> ValidatedBatches | None:
+    """The answer for the batches that nearly all producers send, found at a look; else None.
+
+    Everything the rest of this module checks is checked here as well, most of it in one pass of
+    compiled code. What does not pass is looked at again, slowly: it may be sound in another way,
+    and if it is not, the error has to be told.
+    """
+    if rules.rebuilds_plain or len(view) > rules.max_message_bytes:
+        return None
+    newest = now_ms + rules.timestamp_after_max_ms
+    data = bytes(view)
+    count, latest, latest_index = plain_batch(
+        data,
+        0,
+        len(data),
+        largest=rules.max_message_bytes,
+        oldest=now_ms - rules.timestamp_before_max_ms,
+        newest=newest if newest < LARGEST else LARGEST,
+        key_required=rules.compact,
+    )
+    if not count:
+        return None
+    header = BatchHeader._make(HEADER.unpack_from(data))
+    if crc32c(memoryview(data)[ATTRIBUTES_POSITION:]) != header.crc:
+        return None
+    return ValidatedBatches(view, [(0, header)], latest, latest_index, count)
+
+
+def _section(view: memoryview, header: BatchHeader, rules: ProduceRules, at_once: int) -> bytes:
+    """The records of a batch, decompressed."""
+    limit = rules.inflated_limit
+    if header.codec is Codec.GZIP:
+        at_once //= _GZIP_SLOWER
+        if at_once < limit and claimed_by_gzip(view) > at_once:
+            raise TooMuchAtOnce
     try:
-        section = records_section(view, 0, header, limit=rules.inflated_limit)
+        section = records_section(view, 0, header, limit=min(limit, at_once))
     except DecompressedTooLarge as error:
+        if at_once < limit:
+            raise TooMuchAtOnce from error
         raise InvalidBatch(ErrorCode.MESSAGE_TOO_LARGE, str(error)) from error
     except CompressionError as error:
         raise InvalidBatch(ErrorCode.INVALID_RECORD, str(error)) from error
+    if len(section) > at_once:
+        raise TooMuchAtOnce
+    return section
+
+
+def _validate_section(
+    view: memoryview,
+    header: BatchHeader,
+    codec: Codec,
+    section: bytes,
+    *,
+    rules: ProduceRules,
+    now_ms: int,
+) -> ValidatedBatches:
     latest, latest_index = _check_records(section, header, rules, now_ms)
     if rules.target_codec is not None and rules.target_codec is not codec:
         target = rules.target_codec
         buffer = recode_batch(header, section, target, level=rules.level(target))
         _check_size(len(buffer), rules)
         header = parse_header(buffer)
-        return _stamped(buffer, header, rules, (latest, latest_index, now_ms), rebuilt=True)
-    return _stamped(view, header, rules, (latest, latest_index, now_ms))
+        found = _stamped(buffer, header, rules, (latest, latest_index, now_ms), rebuilt=True)
+    else:
+        found = _stamped(view, header, rules, (latest, latest_index, now_ms))
+    found.saved_bytes = HEADER_SIZE + len(section) - found.size
+    return found
 
 
 def _check_header(
@@ -327,17 +439,23 @@ def _check_records(
     oldest, newest = _bounds(rules, now_ms)
     position = 0
     index = 0
+    latest, latest_index = NO_TIMESTAMP, -1
     while True:
-        fault, index, position, latest, latest_index = walk(
+        stop = min(header.record_count, index + _WALKED_AT_ONCE)
+        fault, index, position, newer, newer_index = walk(
             section,
             position,
             index=index,
-            count=header.record_count,
+            count=stop,
             base_timestamp=header.base_timestamp,
             oldest=oldest,
             newest=newest,
             key_required=rules.compact,
         )
+        if newer > latest:
+            latest, latest_index = newer, newer_index
+        if index == stop < header.record_count and fault in (OK, TRAILING_BYTES):
+            continue
         if fault == OK:
             complaints.raise_if_any()
             return latest, latest_index
@@ -404,7 +522,12 @@ def _stamped(
 
 
 def _validate_legacy(
-    view: memoryview, batches: list[tuple[int, int, int]], rules: ProduceRules, now_ms: int
+    view: memoryview,
+    batches: list[tuple[int, int, int]],
+    rules: ProduceRules,
+    now_ms: int,
+    *,
+    at_once: int,
 ) -> ValidatedBatches:
     """Check a message set and build the one batch of format 2 it becomes."""
     magic = batches[0][2]
@@ -419,7 +542,7 @@ def _validate_legacy(
             entries.append(legacy.parse_message(view, position, size))
         except CorruptBatch as error:
             raise InvalidBatch(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
-    source, messages = _open(entries, rules)
+    source, messages = _open(entries, rules, at_once // _OLD_FORMATS_SLOWER)
     latest, latest_index = _check_messages(messages, rules, now_ms)
     contents: list[RecordContent] = [
         (message.timestamp, message.key, message.value, ()) for message in messages
@@ -427,7 +550,7 @@ def _validate_legacy(
     target = source if rules.target_codec is None else rules.target_codec
     buffer = bytearray(build_batch(contents, codec=target, level=rules.level(target)))
     _check_size(len(buffer), rules)
-    return _stamped(
+    found = _stamped(
         buffer,
         parse_header(buffer),
         rules,
@@ -435,9 +558,13 @@ def _validate_legacy(
         rebuilt=True,
         converted_records=len(messages),
     )
+    found.saved_bytes = 0 if target is Codec.NONE else None
+    return found
 
 
-def _open(entries: list[legacy.Message], rules: ProduceRules) -> tuple[Codec, list[legacy.Message]]:
+def _open(
+    entries: list[legacy.Message], rules: ProduceRules, at_once: int
+) -> tuple[Codec, list[legacy.Message]]:
     """The codec of the message set and the messages in it. A wrapper must be alone."""
     try:
         codecs = [entry.codec for entry in entries]
@@ -449,8 +576,11 @@ def _open(entries: list[legacy.Message], rules: ProduceRules) -> tuple[Codec, li
     if len(entries) > 1:
         raise InvalidBatch(ErrorCode.INVALID_RECORD, "a compressed message has neighbours")
     try:
-        return source, legacy.open_wrapper(entries[0], limit=rules.inflated_limit)
+        limit = rules.inflated_limit
+        return source, legacy.open_wrapper(entries[0], limit=min(limit, at_once))
     except DecompressedTooLarge as error:
+        if at_once < limit:
+            raise TooMuchAtOnce from error
         raise InvalidBatch(ErrorCode.MESSAGE_TOO_LARGE, str(error)) from error
     except CompressionError as error:
         raise InvalidBatch(ErrorCode.INVALID_RECORD, str(error)) from error

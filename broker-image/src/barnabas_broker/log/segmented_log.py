@@ -1,0 +1,634 @@
+"""What a partition's log is made of: its segments, side files, and their life on disk.
+
+The lower half of :class:`~barnabas_broker.log.partition_log.PartitionLog`, which adds appends and
+reads. Here the files come and go: opening, rolling, retention, truncation, flush and close. The
+invariants are those of the upper half's docstring.
+"""
+
+from __future__ import annotations
+
+import logging
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, NoReturn, Self
+from uuid import UUID
+
+from barnabas_broker.log import checkpoints, loader, retention, tally
+from barnabas_broker.log.config import LogConfig
+from barnabas_broker.log.epochs import LeaderEpochs
+from barnabas_broker.log.files import (
+    make_partition_directory,
+    read_file,
+    remove_file,
+    replace_file,
+    sync_directory,
+)
+from barnabas_broker.log.flushing import FlushPlan, Unflushed
+from barnabas_broker.log.health import DirectoryHealth, lacks_room
+from barnabas_broker.log.names import (
+    CLEANED,
+    DELETED,
+    LEADER_EPOCH_CHECKPOINT,
+    PARTITION_METADATA,
+    SWAP,
+)
+from barnabas_broker.log.segment import Segment, rename_segment_files
+from barnabas_kafka.errors import ErrorCode, KafkaError
+from barnabas_kafka.ids import TopicPartition
+
+_log = logging.getLogger(__name__)
+
+
+CLOSED: Final = "closed"
+
+
+class StorageError(KafkaError):
+    """The directory of a partition's log cannot do what was asked; its health says more."""
+
+    def __init__(self, directory: Path, reason: str) -> None:
+        super().__init__(ErrorCode.KAFKA_STORAGE_ERROR, f"{directory}: {reason}")
+        self.directory = directory
+
+
+class SegmentedLog:
+    """The files of one partition's log; construct with :meth:`open`."""
+
+    __slots__ = (
+        "_bases",
+        "_committed_base",
+        "_epochs_unwritten",
+        "_removed",
+        "_snapshots",
+        "_unflushed",
+        "busy",
+        "cleaned_to",
+        "config",
+        "directory",
+        "durable_offset",
+        "epochs",
+        "health",
+        "high_watermark",
+        "log_end_offset",
+        "log_start_offset",
+        "producers",
+        "recovery_point",
+        "segments",
+        "topic_id",
+        "tp",
+    )
+
+    def __init__(
+        self,
+        directory: Path,
+        tp: TopicPartition,
+        config: LogConfig,
+        loaded: loader.LoadedLog,
+        health: DirectoryHealth,
+    ) -> None:
+        self.directory = directory
+        self.tp = tp
+        self.config = config
+        self.segments = loaded.segments
+        self._bases = [segment.base_offset for segment in loaded.segments]
+        self.epochs = loaded.epochs
+        self.producers = loaded.producers
+        self._snapshots = loaded.snapshots
+        self.log_start_offset = loaded.log_start_offset
+        self.log_end_offset = loaded.log_end_offset
+        self.high_watermark = loaded.log_start_offset
+        self.recovery_point = loaded.recovery_point
+        #: everything below it is on the device; its indexes need not be, unlike those below
+        #: the recovery point
+        self.durable_offset = loaded.recovery_point
+        self._committed_base = -1  # Of the last segment whose name is known to be durable.
+        self.topic_id: UUID | None = None
+        #: up to where compaction has come; None before the first time
+        self.cleaned_to: int | None = None
+        #: being cut in a thread: retention and compaction come another time
+        self.busy = False
+        #: of the log directory; it is shared with all that lies there
+        self.health = health
+        self._epochs_unwritten = loaded.epochs_unwritten
+        self._removed = loaded.removed
+        self._unflushed = Unflushed()
+
+    @classmethod
+    def open(
+        cls,
+        directory: Path,
+        tp: TopicPartition,
+        config: LogConfig,
+        *,
+        clean: bool,
+        recovery_point: int,
+        now_ms: int,
+        log_start_offset: int = 0,
+        topic_id: UUID | None = None,
+        clean_end: int | None = None,
+        cleaned_to: int = 0,
+        health: DirectoryHealth | None = None,
+    ) -> Self:
+        """Open the log in ``directory``, creating and repairing what is needed.
+
+        The high watermark starts at the log start offset; the owner of the replica advances it to
+        the checkpointed one. Raises OSError, and KafkaError INCONSISTENT_TOPIC_ID when
+        partition.metadata names another topic id.
+        """
+        new = not directory.exists()
+        if new:
+            make_partition_directory(directory)
+        loaded = loader.load(
+            directory,
+            config,
+            clean=clean or new,
+            recovery_point=recovery_point,
+            log_start_offset=log_start_offset,
+            now_ms=now_ms,
+            clean_end=clean_end,
+            cleaned_to=cleaned_to,
+        )
+        clean = loaded.clean
+        log = cls(directory, tp, config, loaded, health or DirectoryHealth(directory.parent))
+        log._unflushed.flushed_ms = now_ms
+        log._unflushed.directory_changed = log._unflushed.created = new or not clean
+        if not clean:
+            # What the last process wrote beside the log may never have been synced.
+            log._unflushed.paths |= {
+                directory / LEADER_EPOCH_CHECKPOINT,
+                directory / PARTITION_METADATA,
+                *map(log._snapshots.path, log._snapshots.offsets),
+            }
+        log._adopt_topic_id(topic_id, clean=clean)
+        log._recall_tallies(recovery_point if not clean else log.log_end_offset)
+        return log
+
+    # --- identity ----------------------------------------------------------------------------
+
+    def _adopt_topic_id(self, topic_id: UUID | None, *, clean: bool) -> None:
+        path = self.directory / PARTITION_METADATA
+        try:
+            stored = checkpoints.parse_partition_metadata(read_file(path))
+        except FileNotFoundError:
+            stored = None
+        except checkpoints.MalformedCheckpointError as error:
+            if clean:
+                raise StorageError(self.directory, f"{PARTITION_METADATA}: {error}") from error
+            # It was made shortly before the power failed; whoever knows the id writes it again.
+            _log.warning("removing %s: %s", path, error)
+            remove_file(path)
+            stored = None
+        self.topic_id = stored
+        self.adopt_topic_id(topic_id)
+
+    def adopt_topic_id(self, topic_id: UUID | None) -> None:
+        """Check that the log is that of ``topic_id``, and note it where it was not known.
+
+        None and the zero id, of a cluster without topic ids, agree with everything. Raises
+        KafkaError INCONSISTENT_TOPIC_ID.
+        """
+        if topic_id is None or not topic_id.int or topic_id == self.topic_id:
+            return
+        if self.topic_id is not None:
+            raise KafkaError(
+                ErrorCode.INCONSISTENT_TOPIC_ID,
+                f"{self.tp} belongs to topic id {self.topic_id}, not {topic_id}",
+            )
+        self.assign_topic_id(topic_id)
+
+    def assign_topic_id(self, topic_id: UUID) -> None:
+        """Note the topic's id beside the data, before any data is written."""
+        path = self.directory / PARTITION_METADATA
+        replace_file(path, checkpoints.format_partition_metadata(topic_id), durable=False)
+        self._unflushed.paths.add(path)
+        self._unflushed.directory_changed = True
+        self.topic_id = topic_id
+
+    def moved_to(self, directory: Path) -> None:
+        """Follow a rename of the directory, which the caller has done."""
+        self.directory = directory
+        self._snapshots.directory = directory
+        self._unflushed.paths.clear()
+        for segment in self.segments:
+            segment.moved_to(directory)
+
+    @property
+    def active(self) -> Segment:
+        return self.segments[-1]
+
+    @property
+    def size(self) -> int:
+        """Bytes in all ``.log`` files."""
+        return sum(segment.file.size for segment in self.segments)
+
+    @property
+    def latest_epoch(self) -> int:
+        """The newest leader epoch in the log or assigned to it; -1 when there is none."""
+        return self.epochs.latest
+
+    # --- segments ----------------------------------------------------------------------------
+
+    def roll(self, now_ms: int) -> Segment:
+        """Close the active segment and start a new one at the log end offset.
+
+        An empty active segment at the log end stays, with new index files.
+        """
+        active = self.active
+        base = self.log_end_offset
+        try:
+            if active.base_offset == base and not active.size:
+                active.offsets.create()
+                active.times.create()
+                return active
+            active.seal()
+            segment = Segment.create(self.directory, base, self.config, now_ms)
+            self._take_snapshot()
+        except OSError as error:
+            self._fail(error)
+        self.segments.append(segment)
+        self._bases.append(base)
+        self._unflushed.directory_changed = self._unflushed.rolled = True
+        self._write_tallies()
+        return segment
+
+    # --- tallies -----------------------------------------------------------------------------
+
+    def _recall_tallies(self, up_to: int) -> None:
+        """Take the numbers of segments below the offset `up_to` from their file, if it has them."""
+        try:
+            known = tally.decode(read_file(self.directory / tally.FILE_NAME))
+        except OSError:
+            return
+        ends = [*self._bases[1:], self.log_end_offset]
+        for segment, end in zip(self.segments, ends, strict=True):
+            size, found = known.get(segment.base_offset, (-1, None))
+            if segment.tally is None and end <= up_to and size == segment.size:
+                segment.tally = found
+
+    def _write_tallies(self) -> None:
+        known = {
+            segment.base_offset: (segment.size, segment.tally)
+            for segment in self.segments
+            if segment.tally is not None
+        }
+        try:
+            replace_file(self.directory / tally.FILE_NAME, tally.encode(known), durable=False)
+        except OSError as error:
+            # Without it somebody counts again; what is wrong with the disk others will find out.
+            _log.debug("%s: %s is not written: %s", self.tp, tally.FILE_NAME, error)
+
+    @property
+    def uncounted(self) -> Sequence[Segment]:
+        """Segments that take no more appends and whose numbers nobody knows."""
+        return [segment for segment in self.segments[:-1] if segment.tally is None]
+
+    def _take_snapshot(self) -> None:
+        offset = self.producers.end_offset
+        latest = self._snapshots.latest
+        if offset > (latest if latest is not None else 0):
+            path = self._snapshots.write(offset, self.producers.producers.values())
+            self._unflushed.paths.add(path)
+
+    @property
+    def failure(self) -> str | None:
+        """Why nothing can be read here, None while all is well or only room is missing."""
+        return None if self.health.readable else self.health.reason
+
+    def _fail(self, error: OSError) -> NoReturn:
+        self.health.failed(error)
+        raise StorageError(self.directory, error.strerror or str(error)) from error
+
+    def _refuse(self) -> NoReturn:
+        raise StorageError(self.directory, self.health.reason)
+
+    # --- leader epochs ------------------------------------------------------------------------
+
+    def assign_epoch_start(self, epoch: int, offset: int) -> None:
+        """Note that leader epoch ``epoch`` begins at ``offset``."""
+        self._epochs_changed(self.epochs.assign(epoch, offset))
+
+    def _epochs_changed(self, changed: bool) -> None:
+        """Write the epochs, also those a full disk did not take before: the log has them too."""
+        if not (changed or self._epochs_unwritten):
+            return
+        path = self.directory / LEADER_EPOCH_CHECKPOINT
+        try:
+            replace_file(path, checkpoints.format_epochs(self.epochs.entries), durable=False)
+        except OSError as error:
+            self._epochs_unwritten = True
+            if not lacks_room(error):
+                self._fail(error)
+            self.health.failed(error)
+            return
+        self._epochs_unwritten = False
+        self._unflushed.paths.add(path)
+        self._unflushed.directory_changed = True
+
+    # --- deletion and truncation -------------------------------------------------------------
+
+    def delete_records_before(self, offset: int) -> int:
+        """Move the log start to ``offset``; return the log start. The files go with retention.
+
+        Raises KafkaError OFFSET_OUT_OF_RANGE above the high watermark.
+        """
+        if offset > self.high_watermark:
+            raise KafkaError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"{self.tp} cannot start at {offset}, above high watermark {self.high_watermark}",
+            )
+        if offset > self.log_start_offset:
+            self._start_at(offset)
+        return self.log_start_offset
+
+    def _start_at(self, offset: int) -> None:
+        self.log_start_offset = offset
+        self.high_watermark = max(self.high_watermark, offset)
+        self.recovery_point = max(self.recovery_point, offset)
+        self.durable_offset = max(self.durable_offset, offset)
+        self._epochs_changed(self.epochs.truncate_from_start(offset))
+        self.producers.advance_log_start(offset)
+
+    def delete_old_segments(self, now_ms: int) -> list[Path]:
+        """Give up the segments retention asks for; return the renamed files, to be unlinked
+        after ``file.delete.delay.ms``.
+        """
+        picked = retention.pick(
+            [
+                retention.SegmentAge(s.base_offset, s.size, s.largest_timestamp)
+                for s in self.segments
+            ],
+            retention.Limits(
+                log_start_offset=self.log_start_offset,
+                log_end_offset=self.log_end_offset,
+                high_watermark=self.high_watermark,
+                retention_ms=self.config.retention_ms if self.config.delete else -1,
+                retention_bytes=self.config.retention_bytes if self.config.delete else -1,
+            ),
+            now_ms,
+        )
+        if len(picked) == len(self.segments) and not self._has_rolled(now_ms):
+            picked.pop()
+        if picked:
+            reasons = ", ".join(f"{base} ({reason.value})" for base, reason in picked)
+            _log.info("%s: deleting segments %s", self.tp, reasons)
+            self._removed += self._remove_segments(len(picked))
+            self._start_at(max(self.log_start_offset, self.segments[0].base_offset))
+        removed, self._removed = self._removed, []
+        return removed
+
+    def _has_rolled(self, now_ms: int) -> bool:
+        """Roll; False when there is no room for that, which the older segments will make."""
+        try:
+            self.roll(now_ms)
+        except StorageError:
+            if not self.health.readable:
+                raise
+            return False
+        return True
+
+    def _remove_segments(self, count: int, *, from_end: bool = False) -> list[Path]:
+        """Take segments out of the log and rename their files; a reader's slices stay good."""
+        gone = self.segments[-count:] if from_end else self.segments[:count]
+        kept = self.segments[:-count] if from_end else self.segments[count:]
+        self.segments = kept
+        self._bases = [segment.base_offset for segment in kept]
+        removed: list[Path] = []
+        try:
+            # Whatever is left when this is interrupted must be one run of segments.
+            for segment in reversed(gone) if from_end else gone:
+                removed += segment.rename(DELETED)
+                removed += self._snapshots.mark_deleted(segment.base_offset)
+        except OSError as error:
+            self._fail(error)
+        self._unflushed.directory_changed = True
+        return removed
+
+    def replace_segments(self, replaced: Sequence[int], now_ms: int) -> list[Path]:
+        """Put the ``*.cleaned`` segment named after the first of ``replaced`` in place of them.
+
+        ``replaced`` are base offsets of neighbours below the active segment. Returns the files of
+        the old segments, renamed, to be unlinked once the directory is synced and
+        ``file.delete.delay.ms`` is over; readers and flushes under way stay good. Raises
+        ValueError, nothing touched, when the log does not have these segments (any more).
+        """
+        first = bisect_left(self._bases, replaced[0])
+        end = first + len(replaced)
+        if self._bases[first:end] != list(replaced) or end >= len(self._bases):
+            raise ValueError(f"{self.tp} has no segments {list(replaced)} below the active one")
+        base = replaced[0]
+        removed: list[Path] = []
+        try:
+            # Each rename leaves a state that a start knows: up to the last of the first kind it
+            # takes the old segments, from then on it completes the new one.
+            rename_segment_files(self.directory, base, CLEANED, SWAP)
+            for segment in self.segments[first:end]:
+                removed += segment.rename(DELETED)
+                if segment.base_offset != base:
+                    removed += self._snapshots.mark_deleted(segment.base_offset)
+            rename_segment_files(self.directory, base, SWAP, "")
+            segment = Segment.open(self.directory, base, self.config, now_ms)
+            segment.load_max_timestamp()
+            segment.aborted.load()
+        except OSError as error:
+            self._fail(error)
+        self.segments = [*self.segments[:first], segment, *self.segments[end:]]
+        self._bases = [one.base_offset for one in self.segments]
+        self._unflushed.directory_changed = True
+        return removed
+
+    def truncate_to(self, offset: int, *, now_ms: int) -> bool:
+        """Cut everything at and above ``offset``; False when there is nothing. Blocks.
+
+        Nothing of what is cut can come back once this has returned, and nobody may learn of the cut
+        from epochs or offsets before that. A slice in flight across the cut stops being
+        ``intact``. The owner of the log writes the recovery point (`LogDirectories.truncate`).
+        """
+        if offset >= self.log_end_offset:
+            # An epoch this broker led without writing goes all the same: a follower that went on
+            # naming it would be told for ever where it ended elsewhere.
+            self._epochs_changed(self.epochs.truncate_from_end(self.log_end_offset))
+            return False
+        if offset < self.segments[0].base_offset:
+            self.truncate_fully_at(offset, now_ms=now_ms)
+            return True
+        surplus = len(self._bases) - bisect_right(self._bases, offset)
+        if surplus:
+            self._removed += self._remove_segments(surplus, from_end=True)
+        try:
+            if self._snapshots.remove_above(offset) or surplus:
+                sync_directory(self.directory)
+            offset = self.active.truncate_to(offset, now_ms)
+            self.active.make_active()
+            self.active.file.sync()
+        except OSError as error:
+            self._fail(error)
+        self._end_at(offset)
+        self._rebuild_producers(now_ms)
+        return True
+
+    def _end_at(self, offset: int) -> None:
+        self._unflushed.generation += 1
+        self.log_end_offset = offset
+        self.recovery_point = min(self.recovery_point, offset)
+        self.durable_offset = min(self.durable_offset, offset)
+        self._committed_base = -1
+        self.high_watermark = min(self.high_watermark, offset)
+        if self.cleaned_to is not None:
+            self.cleaned_to = min(self.cleaned_to, offset)
+        self._epochs_changed(self.epochs.truncate_from_end(offset))
+
+    def _rebuild_producers(self, now_ms: int) -> None:
+        self.producers = loader.rebuild_producers(
+            self.segments,
+            self._snapshots,
+            start=self.log_start_offset,
+            end=self.log_end_offset,
+            config=self.config,
+            now_ms=now_ms,
+        )
+        self.producers.advance_high_watermark(self.high_watermark)
+
+    def truncate_fully_at(self, offset: int, *, now_ms: int) -> None:
+        """Drop everything and start again, empty, at ``offset``."""
+        self._unflushed.generation += 1
+        self._removed += self._remove_segments(len(self.segments), from_end=True)
+        try:
+            self._snapshots.remove_above(-1)
+            sync_directory(self.directory)
+            segment = Segment.create(self.directory, offset, self.config, now_ms)
+        except OSError as error:
+            self._fail(error)
+        self.segments, self._bases = [segment], [offset]
+        self.producers.restore([], offset)
+        self.log_start_offset = self.high_watermark = offset
+        self.log_end_offset = offset
+        self.recovery_point = min(self.recovery_point, offset)
+        self.durable_offset = min(self.durable_offset, offset)
+        self._committed_base = -1
+        self.cleaned_to = None
+        self._epochs_changed(self.epochs.clear())
+
+    @property
+    def truncations(self) -> int:
+        """How often something was cut off the end."""
+        return self._unflushed.generation
+
+    def take_over(self, other: SegmentedLog, *, now_ms: int) -> None:
+        """Become what ``other`` is: its batches are here, what is beside them follows.
+
+        Producers are taken as they are, not as the batches tell: some are known from snapshots
+        only. Raises StorageError.
+        """
+        if self.log_start_offset < other.log_start_offset:
+            self._start_at(other.log_start_offset)
+        self.config = other.config
+        self.producers = other.producers
+        if self.log_end_offset < other.log_end_offset:
+            # Compaction took the last batch; its offset is not to be given again.
+            self.log_end_offset = other.log_end_offset
+            self.roll(now_ms)
+        self.epochs = LeaderEpochs(other.epochs.entries)
+        self._epochs_changed(True)
+        try:
+            self._take_snapshot()
+        except OSError as error:
+            self._fail(error)
+        self.high_watermark = other.high_watermark
+        self.cleaned_to = other.cleaned_to
+        self.adopt_topic_id(other.topic_id)
+
+    def expire_producers(self, now_ms: int) -> int:
+        """Forget producers silent for ``producer.id.expiration.ms``; return how many."""
+        return self.producers.expire(now_ms, self.config.producer_id_expiration_ms)
+
+    # --- flush -------------------------------------------------------------------------------
+
+    def flush_due(self, now_ms: int) -> bool:
+        """True when ``flush.messages``, ``flush.ms`` or a roll asks for a flush."""
+        messages = self.log_end_offset - self.recovery_point
+        return self._unflushed.is_due(messages, self.config, now_ms)
+
+    def flush_plan(self) -> FlushPlan:
+        """The work that makes everything up to the present log end durable.
+
+        Call ``plan.run()`` in a thread, then ``flushed(plan)`` on the loop. The plan holds its
+        files itself: retention, truncation and deletion meanwhile do it no harm.
+        """
+        first = max(bisect_right(self._bases, self.recovery_point) - 1, 0)
+        self._epochs_changed(False)
+        try:
+            return self._unflushed.plan(
+                self.segments[first:], self.directory, up_to=self.log_end_offset
+            )
+        except OSError as error:
+            self._fail(error)
+
+    def flushed(self, plan: FlushPlan, *, now_ms: int) -> None:
+        """Take note that ``plan`` ran; after a truncation meanwhile it proves nothing.
+
+        Raises StorageError, and takes the log out of service, when the plan met an error.
+        """
+        if plan.error is not None:
+            self._fail(plan.error)
+        if plan.generation == self._unflushed.generation:
+            self.recovery_point = max(self.recovery_point, plan.up_to)
+            self.durable_offset = max(self.durable_offset, plan.up_to)
+            self._unflushed.flushed_ms = now_ms
+
+    def commit_plan(self) -> FlushPlan:
+        """The least work that makes every record up to the present log end durable.
+
+        That is their bytes, and the names of the files and the directory they are in. Run it as a
+        flush plan, then call ``committed(plan)``. Raises StorageError for a log out of service.
+        """
+        if self.failure is not None:
+            raise StorageError(self.directory, self.failure)
+        first = max(bisect_right(self._bases, self.durable_offset) - 1, 0)
+        plan = FlushPlan(
+            up_to=self.log_end_offset,
+            generation=self._unflushed.generation,
+            files=[segment.file for segment in self.segments[first:]],
+        )
+        if self._committed_base != self._bases[-1]:
+            # A name must not become durable before the content of its file.
+            plan.paths = sorted(self._unflushed.paths)
+            plan.directory = self.directory
+            plan.parent = self.directory.parent if self._committed_base < 0 else None
+            self._committed_base = self._bases[-1]
+        return plan
+
+    def committed(self, plan: FlushPlan) -> None:
+        """Take note that a commit plan ran; after a truncation meanwhile it proves nothing.
+
+        Raises StorageError, and takes the log out of service, when the plan met an error.
+        """
+        if plan.error is not None:
+            self._fail(plan.error)
+        if plan.generation == self._unflushed.generation:
+            self.durable_offset = max(self.durable_offset, plan.up_to)
+
+    def flush(self, *, now_ms: int) -> None:
+        """Flush here and now. Blocks; for shutdown and tools. Raises StorageError."""
+        if not self.health.readable:
+            self._refuse()
+        plan = self.flush_plan()
+        plan.run()
+        self.flushed(plan, now_ms=now_ms)
+
+    def close(self, *, clean: bool = True, now_ms: int = 0) -> None:
+        """Close the log; clean: snapshot, trim the indexes, and put everything on the device."""
+        if clean and self.health.readable:
+            try:
+                self._take_snapshot()
+                for segment in self.segments:
+                    segment.write_indexes()
+                self.active.seal()
+            except OSError as error:
+                self._fail(error)
+            self._write_tallies()
+            self._unflushed.directory_changed = True
+            self.flush(now_ms=now_ms)
+            if self._epochs_unwritten:
+                self._refuse()
+        self.health = DirectoryHealth.gone(self.health.path, CLOSED)
+        self.segments, self._bases = [], []

@@ -1,0 +1,1 @@
+"""Compaction, from the choice of a log to the bytes that are left."""

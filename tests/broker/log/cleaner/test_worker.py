@@ -1,0 +1,107 @@
+"""The cleaner process by itself."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from barnabas_broker.log.cleaner import job, worker
+from barnabas_broker.log.cleaner.job import Failed, Finished, GroupReady, Message, Trouble
+from barnabas_broker.log.cleaner.manager import CleanerManager
+from tests.broker.log.cleaner.histories import PLENTY, open_compacted, write
+from tests.broker.log.samples import NOW
+
+
+def run(told: job.Job, parent: int) -> tuple[list[Message], str]:
+    """What the process answers to a job, and what it says to people."""
+    done = subprocess.run(
+        [sys.executable, "-m", worker.__name__, str(parent)],
+        input=job.encode(told),
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    return [job.decode(line) for line in done.stdout.splitlines()], done.stderr.decode()
+
+
+def a_job(tmp_path: Path) -> job.Job:
+    logs, log = open_compacted(tmp_path)
+    for number in range(12):
+        write(log, (b"key", b"v%d" % number), (b"other", b"x" * 30))
+    task = CleanerManager(logs).pick(NOW, PLENTY)
+    assert task is not None
+    return task.job
+
+
+def test_a_job_done(tmp_path: Path) -> None:
+    """Every group is announced with its files complete, and the end is told."""
+    told = a_job(tmp_path)
+    answers, _ = run(told, os.getpid())
+    *ready, finished = answers
+    assert all(isinstance(one, GroupReady) for one in ready)
+    bases = [base for one in ready if isinstance(one, GroupReady) for base in one.replaced]
+    assert bases == told.segments[:-1]
+    assert isinstance(finished, Finished)
+    assert finished.clean_to == told.first_uncleanable
+    for one in ready:
+        assert isinstance(one, GroupReady)
+        assert Path(told.directory, f"{one.replaced[0]:020d}.log.cleaned").exists()
+
+
+def test_a_damaged_log(tmp_path: Path) -> None:
+    """The process says where the bytes are that are no batch, and ends in order."""
+    told = a_job(tmp_path)
+    path = Path(told.directory, f"{told.segments[1]:020d}.log")
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+    answers, _ = run(told, os.getpid())
+    assert isinstance(answers[-1], Failed)
+    assert answers[-1].trouble is Trouble.CORRUPT
+    assert "CRC" in answers[-1].reason
+
+
+def test_a_torn_segment(tmp_path: Path) -> None:
+    """Half a batch at the end of a closed segment is damage: what it was is not lost silently."""
+    told = a_job(tmp_path)
+    path = Path(told.directory, f"{told.segments[0]:020d}.log")
+    os.truncate(path, path.stat().st_size - 3)
+    answers, _ = run(told, os.getpid())
+    assert isinstance(answers[-1], Failed)
+    assert "no whole batch" in answers[-1].reason
+
+
+def test_a_vanished_segment(tmp_path: Path) -> None:
+    """A topic that is deleted meanwhile is no damage."""
+    told = a_job(tmp_path)
+    Path(told.directory, f"{told.segments[0]:020d}.log").unlink()
+    answers, _ = run(told, os.getpid())
+    assert answers == [
+        Failed(
+            trouble=Trouble.IO,
+            reason=f"No such file or directory ({told.directory}/{0:020d}.log)",
+            errno=2,
+        )
+    ]
+
+
+def test_it_does_not_outlive_its_broker(tmp_path: Path) -> None:
+    """Started by a broker that has gone already, it touches nothing."""
+    told = a_job(tmp_path)
+    answers, said = run(told, os.getpid() + 1)
+    assert answers == []
+    assert "gone already" in said
+    assert not list(Path(told.directory).glob("*.cleaned"))
+
+
+def test_other_orders() -> None:
+    """Whatever is no job is refused."""
+    process = subprocess.run(
+        [sys.executable, "-m", worker.__name__, str(os.getpid())],
+        input=job.encode(GroupReady(replaced=[])),
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert process.returncode == 1
+    assert b"GroupReady is no job" in process.stderr

@@ -1,0 +1,1 @@
+"""Broker processes on disks that fail, and the failing disk itself."""

@@ -1,0 +1,98 @@
+"""Producers that go on over the deaths of their broker, and what is checked afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from confluent_kafka import Message, Producer
+
+from tests.clients import START_MS
+from tests.clients.librdkafka import read_all
+
+Place = tuple[int, int]
+"""Partition and offset."""
+
+
+class Load:
+    """A producer of numbered records into the two partitions of a topic."""
+
+    def __init__(self, bootstrap: str, topic: str, *, begin: int = 0, **settings: object) -> None:
+        self.acknowledged: dict[bytes, Place] = {}
+        self.sent = 0
+        self.refused: list[Any] = []
+        self._topic = topic
+        self._begin = begin
+        self._producer = Producer(
+            {
+                "bootstrap.servers": bootstrap,
+                "linger.ms": 1,
+                "batch.num.messages": 20,
+                "reconnect.backoff.ms": 10,
+                "reconnect.backoff.max.ms": 100,
+                "retry.backoff.ms": 20,
+                "message.timeout.ms": 100_000,
+                # Otherwise librdkafka 2.16 forgets the only broker (its issue 5511).
+                "metadata.recovery.strategy": "none",
+                **settings,
+            }
+        )
+
+    def send_until(self, acknowledged: int) -> None:
+        """Keep sending until so many records are acknowledged; others are still on their way."""
+        while len(self.acknowledged) < acknowledged:
+            if self.sent < acknowledged + 2000:
+                number = self._begin + self.sent
+                self._producer.produce(
+                    self._topic,
+                    b"%d" % number + b"." * (number % 90),
+                    key=b"%d" % number,
+                    partition=number % 2,
+                    timestamp=START_MS + number,
+                    on_delivery=self._told,
+                )
+                self.sent += 1
+            self._producer.poll(0 if self.sent % 50 else 0.001)
+
+    def finish(self) -> None:
+        """Wait for every record that is on its way."""
+        assert self._producer.flush(110) == 0
+        assert self.refused == []
+        assert len(self.acknowledged) == self.sent
+
+    def abandon(self) -> None:
+        """Wait for nothing more."""
+        self._producer.purge()
+        self._producer.flush(60)
+
+    def _told(self, error: Any, message: Message) -> None:
+        if error is not None:
+            self.refused.append(error)
+            return
+        key, partition, offset = message.key(), message.partition(), message.offset()
+        assert isinstance(key, bytes)
+        assert partition is not None
+        assert offset is not None
+        self.acknowledged[key] = (partition, offset)
+
+
+def stored(bootstrap: str, topic: str) -> dict[Place, bytes]:
+    """The keys of all records, by partition and offset."""
+    found = {}
+    for partition in (0, 1):
+        for message in read_all(bootstrap, topic, partition):
+            key, offset = message.key(), message.offset()
+            assert isinstance(key, bytes)
+            assert offset is not None
+            found[partition, offset] = key
+    return found
+
+
+def in_order(keys: Mapping[Place, bytes]) -> bool:
+    """Whether the numbers of each partition grow with its offsets, without gaps in these."""
+    for partition in (0, 1):
+        places = sorted(offset for where, offset in keys if where == partition)
+        numbers = [int(keys[partition, offset]) for offset in places]
+        if places != list(range(len(places))) or numbers != sorted(set(numbers)):
+            return False
+    return True

@@ -7,16 +7,20 @@ when it comes up. One entry for each key is live at any time.
 
 import heapq
 import itertools
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
 
 
 class Timers(Generic[K]):
-    """What is due when, in milliseconds of the clock that the caller reads."""
+    """What is due when, in milliseconds of a clock that only ever goes forward, and evenly.
 
-    def __init__(self) -> None:
+    Members are not missed because somebody has set the wall clock.
+    """
+
+    def __init__(self, steady_ms: Callable[[], int]) -> None:
+        self._steady_ms = steady_ms
         self._deadlines: dict[K, int] = {}
         # (time, number, key): numbers keep keys, which need no order, from being compared.
         self._heap: list[tuple[int, int, K]] = []
@@ -26,8 +30,9 @@ class Timers(Generic[K]):
     def __len__(self) -> int:
         return len(self._deadlines)
 
-    def set(self, key: K, deadline_ms: int) -> None:
-        """Have `key` come due then, and not when it was due before."""
+    def start(self, key: K, delay_ms: int) -> None:
+        """Have `key` come due in so long, and not when it was due before."""
+        deadline_ms = self._steady_ms() + delay_ms
         self._deadlines[key] = deadline_ms
         queued = self._queued.get(key)
         if queued is None or queued[0] > deadline_ms:
@@ -37,9 +42,8 @@ class Timers(Generic[K]):
         """Forget `key`; one that is not known is not missed."""
         self._deadlines.pop(key, None)
 
-    def deadline(self, key: K) -> int | None:
-        """When `key` is due, None if it is not."""
-        return self._deadlines.get(key)
+    def __contains__(self, key: K) -> bool:
+        return key in self._deadlines
 
     @property
     def next_ms(self) -> int | None:
@@ -47,8 +51,9 @@ class Timers(Generic[K]):
         self._drop_stale()
         return self._heap[0][0] if self._heap else None
 
-    def pop_due(self, now_ms: int) -> K | None:
+    def pop_due(self) -> K | None:
         """A key whose time has come, the earliest first, no longer timed; None if there is none."""
+        now_ms = self._steady_ms()
         while True:
             self._drop_stale()
             if not self._heap or self._heap[0][0] > now_ms:

@@ -54,16 +54,21 @@ def subscription(*topics: str) -> bytes:
 class Story:
     """One group's life. Every request gives a number, under which its answer is found."""
 
-    def __init__(self, **limits: int) -> None:
+    def __init__(self, **limits: Any) -> None:
         self.now_ms = 1_000_000
+        self.steady_ms = 5000
         self.ids = 0
-        self.shard = Shard(replace(LIMITS, **limits), new_id=self._new_id)
+        self.limits = replace(LIMITS, **limits)
+        self.shard = self._shard()
         self.written: list[Record] = []
         self.answers: dict[int, Any] = {}
         self.fail_writes: ErrorCode | None = None
         self.asked = 0
 
-    def _new_id(self) -> str:
+    def _shard(self) -> Shard:
+        return Shard(self.limits, new_id=self.new_id, steady_ms=lambda: self.steady_ms)
+
+    def new_id(self) -> str:
         self.ids += 1
         return str(self.ids)
 
@@ -86,6 +91,10 @@ class Story:
             assert isinstance(waiter, int)
             assert waiter not in self.answers, "answered twice"
             self.answers[waiter] = response
+        if turn.follow is not None:
+            then: Turn = Turn(turn.now_ms)
+            turn.follow(then)
+            self.perform(then)
 
     def answer(self, waiter: int) -> Any:
         return self.answers.get(waiter)
@@ -94,14 +103,18 @@ class Story:
         return ErrorCode(self.answers[waiter].error_code)
 
     def pass_time(self, milliseconds: int) -> None:
-        """Move the clock, meeting every deadline on the way at its time."""
-        end_ms = self.now_ms + milliseconds
+        """Move both clocks, meeting every deadline on the way at its time."""
+        end_ms = self.steady_ms + milliseconds
         while (next_ms := self.shard.next_ms) is not None and next_ms <= end_ms:
-            self.now_ms = max(self.now_ms, next_ms)
+            self._move(max(next_ms - self.steady_ms, 0))
             turn = self.shard.tick(self.now_ms)
             if turn is not None:
                 self.perform(turn)
-        self.now_ms = end_ms
+        self._move(end_ms - self.steady_ms)
+
+    def _move(self, milliseconds: int) -> None:
+        self.now_ms += milliseconds
+        self.steady_ms += milliseconds
 
     # --- requests
 
@@ -162,7 +175,7 @@ class Story:
             generation_id=generation,
             group_instance_id=instance,
         )
-        return self.shard.heartbeat(request, self.now_ms)
+        return self.shard.heartbeat(request)
 
     def leave(self, *members: tuple[str, str | None]) -> list[ErrorCode]:
         self.asked += 1
@@ -182,7 +195,9 @@ class Story:
         self.asked += 1
         metadata = fields.pop("metadata", None)
         partition = OffsetCommitRequestPartition(
-            partition_index=0, committed_offset=offset, committed_metadata=metadata
+            partition_index=fields.pop("partition", 0),
+            committed_offset=offset,
+            committed_metadata=metadata,
         )
         topic = OffsetCommitRequestTopic(name=fields.pop("topic", "t"), partitions=[partition])
         request = OffsetCommitRequest(

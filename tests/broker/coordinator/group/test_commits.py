@@ -4,9 +4,17 @@ from typing import Any
 
 import pytest
 
+from barnabas_broker.coordinator.group.commits import transactional_commit_fault
 from barnabas_broker.coordinator.group.records import OffsetRecord
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import TopicPartition
+from barnabas_kafka.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
+from tests.broker.coordinator.group.consumer.stories import (
+    Actor,
+    ClassicActor,
+    ConsumerStory,
+    settle,
+)
 from tests.broker.coordinator.group.stories import LIMITS, SESSION_MS, Story, subscription
 
 PARTITION = TopicPartition("t", 0)
@@ -141,3 +149,29 @@ def test_a_retention_of_its_own() -> None:
     story.pass_time(500)
     sweep(story)
     assert story.shard.groups == {}
+
+
+@pytest.mark.parametrize(
+    ("member", "generation", "told"),
+    [
+        ("new", 2, None),
+        ("new", 1, ErrorCode.STALE_MEMBER_EPOCH),
+        ("old", 2, None),
+        ("old", 1, ErrorCode.ILLEGAL_GENERATION),
+        ("nobody", 2, ErrorCode.UNKNOWN_MEMBER_ID),
+        ("new", -1, ErrorCode.STALE_MEMBER_EPOCH),
+        ("", -1, None),
+    ],
+)
+def test_transactions_commit_for_members_of_the_consumer_protocol(
+    member: str, generation: int, told: ErrorCode | None
+) -> None:
+    """In their epoch, of either protocol; one that does not say for whom is taken, as ever."""
+    story = ConsumerStory({"t": 2})
+    new, old = Actor(story, "new"), ClassicActor(story, "old")
+    settle(new, old)
+    ids = {"old": old.id}
+    request = TxnOffsetCommitRequest(
+        group_id="team", member_id=ids.get(member, member), generation_id=generation
+    )
+    assert transactional_commit_fault(story.group, request) is told

@@ -1,6 +1,8 @@
 """A group: votes, subscriptions, and the places of static members."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from barnabas_broker.coordinator.group.group import Group
 from barnabas_broker.coordinator.group.members import Client, Member
@@ -70,3 +72,60 @@ def test_only_states_that_may_follow_are_entered() -> None:
     """A leap would mean that a step was forgotten."""
     with pytest.raises(AssertionError):
         Group("g", now_ms=0).become(GroupState.STABLE, 1)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["add", "remove", "adapt", "join", "answer", "replace", "restore"]),
+            st.integers(0, 5),
+            st.sampled_from([("a",), ("b", "a"), ("a", "b"), ("c",)]),
+        ),
+        max_size=40,
+    )
+)
+def test_who_is_missing_and_what_all_support_is_known_without_a_look_at_everybody(
+    steps: list[tuple[str, int, tuple[str, ...]]],
+) -> None:
+    """Whatever members do, it is what one would find by looking."""
+    group = Group("g", now_ms=0)
+    for number, (step, which, names) in enumerate(steps):
+        protocols = tuple((name, b"") for name in names)
+        members = list(group.members.values())
+        member = members[which % len(members)] if members else None
+        if step == "add" or member is None:
+            group.add(newcomer(f"m{number}", protocols), "consumer")
+        elif step == "remove":
+            group.remove(member.id)
+        elif step == "adapt":
+            group.adapt(member, protocols)
+        elif step == "join":
+            member.joining = object()
+        elif step == "answer":
+            member.joining = None
+        elif step == "replace":
+            group.replace_static(member.id, f"m{number}")
+        else:
+            written = group.record({}).metadata
+            assert written is not None
+            group.restore(written)
+        group.state = GroupState.PREPARING_REBALANCE
+        everybody = list(group.members.values())
+        assert group.all_joined == all(each.joining is not None for each in everybody)
+        known = {name for each in everybody for name, _ in each.protocols}
+        common = {n for n in known if all(n in dict(each.protocols) for each in everybody)}
+        supported = {name for name in "abc" if group.supports("consumer", ((name, b""),))}
+        assert not everybody or supported == common & set("abc")
+
+
+def newcomer(member_id: str, protocols: tuple[tuple[str, bytes], ...]) -> Member:
+    """A member that has just joined."""
+    return Member(
+        id=member_id,
+        instance_id=f"i-{member_id}",
+        client=Client("c", "/h"),
+        rebalance_timeout_ms=1000,
+        session_timeout_ms=1000,
+        protocols=protocols,
+        joining=object(),
+    )

@@ -155,3 +155,26 @@ def test_a_returning_static_member_fences_its_parked_join() -> None:
     parked = story.join("s", instance="one")
     story.join("s", instance="one")
     assert story.error(parked) is ErrorCode.FENCED_INSTANCE_ID
+
+
+def test_what_members_tell_is_bounded_together() -> None:
+    """Whoever would be too much is refused, and the others go on."""
+    story = Story(members_max=10, told_bytes_max=1000)
+    first, second = story.stable("a", "b")
+    story.join("a", first, metadata=b"m" * 700)
+    assert story.error(story.join("b", second, metadata=b"m" * 400)) is (
+        ErrorCode.GROUP_MAX_SIZE_REACHED
+    )
+    assert list(story.group.members) == [first]
+    assert story.state == "CompletingRebalance"
+    assert story.error(story.join("c" * 300)) is ErrorCode.GROUP_MAX_SIZE_REACHED
+    assert story.error(story.join("d")) is ErrorCode.MEMBER_ID_REQUIRED
+
+
+def test_ids_that_nobody_joins_under_are_bounded() -> None:
+    """Each is kept for a session timeout, without a member; as many as there may be members."""
+    story = Story(members_max=3)
+    told = [story.error(story.join("a")) for _ in range(5)]
+    assert told == [ErrorCode.MEMBER_ID_REQUIRED] * 3 + [ErrorCode.GROUP_MAX_SIZE_REACHED] * 2
+    story.pass_time(10_000)
+    assert story.error(story.join("a")) is ErrorCode.MEMBER_ID_REQUIRED

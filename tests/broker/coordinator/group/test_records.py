@@ -6,7 +6,6 @@ from barnabas_broker.coordinator.group.records import (
     CommittedOffset,
     GroupRecord,
     OffsetRecord,
-    Record,
     decode,
     encode,
 )
@@ -70,7 +69,9 @@ GROUP_VALUE = (
         (GroupRecord("g", None), "0002 0001 67", None),
     ],
 )
-def test_records_have_kafkas_bytes(record: Record, key: str, value: str | None) -> None:
+def test_records_have_kafkas_bytes(
+    record: OffsetRecord | GroupRecord, key: str, value: str | None
+) -> None:
     """In the versions that Kafka 3.9 writes, and back."""
     encoded = encode(record)
     assert encoded == (bytes.fromhex(key), None if value is None else bytes.fromhex(value))
@@ -78,8 +79,8 @@ def test_records_have_kafkas_bytes(record: Record, key: str, value: str | None) 
 
 
 def test_other_kinds_of_record_are_told_apart() -> None:
-    """Those of the next-generation protocol are unknown here; garbage is an error."""
-    assert decode(bytes.fromhex("0003 0001 67"), b"") is None
+    """Those of share groups are unknown here; garbage is an error."""
+    assert decode(bytes.fromhex("0009 0001 67"), b"") is None
     for key in (b"", b"\0", b"\0\1\0\5g"):
         with pytest.raises(DecodeError):
             decode(key, None)

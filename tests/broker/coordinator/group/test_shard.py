@@ -1,5 +1,7 @@
 """The groups of a partition: replay, deletion, and the way back from records."""
 
+import pytest
+
 from barnabas_broker.coordinator.group.shard import Shard
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import TopicPartition
@@ -56,7 +58,7 @@ def test_groups_are_deleted_when_nobody_is_in_them() -> None:
     story.leave((member, None))
     assert delete(story) is ErrorCode.NONE
     assert story.shard.groups == {}
-    heir = Shard(LIMITS, new_id=str)
+    heir = Shard(LIMITS, new_id=str, steady_ms=int)
     for record in story.written:
         heir.replay(record, 0)
     assert heir.groups == {}
@@ -94,3 +96,24 @@ def test_offsets_of_deleted_topics_go_with_them() -> None:
     for turn in story.shard.forget_topics({"gone"}, story.now_ms):
         story.perform(turn)
     assert list(story.group.offsets) == [TopicPartition("stays", 0)]
+
+
+@pytest.mark.parametrize("jump_ms", [3_600_000, -3_600_000])
+def test_nobody_is_missed_because_the_clock_was_set(jump_ms: int) -> None:
+    """Sessions and rebalances take as long as they shall; only what is written tells the hour."""
+    story = Story()
+    one, _ = story.stable("one", "two")
+    story.now_ms += jump_ms
+    story.pass_time(SESSION_MS - 1)
+    assert story.state == "Stable"
+    assert story.heartbeat(one) is ErrorCode.NONE
+    assert story.commit(member=one, generation=story.group.generation) is ErrorCode.NONE
+    (committed,) = story.group.offsets.values()
+    assert committed.commit_timestamp == story.now_ms
+    story.pass_time(1)
+    assert (story.state, len(story.group.members)) == ("PreparingRebalance", 1)
+    story.now_ms += jump_ms
+    story.pass_time(SESSION_MS - 2)
+    assert list(story.group.members) == [one]
+    story.pass_time(1)
+    assert story.state == "Empty"

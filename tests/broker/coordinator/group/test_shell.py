@@ -94,3 +94,17 @@ def test_nobody_is_served_before_the_topic_exists(tmp_path: Path) -> None:
         topic = node.broker.image.topics["__consumer_offsets"]
         assert len(topic.partitions) == 3
         assert topic.config["cleanup.policy"] == "compact"
+
+
+def test_commits_keep_a_member_alive(tmp_path: Path) -> None:
+    """A session begins anew with each, as with a heartbeat."""
+    with running_node(tmp_path, FAST) as node, Wire(port_of(node)) as wire:
+        wire.create_topic("t")
+        find(wire, "g")
+        member = Member(wire, "g")
+        member.enter(session_timeout_ms=1_800_000, rebalance_timeout_ms=1_800_000)
+        member.sync({})
+        deadlines = node.broker.groups.shard("g")._rebalancer.timers._deadlines
+        ((key, before),) = deadlines.items()
+        while deadlines[key] == before:
+            assert commit(wire, "g", "t", 5, member=member.id, generation=1) == 0

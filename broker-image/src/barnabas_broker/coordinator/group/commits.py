@@ -6,13 +6,15 @@ Retention (KIP-211; Kafka's `offsetExpirationCondition`):
     EMPTY, had members                       the group became empty
     STABLE, of type "consumer"               its commit, if nobody subscribes to its topic
     never had members                        its commit
+    of the consumer protocol                 its commit, if nobody subscribes to its topic
     any other                                never
 
 An offset that was committed with a retention of its own expires then, under the same conditions.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
+from barnabas_broker.coordinator.group.consumer.group import ConsumerGroup
 from barnabas_broker.coordinator.group.group import CONSUMERS, Group
 from barnabas_broker.coordinator.group.records import CommittedOffset, OffsetRecord
 from barnabas_broker.coordinator.group.states import GroupState
@@ -25,21 +27,44 @@ from barnabas_kafka.protocol.messages.offset_commit import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
+from barnabas_kafka.protocol.messages.offset_delete import (
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+from barnabas_kafka.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
 
 DEFAULT_RETENTION = -1
+EPOCHS_SINCE = 9
+"""From this version of OffsetCommit on, clients can be told about member epochs."""
 
 
-def commit_fault(group: Group, request: OffsetCommitRequest) -> ErrorCode | None:
+def commit_fault(
+    group: Group,
+    generation: int,
+    member_id: str,
+    instance_id: str | None,
+    *,
+    version: int = EPOCHS_SINCE,
+) -> ErrorCode | None:
     """Why a group does not take a commit as a whole; None if it does.
 
     Without generation and member it is one by a consumer that assigns partitions itself, and taken
     while nobody is in the group.
     """
-    generation = request.generation_id_or_member_epoch
+    if group.consumers is not None:
+        if generation < 0 and group.is_empty:
+            return None
+        return epoch_fault(group.consumers, member_id, generation, version)
     if generation < 0 and group.state is GroupState.EMPTY:
         return None
-    if generation >= 0 or request.member_id or request.group_instance_id is not None:
-        code = group.check_member(request.member_id, request.group_instance_id)
+    if generation >= 0 or member_id or instance_id is not None:
+        code = group.check_member(member_id, instance_id)
         if code is not None:
             return code
         if generation != group.generation:
@@ -50,6 +75,24 @@ def commit_fault(group: Group, request: OffsetCommitRequest) -> ErrorCode | None
         # It knows its generation, but not yet what it reads in it.
         return ErrorCode.REBALANCE_IN_PROGRESS
     return None
+
+
+def epoch_fault(
+    group: ConsumerGroup, member_id: str, epoch: int, version: int = EPOCHS_SINCE
+) -> ErrorCode | None:
+    """Why a member of such a group is refused, None if it is where it says (KIP-848).
+
+    Members of the classic protocol know their epoch as their generation.
+    """
+    member = group.members.get(member_id)
+    if member is None:
+        return ErrorCode.UNKNOWN_MEMBER_ID
+    if member.classic is None and version < EPOCHS_SINCE:
+        return ErrorCode.UNSUPPORTED_VERSION
+    if epoch == member.epoch:
+        return None
+    is_classic = member.classic is not None
+    return ErrorCode.ILLEGAL_GENERATION if is_classic else ErrorCode.STALE_MEMBER_EPOCH
 
 
 def commits(
@@ -76,6 +119,77 @@ def commits(
                 OffsetCommitResponsePartition(partition_index=each.partition_index, error_code=code)
             )
     return records, response
+
+
+def transactional_commit_fault(group: Group, request: TxnOffsetCommitRequest) -> ErrorCode | None:
+    """Why a group does not take a commit that is part of a transaction; None if it does.
+
+    Before version 3 a producer could not tell for which member it commits (KIP-447), so one that
+    tells nothing is taken in every state.
+    """
+    if request.generation_id < 0 and group.is_empty:
+        return None
+    if request.generation_id < 0 and not request.member_id and request.group_instance_id is None:
+        return None
+    if group.consumers is not None:
+        return epoch_fault(group.consumers, request.member_id, request.generation_id)
+    code = group.check_member(request.member_id, request.group_instance_id)
+    if code is not None:
+        return code
+    if request.generation_id != group.generation:
+        return ErrorCode.ILLEGAL_GENERATION
+    return None
+
+
+def transactional_commits(
+    request: TxnOffsetCommitRequest, *, metadata_bytes_max: int, now_ms: int
+) -> tuple[list[OffsetRecord], TxnOffsetCommitResponse]:
+    """The records of such a commit, and the answer for when they are written."""
+    records: list[OffsetRecord] = []
+    response = TxnOffsetCommitResponse()
+    for topic in request.topics:
+        answered = TxnOffsetCommitResponseTopic(name=topic.name)
+        response.topics.append(answered)
+        for each in topic.partitions:
+            code = ErrorCode.NONE
+            metadata = each.committed_metadata or ""
+            if len(metadata.encode()) > metadata_bytes_max:
+                code = ErrorCode.OFFSET_METADATA_TOO_LARGE
+            else:
+                committed = CommittedOffset(
+                    offset=each.committed_offset,
+                    leader_epoch=each.committed_leader_epoch,
+                    metadata=metadata,
+                    commit_timestamp=now_ms,
+                )
+                partition = TopicPartition(topic.name, each.partition_index)
+                records.append(OffsetRecord(request.group_id, partition, committed))
+            answered.partitions.append(
+                TxnOffsetCommitResponsePartition(
+                    partition_index=each.partition_index, error_code=code
+                )
+            )
+    return records, response
+
+
+def refused_transactional_commit(
+    request: TxnOffsetCommitRequest, code: ErrorCode
+) -> TxnOffsetCommitResponse:
+    """The same error for every partition."""
+    return TxnOffsetCommitResponse(
+        topics=[
+            TxnOffsetCommitResponseTopic(
+                name=topic.name,
+                partitions=[
+                    TxnOffsetCommitResponsePartition(
+                        partition_index=each.partition_index, error_code=code
+                    )
+                    for each in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
 
 
 def _committed(
@@ -152,7 +266,7 @@ def expired(group: Group, *, retention_ms: int, now_ms: int) -> Iterator[TopicPa
     if kept is None:
         return
     for partition, committed in group.offsets.items():
-        if partition.topic in kept:
+        if partition.topic in kept or partition in group.pending_offsets:
             continue
         if committed.expire_timestamp != NO_TIMESTAMP:
             is_due = now_ms >= committed.expire_timestamp
@@ -168,6 +282,8 @@ def _retention(group: Group) -> tuple[int | None, frozenset[str] | None]:
 
     With None for topics, all offsets are kept.
     """
+    if group.consumers is not None:
+        return None, group.subscriptions()
     if group.state is GroupState.EMPTY:
         return (None if group.protocol_type is None else group.state_since_ms), frozenset()
     if group.state is GroupState.STABLE and group.protocol_type == CONSUMERS:
@@ -177,10 +293,23 @@ def _retention(group: Group) -> tuple[int | None, frozenset[str] | None]:
 
 def deletion_fault(group: Group, partition: TopicPartition) -> ErrorCode | None:
     """Why OffsetDelete spares an offset (KIP-496), None if it may go."""
-    if group.state is GroupState.EMPTY:
+    if group.is_empty:
         return None
     topics = group.subscriptions() or frozenset()
     return ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if partition.topic in topics else None
+
+
+def deletions(faults: Mapping[TopicPartition, ErrorCode | None]) -> OffsetDeleteResponse:
+    """The answer of OffsetDelete that says this of each partition."""
+    topics: dict[str, OffsetDeleteResponseTopic] = {}
+    for (name, partition), fault in faults.items():
+        topic = topics.setdefault(name, OffsetDeleteResponseTopic(name=name))
+        topic.partitions.append(
+            OffsetDeleteResponsePartition(
+                partition_index=partition, error_code=fault or ErrorCode.NONE
+            )
+        )
+    return OffsetDeleteResponse(topics=list(topics.values()))
 
 
 def tombstones(group: Group, partitions: Iterable[TopicPartition]) -> list[OffsetRecord]:

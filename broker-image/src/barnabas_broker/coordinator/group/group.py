@@ -1,5 +1,8 @@
 """A group as the coordinator remembers it: members, generation, leader, and committed offsets.
 
+A group of the consumer protocol has its members in `consumers`, and here only its name and offsets:
+for the classic protocol it is empty.
+
 Invariants: `leader_id` is a member wherever there are members; `static` maps each instance id to
 the one member that has it; `pending` ids were given out and belong to no member yet; `unsynced`
 are members that have not sent SyncGroup in this generation.
@@ -10,7 +13,9 @@ soft, and what a crash leaves of it is the last generation that was written.
 
 from collections import Counter
 
+from barnabas_broker.coordinator.group.consumer.group import ConsumerGroup
 from barnabas_broker.coordinator.group.members import Client, Member, Protocols
+from barnabas_broker.coordinator.group.pending_offsets import PendingOffsets
 from barnabas_broker.coordinator.group.records import CommittedOffset, GroupRecord
 from barnabas_broker.coordinator.group.states import MAY_FOLLOW, GroupState
 from barnabas_kafka.errors import ErrorCode
@@ -26,9 +31,12 @@ CONSUMERS = "consumer"
 
 
 class Group:
-    """One group of the classic protocol."""
+    """One group, of whichever protocol its members use."""
 
     __slots__ = (
+        "_awaited",
+        "_supporters",
+        "consumers",
         "generation",
         "id",
         "leader_id",
@@ -36,6 +44,7 @@ class Group:
         "newcomer",
         "offsets",
         "pending",
+        "pending_offsets",
         "protocol",
         "protocol_type",
         "remaining_delay_ms",
@@ -46,6 +55,11 @@ class Group:
     )
 
     def __init__(self, group_id: str, *, now_ms: int) -> None:
+        # A member that had not joined when that was last asked: while it has not, nobody needs to
+        # look at all the others.
+        self._awaited: Member | None = None
+        # How many members support each assignment protocol.
+        self._supporters: Counter[str] = Counter()
         self.id = group_id
         self.state = GroupState.EMPTY
         self.state_since_ms = now_ms
@@ -57,7 +71,9 @@ class Group:
         self.static: dict[str, str] = {}
         self.pending: set[str] = set()
         self.unsynced: set[str] = set()
+        self.consumers: ConsumerGroup | None = None
         self.offsets: dict[TopicPartition, CommittedOffset] = {}
+        self.pending_offsets = PendingOffsets()
         # The first rebalance of an empty group waits for more members: how much longer it may,
         # None in any other rebalance, and whether somebody came since it was last prolonged.
         self.remaining_delay_ms: int | None = None
@@ -73,11 +89,34 @@ class Group:
         self.state_since_ms = now_ms
 
     @property
+    def is_empty(self) -> bool:
+        """Whether it has no members of any protocol."""
+        if self.consumers is not None:
+            return not self.consumers.members
+        return self.state is GroupState.EMPTY
+
+    @property
+    def state_name(self) -> str:
+        """The state as clients are told it."""
+        return self.state.value if self.consumers is None else self.consumers.state_name
+
+    @property
+    def kind(self) -> str:
+        """The type as ListGroups tells it (KIP-848)."""
+        return "classic" if self.consumers is None else "consumer"
+
+    @property
     def all_joined(self) -> bool:
         """Whether nobody is missing from the rebalance."""
-        return not self.pending and all(
-            member.joining is not None for member in self.members.values()
-        )
+        if self.pending:
+            return False
+        awaited = self._awaited
+        gone = awaited is None or self.members.get(awaited.id) is not awaited
+        if awaited is None or gone or awaited.joining is not None:
+            # From the last: members mostly come in the order in which they are asked.
+            missing = (each for each in reversed(self.members.values()) if each.joining is None)
+            self._awaited = next(missing, None)
+        return self._awaited is None
 
     @property
     def joined(self) -> int:
@@ -96,6 +135,7 @@ class Group:
         if not self.members:
             self.protocol_type = protocol_type
         self.members[member.id] = member
+        self._supporters.update(name for name, _ in member.protocols)
         self.pending.discard(member.id)
         if member.instance_id is not None:
             self.static[member.instance_id] = member.id
@@ -105,6 +145,8 @@ class Group:
     def remove(self, member_id: str) -> None:
         """Let a member go; somebody else leads where it did."""
         member = self.members.pop(member_id)
+        self._supporters.subtract(name for name, _ in member.protocols)
+        self._supporters = +self._supporters
         if member.instance_id is not None:
             self.static.pop(member.instance_id, None)
         self.unsynced.discard(member_id)
@@ -149,6 +191,14 @@ class Group:
 
     # --- protocols
 
+    def adapt(self, member: Member, protocols: Protocols) -> None:
+        """Have a member support these protocols, and no others."""
+        if protocols != member.protocols:
+            self._supporters.subtract(name for name, _ in member.protocols)
+            self._supporters.update(name for name, _ in protocols)
+            self._supporters = +self._supporters
+        member.protocols = protocols
+
     def supports(self, protocol_type: str, protocols: Protocols) -> bool:
         """Whether a member with these protocols could be in this group."""
         if self.state is GroupState.EMPTY or not self.members:
@@ -166,13 +216,15 @@ class Group:
         return max(votes, key=lambda name: votes[name]) if votes else None
 
     def _common_protocols(self) -> list[str]:
-        counts = Counter(name for member in self.members.values() for name, _ in member.protocols)
-        return [name for name, count in counts.items() if count == len(self.members)]
+        everybody = len(self.members)
+        return [name for name, count in self._supporters.items() if count == everybody]
 
     # --- subscriptions
 
     def subscriptions(self) -> frozenset[str] | None:
         """The topics members subscribe to; None where the broker cannot tell."""
+        if self.consumers is not None:
+            return self.consumers.subscribed()
         if self.protocol_type != CONSUMERS:
             return None
         if not self.members:
@@ -223,6 +275,9 @@ class Group:
                 member.protocols = (said,)
             member.assignment = each.assignment
             self.members[member.id] = member
+        self._supporters = Counter(
+            name for member in self.members.values() for name, _ in member.protocols
+        )
         self.static = {
             member.instance_id: member.id
             for member in self.members.values()

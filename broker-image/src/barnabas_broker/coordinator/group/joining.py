@@ -13,12 +13,12 @@ leader was told the old id.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from barnabas_broker.coordinator.group.commits import group_write_error
 from barnabas_broker.coordinator.group.group import Group
 from barnabas_broker.coordinator.group.limits import NEW_MEMBER_TIMEOUT_MS
-from barnabas_broker.coordinator.group.members import Client, Member, Protocols
+from barnabas_broker.coordinator.group.members import Client, Member, Protocols, told_bytes
 from barnabas_broker.coordinator.group.rebalancing import (
     Rebalancer,
     TimerKey,
@@ -33,6 +33,7 @@ from barnabas_broker.coordinator.group.turns import Turn, Waiter
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.protocol.messages.join_group import JoinGroupRequest
 from barnabas_kafka.protocol.messages.sync_group import SyncGroupResponse
+from barnabas_kafka.protocol.plain_rebalance import PlainJoin
 
 MEMBER_ID_FIRST_SINCE = 4
 """From this version on a new member joins in two steps (KIP-394)."""
@@ -40,11 +41,10 @@ SKIP_ASSIGNMENT_SINCE = 9
 """From this version on a leader that comes back can be told not to assign (KIP-814)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Join:
+class Join(NamedTuple):
     """One JoinGroup request and its circumstances."""
 
-    request: JoinGroupRequest
+    request: JoinGroupRequest | PlainJoin
     version: int
     client: Client
     waiter: Waiter
@@ -65,6 +65,11 @@ class Join:
             return self.request.session_timeout_ms
         return self.request.rebalance_timeout_ms
 
+    @property
+    def told_bytes(self) -> int:
+        """How much of memory the member would take."""
+        return told_bytes(self.client, self.request.group_instance_id, self.protocols)
+
 
 class Joining:
     """Decides on JoinGroup requests; `new_id` gives a suffix nobody has had."""
@@ -76,7 +81,7 @@ class Joining:
     def join(self, group: Group, join: Join, turn: Turn) -> None:
         """Take a request to its answer, or park it with its member."""
         request = join.request
-        if not self._has_room(group, request.member_id):
+        if not (self._has_room(group, request.member_id) and self._has_memory(group, join)):
             if request.member_id in group.members:
                 self._rebalancer.remove(group, group.members[request.member_id], turn)
             turn.answer(join.waiter, error(ErrorCode.GROUP_MAX_SIZE_REACHED))
@@ -97,10 +102,28 @@ class Joining:
         largest = self._rebalancer.limits.members_max
         if group.state is GroupState.PREPARING_REBALANCE:
             member = group.members.get(member_id)
-            return (member is not None and member.joining is not None) or group.joined < largest
+            joined = member is not None and member.joining is not None
+            return joined or len(group.members) < largest or group.joined < largest
         if group.state is GroupState.EMPTY:
             return True
         return member_id in group.members or len(group.members) < largest
+
+    def _has_memory(self, group: Group, join: Join) -> bool:
+        """Whether what all members tell about themselves stays within its bound.
+
+        A client that tells no more than its share is not counted: as there are only so many, all
+        of them take no more than the bound once again, and joining costs less in large groups.
+        """
+        limits = self._rebalancer.limits
+        if join.told_bytes <= limits.told_bytes_max // limits.members_max:
+            return True
+        told = sum(
+            told_bytes(member.client, member.instance_id, member.protocols)
+            for member in group.members.values()
+            if member.id != join.request.member_id
+        )
+        promised = sum(map(len, group.pending))
+        return told + promised + join.told_bytes <= limits.told_bytes_max
 
     # --- new members
 
@@ -117,11 +140,12 @@ class Joining:
         if join.version < MEMBER_ID_FIRST_SINCE:
             self._add(group, member_id, join, turn)
             return
+        if len(group.pending) >= self._rebalancer.limits.members_max:
+            turn.answer(join.waiter, error(ErrorCode.GROUP_MAX_SIZE_REACHED))
+            return
         group.pending.add(member_id)
-        self._rebalancer.timers.set(
-            TimerKey(Wait.PENDING, group.id, member_id),
-            turn.now_ms + join.request.session_timeout_ms,
-        )
+        pending = TimerKey(Wait.PENDING, group.id, member_id)
+        self._rebalancer.timers.start(pending, join.request.session_timeout_ms)
         turn.answer(join.waiter, error(ErrorCode.MEMBER_ID_REQUIRED, member_id))
 
     def _add(self, group: Group, member_id: str, join: Join, turn: Turn) -> None:
@@ -139,7 +163,7 @@ class Joining:
         )
         group.add(member, join.request.protocol_type)
         key = TimerKey(Wait.SESSION, group.id, member_id)
-        self._rebalancer.timers.set(key, turn.now_ms + NEW_MEMBER_TIMEOUT_MS)
+        self._rebalancer.timers.start(key, NEW_MEMBER_TIMEOUT_MS)
         self._rebalancer.begin(group, turn)
 
     # --- members we know
@@ -161,7 +185,7 @@ class Joining:
             # It has not heard of the generation, or only wants to be sure.
             turn.answer(join.waiter, generation_for(group, member))
             return
-        _update(member, join)
+        _update(group, member, join)
         self._rebalancer.begin(group, turn)
 
     # --- static members that come back
@@ -175,8 +199,8 @@ class Joining:
         self._rebalancer.timers.cancel(TimerKey(Wait.SESSION, group.id, old_id))
         before = (member.protocols, member.rebalance_timeout_ms, member.session_timeout_ms)
         group.replace_static(old_id, member_id)
-        _update(member, join)
-        self._rebalancer.touch(group, member, turn.now_ms)
+        _update(group, member, join)
+        self._rebalancer.touch(group, member)
         if group.state is not GroupState.STABLE or group.elect_protocol() != group.protocol:
             self._rebalancer.begin(group, turn)
             return
@@ -187,9 +211,9 @@ class Joining:
         def refuse(code: ErrorCode, instead: Turn) -> None:
             group.replace_static(member_id, old_id)
             protocols, member.rebalance_timeout_ms, member.session_timeout_ms = before
-            member.protocols = protocols
+            group.adapt(member, protocols)
             self._rebalancer.timers.cancel(TimerKey(Wait.SESSION, group.id, member_id))
-            self._rebalancer.touch(group, member, instead.now_ms)
+            self._rebalancer.touch(group, member)
             instead.answer(join.waiter, error(group_write_error(code)))
 
         turn.refuse = refuse
@@ -205,8 +229,8 @@ class Joining:
         turn.answer(join.waiter, response)
 
 
-def _update(member: Member, join: Join) -> None:
-    member.protocols = join.protocols
+def _update(group: Group, member: Member, join: Join) -> None:
+    group.adapt(member, join.protocols)
     member.rebalance_timeout_ms = join.rebalance_timeout_ms
     member.session_timeout_ms = join.request.session_timeout_ms
     member.client = join.client

@@ -1,9 +1,11 @@
 """The settings that a group coordinator goes by, read once and again whenever they change."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from barnabas_broker.coordinator.group.consumer.assignors import ASSIGNORS, CLASS_NAMES
 from barnabas_kafka.settings import broker as keys
 from barnabas_kafka.settings.broker import BrokerSettings
+from barnabas_kafka.settings.definitions import Key
 
 NEW_MEMBER_TIMEOUT_MS = 300_000
 """A first join is parked no longer: its client may have gone, and cannot send heartbeats yet.
@@ -12,6 +14,44 @@ Kafka's NewMemberJoinTimeoutMs, which no setting changes.
 """
 
 MINUTE_MS = 60_000
+
+MEMBERS_MAX = 10_000
+"""Members of a group where neither `group.max.size` nor, for its kind, `group.consumer.max.size` is
+given. Apache's default is no limit, so that one client could fill the memory with members; no group
+that works has so many, as each rebalance writes all of them."""
+
+TOLD_BYTES_MAX = 16 * 1024 * 1024
+"""Bytes that the members of a group may tell about themselves, or four of the largest batches where
+that is more. All of it is in memory; of each member's protocols one is written, as a part of the
+record of the group, which has to fit into one batch."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerLimits:
+    """What holds for groups of the consumer protocol; times in milliseconds."""
+
+    session_ms: int = 45_000
+    heartbeat_ms: int = 5000
+    members_max: int = MEMBERS_MAX
+    assignors: tuple[str, ...] = tuple(ASSIGNORS)
+    upgrades: bool = True
+    """Whether groups of the classic protocol with members may become such."""
+    downgrades: bool = True
+    """Whether they become classic again when only classic members are left."""
+
+    @classmethod
+    def from_settings(cls, settings: BrokerSettings) -> "ConsumerLimits":
+        """What the broker's settings say; of the assignors, those that there are."""
+        named = (CLASS_NAMES.get(name, name) for name in settings[keys.GROUP_CONSUMER_ASSIGNORS])
+        policy = _migration_policy(settings)
+        return cls(
+            session_ms=settings[keys.GROUP_CONSUMER_SESSION_TIMEOUT_MS],
+            heartbeat_ms=settings[keys.GROUP_CONSUMER_HEARTBEAT_INTERVAL_MS],
+            members_max=_members_max(settings, keys.GROUP_CONSUMER_MAX_SIZE),
+            assignors=tuple(name for name in named if name in ASSIGNORS) or tuple(ASSIGNORS),
+            upgrades=policy in ("upgrade", "bidirectional"),
+            downgrades=policy in ("downgrade", "bidirectional"),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +63,9 @@ class Limits:
     initial_delay_ms: int
     members_max: int
     metadata_bytes_max: int
+    told_bytes_max: int = TOLD_BYTES_MAX
     retention_ms: int
+    consumers: ConsumerLimits = field(default_factory=ConsumerLimits)
 
     @classmethod
     def from_settings(cls, settings: BrokerSettings) -> "Limits":
@@ -32,7 +74,18 @@ class Limits:
             session_min_ms=settings[keys.GROUP_MIN_SESSION_TIMEOUT_MS],
             session_max_ms=settings[keys.GROUP_MAX_SESSION_TIMEOUT_MS],
             initial_delay_ms=settings[keys.GROUP_INITIAL_REBALANCE_DELAY_MS],
-            members_max=settings[keys.GROUP_MAX_SIZE],
+            members_max=_members_max(settings, keys.GROUP_MAX_SIZE),
             metadata_bytes_max=settings[keys.OFFSET_METADATA_MAX_BYTES],
+            told_bytes_max=max(TOLD_BYTES_MAX, 4 * settings[keys.MESSAGE_MAX_BYTES]),
             retention_ms=settings[keys.OFFSETS_RETENTION_MINUTES] * MINUTE_MS,
+            consumers=ConsumerLimits.from_settings(settings),
         )
+
+
+def _migration_policy(settings: BrokerSettings) -> str:
+    key = keys.GROUP_CONSUMER_MIGRATION_POLICY
+    return settings[key].lower() if settings.given(key.name) else "bidirectional"
+
+
+def _members_max(settings: BrokerSettings, key: Key[int]) -> int:
+    return settings[key] if settings.given(key.name) else MEMBERS_MAX

@@ -18,6 +18,15 @@ class Client:
     """As Kafka shows it: a slash and the address."""
 
 
+def told_bytes(client: Client, instance_id: str | None, protocols: Protocols) -> int:
+    """How much a client tells about itself when it joins, but for what is small for everybody."""
+    return (
+        len(client.client_id)
+        + len(instance_id or "")
+        + sum(len(name) + len(metadata) for name, metadata in protocols)
+    )
+
+
 @dataclass(slots=True, kw_only=True)
 class Member:
     """One member. Times are in milliseconds.
@@ -49,7 +58,10 @@ class Member:
 
     def metadata(self, protocol: str | None) -> bytes:
         """Its metadata for a protocol; empty where it does not know it."""
-        return next((data for name, data in self.protocols if name == protocol), b"")
+        for name, data in self.protocols:
+            if name == protocol:
+                return data
+        return b""
 
     def vote(self, candidates: Sequence[str]) -> str | None:
         """The candidate it likes best."""

@@ -9,6 +9,8 @@ from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.protocol.messages.heartbeat import HeartbeatRequest
 from barnabas_kafka.protocol.messages.leave_group import MemberIdentity
 from barnabas_kafka.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from barnabas_kafka.protocol.plain_heartbeat import PlainHeartbeat
+from barnabas_kafka.protocol.plain_rebalance import PlainSync
 
 
 class Membership:
@@ -17,7 +19,9 @@ class Membership:
     def __init__(self, rebalancer: Rebalancer) -> None:
         self._rebalancer = rebalancer
 
-    def sync(self, group: Group, request: SyncGroupRequest, waiter: Waiter, turn: Turn) -> None:
+    def sync(
+        self, group: Group, request: SyncGroupRequest | PlainSync, waiter: Waiter, turn: Turn
+    ) -> None:
         """Hand out an assignment, or park the request until the leader has sent it."""
         code = _sync_fault(group, request)
         if code is not None:
@@ -26,21 +30,25 @@ class Membership:
         member = group.members[request.member_id]
         self._rebalancer.synced(group, member)
         if group.state is GroupState.STABLE:
-            self._rebalancer.touch(group, member, turn.now_ms)
+            self._rebalancer.touch(group, member)
             turn.answer(waiter, _assigned(group, member.assignment))
             return
         member.syncing = waiter
         if group.leader_id == member.id:
             self._assign(group, request, turn)
 
-    def _assign(self, group: Group, request: SyncGroupRequest, turn: Turn) -> None:
+    def _assign(self, group: Group, request: SyncGroupRequest | PlainSync, turn: Turn) -> None:
         """Write the leader's assignment; members it forgot get an empty one."""
-        sent = {each.member_id: each.assignment for each in request.assignments}
+        sent = (
+            dict(request.assignments)
+            if isinstance(request, PlainSync)
+            else {each.member_id: each.assignment for each in request.assignments}
+        )
         turn.records.append(group.record(sent))
         waiting = [member for member in group.members.values() if member.syncing is not None]
         waiters = [(member, member.syncing) for member in waiting]
         for member in waiting:
-            self._rebalancer.touch(group, member, turn.now_ms)
+            self._rebalancer.touch(group, member)
             answer_sync(member, turn, _assigned(group, sent.get(member.id, b"")))
 
         def refuse(code: ErrorCode, instead: Turn) -> None:
@@ -51,7 +59,7 @@ class Membership:
 
         turn.refuse = refuse
 
-    def heartbeat(self, group: Group, request: HeartbeatRequest, now_ms: int) -> ErrorCode:
+    def heartbeat(self, group: Group, request: HeartbeatRequest | PlainHeartbeat) -> ErrorCode:
         """Prolong a member's session; says when it must join again."""
         code = group.check_member(request.member_id, request.group_instance_id)
         if code is not None:
@@ -60,7 +68,7 @@ class Membership:
             return ErrorCode.ILLEGAL_GENERATION
         if group.state is GroupState.EMPTY:
             return ErrorCode.UNKNOWN_MEMBER_ID
-        self._rebalancer.touch(group, group.members[request.member_id], now_ms)
+        self._rebalancer.touch(group, group.members[request.member_id])
         if group.state is GroupState.PREPARING_REBALANCE:
             return ErrorCode.REBALANCE_IN_PROGRESS
         return ErrorCode.NONE
@@ -83,7 +91,7 @@ class Membership:
         return ErrorCode.NONE
 
 
-def _sync_fault(group: Group, request: SyncGroupRequest) -> ErrorCode | None:
+def _sync_fault(group: Group, request: SyncGroupRequest | PlainSync) -> ErrorCode | None:
     code = group.check_member(request.member_id, request.group_instance_id)
     if code is not None:
         return code

@@ -10,7 +10,8 @@ As in Kafka's GroupCoordinator (`prepareRebalance`, `DelayedJoin`, `DelayedSync`
 * Members that do not send SyncGroup within the rebalance timeout are dropped, too.
 """
 
-from enum import Enum, auto
+from collections.abc import Callable
+from enum import IntEnum, auto
 from typing import NamedTuple
 
 from barnabas_broker.coordinator.group.group import Group
@@ -24,13 +25,21 @@ from barnabas_kafka.protocol.messages.join_group import JoinGroupResponse, JoinG
 from barnabas_kafka.protocol.messages.sync_group import SyncGroupResponse
 
 
-class Wait(Enum):
-    """What a group's timers are for."""
+class Wait(IntEnum):
+    """What a group's timers are for; a number, because those are hashed fastest."""
 
     JOIN = auto()  # the end of a rebalance, or of a round of the initial delay
     SYNC = auto()  # the last moment for SyncGroup
     SESSION = auto()  # a member's next heartbeat
     PENDING = auto()  # the first join under an id that was given out
+    CONSUMER = auto()  # the next heartbeat of a member of the consumer protocol
+    REVOCATION = auto()  # the last moment for it to give partitions up
+    CLASSIC_JOIN = auto()  # the last moment for a classic member among such to join again
+    CLASSIC_SYNC = auto()  # and to fetch its assignment
+
+
+CONSUMER_WAITS = (Wait.CONSUMER, Wait.REVOCATION, Wait.CLASSIC_JOIN, Wait.CLASSIC_SYNC)
+"""What is waited for in groups of the consumer protocol."""
 
 
 class TimerKey(NamedTuple):
@@ -44,16 +53,16 @@ class TimerKey(NamedTuple):
 class Rebalancer:
     """Takes groups through rebalances; `limits` may be replaced at any time."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, steady_ms: Callable[[], int]) -> None:
         self.limits = limits
-        self.timers: Timers[TimerKey] = Timers()
+        self.timers: Timers[TimerKey] = Timers(steady_ms)
 
     # --- members
 
-    def touch(self, group: Group, member: Member, now_ms: int) -> None:
+    def touch(self, group: Group, member: Member) -> None:
         """Begin a member's session anew: it has been heard of, or is answered now."""
         key = TimerKey(Wait.SESSION, group.id, member.id)
-        self.timers.set(key, now_ms + member.session_timeout_ms)
+        self.timers.start(key, member.session_timeout_ms)
 
     def remove(self, group: Group, member: Member, turn: Turn) -> None:
         """Let a member go and have the others share what it read."""
@@ -68,6 +77,15 @@ class Rebalancer:
         group.pending.discard(member_id)
         self.timers.cancel(TimerKey(Wait.PENDING, group.id, member_id))
         self.complete_if_all_joined(group, turn)
+
+    def forget_group(self, group: Group) -> None:
+        """Wait for nobody of a group any more."""
+        for wait in (Wait.JOIN, Wait.SYNC):
+            self.timers.cancel(TimerKey(wait, group.id))
+        for member_id in group.members:
+            self.timers.cancel(TimerKey(Wait.SESSION, group.id, member_id))
+        for member_id in group.pending:
+            self.timers.cancel(TimerKey(Wait.PENDING, group.id, member_id))
 
     def _forget(self, group: Group, member: Member, turn: Turn) -> None:
         answer_join(member, turn, error(ErrorCode.UNKNOWN_MEMBER_ID))
@@ -87,7 +105,7 @@ class Rebalancer:
         from_empty = group.state is GroupState.EMPTY
         group.become(GroupState.PREPARING_REBALANCE, turn.now_ms)
         if not from_empty:
-            self._time_join(group, group.rebalance_timeout_ms, turn)
+            self._time_join(group, group.rebalance_timeout_ms)
             self.complete_if_all_joined(group, turn)
             return
         delay_ms = self.limits.initial_delay_ms
@@ -96,7 +114,7 @@ class Rebalancer:
             return
         group.remaining_delay_ms = max(group.rebalance_timeout_ms - delay_ms, 0)
         group.newcomer = False
-        self._time_join(group, delay_ms, turn)
+        self._time_join(group, delay_ms)
 
     def complete_if_all_joined(self, group: Group, turn: Turn) -> None:
         """End the rebalance if nobody is missing and it is not in its initial delay."""
@@ -113,7 +131,7 @@ class Rebalancer:
             group.newcomer = False
             delay_ms = min(self.limits.initial_delay_ms, remaining_ms)
             group.remaining_delay_ms = remaining_ms - delay_ms
-            self._time_join(group, delay_ms, turn)
+            self._time_join(group, delay_ms)
         else:
             self.complete(group, turn)
 
@@ -126,7 +144,7 @@ class Rebalancer:
                 self._forget(group, member, turn)
         if group.members and not group.elect_joined_leader():
             # Only static members are left, and none has come: their sessions decide.
-            self._time_join(group, group.rebalance_timeout_ms, turn)
+            self._time_join(group, group.rebalance_timeout_ms)
             return
         group.generation += 1
         group.unsynced = set(group.members)
@@ -139,10 +157,10 @@ class Rebalancer:
         group.become(GroupState.COMPLETING_REBALANCE, turn.now_ms)
         for member in group.members.values():
             answer_join(member, turn, generation_for(group, member))
-            self.touch(group, member, turn.now_ms)
+            self.touch(group, member)
             member.is_new = False
         key = TimerKey(Wait.SYNC, group.id)
-        self.timers.set(key, turn.now_ms + group.rebalance_timeout_ms)
+        self.timers.start(key, group.rebalance_timeout_ms)
 
     def sync_time_is_over(self, group: Group, turn: Turn) -> None:
         """Drop the members that have not sent SyncGroup, and begin again without them."""
@@ -164,11 +182,11 @@ class Rebalancer:
         for member in group.members.values():
             member.assignment = b""
             if member.syncing is not None:
-                self.touch(group, member, turn.now_ms)
+                self.touch(group, member)
             answer_sync(member, turn, SyncGroupResponse(error_code=code))
 
-    def _time_join(self, group: Group, delay_ms: int, turn: Turn) -> None:
-        self.timers.set(TimerKey(Wait.JOIN, group.id), turn.now_ms + delay_ms)
+    def _time_join(self, group: Group, delay_ms: int) -> None:
+        self.timers.start(TimerKey(Wait.JOIN, group.id), delay_ms)
 
 
 def answer_join(member: Member, turn: Turn, response: JoinGroupResponse) -> None:

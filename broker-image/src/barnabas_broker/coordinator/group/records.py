@@ -6,7 +6,10 @@ clients of OffsetCommit 2 to 4 can ask for, is of value version 1: no other can 
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
+from barnabas_broker.coordinator.group.consumer import records as consumer_records
+from barnabas_broker.coordinator.group.consumer.records import ConsumerRecord
 from barnabas_kafka.ids import NO_EPOCH, NO_TIMESTAMP, TopicPartition
 from barnabas_kafka.protocol.embedded import (
     GROUP_METADATA_KEY,
@@ -26,9 +29,8 @@ EXPIRING_OFFSET_VALUE_VERSION = 1
 GROUP_VALUE_VERSION = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommittedOffset:
-    """How far a group has read a partition.
+class CommittedOffset(NamedTuple):
+    """How far a group has read a partition; a tuple, as each commit makes one.
 
     `expire_timestamp` is NO_TIMESTAMP where the broker's retention applies; `commit_timestamp` is
     when it was committed, in milliseconds since the epoch.
@@ -58,11 +60,59 @@ class GroupRecord:
     metadata: GroupMetadataValue | None
 
 
-Record = OffsetRecord | GroupRecord
+@dataclass(frozen=True, slots=True)
+class PendingOffset:
+    """An offset that a producer wrote in its open transaction."""
+
+    producer_id: int
+    offset: OffsetRecord
 
 
-def encode(record: Record) -> tuple[bytes, bytes | None]:
+@dataclass(frozen=True, slots=True)
+class TransactionEnd:
+    """A producer's transaction is over: the offsets in it count now, or never."""
+
+    producer_id: int
+    committed: bool
+
+
+Plain = OffsetRecord | GroupRecord | ConsumerRecord
+"""What is a record in the log by itself."""
+
+Record = Plain | PendingOffset | TransactionEnd
+
+
+class GroupKind:
+    """How records of `__consumer_offsets` look in the log."""
+
+    def encode(self, record: Record) -> tuple[bytes, bytes | None]:
+        """The key and the value of a record; an end has none, it is a marker."""
+        if isinstance(record, PendingOffset):
+            return encode(record.offset)
+        if isinstance(record, TransactionEnd):
+            raise AssertionError("the end of a transaction is not a record")
+        return encode(record)
+
+    def decode(self, key: bytes, value: bytes | None) -> Record | None:
+        """The record; None for kinds that are not known here; raises DecodeError."""
+        return decode(key, value)
+
+    def in_transaction(self, producer_id: int, record: Record) -> Record | None:
+        """Only offsets are ever written in transactions."""
+        return PendingOffset(producer_id, record) if isinstance(record, OffsetRecord) else None
+
+    def ended(self, producer_id: int, *, committed: bool) -> Record | None:
+        """The end of a producer's transaction."""
+        return TransactionEnd(producer_id, committed)
+
+
+KIND = GroupKind()
+
+
+def encode(record: Plain) -> tuple[bytes, bytes | None]:
     """The key and the value of a record."""
+    if isinstance(record, ConsumerRecord):
+        return record.encoded()
     if isinstance(record, GroupRecord):
         key = pack(GroupMetadataKey(group=record.group_id), GROUP_METADATA_KEY)
         if record.metadata is None:
@@ -85,7 +135,7 @@ def encode(record: Record) -> tuple[bytes, bytes | None]:
     return key, pack(value, EXPIRING_OFFSET_VALUE_VERSION if expires else OFFSET_VALUE_VERSION)
 
 
-def decode(key: bytes, value: bytes | None) -> Record | None:
+def decode(key: bytes, value: bytes | None) -> Plain | None:
     """The record with this key and value; None for kinds that are not known here.
 
     Raises DecodeError for bytes that are none of this topic's.
@@ -99,7 +149,7 @@ def decode(key: bytes, value: bytes | None) -> Record | None:
         group_id = unpack(GroupMetadataKey, key).group
         metadata = None if value is None else unpack(GroupMetadataValue, value)
         return GroupRecord(group_id, metadata)
-    return None
+    return consumer_records.decode(kind, key, value)
 
 
 def _committed(data: bytes) -> CommittedOffset:

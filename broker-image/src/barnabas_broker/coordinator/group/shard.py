@@ -1,38 +1,64 @@
 """The groups of one partition of `__consumer_offsets`: requests in, turns out.
 
-A pure core: it is told the time, and given a source of member ids. Every request method returns a
+A pure core: it is told the time of the wall clock, which is what records carry, and given a source
+of member ids and the steady clock, which is what timers go by. Every request method returns a
 `Turn`; the shell appends its records, has each of them replayed here, and then hands out its
 answers, before it begins the next turn. `replay` is also how the groups are read back from the
 log, and the only thing that changes offsets, makes an assignment hold, or ends a group.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
+from barnabas_broker.cluster.image import MetadataImage
 from barnabas_broker.coordinator.group import commits
-from barnabas_broker.coordinator.group.group import Group
+from barnabas_broker.coordinator.group.consumer import fencing, migration
+from barnabas_broker.coordinator.group.consumer.classic_members import ClassicMembers
+from barnabas_broker.coordinator.group.consumer.group import ConsumerGroup
+from barnabas_broker.coordinator.group.consumer.heartbeat import Beat, Heartbeats
+from barnabas_broker.coordinator.group.consumer.member import JOINING_EPOCH, ConsumerMember
+from barnabas_broker.coordinator.group.consumer.records import ConsumerRecord, Kind
+from barnabas_broker.coordinator.group.group import CONSUMERS, Group
 from barnabas_broker.coordinator.group.joining import Join, Joining
 from barnabas_broker.coordinator.group.limits import Limits
 from barnabas_broker.coordinator.group.membership import Membership
-from barnabas_broker.coordinator.group.rebalancing import Rebalancer, TimerKey, Wait, error
-from barnabas_broker.coordinator.group.records import GroupRecord, Record
+from barnabas_broker.coordinator.group.rebalancing import (
+    CONSUMER_WAITS,
+    Rebalancer,
+    TimerKey,
+    Wait,
+    error,
+)
+from barnabas_broker.coordinator.group.records import (
+    GroupRecord,
+    OffsetRecord,
+    PendingOffset,
+    Record,
+    TransactionEnd,
+)
 from barnabas_broker.coordinator.group.states import GroupState
 from barnabas_broker.coordinator.group.turns import Turn, Waiter
-from barnabas_kafka.errors import ErrorCode
+from barnabas_broker.coordinator.turns import Producer
+from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.ids import TopicPartition
+from barnabas_kafka.protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatResponse,
+)
 from barnabas_kafka.protocol.messages.delete_groups import DeletableGroupResult
 from barnabas_kafka.protocol.messages.heartbeat import HeartbeatRequest
 from barnabas_kafka.protocol.messages.leave_group import (
     LeaveGroupRequest,
     LeaveGroupResponse,
+    MemberIdentity,
     MemberResponse,
 )
 from barnabas_kafka.protocol.messages.offset_commit import OffsetCommitRequest
 from barnabas_kafka.protocol.messages.offset_delete import (
     OffsetDeleteResponse,
-    OffsetDeleteResponsePartition,
-    OffsetDeleteResponseTopic,
 )
 from barnabas_kafka.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from barnabas_kafka.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
+from barnabas_kafka.protocol.plain_heartbeat import PlainHeartbeat
+from barnabas_kafka.protocol.plain_rebalance import PlainSync
 
 TOMBSTONES_MAX = 1000
 """Offsets that one turn of a sweep deletes; their tombstones fit well into one batch."""
@@ -41,11 +67,17 @@ TOMBSTONES_MAX = 1000
 class Shard:
     """The groups that hash to one partition."""
 
-    def __init__(self, limits: Limits, *, new_id: Callable[[], str]) -> None:
+    def __init__(
+        self, limits: Limits, *, new_id: Callable[[], str], steady_ms: Callable[[], int]
+    ) -> None:
         self.groups: dict[str, Group] = {}
-        self._rebalancer = Rebalancer(limits)
+        # The groups that have offsets in the open transaction of a producer.
+        self._in_transactions: dict[int, set[str]] = {}
+        self._rebalancer = Rebalancer(limits, steady_ms)
         self._joining = Joining(self._rebalancer, new_id)
         self._membership = Membership(self._rebalancer)
+        self._heartbeats = Heartbeats(self._rebalancer, new_id, lambda name: self.groups.get(name))
+        self._classic = ClassicMembers(self._rebalancer, self._heartbeats, new_id)
 
     @property
     def limits(self) -> Limits:
@@ -55,6 +87,10 @@ class Shard:
     @limits.setter
     def limits(self, limits: Limits) -> None:
         self._rebalancer.limits = limits
+
+    def on_image(self, image: MetadataImage) -> None:
+        """Go by this metadata from now on; groups look at it with their next heartbeat."""
+        self._heartbeats.image = image
 
     # --- members
 
@@ -71,34 +107,92 @@ class Shard:
             code = ErrorCode.UNKNOWN_MEMBER_ID
             turn.answer(join.waiter, error(code, request.member_id))
         else:
-            self._joining.join(self._made(request.group_id, now_ms), join, turn)
+            self._join(self._made(request.group_id, now_ms), join, turn)
         return turn
 
-    def sync(self, request: SyncGroupRequest, waiter: Waiter, now_ms: int) -> Turn:
+    def _join(self, group: Group, join: Join, turn: Turn) -> None:
+        if group.consumers is not None:
+            if not group.is_empty:
+                try:
+                    self._classic.join(group.consumers, join, turn)
+                except KafkaError as fault:
+                    turn.answer(join.waiter, error(fault.code))
+                return
+            # Whoever wants the name has it: nothing but offsets is left of the group.
+            turn.records += fencing.group_tombstones(group.consumers)
+            group = self._renewed(group, turn.now_ms)
+        self._joining.join(group, join, turn)
+
+    def consumer_heartbeat(self, beat: Beat, now_ms: int) -> Turn:
+        """ConsumerGroupHeartbeat (KIP-848)."""
+        turn = Turn(now_ms)
+        group = self.groups.get(beat.request.group_id)
+        known = None if group is None else group.consumers
+        try:
+            if group is not None and known is None and beat.request.member_epoch == JOINING_EPOCH:
+                if not group.is_empty:
+                    known = self._upgrade(group, turn)
+                elif group.protocol_type is not None:
+                    turn.records.append(GroupRecord(group.id, None))
+            self._heartbeats.beat(known, beat, turn)
+        except KafkaError as fault:
+            turn = Turn(now_ms)
+            turn.answer(beat.waiter, refused_beat(fault))
+        return turn
+
+    def _upgrade(self, group: Group, turn: Turn) -> ConsumerGroup:
+        """Make a classic group one of the consumer protocol, and have its members join again."""
+        migration.check_upgrade(group, self.limits)
+        consumers, records = migration.upgraded(group, self._heartbeats.image)
+        turn.records += records
+        code = ErrorCode.REBALANCE_IN_PROGRESS
+        for member in group.members.values():
+            # They stay parked until the records are replayed, for they may not be written.
+            if member.joining is not None:
+                turn.answer(member.joining, error(code, member.id))
+            if member.syncing is not None:
+                turn.answer(member.syncing, SyncGroupResponse(error_code=code))
+        self._heartbeats.begin_sessions(consumers)
+        return consumers
+
+    def sync(self, request: SyncGroupRequest | PlainSync, waiter: Waiter, now_ms: int) -> Turn:
         """SyncGroup."""
         turn = Turn(now_ms)
         group = self.groups.get(request.group_id)
         if group is None:
             turn.answer(waiter, SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
+        elif group.consumers is not None:
+            try:
+                self._classic.sync(group.consumers, request, waiter, turn)
+            except KafkaError as fault:
+                turn.answer(waiter, SyncGroupResponse(error_code=fault.code))
         else:
             self._membership.sync(group, request, waiter, turn)
         return turn
 
-    def heartbeat(self, request: HeartbeatRequest, now_ms: int) -> ErrorCode:
+    def heartbeat(self, request: HeartbeatRequest | PlainHeartbeat) -> ErrorCode:
         """Heartbeat; it never has anything written."""
         group = self.groups.get(request.group_id)
         if group is None:
             return ErrorCode.UNKNOWN_MEMBER_ID
-        return self._membership.heartbeat(group, request, now_ms)
+        if group.consumers is None:
+            return self._membership.heartbeat(group, request)
+        try:
+            return self._classic.heartbeat(group.consumers, request)
+        except KafkaError as fault:
+            return fault.code
 
     def leave(self, request: LeaveGroupRequest, waiter: Waiter, now_ms: int) -> Turn:
         """LeaveGroup, as of version 3: an answer for each member."""
         turn = Turn(now_ms)
         group = self.groups.get(request.group_id)
         response = LeaveGroupResponse()
+        gone: dict[str, ConsumerMember] = {}
         for leaver in request.members:
             code = ErrorCode.UNKNOWN_MEMBER_ID
-            if group is not None:
+            if group is not None and group.consumers is not None:
+                code = self._leave_among_consumers(group.consumers, leaver, gone)
+            elif group is not None:
                 code = self._membership.leave(group, leaver, turn)
             response.members.append(
                 MemberResponse(
@@ -108,11 +202,32 @@ class Shard:
                 )
             )
         turn.answer(waiter, response)
+        if gone and group is not None and group.consumers is not None:
+            self._heartbeats.remove(group.consumers, gone.values(), turn)
+            turn.refuse = lambda code, instead: instead.answer(
+                waiter, LeaveGroupResponse(error_code=commits.group_write_error(code))
+            )
         return turn
+
+    def _leave_among_consumers(
+        self, group: ConsumerGroup, leaver: MemberIdentity, gone: dict[str, ConsumerMember]
+    ) -> ErrorCode:
+        try:
+            member = self._classic.leaver(group, leaver)
+        except KafkaError as fault:
+            return fault.code
+        gone[member.id] = member
+        return ErrorCode.NONE
 
     # --- offsets
 
-    def commit(self, request: OffsetCommitRequest, waiter: Waiter, now_ms: int) -> Turn:
+    def commit(
+        self,
+        request: OffsetCommitRequest,
+        waiter: Waiter,
+        now_ms: int,
+        version: int = commits.EPOCHS_SINCE,
+    ) -> Turn:
         """OffsetCommit, for partitions that exist."""
         turn = Turn(now_ms)
         group = self.groups.get(request.group_id)
@@ -120,14 +235,18 @@ class Shard:
             code: ErrorCode | None = ErrorCode.ILLEGAL_GENERATION
         else:
             group = group or self._made(request.group_id, now_ms)
-            code = commits.commit_fault(group, request)
+            code = commits.commit_fault(
+                group,
+                request.generation_id_or_member_epoch,
+                request.member_id,
+                request.group_instance_id,
+                version=version,
+            )
         if code is not None or group is None:
             code = code or ErrorCode.ILLEGAL_GENERATION
             turn.answer(waiter, commits.refused_commit(request, code))
             return turn
-        member = group.members.get(request.member_id)
-        if member is not None:
-            self._rebalancer.touch(group, member, now_ms)
+        self.heard_of(group, request.member_id)
         records, response = commits.commits(
             group.id, request, metadata_bytes_max=self.limits.metadata_bytes_max, now_ms=now_ms
         )
@@ -135,6 +254,34 @@ class Shard:
         turn.answer(waiter, response)
         turn.refuse = lambda code, instead: instead.answer(
             waiter, commits.refused_commit(request, commits.commit_write_error(code))
+        )
+        return turn
+
+    def heard_of(self, group: Group, member_id: str) -> None:
+        """Begin the session of a member of the classic protocol anew; others have none here."""
+        member = group.members.get(member_id)
+        if member is not None:
+            self._rebalancer.touch(group, member)
+
+    def commit_in_transaction(
+        self, request: TxnOffsetCommitRequest, waiter: Waiter, now_ms: int
+    ) -> Turn:
+        """TxnOffsetCommit, for partitions that exist; they wait for the end of the transaction."""
+        group = self._made(request.group_id, now_ms)
+        code = commits.transactional_commit_fault(group, request)
+        if code is not None:
+            turn = Turn(now_ms)
+            turn.answer(waiter, commits.refused_transactional_commit(request, code))
+            return turn
+        records, response = commits.transactional_commits(
+            request, metadata_bytes_max=self.limits.metadata_bytes_max, now_ms=now_ms
+        )
+        producer = Producer(request.producer_id, request.producer_epoch)
+        turn = Turn(now_ms, records=list(records), producer=producer)
+        turn.answer(waiter, response)
+        turn.refuse = lambda code, instead: instead.answer(
+            waiter,
+            commits.refused_transactional_commit(request, commits.commit_write_error(code)),
         )
         return turn
 
@@ -148,13 +295,13 @@ class Shard:
             code = ErrorCode.GROUP_ID_NOT_FOUND
             turn.answer(waiter, OffsetDeleteResponse(error_code=code))
             return turn
-        if group.state is not GroupState.EMPTY and group.subscriptions() is None:
+        if not group.is_empty and group.subscriptions() is None:
             turn.answer(waiter, OffsetDeleteResponse(error_code=ErrorCode.NON_EMPTY_GROUP))
             return turn
         faults = {each: commits.deletion_fault(group, each) for each in partitions}
         doomed = [each for each, fault in faults.items() if fault is None]
         turn.records += commits.tombstones(group, doomed)
-        turn.answer(waiter, deletions(faults))
+        turn.answer(waiter, commits.deletions(faults))
         turn.refuse = lambda code, instead: instead.answer(
             waiter, OffsetDeleteResponse(error_code=commits.write_error(code))
         )
@@ -169,11 +316,11 @@ class Shard:
         code = ErrorCode.NONE
         if group is None:
             code = ErrorCode.GROUP_ID_NOT_FOUND
-        elif group.state is not GroupState.EMPTY:
+        elif not group.is_empty:
             code = ErrorCode.NON_EMPTY_GROUP
         else:
             turn.records += commits.tombstones(group, group.offsets)
-            turn.records.append(GroupRecord(group_id, None))
+            turn.records += ending(group)
         turn.answer(waiter, DeletableGroupResult(group_id=group_id, error_code=code))
         turn.refuse = lambda code, instead: instead.answer(
             waiter,
@@ -189,8 +336,8 @@ class Shard:
                 turn = Turn(now_ms)
                 turn.records += commits.tombstones(group, due[start : start + TOMBSTONES_MAX])
                 yield turn
-            if group.state is GroupState.EMPTY and not group.offsets and not group.pending:
-                yield Turn(now_ms, records=[GroupRecord(group.id, None)])
+            if group.is_empty and not (group.offsets or group.pending or group.pending_offsets):
+                yield Turn(now_ms, records=ending(group))
 
     def forget_topics(self, names: Collection[str], now_ms: int) -> Iterator[Turn]:
         """Delete the offsets of topics that are no more."""
@@ -205,12 +352,12 @@ class Shard:
 
     @property
     def next_ms(self) -> int | None:
-        """A time before which `tick` has nothing to do; None when it never has."""
+        """A time of the steady clock before which `tick` has nothing to do; None: it never has."""
         return self._rebalancer.timers.next_ms
 
     def tick(self, now_ms: int) -> Turn | None:
         """Do the first thing that is due; None when nothing is. Call until then."""
-        key = self._rebalancer.timers.pop_due(now_ms)
+        key = self._rebalancer.timers.pop_due()
         if key is None:
             return None
         turn = Turn(now_ms)
@@ -220,7 +367,10 @@ class Shard:
         return turn
 
     def _time_is_over(self, group: Group, key: TimerKey, turn: Turn) -> None:
-        if key.wait is Wait.JOIN:
+        if key.wait in CONSUMER_WAITS:
+            if group.consumers is not None:
+                self._heartbeats.miss(group.consumers, key.member_id, turn)
+        elif key.wait is Wait.JOIN:
             self._rebalancer.join_time_is_over(group, turn)
         elif key.wait is Wait.SYNC:
             self._rebalancer.sync_time_is_over(group, turn)
@@ -236,30 +386,90 @@ class Shard:
 
     def replay(self, record: Record, now_ms: int) -> None:
         """Make true what a record says, whether it was just appended or is read back."""
+        if isinstance(record, ConsumerRecord):
+            self._replay_consumer(record, now_ms)
+            return
         if isinstance(record, GroupRecord):
             if record.metadata is None:
-                gone = self.groups.pop(record.group_id, None)
-                if gone is not None:
-                    gone.state = GroupState.DEAD
+                self._end(record.group_id, now_ms)
             else:
-                self._made(record.group_id, now_ms).restore(record.metadata)
-            return
-        if record.committed is not None:
-            self._made(record.group_id, now_ms).offsets[record.partition] = record.committed
-            return
+                group = self._made(record.group_id, now_ms)
+                group.consumers = None
+                group.restore(record.metadata)
+        elif isinstance(record, OffsetRecord):
+            self._replay_offset(record, now_ms)
+        elif isinstance(record, PendingOffset):
+            offset = record.offset
+            if offset.committed is not None:
+                pending = self._made(offset.group_id, now_ms).pending_offsets
+                pending.add(record.producer_id, offset.partition, offset.committed)
+                self._in_transactions.setdefault(record.producer_id, set()).add(offset.group_id)
+        else:
+            self._end_transaction(record)
+
+    def _replay_offset(self, record: OffsetRecord, now_ms: int) -> None:
         group = self.groups.get(record.group_id)
+        if record.committed is not None:
+            group = group or self._made(record.group_id, now_ms)
+            group.offsets[record.partition] = record.committed
         if group is not None:
-            group.offsets.pop(record.partition, None)
+            if record.committed is None:
+                group.offsets.pop(record.partition, None)
+            group.pending_offsets.overtake(record.partition)
+
+    def _end_transaction(self, end: TransactionEnd) -> None:
+        for group_id in self._in_transactions.pop(end.producer_id, ()):
+            group = self.groups.get(group_id)
+            if group is None:
+                continue
+            if end.committed:
+                group.offsets.update(group.pending_offsets.commit(end.producer_id))
+            else:
+                group.pending_offsets.abort(end.producer_id)
+
+    def _replay_consumer(self, record: ConsumerRecord, now_ms: int) -> None:
+        group = self.groups.get(record.group_id)
+        if record.value is None and (group is None or group.consumers is None):
+            return
+        if record.kind is Kind.GROUP and record.value is None:
+            self._end(record.group_id, now_ms)
+            return
+        group = self._made(record.group_id, now_ms)
+        if group.consumers is None:
+            group.consumers = ConsumerGroup(group.id)
+            group.protocol_type = CONSUMERS
+        group.consumers.replay(record)
+
+    def _end(self, group_id: str, now_ms: int) -> None:
+        """Let a group end; one with offsets lives on as nothing but these."""
+        gone = self.groups.get(group_id)
+        if gone is None:
+            return
+        gone.state = GroupState.DEAD
+        self._rebalancer.forget_group(gone)
+        if gone.offsets or gone.pending_offsets:
+            self._renewed(gone, now_ms)
+        else:
+            del self.groups[group_id]
+
+    def _renewed(self, group: Group, now_ms: int) -> Group:
+        """A group of no protocol with the offsets of another, in its place."""
+        renewed = self.groups[group.id] = Group(group.id, now_ms=now_ms)
+        renewed.offsets = group.offsets
+        renewed.pending_offsets = group.pending_offsets
+        return renewed
 
     def loaded(self, now_ms: int) -> Iterator[Turn]:
         """Begin the sessions of members that were read back; call once all records are."""
         for group in list(self.groups.values()):
             if group.state is GroupState.EMPTY and group.protocol_type is None:
-                if not group.offsets:
+                if not group.offsets and not group.pending_offsets:
                     del self.groups[group.id]
                 continue
+            if group.consumers is not None:
+                self._heartbeats.begin_sessions(group.consumers)
             for member in group.members.values():
-                self._rebalancer.touch(group, member, now_ms)
+                self._rebalancer.touch(group, member)
             if len(group.members) > self.limits.members_max:
                 turn = Turn(now_ms)
                 self._rebalancer.begin(group, turn)
@@ -276,6 +486,7 @@ class Shard:
                     refused = SyncGroupResponse(error_code=ErrorCode.NOT_COORDINATOR)
                     turn.answer(member.syncing, refused)
         self.groups = {}
+        self._in_transactions = {}
         return turn
 
     def _made(self, group_id: str, now_ms: int) -> Group:
@@ -285,14 +496,13 @@ class Shard:
         return group
 
 
-def deletions(faults: Mapping[TopicPartition, ErrorCode | None]) -> OffsetDeleteResponse:
-    """The answer of OffsetDelete that says this of each partition."""
-    topics: dict[str, OffsetDeleteResponseTopic] = {}
-    for (name, partition), fault in faults.items():
-        topic = topics.setdefault(name, OffsetDeleteResponseTopic(name=name))
-        topic.partitions.append(
-            OffsetDeleteResponsePartition(
-                partition_index=partition, error_code=fault or ErrorCode.NONE
-            )
-        )
-    return OffsetDeleteResponse(topics=list(topics.values()))
+def ending(group: Group) -> list[Record]:
+    """What ends a group without members."""
+    if group.consumers is None:
+        return [GroupRecord(group.id, None)]
+    return [*fencing.group_tombstones(group.consumers)]
+
+
+def refused_beat(fault: KafkaError) -> ConsumerGroupHeartbeatResponse:
+    """A refused ConsumerGroupHeartbeat."""
+    return ConsumerGroupHeartbeatResponse(error_code=fault.code, error_message=fault.message)

@@ -4,14 +4,23 @@ from pathlib import Path
 
 import pytest
 
-from barnabas_broker.coordinator.group.loading import read_back
-from barnabas_broker.coordinator.group.records import CommittedOffset, OffsetRecord, Record, encode
+from barnabas_broker.coordinator.group.records import (
+    KIND,
+    CommittedOffset,
+    OffsetRecord,
+    PendingOffset,
+    Record,
+    TransactionEnd,
+    encode,
+)
+from barnabas_broker.coordinator.loading import RECORDS_AT_ONCE, Kind, read_back
 from barnabas_broker.log.config import LogConfig
 from barnabas_broker.log.partition_log import PartitionLog
 from barnabas_kafka.ids import TopicPartition
 from barnabas_kafka.records.builder import build_batch
 from barnabas_kafka.records.control import ControlType, control_key
 
+GROUPS: Kind[Record] = KIND
 TP = TopicPartition("__consumer_offsets", 0)
 
 
@@ -40,7 +49,7 @@ class Written:
     def read(self) -> list[Record]:
         """Everything that is replayed."""
         replayed: list[Record] = []
-        for _ in read_back(self.log, replayed.append, buffer_bytes=1):
+        for _ in read_back(self.log, GROUPS, replayed.append, buffer_bytes=1):
             pass
         return replayed
 
@@ -73,12 +82,26 @@ def test_what_cannot_be_read_is_skipped_and_told(
 
 
 @pytest.mark.parametrize("end", [ControlType.COMMIT, ControlType.ABORT])
-def test_transactions_count_when_they_are_committed(written: Written, end: ControlType) -> None:
-    """At their marker, and not at all after an abort."""
+def test_transactions_are_told_with_their_end(written: Written, end: ControlType) -> None:
+    """What was written in one is pending; what the marker says comes where it lies in the log."""
     producer = {"producer_id": 7, "producer_epoch": 0, "transactional": True}
     written.add(encode(offset(1)), base_sequence=0, **producer)
     written.add(encode(offset(2)))
-    assert written.read() == [offset(2)]
     written.add((control_key(end), b"\0\0\0\0\0\0"), control=True, **producer)
-    committed = [offset(1)] if end is ControlType.COMMIT else []
-    assert written.read() == [offset(2), *committed]
+    assert written.read() == [
+        PendingOffset(7, offset(1)),
+        offset(2),
+        TransactionEnd(7, end is ControlType.COMMIT),
+    ]
+
+
+def test_what_is_appended_meanwhile_is_read_too(written: Written) -> None:
+    """Up to the end that the log has when the last step returns."""
+    for number in range(RECORDS_AT_ONCE):
+        written.add(encode(offset(number)))
+    replayed: list[Record] = []
+    steps = read_back(written.log, GROUPS, replayed.append, buffer_bytes=1)
+    next(steps)
+    written.add(encode(offset(7)))
+    assert list(steps) == []
+    assert replayed[-1] == offset(7)

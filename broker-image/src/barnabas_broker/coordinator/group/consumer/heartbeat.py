@@ -1,0 +1,396 @@
+"""ConsumerGroupHeartbeat: one request in which members join, learn, give up, live and leave.
+
+The course of each (Kafka's `GroupMetadataManager.consumerGroupHeartbeat`): who speaks, and may it;
+what has changed in what it wants; does that, or the metadata, raise the group's epoch; is there
+a target for this epoch; one step of this member towards it. Everything that changes is written.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+
+from barnabas_broker.cluster.image import MetadataImage
+from barnabas_broker.coordinator.group.commits import group_write_error
+from barnabas_broker.coordinator.group.consumer import fencing, migration, subscriptions
+from barnabas_broker.coordinator.group.consumer import target as targets
+from barnabas_broker.coordinator.group.consumer.group import ConsumerGroup
+from barnabas_broker.coordinator.group.consumer.member import (
+    ABSENT_EPOCH,
+    JOINING_EPOCH,
+    LEAVING_EPOCH,
+    NOTHING,
+    ConsumerMember,
+    MemberState,
+)
+from barnabas_broker.coordinator.group.consumer.reconciling import reconciled
+from barnabas_broker.coordinator.group.consumer.records import (
+    ConsumerRecord,
+    Partitions,
+    by_topic,
+    epoch_record,
+    partitions_of,
+)
+from barnabas_broker.coordinator.group.consumer.speaker import Speaker, check_room, in_place_of
+from barnabas_broker.coordinator.group.consumer.validation import check
+from barnabas_broker.coordinator.group.group import Group
+from barnabas_broker.coordinator.group.members import Client
+from barnabas_broker.coordinator.group.rebalancing import (
+    CONSUMER_WAITS,
+    Rebalancer,
+    TimerKey,
+    Wait,
+)
+from barnabas_broker.coordinator.group.turns import Turn, Waiter
+from barnabas_kafka.errors import ErrorCode, KafkaError
+from barnabas_kafka.protocol.embedded_consumers import AssignedTopic
+from barnabas_kafka.protocol.messages.consumer_group_heartbeat import (
+    Assignment,
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    TopicPartitions,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beat:
+    """One request and its circumstances; `visible` tells which topics its sender may know of."""
+
+    request: ConsumerGroupHeartbeatRequest
+    version: int
+    client: Client
+    waiter: Waiter
+    visible: Callable[[str], bool]
+
+    @property
+    def owned(self) -> Partitions | None:
+        """What the member says it reads, None where it does not say."""
+        topics = self.request.topic_partitions
+        if topics is None:
+            return None
+        return partitions_of(
+            AssignedTopic(topic_id=each.topic_id, partitions=each.partitions) for each in topics
+        )
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it says everything, as one does that wants to be told everything."""
+        request = self.request
+        subscribes = (request.subscribed_topic_names, request.subscribed_topic_regex)
+        return (
+            request.rebalance_timeout_ms != -1
+            and request.topic_partitions is not None
+            and subscribes != (None, None)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What a member says besides what is remembered.
+
+    `owned` is what it reads, None where it does not say; `visible` tells which topics it may know
+    of: with None all expressions stay as they were resolved.
+    """
+
+    owned: Partitions | None
+    visible: Callable[[str], bool] | None = None
+
+
+class Heartbeats:
+    """Decides on heartbeats; `image` is the metadata of now, replaced whenever it changes.
+
+    `find` gives the group of a name, None where there is none.
+    """
+
+    def __init__(
+        self,
+        rebalancer: Rebalancer,
+        new_id: Callable[[], str],
+        find: Callable[[str], Group | None],
+    ) -> None:
+        self._rebalancer = rebalancer
+        self._new_id = new_id
+        self._find = find
+        self.image = MetadataImage(cluster_id="")
+
+    def beat(self, known: ConsumerGroup | None, beat: Beat, turn: Turn) -> None:
+        """Take a request to its answer; `known` is the group, if it is one of this protocol.
+
+        Raises KafkaError for what is refused.
+        """
+        request = beat.request
+        check(request, beat.version, self._rebalancer.limits.consumers.assignors)
+        if known is None and request.member_epoch != JOINING_EPOCH:
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {request.group_id} not found.")
+        group = known or ConsumerGroup(request.group_id)
+        if request.member_epoch in (LEAVING_EPOCH, ABSENT_EPOCH):
+            self._leave(group, beat, turn)
+            return
+        speaker = self._speaker(group, beat)
+        member = _told(speaker.member, beat)
+        words = Words(beat.owned, beat.visible)
+        after = self.advance(group, speaker, member, words, turn)
+        tells = (
+            request.member_epoch == JOINING_EPOCH
+            or after.assigned != member.assigned
+            or beat.is_full
+        )
+        self._answer(beat, turn, after.id, after.epoch, after.assigned if tells else None)
+
+    def advance(
+        self,
+        group: ConsumerGroup,
+        speaker: Speaker,
+        member: ConsumerMember,
+        words: Words,
+        turn: Turn,
+    ) -> ConsumerMember:
+        """Write what has changed about a member, and take it one step towards its target."""
+        turn.records += speaker.records
+        known = speaker.before
+        if speaker.replaced is not None:
+            # What it had is its own by now; what it says is told after that.
+            known = speaker.member
+            kept = group.target.get(speaker.replaced, NOTHING)
+            turn.records.append(known.subscription_record(group.id))
+            turn.records.append(targets.target_record(group.id, known.id, kept))
+            turn.records.append(known.current_record(group.id))
+        if member != known:
+            turn.records.append(member.subscription_record(group.id))
+        epoch, target = self._aim(group, speaker, member, words, turn)
+        after = reconciled(
+            member, epoch=epoch, target=target, owned=words.owned, is_held=group.held
+        )
+        if after != member:
+            turn.records.append(after.current_record(group.id))
+            self._time_revocation(group, after)
+        self.touch(group.id, after)
+        return after
+
+    # --- who speaks
+
+    def _speaker(self, group: ConsumerGroup, beat: Beat) -> Speaker:
+        request = beat.request
+        joins = request.member_epoch == JOINING_EPOCH
+        member_id = request.member_id or self._new_id()
+        known = group.members.get(member_id)
+        largest = self._rebalancer.limits.consumers.members_max
+        check_room(group, member_id, request.instance_id, members_max=largest)
+        if request.instance_id is None:
+            if known is None and not joins:
+                raise fencing.unknown(member_id, group.id)
+        elif joins:
+            at_place = group.static.get(request.instance_id)
+            if at_place is not None and at_place != member_id:
+                return in_place_of(group, at_place, member_id)
+        else:
+            known = fencing.static_member(group, request.instance_id, member_id)
+        if known is not None and not joins:
+            fencing.check_epoch(known, request.member_epoch, beat.owned)
+        return Speaker.of(group, member_id)
+
+    # --- the group's epoch and target
+
+    def _aim(
+        self,
+        group: ConsumerGroup,
+        speaker: Speaker,
+        member: ConsumerMember,
+        words: Words,
+        turn: Turn,
+    ) -> tuple[int, Partitions]:
+        """The epoch of the target and what it gives this member, both brought up to date."""
+        before = speaker.before
+        wants_other = before is None or (before.topics, before.regex) != (
+            member.topics,
+            member.regex,
+        )
+        version = self.image.version
+        is_current = not wants_other and group.seen_version == version
+        if is_current and group.epoch == group.target_epoch and speaker.replaced is None:
+            return group.target_epoch, group.target.get(member.id, NOTHING)
+        members = {id_: each for id_, each in group.members.items() if id_ != speaker.replaced}
+        members[member.id] = member
+        expressions: subscriptions.Expressions = group.expressions
+        if words.visible is not None:
+            names = self.image.topics.keys()
+            expressions = subscriptions.resolve(members.values(), names, words.visible)
+        wanted = {id_: group.wanted_by(each, expressions) for id_, each in members.items()}
+        topics = subscriptions.seen(frozenset().union(*wanted.values()), self.image)
+        changes: list[ConsumerRecord] = subscriptions.expression_records(
+            group, expressions, version=version, now_ms=turn.now_ms
+        )
+        if topics != group.topics:
+            changes.append(subscriptions.topics_record(group.id, topics))
+        epoch = group.epoch
+        if wants_other or changes:
+            epoch += 1
+            changes.append(epoch_record(group.id, epoch))
+        turn.records += changes
+        if not changes and words.visible is not None:
+            group.seen_version = version
+        if epoch == group.target_epoch:
+            return epoch, group.target.get(speaker.replaced or member.id, NOTHING)
+        old = dict(group.target)
+        if speaker.replaced is not None:
+            old[member.id] = old.pop(speaker.replaced, NOTHING)
+        offered = self._rebalancer.limits.consumers.assignors
+        assignor = targets.elected_assignor(members.values(), offered)
+        new = targets.target(wanted, topics, old, assignor=assignor)
+        turn.records += targets.target_records(group.id, old, new, epoch)
+        return epoch, new[member.id]
+
+    # --- leaving
+
+    def _leave(self, group: ConsumerGroup, beat: Beat, turn: Turn) -> None:
+        request = beat.request
+        if request.instance_id is None:
+            member = group.members.get(request.member_id)
+            if member is None:
+                raise fencing.unknown(request.member_id, group.id)
+        else:
+            member = fencing.static_member(group, request.instance_id, request.member_id)
+        if request.member_epoch == ABSENT_EPOCH:
+            # Its session goes on: when that is over, others get what it read.
+            absent = replace(member, epoch=ABSENT_EPOCH, revoking=NOTHING)
+            turn.records.append(absent.current_record(group.id))
+        else:
+            self.remove(group, [member], turn)
+        self._answer(beat, turn, member.id, request.member_epoch, None)
+
+    def remove(self, group: ConsumerGroup, members: Collection[ConsumerMember], turn: Turn) -> None:
+        """Let members go; the others share what they read as they are heard of.
+
+        Where only members of the classic protocol are left, the group becomes one of theirs.
+        """
+        if not members:
+            return
+        gone = {member.id: None for member in members}
+        if migration.may_downgrade(group, gone, self._rebalancer.limits):
+            stay = {id_: each for id_, each in group.members.items() if id_ not in gone}
+            self.downgrade(group, stay, turn, generation=group.epoch, rebalances=True)
+            return
+        for member_id in gone:
+            turn.records += fencing.member_tombstones(group.id, member_id)
+        left = [each for each in group.members.values() if each.id not in gone]
+        topics = subscriptions.seen(group.subscribed(left), self.image)
+        if topics != group.topics:
+            turn.records.append(subscriptions.topics_record(group.id, topics))
+        turn.records.append(epoch_record(group.id, group.epoch + 1))
+        for member_id in gone:
+            self._forget_waits(group.id, member_id)
+
+    def miss(self, group: ConsumerGroup, member_id: str, turn: Turn) -> None:
+        """Let a member go that was not heard of in time; where that fails, try again later."""
+        member = group.members.get(member_id)
+        if member is None:
+            return
+        self.remove(group, [member], turn)
+        turn.refuse = lambda _code, _instead: self.touch(group.id, member)
+
+    def downgrade(
+        self,
+        group: ConsumerGroup,
+        members: Mapping[str, ConsumerMember],
+        turn: Turn,
+        *,
+        generation: int,
+        rebalances: bool = False,
+    ) -> None:
+        """Make a group one of the classic protocol, with these members.
+
+        They are named by the ids under which the group has their targets. Records tell one protocol
+        of each; what else they know is remembered once the records are replayed.
+        """
+        topics = self.image.topic_ids
+        down = migration.downgraded(
+            group, members, topics=topics, generation=generation, now_ms=turn.now_ms
+        )
+        turn.records += down.records
+
+        def settle(then: Turn) -> None:
+            classic = self._find(group.id)
+            if classic is None:
+                return
+            for member in classic.members.values():
+                classic.adapt(member, down.group.members[member.id].protocols)
+                self._rebalancer.touch(classic, member)
+            for member_id in {*group.members, *classic.members}:
+                self._forget_waits(group.id, member_id)
+            if rebalances:
+                self._rebalancer.begin(classic, then)
+
+        turn.follow = settle
+
+    def _forget_waits(self, group_id: str, member_id: str) -> None:
+        for wait in CONSUMER_WAITS:
+            self._rebalancer.timers.cancel(TimerKey(wait, group_id, member_id))
+
+    # --- time
+
+    def touch(self, group_id: str, member: ConsumerMember) -> None:
+        """Begin a member's session anew; those of the classic protocol say how long it is."""
+        session_ms = self._rebalancer.limits.consumers.session_ms
+        if member.classic is not None:
+            session_ms = member.classic.session_timeout_ms
+        key = TimerKey(Wait.CONSUMER, group_id, member.id)
+        self._rebalancer.timers.start(key, session_ms)
+
+    def begin_sessions(self, group: ConsumerGroup) -> None:
+        """Expect to hear of members that were read back."""
+        for member in group.members.values():
+            self.touch(group.id, member)
+            self._time_revocation(group, member)
+
+    def _time_revocation(self, group: ConsumerGroup, member: ConsumerMember) -> None:
+        key = TimerKey(Wait.REVOCATION, group.id, member.id)
+        # Members of the classic protocol are given time to join and to sync instead.
+        if member.state is MemberState.UNREVOKED_PARTITIONS and member.classic is None:
+            self._rebalancer.timers.start(key, member.rebalance_timeout_ms)
+        else:
+            self._rebalancer.timers.cancel(key)
+
+    # --- answers
+
+    def _answer(
+        self, beat: Beat, turn: Turn, member_id: str, epoch: int, assigned: Partitions | None
+    ) -> None:
+        assignment = None
+        if assigned is not None:
+            assignment = Assignment(
+                topic_partitions=[
+                    TopicPartitions(topic_id=each.topic_id, partitions=each.partitions)
+                    for each in by_topic(assigned)
+                ]
+            )
+        interval_ms = self._rebalancer.limits.consumers.heartbeat_ms
+        response = ConsumerGroupHeartbeatResponse(
+            member_id=member_id,
+            member_epoch=epoch,
+            heartbeat_interval_ms=interval_ms if epoch >= 0 else 0,
+            assignment=assignment,
+        )
+        turn.answer(beat.waiter, response)
+        turn.refuse = lambda code, instead: instead.answer(
+            beat.waiter, ConsumerGroupHeartbeatResponse(error_code=group_write_error(code))
+        )
+
+
+def _told(member: ConsumerMember, beat: Beat) -> ConsumerMember:
+    """The member with what the request says of it; what it leaves out stays as it was."""
+    request = beat.request
+    changed: dict[str, object] = {
+        "client_id": beat.client.client_id,
+        "client_host": beat.client.host,
+        "classic": None,
+    }
+    given: Mapping[str, object] = {
+        "instance_id": request.instance_id,
+        "rack_id": request.rack_id,
+        "assignor": request.server_assignor,
+        "regex": request.subscribed_topic_regex,
+    }
+    changed |= {name: value for name, value in given.items() if value is not None}
+    if request.subscribed_topic_names is not None:
+        changed["topics"] = frozenset(request.subscribed_topic_names)
+    if request.rebalance_timeout_ms != -1:
+        changed["rebalance_timeout_ms"] = request.rebalance_timeout_ms
+    return replace(member, **changed)  # type: ignore[arg-type]

@@ -1,0 +1,60 @@
+"""Who speaks for a member of a group of the consumer protocol, through either protocol."""
+
+from dataclasses import dataclass, field, replace
+
+from barnabas_broker.coordinator.group.consumer import fencing
+from barnabas_broker.coordinator.group.consumer.group import ConsumerGroup
+from barnabas_broker.coordinator.group.consumer.member import (
+    ABSENT_EPOCH,
+    JOINING_EPOCH,
+    ConsumerMember,
+)
+from barnabas_broker.coordinator.group.consumer.records import ConsumerRecord
+from barnabas_kafka.errors import ErrorCode, KafkaError
+
+
+@dataclass(slots=True)
+class Speaker:
+    """The member before and now, and the one whose place it takes."""
+
+    before: ConsumerMember | None
+    member: ConsumerMember
+    replaced: str | None = None
+    records: list[ConsumerRecord] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, group: ConsumerGroup, member_id: str) -> "Speaker":
+        """Somebody who may or may not be a member yet."""
+        known = group.members.get(member_id)
+        return cls(known, known or ConsumerMember(id=member_id))
+
+
+def in_place_of(
+    group: ConsumerGroup, old_id: str, new_id: str, *, classic: bool = False
+) -> Speaker:
+    """A static member that comes back under another id and takes its place.
+
+    Raises KafkaError UNRELEASED_INSTANCE_ID where that is not free: members of the consumer
+    protocol say when they leave, those of the classic one only come again.
+    """
+    old = group.members[old_id]
+    if old.epoch != ABSENT_EPOCH and not classic and old.classic is None:
+        raise KafkaError(
+            ErrorCode.UNRELEASED_INSTANCE_ID,
+            f"Static member {new_id} with instance id {old.instance_id} cannot join the group "
+            f"because the instance id is owned by member {old_id}.",
+        )
+    member = replace(old, id=new_id, epoch=JOINING_EPOCH, previous_epoch=JOINING_EPOCH)
+    return Speaker(old, member, old_id, fencing.member_tombstones(group.id, old_id))
+
+
+def check_room(
+    group: ConsumerGroup, member_id: str, instance_id: str | None, *, members_max: int
+) -> None:
+    """Raise KafkaError GROUP_MAX_SIZE_REACHED where there is no room for one more."""
+    comes_back = member_id in group.members or instance_id in group.static
+    if len(group.members) >= members_max and not comes_back:
+        raise KafkaError(
+            ErrorCode.GROUP_MAX_SIZE_REACHED,
+            f"The consumer group has reached its maximum capacity of {members_max} members.",
+        )

@@ -1,0 +1,439 @@
+"""A coordinator as the broker runs it: logs, waiting clients and timers around pure cores.
+
+For each partition of an internal topic that this broker leads there is a shard, read back from the
+log when leadership begins and given up when it ends. A turn is performed at once and whole, on the
+event loop: its records are appended as one batch, replayed, and its answers handed out once all
+that the shard has appended counts (in the sense of acks=all). Decisions are the core's.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, Protocol, TypeVar
+
+from barnabas_broker.cluster.image import MetadataImage
+from barnabas_broker.coordinator.hashing import partition_of
+from barnabas_broker.coordinator.loading import Kind, read_back
+from barnabas_broker.coordinator.turns import Producer, Turn
+from barnabas_broker.coordinator.waiting import Awaited, Parked
+from barnabas_broker.replica.delayed_produce import ALL_IN_SYNC, DelayedProduce, Uncounted
+from barnabas_broker.replica.partition import Partition
+from barnabas_kafka.errors import ErrorCode, KafkaError
+from barnabas_kafka.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, TopicPartition
+from barnabas_kafka.records.batch import CorruptBatch
+from barnabas_kafka.records.builder import build_batch, plain_batch_of
+from barnabas_kafka.records.compression import Codec
+
+log = logging.getLogger(__name__)
+
+_WAITING = (Parked, Awaited)
+
+NO_PRODUCER = Producer(NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
+
+R = TypeVar("R")
+
+
+class Core(Protocol[R]):
+    """A shard: what lives in one partition."""
+
+    @property
+    def next_ms(self) -> int | None:
+        """A time of the steady clock before which `tick` has nothing to do; None: it never has."""
+        ...
+
+    def tick(self, now_ms: int) -> Turn[R] | None:
+        """Do the first thing that is due; None when nothing is."""
+        ...
+
+    def replay(self, record: R, now_ms: int) -> None:
+        """Make true what a record says."""
+        ...
+
+    def loaded(self, now_ms: int) -> Iterator[Turn[R]]:
+        """What is to be done once everything is read back."""
+        ...
+
+    def resign(self, now_ms: int) -> Turn[R]:
+        """Send everybody away."""
+        ...
+
+
+S = TypeVar("S", bound=Core[Any])
+
+
+class Written(Kind[R], Protocol[R]):
+    """How records look in the log, in both directions."""
+
+    def encode(self, record: R) -> tuple[bytes, bytes | None]:
+        """The key and the value of a record."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How the log of an internal topic is read and written."""
+
+    load_buffer_bytes: int
+    timeout_ms: int
+    """How long an answer may wait for its records to count."""
+    codec: Codec = Codec.NONE
+
+
+@dataclass(slots=True)
+class Held(Generic[S]):
+    """A shard, its partition, and the call that wakes it."""
+
+    partition: Partition
+    shard: S
+    end: int = 0  # The offset after the last record appended here.
+    loading: "asyncio.Task[None] | None" = None
+    wake: asyncio.TimerHandle | None = None
+    wake_ms: int = field(default=0)
+
+
+class Runtime(Generic[S, R]):
+    """The shards of one internal topic that live on this broker. Lives on the event loop.
+
+    `leader` gives the partition if it is led here, and raises KafkaError otherwise; `clock_ms` is
+    the wall clock. `carry_out` does what a turn orders, once its records count.
+    """
+
+    def __init__(
+        self,
+        topic: str,
+        kind: Written[R],
+        *,
+        leader: Callable[[TopicPartition], Partition],
+        limits: Callable[[], Limits],
+        new_shard: Callable[[], S],
+        carry_out: Callable[[Held[S], object], None] = lambda _held, _order: None,
+        clock_ms: Callable[[], int],
+    ) -> None:
+        self.topic = topic
+        self._kind = kind
+        self._leader = leader
+        self._limits = limits
+        self._new_shard = new_shard
+        self._carry_out = carry_out
+        self._clock_ms = clock_ms
+        self._loop = asyncio.get_running_loop()
+        self._held: dict[int, Held[S]] = {}
+        self._partition_count = 0
+
+    # --- life
+
+    def stop(self) -> None:
+        """Send whoever waits away, and do nothing more."""
+        for index in list(self._held):
+            self._resign(index)
+
+    def on_image(self, new: MetadataImage) -> None:
+        """Take up and give up shards as leadership comes and goes.
+
+        To be called when the replicas have done what the image says.
+        """
+        topic = new.topic(self.topic)
+        self._partition_count = 0 if topic is None else len(topic.partitions)
+        led: dict[int, Partition] = {}
+        for index in range(self._partition_count):
+            try:
+                led[index] = self._leader(TopicPartition(self.topic, index))
+            except KafkaError:
+                continue
+        for index, held in list(self._held.items()):
+            if led.get(index) is not held.partition:
+                self._resign(index)
+        for index, partition in led.items():
+            if index not in self._held:
+                self._take_up(index, partition)
+
+    # --- questions
+
+    def partition_of(self, key: str) -> int | None:
+        """The partition whose leader coordinates a key; None while the topic is missing."""
+        return partition_of(key, self._partition_count) if self._partition_count else None
+
+    def ask(
+        self,
+        key: str,
+        step: Callable[[S, asyncio.Future[Any], int], Turn[R]],
+        refuse: Callable[[KafkaError], object] | None = None,
+    ) -> Any:
+        """Have a step taken on the key's shard; returns its answer, or a Future of it.
+
+        Raises KafkaError COORDINATOR_LOAD_IN_PROGRESS or NOT_COORDINATOR. The Future fails with a
+        KafkaError where what was decided could not be made to count: REQUEST_TIMED_OUT,
+        KAFKA_STORAGE_ERROR, NOT_LEADER_OR_FOLLOWER or NOT_ENOUGH_REPLICAS_AFTER_APPEND; with
+        `refuse` it brings what that makes of the error.
+        """
+        held = self.held(key)
+        waiter = Awaited(loop=self._loop)
+        waiter.refuse = refuse
+        self.perform(held, step(held.shard, waiter, self._clock_ms()))
+        return waiter.result() if waiter.done() else waiter
+
+    def held(self, key: str) -> Held[S]:
+        """The shard of a key and what belongs to it; raises as `ask` does."""
+        index = self.partition_of(key)
+        held = None if index is None else self._held.get(index)
+        if held is None:
+            raise KafkaError(ErrorCode.NOT_COORDINATOR)
+        if held.loading is not None:
+            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        return held
+
+    def prompt(self, key: str) -> Held[S] | None:
+        """The shard of a key if what is appended to it counts at once, and is not compressed."""
+        index = self.partition_of(key)
+        held = None if index is None else self._held.get(index)
+        if (
+            held is None
+            or held.loading is not None
+            or not held.partition.counts_at_once(ALL_IN_SYNC)
+            or held.end > held.partition.log.high_watermark
+            or self._limits().codec is not Codec.NONE
+        ):
+            return None
+        return held
+
+    @property
+    def shards(self) -> Sequence[S]:
+        """All shards that live here and are loaded."""
+        return [held.shard for held in self._held.values() if held.loading is None]
+
+    @property
+    def all_shards(self) -> Sequence[S]:
+        """All shards that live here, also those that are still being loaded."""
+        return [held.shard for held in self._held.values()]
+
+    @property
+    def loading(self) -> bool:
+        """Whether some shards are still being read back."""
+        return any(held.loading is not None for held in self._held.values())
+
+    def settled(self, key: str) -> "asyncio.Future[None] | None":
+        """When everything that a look at the key's shard shows counts; None if it does already.
+
+        Raises as `ask` does.
+        """
+        held = self.held(key)
+        if held.end <= held.partition.log.high_watermark:
+            return None
+        return self._await_count(held, lambda _code: None)
+
+    # --- shards
+
+    def _take_up(self, index: int, partition: Partition) -> None:
+        held = Held(partition, self._new_shard())
+        self._held[index] = held
+        held.end = partition.log.log_end_offset
+        if partition.log.log_start_offset < held.end:
+            held.loading = self._loop.create_task(self._load(held))
+
+    async def _load(self, held: Held[S]) -> None:
+        began_ms = self._clock_ms()
+        tp = held.partition.tp
+        replay = held.shard.replay
+        steps = read_back(
+            held.partition.log,
+            self._kind,
+            lambda record: replay(record, began_ms),
+            buffer_bytes=self._limits().load_buffer_bytes,
+        )
+        try:
+            await asyncio.sleep(0)
+            for _ in steps:
+                await asyncio.sleep(0)
+        except (KafkaError, CorruptBatch) as error:
+            # It stays out of reach: to serve some of it without the rest is worse.
+            log.error("%s could not be loaded: %s", tp, error)
+            return
+        held.loading = None
+        held.end = held.partition.log.log_end_offset
+        now_ms = self._clock_ms()
+        for turn in held.shard.loaded(now_ms):
+            self.perform(held, turn)
+        self.time(held)
+        log.info("loaded %s in %d ms", tp, now_ms - began_ms)
+
+    def _resign(self, index: int) -> None:
+        held = self._held.pop(index)
+        if held.loading is not None:
+            held.loading.cancel()
+        if held.wake is not None:
+            held.wake.cancel()
+        _tell(held.shard.resign(self._clock_ms()))
+
+    def is_held(self, held: Held[S]) -> bool:
+        """Whether a shard has not been given up since."""
+        return any(held is one for one in self._held.values())
+
+    # --- turns
+
+    def perform(self, held: Held[S], turn: Turn[R]) -> bool:
+        """Do what a turn asks for; false where its records could not be appended."""
+        appended = True
+        if turn.records:
+            code = self._append(held, turn)
+            if code is None:
+                for record in turn.records:
+                    self._replay(held, turn, record)
+            else:
+                appended = False
+                turn = turn.refused(code)
+        if (turn.answers or turn.orders) and held.end > held.partition.log.high_watermark:
+            self._when_counted(held, turn)
+        else:
+            self._hand_out(held, turn)
+        self.time(held)
+        if appended and turn.follow is not None:
+            then: Turn[R] = Turn(turn.now_ms)
+            turn.follow(then)
+            self.perform(held, then)
+        return appended
+
+    def transaction_ended(
+        self, partition: Partition, producer_id: int, *, committed: bool, end: int
+    ) -> None:
+        """A marker was appended to a partition that may be one of these, and now ends at `end`."""
+        if partition.tp.topic != self.topic:
+            return
+        held = self._held.get(partition.tp.partition)
+        if held is None or held.loading is not None:
+            return  # It comes to it when it reads its log.
+        ended = self._kind.ended(producer_id, committed=committed)
+        held.end = max(held.end, end)
+        if ended is not None:
+            held.shard.replay(ended, self._clock_ms())
+            self.time(held)
+
+    def sweep(self, work: Callable[[S, int], Iterable[Turn[R]]]) -> None:
+        """Have all shards that are loaded do some work of their own."""
+        for held in list(self._held.values()):
+            if held.loading is None:
+                for turn in work(held.shard, self._clock_ms()):
+                    self.perform(held, turn)
+
+    def _replay(self, held: Held[S], turn: Turn[R], record: R) -> None:
+        if turn.producer is None:
+            held.shard.replay(record, turn.now_ms)
+            return
+        pending = self._kind.in_transaction(turn.producer.id, record)
+        if pending is not None:
+            held.shard.replay(pending, turn.now_ms)
+
+    def _when_counted(self, held: Held[S], turn: Turn[R]) -> None:
+        """Hand the answers out when everything appended so far counts.
+
+        Answers to mere questions too: nobody may be told of what a crash could still undo. Where
+        it never counts nothing is taken back, for it may have been written: who waits is told.
+        Orders outlast the patience of those who wait: what is in the log will be carried out.
+        """
+
+        def tell(code: ErrorCode) -> None:
+            if not code:
+                self._hand_out(held, turn)
+                return
+            for waiter, _ in turn.answers:
+                if isinstance(waiter, _WAITING) and not waiter.done():
+                    waiter.fail(KafkaError(code))
+            turn.answers = []
+            if code is ErrorCode.REQUEST_TIMED_OUT and turn.orders and self.is_held(held):
+                self._when_counted(held, turn)
+            elif code is ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND:
+                self._hand_out(held, turn)
+
+        self._await_count(held, tell)
+
+    def _await_count(
+        self, held: Held[S], tell: Callable[[ErrorCode], None]
+    ) -> "asyncio.Future[None]":
+        partition = held.partition
+        uncounted = Uncounted(partition, held.end, partition.leader_epoch, tell)
+        return DelayedProduce(
+            self._loop,
+            [uncounted],
+            acks=ALL_IN_SYNC,
+            timeout_ms=self._limits().timeout_ms,
+            response=None,
+        ).future
+
+    def _hand_out(self, held: Held[S], turn: Turn[R]) -> None:
+        _tell(turn)
+        if turn.orders and self.is_held(held):
+            for order in turn.orders:
+                self._carry_out(held, order)
+
+    def _append(self, held: Held[S], turn: Turn[R]) -> ErrorCode | None:
+        partition = held.partition
+        encode, now_ms = self._kind.encode, turn.now_ms
+        contents = [(now_ms, *encode(record), ()) for record in turn.records]
+        producer = turn.producer or NO_PRODUCER
+        try:
+            partition.check_leader()
+            partition.check_in_sync()
+            batch = build_batch(
+                contents,
+                codec=self._limits().codec,
+                producer_id=producer.id,
+                producer_epoch=producer.epoch,
+                transactional=turn.producer is not None,
+            )
+            info = partition.append_own(bytearray(batch), now_ms=now_ms)
+        except KafkaError as error:
+            count = len(turn.records)
+            log.error("%s: %d records were not written: %s", partition.tp, count, error)
+            return error.code
+        held.end = info.last_offset + 1
+        return None
+
+    def append_plain(self, held: Held[S], section: bytes, count: int, now_ms: int) -> bool:
+        """Append records of that time that are laid out already; false if that cannot be done.
+
+        As `_append` without a producer, for a shard that `prompt` gave.
+        """
+        partition = held.partition
+        batch = plain_batch_of(section, count, now_ms)
+        if len(batch) > partition.rules.log_config.max_message_bytes:
+            return False
+        try:
+            partition.check_leader()
+            first = partition.append_plain(
+                memoryview(batch), records=count, max_timestamp=now_ms, now_ms=now_ms
+            )
+        except KafkaError:
+            return False
+        held.end = first + count
+        return True
+
+    # --- time
+
+    def time(self, held: Held[S]) -> None:
+        """Be woken when the shard next has something to do, if not sooner."""
+        next_ms = held.shard.next_ms
+        if next_ms is None or (held.wake is not None and held.wake_ms <= next_ms):
+            return
+        if held.wake is not None:
+            held.wake.cancel()
+        delay_ms = max(next_ms - steady_ms(self._loop), 1)
+        held.wake_ms = next_ms
+        held.wake = self._loop.call_later(delay_ms / 1000, self._wake, held)
+
+    def _wake(self, held: Held[S]) -> None:
+        held.wake = None
+        while (turn := held.shard.tick(self._clock_ms())) is not None:
+            self.perform(held, turn)
+        self.time(held)
+
+
+def steady_ms(loop: asyncio.AbstractEventLoop) -> int:
+    """The clock that timers go by: nobody can set it."""
+    return int(loop.time() * 1000)
+
+
+def _tell(turn: Turn[Any]) -> None:
+    for waiter, response in turn.answers:
+        # A client that has gone cancelled its wait; its member's session decides about it.
+        if isinstance(waiter, _WAITING) and not waiter.done():
+            waiter.set_result(response)

@@ -1,0 +1,62 @@
+"""Clients that wait for what a coordinator tells them."""
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+from barnabas_kafka.errors import KafkaError
+
+
+class Awaited(asyncio.Future[Any]):
+    """A client that waits. It says how it is refused: a second future would cost as much again."""
+
+    __slots__ = ("refuse",)
+
+    refuse: Callable[[KafkaError], object] | None
+
+    def fail(self, error: KafkaError) -> None:
+        """Tell that what was decided does not count."""
+        if self.refuse is None:
+            self.set_exception(error)
+        else:
+            self.set_result(self.refuse(error))
+
+
+class Parked(ABC):
+    """A client that waits without a future, which would cost as much as the decision it waits for.
+
+    A large group is answered all at once. Who parks a request makes a class of it, which says how
+    the client is refused, and what is done when its answer is `there`.
+    """
+
+    __slots__ = ("_left", "response")
+
+    def __init__(self) -> None:
+        self.response: Any = None
+        self._left = False
+
+    def done(self) -> bool:
+        """Whether it needs no answer any more: it has one, or its client has gone."""
+        return self._left or self.response is not None
+
+    def cancel(self) -> None:
+        """Its client has gone."""
+        self._left = True
+
+    def set_result(self, response: object) -> None:
+        """Answer it."""
+        self.response = response
+        self.there()
+
+    def fail(self, error: KafkaError) -> None:
+        """Tell that what was decided does not count."""
+        self.set_result(self.refusal(error))
+
+    @abstractmethod
+    def refusal(self, error: KafkaError) -> object:
+        """The response that says so."""
+
+    @abstractmethod
+    def there(self) -> None:
+        """Its answer is there."""

@@ -1,0 +1,1 @@
+"""Stories and rules of groups of the consumer protocol."""

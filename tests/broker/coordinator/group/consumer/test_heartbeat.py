@@ -1,0 +1,396 @@
+"""Members of the consumer protocol: joining, giving up, moving on, leaving, and who is refused."""
+
+import random
+
+import pytest
+
+from barnabas_broker.coordinator.group.consumer.records import ConsumerRecord, Kind
+from barnabas_broker.coordinator.group.joining import Join
+from barnabas_broker.coordinator.group.members import Client
+from barnabas_kafka.errors import ErrorCode
+from barnabas_kafka.protocol.messages.join_group import (
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+    JoinGroupResponse,
+)
+from barnabas_kafka.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from barnabas_kafka.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from tests.broker.coordinator.group.consumer.stories import (
+    REBALANCE_MS,
+    SESSION_MS,
+    Actor,
+    ConsumerStory,
+    settle,
+)
+from tests.broker.coordinator.group.stories import TEAM, subscription
+
+
+def test_the_first_member_gets_everything_at_once() -> None:
+    """One answer: epoch 1 and all partitions; and six records, in Kafka's order."""
+    story = ConsumerStory({"t": 3})
+    one = Actor(story, "one")
+    assert one.beat() is ErrorCode.NONE
+    assert (one.epoch, one.reads) == (1, [0, 1, 2])
+    kinds = [each.kind for each in story.written if isinstance(each, ConsumerRecord)]
+    assert kinds == [
+        Kind.MEMBER,
+        Kind.TOPICS,
+        Kind.GROUP,
+        Kind.TARGET,
+        Kind.TARGET_EPOCH,
+        Kind.CURRENT,
+    ]
+    assert story.consumers.state_name == "Stable"
+
+
+def test_a_partition_is_given_away_when_its_owner_has_let_go() -> None:
+    """The newcomer has its epoch but waits; the owner is told to give up, says so, and all have."""
+    story = ConsumerStory({"t": 4})
+    one, two = Actor(story, "one"), Actor(story, "two")
+    one.beat()
+    two.beat()
+    assert (two.epoch, two.reads) == (2, [])
+    before = one.owned
+    one.beat()
+    assert (one.epoch, one.reads) == (1, [0, 1])
+    two.beat()
+    assert two.reads == [], "the owner has not said that it let go"
+    assert story.consumers.state_name == "Reconciling"
+    one.beat()
+    assert one.epoch == 2
+    two.beat()
+    assert two.owned == before - one.owned
+    assert story.consumers.state_name == "Stable"
+
+
+def test_a_member_that_does_not_let_go_in_time_is_out() -> None:
+    """After the rebalance timeout others get what it did not give up; it must begin anew."""
+    story = ConsumerStory({"t": 4})
+    one, two = Actor(story, "one"), Actor(story, "two")
+    one.beat()
+    two.beat()
+    one.beat()
+    one.owned = story.partitions("t")
+    for _ in range(3):
+        story.pass_time(REBALANCE_MS // 3)
+        one.beat()
+        two.beat()
+    assert one.epoch == 0
+    two.beat()
+    assert two.reads == [0, 1, 2, 3]
+
+
+def test_a_silent_member_is_out_after_its_session() -> None:
+    """The others share what it had with their next heartbeat."""
+    story = ConsumerStory({"t": 4})
+    one, two = Actor(story, "one"), Actor(story, "two")
+    settle(one, two)
+    for _ in range(5):
+        story.pass_time(SESSION_MS // 4)
+        two.beat()
+    assert two.reads == [0, 1, 2, 3]
+    assert one.beat() is ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_who_leaves_leaves_at_once() -> None:
+    """The answer has epoch -1, and the group ends up empty."""
+    story = ConsumerStory({"t": 4})
+    one, two = Actor(story, "one"), Actor(story, "two")
+    settle(one, two)
+    assert one.leave() is ErrorCode.NONE
+    settle(two)
+    assert two.reads == [0, 1, 2, 3]
+    two.leave()
+    assert story.consumers.state_name == "Empty"
+    assert not story.consumers.owners
+
+
+def test_topics_that_come_grow_and_go_are_noticed() -> None:
+    """With the next heartbeat after the metadata changed, and each raises the group's epoch."""
+    story = ConsumerStory({"t": 2})
+    one = Actor(story, "one", subscribed_topic_names=["t", "later"])
+    one.beat()
+    story.put_topic("t", 3)
+    one.beat()
+    assert (one.epoch, one.reads) == (2, [0, 1, 2])
+    story.put_topic("later", 1)
+    one.beat()
+    assert (one.epoch, one.reads) == (3, [0, 0, 1, 2])
+    story.drop_topic("t")
+    settle(one)
+    assert (one.epoch, one.reads) == (4, [0])
+    story.put_topic("unrelated", 1)
+    one.beat()
+    assert one.epoch == 4
+
+
+def test_an_expression_subscribes_to_what_it_matches_whole_and_may_be_seen() -> None:
+    """RE2 on whole names; topics that come later are found, hidden ones never."""
+    story = ConsumerStory({"logs-a": 1, "secret-logs": 1, "old-logs-a": 1})
+    one = Actor(story, "one", subscribed_topic_names=[], subscribed_topic_regex=r"(secret-)?logs.*")
+    one.beat()
+    assert one.owned == story.partitions("logs-a")
+    story.put_topic("logs-b", 1)
+    one.beat()
+    assert one.owned == story.partitions("logs-a") | story.partitions("logs-b")
+
+
+@pytest.mark.parametrize("expression", ["(", r"(a)\1", "a(?=b)", "a{1001}"])
+def test_expressions_that_re2_does_not_take_are_refused(expression: str) -> None:
+    """Among them all that only a backtracking engine can match."""
+    story = ConsumerStory({"t": 1})
+    code = story.refusal("one", 0, subscribed_topic_regex=expression)
+    assert code is ErrorCode.INVALID_REGULAR_EXPRESSION
+    assert not story.written
+
+
+def test_a_static_member_keeps_its_place() -> None:
+    """It goes with epoch -2, comes back under another id, and no epoch is raised."""
+    story = ConsumerStory({"t": 4})
+    one = Actor(story, "one", instance_id="i")
+    other = Actor(story, "other")
+    settle(one, other)
+    had, epoch = one.owned, story.consumers.epoch
+    again = Actor(story, "again", instance_id="i")
+    assert again.beat() is ErrorCode.UNRELEASED_INSTANCE_ID
+    assert one.leave(-2) is ErrorCode.NONE
+    assert again.beat() is ErrorCode.NONE
+    assert (again.owned, story.consumers.epoch) == (had, epoch)
+    assert story.refusal("one", epoch, instance_id="i") is ErrorCode.FENCED_INSTANCE_ID
+    assert set(story.consumers.members) == {"again", "other"}
+
+
+def test_a_static_member_that_stays_away_is_missed() -> None:
+    """Its session goes on while it is away."""
+    story = ConsumerStory({"t": 4})
+    one = Actor(story, "one", instance_id="i")
+    other = Actor(story, "other")
+    settle(one, other)
+    one.leave(-2)
+    for _ in range(5):
+        story.pass_time(SESSION_MS // 4)
+        other.beat()
+    assert other.reads == [0, 1, 2, 3]
+
+
+def test_epochs_that_are_not_the_member_s_are_fenced() -> None:
+    """A greater one always; the one before only with nothing but what was assigned."""
+    story = ConsumerStory({"t": 4})
+    one, two = Actor(story, "one"), Actor(story, "two")
+    settle(one, two)
+    assert story.refusal("one", 9) is ErrorCode.FENCED_MEMBER_EPOCH
+    assert story.refusal("one", 1) is ErrorCode.FENCED_MEMBER_EPOCH
+    assert story.refusal("one", 1, topic_partitions=[]) is ErrorCode.NONE
+    assert story.refusal("nobody", 1) is ErrorCode.UNKNOWN_MEMBER_ID
+    assert story.refusal("nobody", -1) is ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_a_group_has_room_for_so_many() -> None:
+    """One more is refused, those inside go on."""
+    story = ConsumerStory({"t": 4}, members_max=1)
+    assert story.refusal("one", 0) is ErrorCode.NONE
+    assert story.refusal("two", 0) is ErrorCode.GROUP_MAX_SIZE_REACHED
+    assert story.refusal("one", 1) is ErrorCode.NONE
+
+
+def test_what_could_not_be_written_is_not_so() -> None:
+    """The member is told to try again, and the group does not exist."""
+    story = ConsumerStory({"t": 4})
+    story.fail_writes = ErrorCode.NOT_ENOUGH_REPLICAS
+    assert story.refusal("one", 0) is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert TEAM not in story.shard.groups
+    story.fail_writes = None
+    assert story.refusal("one", 0) is ErrorCode.NONE
+
+
+def commit(story: ConsumerStory, member_id: str, epoch: int, version: int = 9) -> ErrorCode:
+    story.asked += 1
+    request = OffsetCommitRequest(
+        group_id=TEAM,
+        member_id=member_id,
+        generation_id_or_member_epoch=epoch,
+        topics=[
+            OffsetCommitRequestTopic(
+                name="t",
+                partitions=[OffsetCommitRequestPartition(partition_index=0, committed_offset=5)],
+            )
+        ],
+    )
+    story.perform(story.shard.commit(request, story.asked, story.now_ms, version))
+    return ErrorCode(story.answers[story.asked].topics[0].partitions[0].error_code)
+
+
+def test_commits_are_taken_in_the_member_s_epoch_only() -> None:
+    """Others hear STALE_MEMBER_EPOCH, for they shall learn and try again."""
+    story = ConsumerStory({"t": 1})
+    one = Actor(story, "one")
+    one.beat()
+    assert commit(story, "one", 1) is ErrorCode.NONE
+    assert commit(story, "one", 0) is ErrorCode.STALE_MEMBER_EPOCH
+    assert commit(story, "one", 1, version=8) is ErrorCode.UNSUPPORTED_VERSION
+    assert commit(story, "nobody", 1) is ErrorCode.UNKNOWN_MEMBER_ID
+    assert commit(story, "", -1) is ErrorCode.UNKNOWN_MEMBER_ID
+    one.leave()
+    assert commit(story, "", -1) is ErrorCode.NONE
+
+
+def test_a_group_s_end_is_written_when_nothing_is_left_of_it() -> None:
+    """No members and no offsets: tombstones for all that it has, and it does not come back."""
+    story = ConsumerStory({"t": 1})
+    one = Actor(story, "one", subscribed_topic_names=[], subscribed_topic_regex="t")
+    one.beat()
+    commit(story, "one", 1)
+    one.leave()
+    _expire(story)
+    assert TEAM in story.shard.groups, "it has an offset"
+    story.now_ms += story.limits.retention_ms
+    _expire(story)
+    _expire(story)
+    assert TEAM not in story.shard.groups
+    story.restart()
+    assert TEAM not in story.shard.groups
+
+
+def test_offsets_of_topics_that_members_read_do_not_expire() -> None:
+    """However long ago they were committed."""
+    story = ConsumerStory({"t": 1})
+    one = Actor(story, "one")
+    one.beat()
+    commit(story, "one", 1)
+    story.now_ms += 2 * story.limits.retention_ms
+    _expire(story)
+    assert story.shard.groups[TEAM].offsets
+
+
+def _expire(story: ConsumerStory) -> None:
+    for turn in story.shard.expire(story.now_ms):
+        story.perform(turn)
+
+
+def test_a_group_with_members_is_not_deleted() -> None:
+    """One without is, offsets and all."""
+    story = ConsumerStory({"t": 1})
+    one = Actor(story, "one")
+    one.beat()
+    commit(story, "one", 1)
+    story.perform(story.shard.delete(TEAM, -1, story.now_ms))
+    assert story.answers[-1].error_code == ErrorCode.NON_EMPTY_GROUP
+    one.leave()
+    story.perform(story.shard.delete(TEAM, -2, story.now_ms))
+    assert story.answers[-2].error_code == ErrorCode.NONE
+    story.restart()
+    assert TEAM not in story.shard.groups
+
+
+def join_classic(story: ConsumerStory, member_id: str = "") -> JoinGroupResponse:
+    story.asked += 1
+    request = JoinGroupRequest(
+        group_id=TEAM,
+        member_id=member_id,
+        session_timeout_ms=10_000,
+        rebalance_timeout_ms=10_000,
+        protocol_type="consumer",
+        protocols=[JoinGroupRequestProtocol(name="range", metadata=subscription("t"))],
+    )
+    join = Join.of(request, 9, client=Client("c", "/h"), waiter=story.asked)
+    story.perform(story.shard.join(join, story.now_ms))
+    response: JoinGroupResponse = story.answers[story.asked]
+    return response
+
+
+def test_an_empty_group_changes_its_protocol_and_keeps_its_offsets() -> None:
+    """From the new to the old and back."""
+    story = ConsumerStory({"t": 1})
+    one = Actor(story, "one")
+    one.beat()
+    commit(story, "one", 1)
+    one.leave()
+    member_id = join_classic(story).member_id
+    assert join_classic(story, member_id).generation_id == 1
+    assert one.beat() is ErrorCode.GROUP_ID_NOT_FOUND
+    assert story.shard.groups[TEAM].kind == "classic"
+    leaver = LeaveGroupRequest(group_id=TEAM, members=[MemberIdentity(member_id=member_id)])
+    story.perform(story.shard.leave(leaver, -1, story.now_ms))
+    assert one.beat() is ErrorCode.NONE
+    for _ in range(2):
+        group = story.shard.groups[TEAM]
+        assert (group.kind, len(group.offsets)) == ("consumer", 1)
+        assert list(story.consumers.members) == ["one"]
+        story.restart()
+
+
+SEEDS = range(300)
+
+
+@pytest.mark.parametrize("assignor", ["uniform", "range"])
+def test_no_partition_ever_has_two_owners_and_all_come_to_their_target(assignor: str) -> None:
+    """Random members, topics and restarts; checked after every step.
+
+    Owners are what members were told to read and have not yet said to have let go.
+    """
+    for seed in SEEDS:
+        chance = random.Random(seed)
+        story = ConsumerStory({"t": chance.randint(1, 8), "u": chance.randint(1, 5)})
+        actors: list[Actor] = []
+        for _ in range(60):
+            _act(story, actors, chance, assignor)
+            _check_owners(actors, seed)
+        settle(*actors)
+        assert {actor.id for actor in actors if actor.epoch} == set(
+            story.consumers.members if actors else ()
+        ), seed
+        for actor in actors:
+            assert actor.owned == story.consumers.target[actor.id], seed
+            assert actor.epoch == story.consumers.epoch, seed
+
+
+def _act(story: ConsumerStory, actors: list[Actor], chance: random.Random, assignor: str) -> None:
+    what = chance.random()
+    if what < 0.1 and len(actors) < 6:
+        names = chance.choice([["t"], ["u"], ["t", "u"]])
+        member_id = story.new_id()
+        actors.append(
+            Actor(story, member_id, subscribed_topic_names=names, server_assignor=assignor)
+        )
+    elif what < 0.14 and actors:
+        actors.pop(chance.randrange(len(actors))).leave()
+    elif what < 0.17:
+        name = chance.choice("tu")
+        known = story.image.topic(name)
+        story.put_topic(name, 1 if known is None else len(known.partitions) + 1)
+    elif what < 0.18:
+        name = chance.choice("tu")
+        if story.image.topic(name) is not None:
+            story.drop_topic(name)
+    elif what < 0.20 and story.written:
+        before = {**story.consumers.members}, {**story.consumers.owners}, story.consumers.state_name
+        story.restart()
+        assert before == (
+            story.consumers.members,
+            story.consumers.owners,
+            story.consumers.state_name,
+        )
+    elif actors:
+        chance.choice(actors).beat()
+
+
+def _check_owners(actors: list[Actor], seed: int) -> None:
+    owned = [partition for actor in actors for partition in actor.owned]
+    assert len(owned) == len(set(owned)), f"seed {seed}: {owned}"
+
+
+@pytest.mark.parametrize("jump_ms", [3_600_000, -3_600_000])
+def test_nobody_is_missed_because_the_clock_was_set(jump_ms: int) -> None:
+    """A session takes as long as it shall, whatever the hour."""
+    story = ConsumerStory({"t": 1})
+    one = Actor(story, "one")
+    one.beat()
+    story.now_ms += jump_ms
+    story.pass_time(SESSION_MS - 1)
+    assert list(story.consumers.members) == ["one"]
+    story.pass_time(1)
+    assert not story.consumers.members

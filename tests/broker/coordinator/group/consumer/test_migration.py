@@ -1,0 +1,306 @@
+"""Groups that change their protocol while members read."""
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from barnabas_broker.coordinator.group.consumer.records import ConsumerRecord, Kind
+from barnabas_broker.coordinator.group.records import GroupRecord, OffsetRecord
+from barnabas_kafka.errors import ErrorCode
+from barnabas_kafka.protocol.consumer_protocol import (
+    Subscription,
+    TopicPartitions,
+    read_assignment,
+    write_assignment,
+)
+from barnabas_kafka.protocol.embedded import pack
+from tests.broker.coordinator.group.consumer.stories import (
+    Actor,
+    ClassicActor,
+    ConsumerStory,
+    settle,
+)
+from tests.broker.coordinator.group.plays import Classic, Modern, Play
+
+V1 = pack(Subscription(), 1)
+
+
+def assigned(*partitions: int) -> bytes:
+    return write_assignment([TopicPartitions(topic="t", partitions=list(partitions))], metadata=V1)
+
+
+def told(records: Sequence[object]) -> list[str]:
+    """Records in a line each: kind, whose it is, and whether it ends that."""
+    lines = []
+    for record in records:
+        if isinstance(record, ConsumerRecord):
+            end = " ends" if record.value is None else ""
+            lines.append(f"{record.kind.name} {record.part}".strip() + end)
+        elif isinstance(record, GroupRecord):
+            lines.append("classic" + (" ends" if record.metadata is None else ""))
+        else:
+            assert isinstance(record, OffsetRecord)
+            lines.append("offset")
+    return lines
+
+
+def classic_pair(
+    story: ConsumerStory, *, static: bool = False
+) -> tuple[ClassicActor, ClassicActor]:
+    """Two members of a stable classic group with t's six partitions, the first of which leads."""
+    one, two = (
+        ClassicActor(story, each, instance=each if static else None) for each in ("one", "two")
+    )
+    one.join()
+    one.sync(**{one.id: assigned(0, 1, 2, 3, 4, 5)})
+    two.join()
+    one.join()
+    two.hear()
+    one.sync(**{one.id: assigned(0, 1, 2), two.id: assigned(3, 4, 5)})
+    two.sync()
+    assert (one.reads, two.reads, story.state) == ([0, 1, 2], [3, 4, 5], "Stable")
+    return one, two
+
+
+def test_up_and_down_again_member_by_member() -> None:
+    """Everybody reads on all the time; the offsets stay; both ends are as if nothing had been."""
+    story = ConsumerStory({"t": 6})
+    one, two = classic_pair(story)
+    assert story.commit(9, member=one.id, generation=one.generation) is ErrorCode.NONE
+    new = Actor(story, "new")
+    assert new.beat() is ErrorCode.NONE
+    assert story.group.kind == "consumer"
+    settle(one, two, new)
+    assert sorted(map(len, (one.reads, two.reads, new.reads))) == [2, 2, 2]
+    assert story.consumers.state_name == "Stable"
+    one.leave()
+    other = Actor(story, "other")
+    two.leave()
+    settle(new, other)
+    assert (len(new.reads), len(other.reads)) == (3, 3)
+    back = ClassicActor(story, "back")
+    settle(back, new, other)
+    assert [len(each.reads) for each in (back, new, other)] == [2, 2, 2]
+    new.leave()
+    settle(back, other)
+    other.leave()
+    assert story.group.kind == "classic"
+    assert story.state == "PreparingRebalance"
+    assert back.beat() is ErrorCode.REBALANCE_IN_PROGRESS
+    assert back.leads
+    assert len(story.group.offsets) == 1
+    story.restart()
+    assert (story.group.kind, list(story.group.members)) == ("classic", [back.id])
+    assert len(story.group.offsets) == 1
+
+
+def test_what_an_upgrade_writes() -> None:
+    """The classic group ends; its members are written as they are; then the newcomer joins."""
+    story = ConsumerStory({"t": 6})
+    one, two = classic_pair(story)
+    before = len(story.written)
+    Actor(story, "new").beat()
+    assert told(story.written[before:]) == [
+        "classic ends",
+        f"MEMBER {one.id}",
+        f"MEMBER {two.id}",
+        "TOPICS",
+        "GROUP",
+        f"TARGET {one.id}",
+        f"TARGET {two.id}",
+        "TARGET_EPOCH",
+        f"CURRENT {one.id}",
+        f"CURRENT {two.id}",
+        "MEMBER new",
+        "GROUP",
+        *sorted(f"TARGET {each}" for each in (one.id, two.id, "new")),
+        "TARGET_EPOCH",
+        "CURRENT new",
+    ]
+    story.restart()
+    member = story.consumers.members[one.id]
+    assert member.classic is not None
+    assert (member.classic.protocol, member.classic.session_timeout_ms) == (
+        "cooperative-sticky",
+        10_000,
+    )
+    assert (member.epoch, sorted(number for _, number in member.assigned)) == (2, [0, 1, 2])
+
+
+def test_what_a_downgrade_writes() -> None:
+    """Everything of the consumer protocol ends, in Kafka's order; then the classic group."""
+    story = ConsumerStory({"t": 6})
+    one, two = classic_pair(story)
+    new = Actor(story, "new")
+    settle(new, one, two)
+    before = len(story.written)
+    new.leave()
+    ids = [one.id, two.id, "new"]
+    written = story.written[before:]
+    assert told(written) == [
+        *(f"CURRENT {each} ends" for each in ids),
+        *(f"TARGET {each} ends" for each in ids),
+        "TARGET_EPOCH ends",
+        *(f"MEMBER {each} ends" for each in ids),
+        "TOPICS ends",
+        "GROUP ends",
+        "classic",
+    ]
+    last = written[-1]
+    assert isinstance(last, GroupRecord)
+    assert last.metadata is not None
+    assert (last.metadata.protocol, last.metadata.generation) == ("cooperative-sticky", 3)
+    shares = [
+        read_assignment(each.assignment).assigned_partitions for each in last.metadata.members
+    ]
+    assert [sum(len(each.partitions) for each in share) for share in shares] == [2, 2]
+    assert {each.session_timeout for each in last.metadata.members} == {10_000}
+
+
+def test_parked_members_are_told_to_join_again() -> None:
+    """One that waits for the end of a rebalance hears of the next one; nothing is lost."""
+    story = ConsumerStory({"t": 6})
+    one, _ = classic_pair(story)
+    late = ClassicActor(story, "late")
+    late.join()
+    parked = story.asked
+    assert story.answer(parked) is None
+    new = Actor(story, "new")
+    story.fail_writes = ErrorCode.NOT_ENOUGH_REPLICAS
+    assert new.beat() is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert story.answer(parked) is None
+    assert (story.group.kind, story.state) == ("classic", "PreparingRebalance")
+    story.fail_writes = None
+    assert new.beat() is ErrorCode.NONE
+    assert story.error(parked) is ErrorCode.REBALANCE_IN_PROGRESS
+    assert late.id in story.consumers.members
+    assert one.beat() is ErrorCode.REBALANCE_IN_PROGRESS
+
+
+@pytest.mark.parametrize(
+    ("limits", "fields"),
+    [
+        ({"upgrades": False}, {}),
+        ({"members_max": 1}, {}),
+        ({}, {"protocol_type": "connect"}),
+    ],
+)
+def test_some_groups_stay_classic(limits: dict[str, object], fields: dict[str, Any]) -> None:
+    """By the policy, for want of room, or because their members are no consumers."""
+    story = ConsumerStory({"t": 6}, **limits)
+    one = ClassicActor(story, "one", **fields)
+    two = ClassicActor(story, "two", **fields)
+    one.join()
+    two.join()
+    assert Actor(story, "new").beat() is ErrorCode.GROUP_ID_NOT_FOUND
+    assert story.group.kind == "classic"
+
+
+def test_a_group_whose_members_cannot_be_read_stays_classic() -> None:
+    """A consumer's metadata that is none."""
+    story = ConsumerStory({"t": 6})
+    story.stable("odd", metadata=b"\0\1\0")
+    assert Actor(story, "new").beat() is ErrorCode.GROUP_ID_NOT_FOUND
+    assert story.state == "Stable"
+
+
+def test_without_downgrades_the_group_stays_what_it_is() -> None:
+    """Classic members go on in it, alone."""
+    story = ConsumerStory({"t": 6}, downgrades=False)
+    one, two = classic_pair(story)
+    new = Actor(story, "new")
+    settle(new, one, two)
+    new.leave()
+    settle(one, two)
+    assert story.group.kind == "consumer"
+    assert [len(one.reads), len(two.reads)] == [3, 3]
+
+
+def test_a_member_that_crashes_downgrades_too() -> None:
+    """It is missed after its session; where the write fails, it is missed again later."""
+    story = ConsumerStory({"t": 6})
+    one = ClassicActor(story, "one", session_timeout_ms=60_000)
+    one.join()
+    one.sync(**{one.id: assigned(0, 1, 2, 3, 4, 5)})
+    new = Actor(story, "new")
+    settle(new, one)
+    story.fail_writes = ErrorCode.NOT_ENOUGH_REPLICAS
+    story.pass_time(45_000)
+    assert story.group.kind == "consumer"
+    story.fail_writes = None
+    one.beat()
+    story.pass_time(45_000)
+    assert story.group.kind == "classic"
+    one.join()
+    one.sync(**{one.id: assigned(0, 1, 2, 3, 4, 5)})
+    assert (story.state, one.reads) == ("Stable", [0, 1, 2, 3, 4, 5])
+
+
+def test_a_static_member_takes_its_place_in_the_other_protocol() -> None:
+    """Up and down, without anybody else noticing: it has what it had."""
+    story = ConsumerStory({"t": 6})
+    one, two = classic_pair(story, static=True)
+    new = Actor(story, "new-two", instance_id="two")
+    assert new.beat() is ErrorCode.NONE
+    assert (new.reads, new.epoch) == ([3, 4, 5], story.consumers.epoch)
+    assert two.beat() is ErrorCode.FENCED_INSTANCE_ID
+    settle(one, new)
+    assert (one.reads, new.reads) == ([0, 1, 2], [3, 4, 5])
+    again = ClassicActor(story, "two", instance="two")
+    again.join()
+    assert story.group.kind == "classic"
+    assert again.sync() is ErrorCode.NONE
+    assert (story.state, again.reads) == ("Stable", [3, 4, 5])
+    assert one.beat() is ErrorCode.NONE
+    kinds = [each for each in told(story.written) if each.startswith(("MEMBER", "CURRENT"))]
+    assert kinds.count(f"MEMBER {again.id} ends") == 1
+    story.restart()
+    assert story.group.static == {"one": one.id, "two": again.id}
+    assert Kind.GROUP.name not in told(story.written)[-1]
+
+
+SEEDS = range(120)
+
+
+def test_no_partition_has_two_readers_while_they_change_their_protocol() -> None:
+    """Readers of both protocols come, leave and are killed at random, and topics grow.
+
+    Checked whenever nobody has anything to say; in the end everything is read.
+    """
+    for seed in SEEDS:
+        chance = random.Random(seed)
+        play = Play("mixed", t=chance.randint(1, 6))
+        for number in range(12):
+            _something_happens(play, chance, f"r{number}")
+            for _ in range(chance.randint(0, 8)):
+                play.pass_seconds(1)
+                _check_readers(play, seed)
+        play.pass_seconds(60)
+        _check_readers(play, seed)
+        readers = [each for each in play.cast.values() if each.is_up]
+        if readers:
+            read = sorted(number for each in readers for _, number in each.reads)
+            assert read == list(range(len(play.story.partitions("t")))), (seed, play.transcript)
+
+
+def _something_happens(play: Play, chance: random.Random, name: str) -> None:
+    up = [each for each, reader in play.cast.items() if reader.is_up]
+    choice = chance.random()
+    if choice < 0.15 and up:
+        play.kill(chance.choice(up))
+    elif choice < 0.4 and up:
+        play.stop(chance.choice(up))
+    elif choice < 0.5:
+        play.story.put_topic("t", len(play.story.partitions("t")) + 1)
+        play.settle()
+    elif chance.random() < 0.5:
+        play.enter(Classic(play, name, "t", assignor="cooperative-sticky"))
+    else:
+        play.enter(Modern(play, name, "t"))
+
+
+def _check_readers(play: Play, seed: int) -> None:
+    read = [part for each in play.cast.values() if each.is_up for part in each.reads]
+    assert len(read) == len(set(read)), (seed, play.transcript)

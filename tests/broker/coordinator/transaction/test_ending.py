@@ -1,0 +1,147 @@
+"""The end of one transaction, carried out against partitions that fail."""
+
+import asyncio
+from collections.abc import Callable
+from typing import cast
+
+import pytest
+
+from barnabas_broker.coordinator.transaction import ending
+from barnabas_broker.coordinator.transaction.ending import AT_ONCE, Ending
+from barnabas_broker.coordinator.transaction.markers import Marker, MarkerWriter
+from barnabas_broker.coordinator.transaction.shard import WriteMarkers
+from barnabas_broker.coordinator.turns import Producer
+from barnabas_broker.replica.delayed_produce import DelayedProduce, Uncounted
+from barnabas_kafka.errors import ErrorCode
+from barnabas_kafka.ids import TopicPartition
+
+Tell = Callable[[TopicPartition, ErrorCode], None]
+
+
+class Slow:
+    """A partition whose records count when it is told so."""
+
+    def __init__(self) -> None:
+        self.produce_waiters: set[DelayedProduce] = set()
+        self.counts = False
+
+    def verdict(self, end: int, *, acks: int, leader_epoch: int) -> ErrorCode | None:
+        return ErrorCode.NONE if self.counts else None
+
+
+class Writer:
+    """Answers each partition with the next of its codes, and then with NONE."""
+
+    def __init__(self, codes: dict[int, list[ErrorCode]], slow: Slow | None = None) -> None:
+        self.codes = codes
+        self.slow = slow
+        self.asked: list[int] = []
+
+    def write(self, tp: TopicPartition, marker: Marker, tell: Tell) -> Uncounted | None:
+        self.asked.append(tp.partition)
+        assert marker == Marker(Producer(7, 1), True, 4)
+        if self.slow is not None:
+            return Uncounted(self.slow, 1, 0, lambda code: tell(tp, code))
+        codes = self.codes.get(tp.partition)
+        tell(tp, codes.pop(0) if codes else ErrorCode.NONE)
+        return None
+
+
+def carried_out(
+    writer: Writer,
+    partitions: int,
+    *,
+    exists: bool = True,
+    notes: int = 1,
+    meanwhile: Callable[[], None] = lambda: None,
+) -> None:
+    """Run an ending until it is noted; the note fails all but the last of `notes` times."""
+
+    async def story() -> None:
+        done = asyncio.get_running_loop().create_future()
+        left = notes
+
+        def note() -> bool:
+            nonlocal left
+            left -= 1
+            if not left:
+                done.set_result(None)
+            return not left
+
+        order = WriteMarkers(
+            "tx",
+            Producer(7, 1),
+            True,
+            frozenset(TopicPartition("t", index) for index in range(partitions)),
+        )
+        Ending(
+            order,
+            4,
+            cast(MarkerWriter, writer),
+            exists=lambda tp: exists,
+            note=note,
+            goes_on=lambda: True,
+        ).begin()
+        asyncio.get_running_loop().call_later(0.01, meanwhile)
+        await asyncio.wait_for(done, 20)
+
+    asyncio.run(story())
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Do not wait long between tries."""
+    monkeypatch.setattr(ending, "PAUSE_FIRST_S", 0.001)
+
+
+def test_every_partition_gets_its_marker() -> None:
+    """In order, some at once."""
+    writer = Writer({})
+    carried_out(writer, AT_ONCE * 2 + 1)
+    assert writer.asked == list(range(AT_ONCE * 2 + 1))
+
+
+def test_partitions_that_fail_are_tried_again() -> None:
+    """Only these, and as often as it takes."""
+    away = [ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NOT_ENOUGH_REPLICAS]
+    writer = Writer({1: away})
+    carried_out(writer, 3)
+    assert writer.asked == [0, 1, 2, 1, 1]
+
+
+@pytest.mark.parametrize("exists", [True, False])
+def test_partitions_that_are_no_more_need_none(exists: bool) -> None:
+    """One that this broker only has not heard of yet does."""
+    writer = Writer({0: [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]})
+    carried_out(writer, 1, exists=exists)
+    assert writer.asked == ([0, 0] if exists else [0])
+
+
+def test_a_partition_that_knows_a_newer_epoch_is_left(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """It would refuse for ever; it is told."""
+    writer = Writer({0: [ErrorCode.INVALID_PRODUCER_EPOCH]})
+    carried_out(writer, 1)
+    assert writer.asked == [0]
+    assert "t-0 takes no marker of 'tx'" in caplog.text
+
+
+def test_a_note_that_fails_is_made_again() -> None:
+    """Without writing the markers once more."""
+    writer = Writer({})
+    carried_out(writer, 1, notes=3)
+    assert writer.asked == [0]
+
+
+def test_markers_that_do_not_count_yet_are_waited_for() -> None:
+    """The end is noted when they do."""
+    slow = Slow()
+
+    def count() -> None:
+        slow.counts = True
+        for waiter in list(slow.produce_waiters):
+            waiter.look()
+
+    carried_out(Writer({}, slow), 2, meanwhile=count)
+    assert slow.counts

@@ -53,3 +53,15 @@ def test_a_broker_is_reached_by_listener() -> None:
     broker = BrokerRegistration(1, (Endpoint("A", "h", 1), Endpoint("B", "h", 2)))
     assert broker.endpoint("B") == Endpoint("B", "h", 2)
     assert broker.endpoint("C") is None
+
+
+def test_topics_without_ids_are_found_by_name_only() -> None:
+    """Controllers before 2.8 give topics none; what is known later is not another topic."""
+    image = MetadataImage(cluster_id="c").with_changes(put=(topic("a", 0), topic("b", 0)))
+    assert image.topic_ids == {}
+    assert image.topic_by_id(UUID(int=0)) is None
+    image = image.with_changes(put=(topic("a", 7),), remove=frozenset({"b"}))
+    assert image.topic_ids == {UUID(int=7): "a"}
+    assert topic("a", 7).is_same_as(UUID(int=0))
+    assert topic("a", 0).is_same_as(UUID(int=7))
+    assert not topic("a", 7).is_same_as(UUID(int=8))

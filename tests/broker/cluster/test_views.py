@@ -13,6 +13,7 @@ from barnabas_kafka.errors import ErrorCode
 
 IMAGE = MetadataImage(
     cluster_id="c",
+    controller_id=1,
     brokers={
         1: BrokerRegistration(1, (Endpoint("IN", "h1", 1), Endpoint("OUT", "h1", 2))),
         2: BrokerRegistration(2, (Endpoint("IN", "h2", 1),)),
@@ -24,6 +25,12 @@ def test_brokers_are_shown_where_the_listener_is() -> None:
     """A broker without the listener cannot be reached through it."""
     assert live_endpoints(IMAGE, "IN") == {1: Endpoint("IN", "h1", 1), 2: Endpoint("IN", "h2", 1)}
     assert live_endpoints(IMAGE, "OUT") == {1: Endpoint("OUT", "h1", 2)}
+
+
+def test_no_broker_is_shown_before_a_controller_has_told_of_them() -> None:
+    """Clients ask again then, and do not take one broker without topics for the cluster."""
+    started = MetadataImage(cluster_id="c", brokers={1: IMAGE.brokers[1]})
+    assert live_endpoints(started, "IN") == {}
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
+from types import GeneratorType
 from typing import TYPE_CHECKING, Any, cast
 
 from barnabas_broker.cluster.image import BrokerRegistration, Endpoint, MetadataImage
 from barnabas_broker.controller.requests import CreatedTopic
 from barnabas_broker.controller.shell import Controller
 from barnabas_broker.controller.topics import NewTopic
+from barnabas_broker.log.directories import LogDirectories
+from barnabas_broker.replica.context import ReplicationContext
+from barnabas_broker.replica.manager import ReplicaManager
 from barnabas_broker.security.acls import AclOperation, ResourcePattern, ResourceType
 from barnabas_broker.security.authorizer import AllowAll, Authorizer
 from barnabas_broker.security.principals import ANONYMOUS, Principal
@@ -30,6 +34,33 @@ PLAIN = Endpoint("PLAINTEXT", "plain.example", 9092, "PLAINTEXT")
 SECURE = Endpoint("SECURE", "secure.example", 9093, "SSL")
 
 
+def finished(answer: Any) -> Any:
+    """What a handler's answer comes to without anybody else's turn: a response or a future."""
+    while isinstance(answer, GeneratorType):
+        try:
+            while True:
+                next(answer)
+        except StopIteration as end:
+            answer = end.value
+    return answer
+
+
+def no_replicas(broker_id: int) -> ReplicaManager:
+    """The replicas of a broker that has no log directory."""
+
+    def never(_: object) -> Any:
+        raise AssertionError("there is no log")
+
+    return ReplicaManager(
+        broker_id,
+        LogDirectories([], {}, ()),
+        rules_for=never,
+        clock_ms=lambda: NOW_MS,
+        flush_soon=never,
+        context=ReplicationContext(lambda: NOW_MS),
+    )
+
+
 @dataclass
 class Embedded:
     """What handlers use of a broker: its id, its controller, and the image."""
@@ -39,6 +70,7 @@ class Embedded:
     id: int = BROKER_ID
 
     def __post_init__(self) -> None:
+        self.replicas = no_replicas(self.id)
         self.start()
 
     def start(self) -> None:
@@ -76,8 +108,10 @@ class Embedded:
             governed = Governed(self, asyncio.get_running_loop())
             call.broker = cast("Broker", governed)
             try:
-                answer = handle(request, call)
-                return await answer if isinstance(answer, asyncio.Future) else answer
+                answer = finished(handle(request, call))
+                while isinstance(answer, asyncio.Future):
+                    answer = finished(await answer)
+                return answer
             finally:
                 await governed.controller.stop()
 
@@ -123,6 +157,7 @@ class Governed:
 
     def __init__(self, embedded: Embedded, loop: asyncio.AbstractEventLoop) -> None:
         self.id = embedded.id
+        self.replicas = embedded.replicas
         self.controller = ControllerThread(embedded.controller, loop=loop, clock_ms=lambda: NOW_MS)
 
     @property
@@ -137,10 +172,14 @@ class Governed:
 
 
 class Denying:
-    """An authorizer that says no to some operations, on some resources or on all of a type."""
+    """An authorizer that says no to some operations, on some resources or on all of a type.
+
+    `asked` is what it was asked, in order.
+    """
 
     def __init__(self, *denied: tuple[AclOperation, ResourceType, str | None]) -> None:
         self.denied: Sequence[tuple[AclOperation, ResourceType, str | None]] = denied
+        self.asked: list[tuple[AclOperation, ResourceType, str]] = []
 
     def authorize(
         self,
@@ -150,6 +189,7 @@ class Denying:
         resource: ResourcePattern,
     ) -> bool:
         """No to what is listed."""
+        self.asked.append((operation, resource.type, resource.name))
         return not any(
             (operation, resource.type) == (each[0], each[1]) and each[2] in (None, resource.name)
             for each in self.denied

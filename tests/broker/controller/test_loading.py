@@ -1,6 +1,6 @@
 """Reading the cluster out of a store that others have written to."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -10,9 +10,10 @@ from barnabas_broker.controller.loading import (
     load_config,
     load_partition_states,
     load_topic,
+    load_topics,
 )
 from barnabas_broker.zk.embedded import EmbeddedStore
-from barnabas_broker.zk.store import Create, SetData
+from barnabas_broker.zk.store import Create, SetData, Stat
 from barnabas_broker.zk.znodes import ConfigZnode, MalformedZnodeError
 from barnabas_kafka.ids import ZERO_UUID
 from barnabas_zookeeper.errors import NoNodeError
@@ -73,3 +74,44 @@ def test_nonsense_names_its_znode(store: EmbeddedStore) -> None:
     store.commit([SetData("/brokers/topics/t", b"?")], now_ms=1)
     with pytest.raises(MalformedZnodeError, match="/brokers/topics/t"):
         load_topic(store, "t")
+
+
+def test_many_topics_are_read_in_three_rounds(
+    store: EmbeddedStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever takes over waits for the ensemble as often for a thousand topics as for one."""
+    data = b'{"version":1,"partitions":{"0":[1],"1":[1]}}'
+    names = [f"t{number}" for number in range(50)]
+    store.commit([Create(f"/brokers/topics/{name}", data) for name in names], now_ms=1)
+    rounds: list[int] = []
+    read = store.get_many
+
+    def counted(paths: Sequence[str]) -> list[tuple[bytes | None, Stat] | None]:
+        rounds.append(len(paths))
+        return read(paths)
+
+    monkeypatch.setattr(store, "get_many", counted)
+    found = load_topics(store, ["t", "none", *names])
+    assert (list(found), rounds) == (["t", *names], [52, 102, 51])
+    assert found["t"].config == {"flush.ms": "1"}
+    assert found["t49"].states == {0: None, 1: None}
+
+
+@pytest.mark.parametrize(
+    "path", ["/brokers/topics/t", "/brokers/topics/t/partitions/0/state", "/config/topics/t"]
+)
+def test_what_cannot_be_read_does_not_keep_others_from_being_read(
+    store: EmbeddedStore, path: str
+) -> None:
+    """Whatever of it that is; who asked is told."""
+    store.commit(
+        [
+            SetData(path, b"?"),
+            Create("/brokers/topics/u", b'{"version":1,"partitions":{"0":[1]}}'),
+        ],
+        now_ms=1,
+    )
+    told: list[str] = []
+    found = load_topics(store, ["t", "u"], tell=lambda error: told.append(str(error)))
+    assert list(found) == ["u"]
+    assert [path in line for line in told] == [True]

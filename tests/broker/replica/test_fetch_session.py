@@ -190,3 +190,26 @@ def test_a_served_partition_waits_for_its_next_turn(
     assert opened.session is not None
     opened.session.move_to_end(("t", 0))
     assert [key[1] for key in opened.targets] == [1, 2, 0]
+
+
+def test_partitions_of_all_sessions_are_bounded(draw_id: Callable[[], int]) -> None:
+    """What would be too many is fetched without a session; one that takes its share may open."""
+    cache = SessionCache(slots=4, eviction_ms=10_000, partitions_max=8)
+    cache.begin(request(0, INITIAL_EPOCH), targets(*range(6)), draw_id=draw_id, now_ms=0)
+    large = cache.begin(request(0, INITIAL_EPOCH), targets(*range(3)), draw_id=draw_id, now_ms=0)
+    assert large.session_id == 0
+    assert len(large.targets) == 3
+    small = cache.begin(request(0, INITIAL_EPOCH), targets(0, 1), draw_id=draw_id, now_ms=0)
+    assert small.session_id == 2
+
+
+def test_a_session_that_grows_too_large_is_closed(draw_id: Callable[[], int]) -> None:
+    """Its client begins anew with a full fetch; one that only goes on does not count."""
+    cache = SessionCache(slots=2, eviction_ms=10_000, partitions_max=4)
+    cache.begin(request(0, INITIAL_EPOCH), targets(0, 1, 2), draw_id=draw_id, now_ms=0)
+    cache.begin(request(1, 1), targets(3), draw_id=draw_id, now_ms=1)
+    cache.begin(request(1, 2), {}, draw_id=draw_id, now_ms=2)
+    with pytest.raises(KafkaError) as caught:
+        cache.begin(request(1, 3), targets(4), draw_id=draw_id, now_ms=3)
+    assert caught.value.code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    assert not cache.sessions

@@ -1,15 +1,19 @@
 """The replica manager and its partitions, on real logs, driven by metadata images."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import pytest
 
 from barnabas_broker.cluster.image import NO_LEADER, MetadataImage, PartitionState, TopicImage
 from barnabas_broker.log.directories import LogDirectories
+from barnabas_broker.log.health import Finding
 from barnabas_broker.log.partition_log import PartitionLog
 from barnabas_broker.log.validator import validate_produce
+from barnabas_broker.replica.context import ReplicationContext
 from barnabas_broker.replica.manager import ReplicaManager
 from barnabas_broker.replica.partition import READ_COMMITTED
 from barnabas_broker.replica.topic_rules import TopicRules
@@ -53,6 +57,7 @@ class Bench:
             ),
             clock_ms=lambda: NOW_MS,
             flush_soon=self.flushed.append,
+            context=ReplicationContext(lambda: NOW_MS),
         )
         self.image = NOTHING
 
@@ -81,6 +86,10 @@ def refusal(bench: Bench, tp: TopicPartition = T0, epoch: int = -1) -> ErrorCode
     """The error a client meets there."""
     with pytest.raises(KafkaError) as caught:
         bench.manager.leader(tp, epoch)
+    if epoch == -1:
+        with pytest.raises(KafkaError) as again:
+            bench.manager.led(tp.topic, tp.partition)
+        assert again.value.code == caught.value.code
     return caught.value.code
 
 
@@ -88,6 +97,7 @@ def test_a_new_topic_is_created_and_led(bench: Bench) -> None:
     """The image says so; the log lies on disk with the topic's id."""
     bench.see(image(led_by(1), led_by(1)))
     assert len(bench.manager) == 2
+    assert bench.manager.led(*T0) is bench.manager.leader(T0)
     log = bench.manager.leader(T0).log
     assert (log.topic_id, log.directory.name) == (UUID(int=1), "t-0")
 
@@ -138,6 +148,29 @@ def test_a_recreated_topic_is_empty(bench: Bench) -> None:
     assert (log.topic_id, log.log_end_offset) == (UUID(int=2), 0)
 
 
+def test_a_topic_without_an_id_is_given_one(bench: Bench) -> None:
+    """By a later controller; it is the same topic, also for a controller that tells no ids."""
+    bench.see(image(led_by(1), topic_id=0))
+    bench.append(b"a")
+    assert bench.manager.leader(T0).log.topic_id is None
+    for topic_id in (7, 0):
+        bench.see(image(led_by(1), topic_id=topic_id))
+        log = bench.manager.leader(T0).log
+        assert (log.topic_id, log.log_end_offset) == (UUID(int=7), 1)
+
+
+def test_a_log_with_an_id_serves_a_topic_without(bench: Bench) -> None:
+    """After a restart under a controller of before 2.8; of another id it is another topic's."""
+    bench.see(image(led_by(1), topic_id=7))
+    bench.append(b"a")
+    bench.manager._partitions.clear()
+    bench.image = NOTHING
+    assert bench.manager.on_image(NOTHING, image(led_by(1), topic_id=8)).keys() == {"t"}
+    bench.see(image(led_by(1), topic_id=0))
+    log = bench.manager.leader(T0).log
+    assert (log.topic_id, log.log_end_offset) == (UUID(int=7), 1)
+
+
 def test_partitions_grow(bench: Bench) -> None:
     """New ones are created, old ones keep what they have."""
     bench.see(image(led_by(1)))
@@ -166,8 +199,67 @@ def test_flush_messages_asks_for_a_flush(bench: Bench) -> None:
     assert bench.flushed == [bench.manager.leader(T0).log]
 
 
+def shared(*isr: int, partition_epoch: int = 0) -> PartitionState:
+    """A partition of brokers 1 and 2 that 1 leads."""
+    return PartitionState(
+        (1, 2), isr, leader=1, leader_epoch=0, controller_epoch=1, partition_epoch=partition_epoch
+    )
+
+
 def test_too_few_in_sync_replicas(bench: Bench) -> None:
-    """The message names both numbers."""
-    bench.see(image(led_by(1), min_insync_replicas="2"))
+    """The message names both numbers; of a single replica no other is asked for."""
+    bench.see(image(shared(1), min_insync_replicas="2"))
     with pytest.raises(KafkaError, match=r"1 in-sync.*min\.insync\.replicas is 2"):
         bench.manager.leader(T0).check_in_sync()
+    bench.see(image(led_by(1, epoch=1), min_insync_replicas="2"))
+    bench.manager.leader(T0).check_in_sync()
+
+
+def test_too_few_in_sync_replicas_after_the_append(bench: Bench) -> None:
+    """Both held the record, and one of them left before the producer was answered."""
+    bench.see(image(shared(1, 2), min_insync_replicas="2"))
+    bench.append(b"a")
+    partition = bench.manager.leader(T0)
+    assert partition.verdict(1, acks=-1, leader_epoch=0) is None
+    partition.follower_fetched(2, offset=1, log_start=0, leader_end=1, broker_epoch=-1)
+    assert partition.verdict(1, acks=-1, leader_epoch=0) is ErrorCode.NONE
+    bench.see(image(shared(1, partition_epoch=1), min_insync_replicas="2"))
+    after = partition.verdict(1, acks=-1, leader_epoch=0)
+    assert after is ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+    assert partition.verdict(1, acks=1, leader_epoch=0) is ErrorCode.NONE
+
+
+def test_what_is_counted_out_when_a_directory_takes_nothing(bench: Bench) -> None:
+    """A leader that others can replace, and a follower; not what only this broker has."""
+    shared = PartitionState((1, 2), (1, 2), leader=1, leader_epoch=0, controller_epoch=1)
+    bench.see(image(led_by(1), shared, replace(shared, leader=2)))
+    assert bench.manager.all_usable
+    assert bench.manager.counted_out_leaders() == frozenset()
+    health = bench.manager.leader(T0).log.health
+    health.found(Finding.NO_ROOM, "no room")
+    bench.manager.heard_of(health, bench.image)
+    assert not bench.manager.all_usable
+    assert bench.manager.counted_out_leaders() == {TopicPartition("t", 1)}
+    found = [bench.manager.is_counted_out(TopicPartition("t", each)) for each in range(4)]
+    assert found == [False, True, True, False]
+    health.found(Finding.BROKEN, "I/O error")
+    found = [bench.manager.is_counted_out(TopicPartition("t", each)) for each in range(4)]
+    assert found == [True, True, True, False]
+
+
+def test_one_partition_that_cannot_be_made_is_no_reason_for_the_others(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The topic is told as failed, and what can be served is."""
+    create = bench.logs.create
+
+    def failing(tp: TopicPartition, *more: Any) -> PartitionLog:
+        if tp == T0:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
+        return create(tp, *more)
+
+    monkeypatch.setattr(bench.logs, "create", failing)
+    new = image(led_by(1), led_by(1))
+    assert set(bench.manager.on_image(NOTHING, new)) == {"t"}
+    assert refusal(bench) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert bench.manager.leader(TopicPartition("t", 1)).is_leader

@@ -1,13 +1,18 @@
 """The session store on a real ZooKeeper: the contract of the embedded one, and its own troubles."""
 
 import queue
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from kazoo.client import KazooClient
 
+from barnabas_broker.server.supervisor import NONE, end_session
+from barnabas_broker.zk.credentials import Credentials, Login
 from barnabas_broker.zk.session import SessionStore
+from barnabas_broker.zk.session_counts import SessionState
 from barnabas_broker.zk.store import (
     Check,
     CoordinationError,
@@ -17,15 +22,17 @@ from barnabas_broker.zk.store import (
     Watch,
 )
 from barnabas_zookeeper import errors
-from tests.oracle.apache import ZooKeeper
+from tests.oracle.apache import OwnZooKeeper, ZooKeeper
 
 SESSION_MS = 6000
 
 
-@pytest.fixture(scope="module")
-def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeper]:
-    """A standalone server."""
-    with ZooKeeper(directory=tmp_path_factory.mktemp("zookeeper")) as started:
+@pytest.fixture(scope="module", params=[ZooKeeper, OwnZooKeeper], ids=["apache", "own"])
+def zookeeper(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[ZooKeeper]:
+    """A standalone server, Apache's and ours: all that follows holds for both."""
+    with request.param(directory=tmp_path_factory.mktemp("zookeeper")) as started:
         yield started
 
 
@@ -154,6 +161,23 @@ def test_changes_by_others_are_heard(zookeeper: ZooKeeper) -> None:
     other.close()
 
 
+def test_many_are_watched_at_once(zookeeper: ZooKeeper) -> None:
+    """More than are ever in flight, whether they are there or not; but no children of nothing."""
+    store, other = connected(zookeeper, "/watched"), connected(zookeeper, "/watched")
+    heard: queue.Queue[str | None] = queue.Queue()
+    store.subscribe(heard.put)
+    paths = [f"/n{number}" for number in range(25)]
+    store.watch_many(paths, Watch.CHILDREN)  # Waits for nothing, and can be asked for again.
+    other.commit([Create(path) for path in paths[:15]], now_ms=1)
+    store.watch_many(paths, Watch.DATA)
+    store.watch_many(paths, Watch.CHILDREN)
+    other.commit([SetData(paths[0], b"1"), Create(paths[20]), Create(f"{paths[14]}/x")], now_ms=1)
+    told = {heard.get(timeout=10) for _ in range(3)}
+    assert told == {paths[0], paths[20], paths[14]}
+    store.close()
+    other.close()
+
+
 def test_an_expired_session(zookeeper: ZooKeeper) -> None:
     """Its ephemeral znodes are gone, the subscriber hears, and a new session has another number."""
     store = connected(zookeeper, "/expired")
@@ -168,10 +192,46 @@ def test_an_expired_session(zookeeper: ZooKeeper) -> None:
     twin.close()
     assert heard.get(timeout=20) is None
     assert store.session != before
+    assert (store.counts.state, store.counts.expires) == (SessionState.CONNECTED, 1)
     assert store.exists("/brief") is None
     with pytest.raises(CoordinationError, match=f"0x{before:x} has ended"):
         store.commit([Create("/brief", ephemeral_owner=before)], now_ms=1)
     store.close()
+
+
+class Notes:
+    """What a store tells its heir, as the supervisor would take it."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def tell(self, session: int, password: bytes, timeout_ms: int, hosts: str) -> None:
+        """A session."""
+        self.lines.append(f"{session % (1 << 64):x} {password.hex()} {timeout_ms} {hosts}")
+
+    def forget(self) -> None:
+        """None any more."""
+        self.lines.append(NONE)
+
+
+def test_a_supervisor_ends_sessions(zookeeper: ZooKeeper) -> None:
+    """With what the store told: at once, without harm when it had ended, and not after `close`."""
+    notes = Notes()
+    store = SessionStore(zookeeper.connect, session_timeout_ms=60_000, heir=notes)
+    store.open(connection_timeout_ms=20_000)
+    heard: queue.Queue[str | None] = queue.Queue()
+    store.subscribe(heard.put)
+    before = store.session
+    store.commit([Create("/supervised", ephemeral_owner=before)], now_ms=1)
+    first = notes.lines[-1]
+    assert end_session(first) == f"0x{before:x} is closed now"
+    assert heard.get(timeout=20) is None
+    assert store.exists("/supervised") is None
+    assert notes.lines[-1].startswith(f"{store.session:x} ")
+    assert end_session(first) == ""
+    store.close()
+    assert notes.lines[-1] == NONE
+    assert end_session(notes.lines[-2]) == ""
 
 
 def test_an_ensemble_that_goes_and_comes_back(tmp_path: Path) -> None:
@@ -189,8 +249,110 @@ def test_an_ensemble_that_goes_and_comes_back(tmp_path: Path) -> None:
             store.get("/brief")
         with pytest.raises(CoordinationError):
             store.commit([Create("/late")], now_ms=1)
+        assert (store.counts.state, store.counts.connects) == (SessionState.CONNECTING, 1)
         zookeeper.start()
         assert heard.get(timeout=30) is None
         assert store.exists("/late") is None
+        assert (store.counts.state, store.counts.connects) == (SessionState.CONNECTED, 2)
+        assert store.counts.disconnects >= 1
         zookeeper.kill()
         store.close()  # There is nobody to tell; it ends all the same.
+
+
+def test_an_ensemble_that_refuses_for_a_while(tmp_path: Path) -> None:
+    """A session that was accepted once is tried again and again, under a new number."""
+    users = tmp_path / "users"
+    provider = "org.apache.zookeeper.server.auth"
+
+    def know(password: str) -> None:
+        users.write_text(
+            f'Server {{ {provider}.DigestLoginModule required user_kafka="{password}"; }};'
+        )
+
+    know("right")
+    with ZooKeeper(
+        directory=tmp_path / "zookeeper",
+        overrides={"authProvider.sasl": f"{provider}.SASLAuthenticationProvider"},
+        jvm_flags=[f"-Djava.security.auth.login.config={users}"],
+    ) as zookeeper:
+        login = Login(username="kafka", password="right")
+        store = SessionStore(
+            zookeeper.connect, session_timeout_ms=4000, credentials=Credentials(login=login)
+        )
+        store.open(connection_timeout_ms=20_000)
+        before = store.session
+        zookeeper.kill()
+        know("another")
+        zookeeper.start()
+        until(lambda: store.counts.refusals >= 2)
+        with pytest.raises(CoordinationError):
+            store.get("/")
+        zookeeper.kill()
+        know("right")
+        zookeeper.start()
+        until(lambda: answers(store))
+        assert store.session != before
+        store.close()
+
+
+def until(true: Callable[[], bool]) -> None:
+    """Wait for it, a minute at most."""
+    give_up_at, pause = time.monotonic() + 60, threading.Event()
+    while not true():
+        assert time.monotonic() < give_up_at
+        pause.wait(0.05)
+
+
+def answers(store: SessionStore) -> bool:
+    """Whether the session may read."""
+    try:
+        return store.exists("/") is not None
+    except CoordinationError:
+        return False
+
+
+def test_an_ensemble_without_sasl(zookeeper: ZooKeeper) -> None:
+    """Refuses who wants it, in words; so does ours, which has none."""
+    login = Login(username="kafka", password="secret")
+    store = SessionStore(
+        zookeeper.connect, session_timeout_ms=SESSION_MS, credentials=Credentials(login=login)
+    )
+    with pytest.raises(CoordinationError, match="refuses the user kafka") as caught:
+        store.open(connection_timeout_ms=20_000)
+    assert "secret" not in str(caught.value)
+    store.close()
+
+
+def test_a_digest_owns_what_it_makes(zookeeper: ZooKeeper) -> None:
+    """By ZooKeeper's own scheme, which ours knows, too: others may look, but not touch."""
+    mine = SessionStore(
+        f"{zookeeper.connect}/digest",
+        session_timeout_ms=SESSION_MS,
+        credentials=Credentials(digest="kafka:secret", set_acl=True),
+    )
+    mine.open(connection_timeout_ms=20_000)
+    mine.commit([Create("/config"), Create("/config/users", b"s3cret")], now_ms=1)
+    other = connected(zookeeper, "/digest")
+    assert other.children("/config") == ["users"]
+    for attempt in (
+        lambda: other.exists("/config/users"),
+        lambda: other.get("/config/users"),
+        lambda: other.commit([SetData("/config", b"x", -1)], now_ms=1),
+        lambda: other.commit([Create("/config/x")], now_ms=1),
+    ):
+        with pytest.raises(CoordinationError, match="its ACL is for others"):
+            attempt()
+    mine.commit([SetData("/config", b"x", -1)], now_ms=1)
+    mine.close()
+    other.close()
+
+
+def test_znodes_that_would_belong_to_nobody(zookeeper: ZooKeeper) -> None:
+    """A certificate that the ensemble does not look at, for instance."""
+    store = SessionStore(
+        zookeeper.connect, session_timeout_ms=SESSION_MS, credentials=Credentials(set_acl=True)
+    )
+    store.open(connection_timeout_ms=20_000)
+    with pytest.raises(CoordinationError, match="knows nobody whom /nobodys could belong to"):
+        store.commit([Create("/nobodys")], now_ms=1)
+    store.close()

@@ -1,12 +1,13 @@
 """The embedded store: what survives which crash, and what is refused."""
 
+import errno
 import logging
 import os
 from pathlib import Path
 
 import pytest
 
-from barnabas_broker.zk.embedded import FILE_NAME, EmbeddedStore
+from barnabas_broker.zk.embedded import FILE_NAME, RESERVE_LEAST, RESERVE_NAME, EmbeddedStore
 from barnabas_broker.zk.store import CoordinationError, Create, Delete, SetData
 from barnabas_zookeeper.errors import BadVersionError, NoNodeError
 
@@ -180,6 +181,35 @@ def test_a_full_disk_stops_the_store_for_good(tmp_path: Path) -> None:
     store.close()
     again = EmbeddedStore.open(tmp_path, now_ms=2)
     assert again.exists("/a") is None
+    again.close()
+
+
+def test_a_full_disk_changes_nothing_and_heals(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """First the reserve is used up, then commits are refused as if they had never been."""
+    store = EmbeddedStore.open(tmp_path, now_ms=1)
+    store.commit([Create("/a")], now_ms=1)
+    before = (tmp_path / FILE_NAME).read_bytes()
+    assert (tmp_path / RESERVE_NAME).stat().st_blocks * 512 >= RESERVE_LEAST
+
+    def full(descriptor: int, data: memoryview) -> int:
+        os.pwrite(descriptor, data[:5], os.fstat(descriptor).st_size)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", full)
+        for path in ("/b", "/c"):
+            with pytest.raises(CoordinationError, match="No space left on device"):
+                store.commit([Create(path)], now_ms=1)
+            assert store.exists(path) is None
+        assert not (tmp_path / RESERVE_NAME).exists()
+        assert (tmp_path / FILE_NAME).read_bytes() == before
+    store.commit([Create("/b")], now_ms=2)
+    assert (tmp_path / RESERVE_NAME).exists()
+    store.close()
+    again = EmbeddedStore.open(tmp_path, now_ms=3)
+    assert again.children("/") == ["a", "b"]
     again.close()
 
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -18,6 +19,7 @@ from barnabas_broker.zk.znodes import (
     ControllerZnode,
     DeleteTopicZnode,
     FeatureZnode,
+    IsrChangeZnode,
     LeaderAndIsr,
     MalformedZnodeError,
     PartitionStateZnode,
@@ -27,7 +29,7 @@ from barnabas_broker.zk.znodes import (
     TopicAssignment,
     TopicZnode,
 )
-from barnabas_kafka.ids import uuid_from_base64
+from barnabas_kafka.ids import TopicPartition, uuid_from_base64
 
 TOPIC_ID = uuid_from_base64("9kGS9sbSQ0eRKIYI4JWbnw")
 
@@ -44,6 +46,7 @@ def test_a_broker_registers_in_version_5() -> None:
         4,
         (Endpoint("CLIENT", "h1", 9093, "SSL"), Endpoint("INNER", "::1", 9092, "PLAINTEXT")),
         rack="r1",
+        software="barnabas",
     )
     data = BrokerZnode(4).encode(broker, now_ms=1234)
     assert parsed(data) == {
@@ -56,17 +59,29 @@ def test_a_broker_registers_in_version_5() -> None:
         "listener_security_protocol_map": {"CLIENT": "SSL", "INNER": "PLAINTEXT"},
         "features": {},
         "rack": "r1",
+        "software": "barnabas",
     }
     assert BrokerZnode(4).decode(data) == broker
     assert BrokerZnode(4).path == "/brokers/ids/4"
 
 
 def test_a_broker_without_a_plaintext_endpoint_shows_none_to_old_readers() -> None:
-    """Kafka writes a null host and port -1 there, and no rack where there is none."""
+    """Kafka writes a null host and port -1 there, and no rack where there is none, nor software."""
     data = BrokerZnode(1).encode(BrokerRegistration(1, (Endpoint("S", "h", 1, "SSL"),)), now_ms=1)
     value = parsed(data)
     assert (value["host"], value["port"]) == (None, -1)
-    assert "rack" not in value
+    assert not {"rack", "software"} & value.keys()
+
+
+def test_a_broker_that_was_not_stopped_in_order_may_say_so() -> None:
+    """In a field of our own; whoever says nothing is not doubted."""
+    broker = BrokerRegistration(1, (Endpoint("P", "h", 1),), unclean=True)
+    data = BrokerZnode(1).encode(broker, now_ms=1)
+    assert parsed(data)["unclean"] is True
+    assert BrokerZnode(1).decode(data) == broker
+    data = BrokerZnode(1).encode(replace(broker, unclean=False), now_ms=1)
+    assert "unclean" not in parsed(data)
+    assert not BrokerZnode(1).decode(data).unclean
 
 
 @pytest.mark.parametrize(
@@ -231,3 +246,15 @@ def test_the_persistent_paths_are_those_of_apache() -> None:
 def test_topic_ids_are_shown_as_kafka_shows_them() -> None:
     """The id of a topic is 22 characters of URL-safe base64 of its 16 bytes."""
     assert UUID("f64192f6-c6d2-4347-9128-8608e0959b9f") == TOPIC_ID
+
+
+def test_partitions_whose_leaders_wrote_their_states() -> None:
+    """As Apache's brokers before 2.7-IV2 tell the controller."""
+    data = b'{"version":1,"partitions":[{"topic":"t","partition":0},{"topic":"u","partition":3}]}'
+    partitions = (TopicPartition("t", 0), TopicPartition("u", 3))
+    assert IsrChangeZnode.encode(partitions) == data
+    assert (
+        IsrChangeZnode.decode("/isr_change_notification/isr_change_0000000001", data) == partitions
+    )
+    with pytest.raises(MalformedZnodeError, match="isr_change_1"):
+        IsrChangeZnode.decode("isr_change_1", b'{"version":1}')

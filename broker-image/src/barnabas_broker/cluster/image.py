@@ -1,22 +1,24 @@
 """The cluster as a broker knows it: one immutable value that every request is served from.
 
 A change makes a new `MetadataImage` that shares everything unchanged with the one before, so a
-handler that took an image keeps a consistent view for as long as it likes. Only the controller
-makes images; `version` grows by one with each and is what caches are keyed by.
+handler that took an image keeps a consistent view for as long as it likes. Only the
+controller's thread makes images; `version` grows by one with each and is what caches are keyed by.
 
-Invariants: `topic_ids` is the inverse of `topics`; partitions of a topic are numbered from 0
-without gaps; `leader` is `NO_LEADER` or one of `replicas`.
+Invariants: `topic_ids` is the inverse of `topics`, as far as they have ids (`ids_of`); partitions
+of a topic are numbered from 0 without gaps; `leader` is `NO_LEADER` or one of `replicas`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
-from barnabas_kafka.ids import TopicPartition
+from barnabas_kafka.ids import ZERO_UUID, TopicPartition
 
 NO_LEADER = -1
 NO_CONTROLLER = -1
+# What brokers of this software call it when they register.
+OWN_SOFTWARE = "barnabas"
 # The key of the cluster-wide defaults among `broker_configs`.
 DEFAULT_BROKER = ""
 
@@ -33,12 +35,18 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class BrokerRegistration:
-    """A live broker. `epoch` is the one of its registration (KIP-380), -1 where unknown."""
+    """A live broker. `epoch` is the one of its registration (KIP-380), -1 where unknown.
+
+    `software` is what the broker says it runs; brokers of Apache say nothing. One that is `unclean`
+    was not stopped in order before: its logs may lack their ends (barnabas.unclean.registration).
+    """
 
     id: int
     endpoints: tuple[Endpoint, ...]
     rack: str | None = None
     epoch: int = -1
+    software: str | None = None
+    unclean: bool = False
 
     def endpoint(self, listener: str) -> Endpoint | None:
         """The address that clients of `listener` must use, None if the broker lacks it."""
@@ -53,7 +61,9 @@ class PartitionState:
     """Who holds a partition and who leads it.
 
     `replicas` is in order of preference. `partition_epoch` counts changes of this state (the
-    version of its znode).
+    version of its znode). `offline` are replicas that cannot be used although their broker is
+    alive: a log directory has failed there. A leader that is `recovering` was elected although it
+    was not in sync (KIP-704).
     """
 
     replicas: tuple[int, ...]
@@ -64,6 +74,8 @@ class PartitionState:
     adding: tuple[int, ...] = ()
     removing: tuple[int, ...] = ()
     partition_epoch: int = 0
+    offline: tuple[int, ...] = ()
+    recovering: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +87,28 @@ class TopicImage:
     partitions: tuple[PartitionState, ...]
     config: Mapping[str, str] = field(default_factory=dict)
 
+    def is_same_as(self, id_: UUID) -> bool:
+        """Whether a topic of this name and that id is this one: the zero id tells nothing."""
+        return self.id == id_ or ZERO_UUID in (self.id, id_)
+
     def partition(self, partition: int) -> PartitionState | None:
         """The state of one partition, None if the topic has none of that number."""
         return self.partitions[partition] if 0 <= partition < len(self.partitions) else None
+
+    def with_offline_of(self, known: "TopicImage | None") -> "TopicImage":
+        """The topic, read anew, with the replicas that were known not to be usable."""
+        if known is None or known.id != self.id:
+            return self
+        partitions = list(self.partitions)
+        for number, before in enumerate(known.partitions[: len(partitions)]):
+            if before.offline:
+                partitions[number] = replace(partitions[number], offline=before.offline)
+        return replace(self, partitions=tuple(partitions))
+
+
+def ids_of(topics: Iterable[TopicImage]) -> dict[UUID, str]:
+    """Names by id; controllers before 2.8 give topics none, which is the zero id here."""
+    return {topic.id: topic.name for topic in topics if topic.id != ZERO_UUID}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +143,13 @@ class MetadataImage:
         topic = self.topics.get(topic_partition.topic)
         return None if topic is None else topic.partition(topic_partition.partition)
 
+    def leaderless(self) -> Iterator[tuple[TopicPartition, PartitionState]]:
+        """The partitions that nobody leads."""
+        for topic in self.topics.values():
+            for number, state in enumerate(topic.partitions):
+                if state.leader == NO_LEADER:
+                    yield TopicPartition(topic.name, number), state
+
     def with_changes(
         self,
         *,
@@ -126,13 +164,13 @@ class MetadataImage:
         if put or remove:
             topics, topic_ids = dict(topics), dict(topic_ids)
             for name in remove:
-                topic_ids.pop(topics.pop(name).id)
+                topic_ids.pop(topics.pop(name).id, None)
             for topic in put:
                 before = topics.get(topic.name)
                 if before is not None:
-                    topic_ids.pop(before.id)
+                    topic_ids.pop(before.id, None)
                 topics[topic.name] = topic
-                topic_ids[topic.id] = topic.name
+                topic_ids |= ids_of((topic,))
         return replace(
             self,
             topics=topics,

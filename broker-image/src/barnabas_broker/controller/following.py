@@ -1,37 +1,33 @@
-"""What others write to the coordination store, and what the controller makes of it.
+"""What others write to the coordination store, and what a broker makes of it.
 
 Kafka's tools up to 2.8 do their work by writing znodes: a topic is created or grown by its
-assignment alone, deleted by a mark, configured by its settings and a notification. The controller
-watches those places and does the rest, as Apache's does. A connection that was lost takes all
-watches with it, so after it everything is read again; the office and the registration, which went
-with an expired session, are taken again first.
+assignment alone, deleted by a mark, configured by its settings and a notification. Each broker
+watches the notifications; the controller watches the other places and does the rest, as Apache's
+does. A connection that was lost takes all watches with it, so after it everything is read again.
 
 Each step looks at what is there now, not at what was heard, so hearing twice, late, or of one's
 own writes costs a read and changes nothing. What cannot be read is logged and left as it was.
 """
 
 import logging
-from collections.abc import Collection
-from dataclasses import dataclass, field
-from random import Random
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 
 from barnabas_broker.cluster.image import TopicImage
+from barnabas_broker.controller.leading import Leading, lead_topic
 from barnabas_broker.controller.ledger import Ledger
-from barnabas_broker.controller.loading import load_broker_configs, load_topic
-from barnabas_broker.controller.office import take_office
+from barnabas_broker.controller.loading import load_broker_configs, load_configs, load_topics
 from barnabas_broker.controller.settings_shell import SettingsShell
-from barnabas_broker.controller.startup import lead_topic, make_parents
 from barnabas_broker.zk.store import CoordinationStore, Delete, Watch
 from barnabas_broker.zk.znodes import (
     CONFIG_BROKERS,
     CONFIG_TOPICS,
     ConfigChangeZnode,
-    ControllerZnode,
+    ConfigZnode,
     DeleteTopicZnode,
     MalformedZnodeError,
     TopicZnode,
 )
-from barnabas_zookeeper.errors import NoNodeError
 
 _log = logging.getLogger(__name__)
 
@@ -58,29 +54,14 @@ class Follower:
 
     ledger: Ledger
     settings: SettingsShell
-    broker_id: int
-    random: Random
+    #: topics that are being deleted, and whose znodes are left alone
+    ignored: frozenset[str] = frozenset()
     _last_change: str = ""
     _missing: set[str] = field(default_factory=set)
 
     @property
     def _store(self) -> CoordinationStore:
         return self.ledger.store
-
-    def keep_office(self, heard: Heard, *, now_ms: int) -> None:
-        """Become the controller again where the office was lost and nobody holds it.
-
-        Raises OccupiedError where somebody does.
-        """
-        if not heard.of(ControllerZnode.PATH):
-            return
-        if heard.paths is None:
-            make_parents(self._store, now_ms=now_ms)
-        self._store.watch(ControllerZnode.PATH, Watch.DATA)
-        office = take_office(self._store, broker_id=self.broker_id, now_ms=now_ms)
-        if office != self.ledger.office:
-            _log.warning("elected controller again, with epoch %d", office.epoch)
-        self.ledger.office = office
 
     def marked_topics(self, heard: Heard) -> tuple[list[str], list[str]]:
         """Topics that somebody wants gone, and marks for topics that there are none of."""
@@ -102,27 +83,53 @@ class Follower:
         if gone:
             self.ledger.write(gone, now_ms=now_ms)
 
-    def read(self, heard: Heard, *, now_ms: int) -> None:
-        """Bring topics and settings in the image up to date, and give leaders to new partitions."""
-        # Notifications first: settings that change after them are told by the next one.
-        topics, broker_configs = self._config_changes(heard)
-        topics |= self._topics_to_read(heard)
-        put = []
-        for name in sorted(topics):
-            topic = self._topic(name, now_ms=now_ms)
-            if topic is not None and topic != self.ledger.image.topics.get(name):
-                put.append(topic)
-        configs = None
-        if broker_configs:
-            configs = load_broker_configs(self._store)
+    def read_settings(self, heard: Heard) -> None:
+        """Bring settings of topics and brokers up to date that others have changed."""
+        names, broker_configs = self._config_changes(heard)
+        known = self.ledger.image.topics
+        if heard.paths is None:
+            names = set(known)
+        znodes = [ConfigZnode.for_topic(name) for name in sorted(names & known.keys())]
+        found = load_configs(self._store, znodes, tell=_stays)
+        put = [
+            replace(known[name], config=config)
+            for name, config in found.items()
+            if config != known[name].config
+        ]
+        configs = load_broker_configs(self._store) if broker_configs else None
+        if configs is not None:
             if configs == self.ledger.image.broker_configs:
                 configs = None
             else:
                 self.settings.load(configs)
-        if put or configs is not None:
-            image = self.ledger.image.with_changes(put=tuple(put), broker_configs=configs)
-            for name, error in self.ledger.publish(image).items():
-                _log.error("topic %s is not served: %s", name, error.message)
+        self._publish(put, configs)
+
+    def read_topics(self, heard: Heard, leading: Leading, *, now_ms: int) -> None:
+        """Bring topics up to date that others have made or grown, and see that they are led."""
+        names = sorted(self._topics_to_read(heard))
+        self._store.watch_many([TopicZnode(name).path for name in names], Watch.DATA)
+        found = load_topics(self._store, names, tell=_stays)
+        written = []
+        for name, topic in list(found.items()):
+            operations = lead_topic(self._store, topic, leading)
+            if operations:
+                self.ledger.write(operations, now_ms=now_ms)
+                written.append(name)
+                del found[name]
+                _log.info("topic %s was created or changed through the coordination data", name)
+        found |= load_topics(self._store, written, tell=_stays)
+        known = self.ledger.image.topics
+        images = [it.image.with_offline_of(known.get(name)) for name, it in found.items()]
+        self._publish([image for image in images if image != known.get(image.name)], None)
+
+    def _publish(
+        self, put: list[TopicImage], configs: Mapping[str, Mapping[str, str]] | None
+    ) -> None:
+        if not put and configs is None:
+            return
+        image = self.ledger.image.with_changes(put=tuple(put), broker_configs=configs)
+        for name, error in self.ledger.publish(image).items():
+            _log.error("topic %s is not served: %s", name, error.message)
 
     def _topics_to_read(self, heard: Heard) -> set[str]:
         known = self.ledger.image.topics
@@ -130,7 +137,7 @@ class Follower:
         if not heard.of(TopicZnode.ROOT):
             return wanted
         self._store.watch(TopicZnode.ROOT, Watch.CHILDREN)
-        present = set(self._store.children(TopicZnode.ROOT))
+        present = set(self._store.children(TopicZnode.ROOT)) - self.ignored
         gone = known.keys() - present
         for name in sorted(gone - self._missing):
             # Apache's brokers, too, go on serving it until they are restarted; deleting records
@@ -138,28 +145,6 @@ class Follower:
             _log.error("the znode of topic %s is gone; it is served until a restart", name)
         self._missing = gone
         return present if heard.paths is None else wanted | (present - known.keys())
-
-    def _topic(self, name: str, *, now_ms: int) -> TopicImage | None:
-        """A topic as it is now, with leaders for partitions that have none; None without it."""
-        try:
-            self._store.watch(TopicZnode(name).path, Watch.DATA)
-            operations = lead_topic(
-                self._store,
-                name,
-                broker_id=self.broker_id,
-                epoch=self.ledger.controller_epoch,
-                random=self.random,
-                elect_all=False,
-            )
-            if operations:
-                self.ledger.write(operations, now_ms=now_ms)
-                _log.info("topic %s was created or changed through the coordination data", name)
-            return load_topic(self._store, name)
-        except NoNodeError:
-            return None
-        except MalformedZnodeError as error:
-            _log.error("%s; the topic stays as it was", error)
-            return None
 
     def _config_changes(self, heard: Heard) -> tuple[set[str], bool]:
         """Topics whose settings may have changed, and whether those of brokers may have."""
@@ -186,3 +171,7 @@ class Follower:
             if entity_type == CONFIG_TOPICS and name in self.ledger.image.topics:
                 topics.add(name)
         return topics, brokers
+
+
+def _stays(error: MalformedZnodeError) -> None:
+    _log.error("%s; the topic stays as it was", error)

@@ -7,12 +7,13 @@ time, so that it cannot say anything else than what a restart would find.
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 from barnabas_broker.cluster.image import MetadataImage
-from barnabas_broker.controller.loading import load_broker_configs, load_topic
+from barnabas_broker.controller.loading import load_broker_configs, load_config, load_topic
 from barnabas_broker.controller.office import Office, commit_fenced
 from barnabas_broker.zk.store import CoordinationError, CoordinationStore, Operation
-from barnabas_broker.zk.znodes import ControllerEpochZnode, TopicZnode
+from barnabas_broker.zk.znodes import ConfigZnode, ControllerEpochZnode, TopicZnode
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_zookeeper.errors import NodeExistsError, ZooKeeperError
 
@@ -56,12 +57,14 @@ class Ledger:
         operations: Sequence[Operation],
         *,
         topics: Iterable[str] = (),
+        configured: Iterable[str] = (),
         removed: Iterable[str] = (),
         broker_configs: bool = False,
         now_ms: int,
     ) -> Failures:
         """Commit and publish; the keywords say which parts of the image the operations change.
 
+        `configured` are topics of which only the settings do.
         Returns what listeners could not do. Raises KafkaError, having logged why, where nothing
         was written or nobody can tell: NOT_CONTROLLER when another controller has followed,
         TOPIC_ALREADY_EXISTS when somebody else was quicker, else UNKNOWN_SERVER_ERROR.
@@ -70,7 +73,17 @@ class Ledger:
             return {}
         self.write(operations, now_ms=now_ms)
         with self.reading():
-            put = tuple(load_topic(self.store, name) for name in topics)
+            put = tuple(
+                load_topic(self.store, name).with_offline_of(self.image.topics.get(name))
+                for name in topics
+            )
+            put += tuple(
+                replace(
+                    self.image.topics[name],
+                    config=load_config(self.store, ConfigZnode.for_topic(name)),
+                )
+                for name in configured
+            )
             configs = load_broker_configs(self.store) if broker_configs else None
         return self.publish(
             self.image.with_changes(put=put, remove=frozenset(removed), broker_configs=configs)

@@ -1,14 +1,24 @@
 """Reads the cluster out of the coordination store into values an image is made of."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
-from barnabas_broker.cluster.image import DEFAULT_BROKER, NO_LEADER, PartitionState, TopicImage
-from barnabas_broker.zk.store import CoordinationStore
+from barnabas_broker.cluster.image import (
+    DEFAULT_BROKER,
+    NO_LEADER,
+    BrokerRegistration,
+    PartitionState,
+    TopicImage,
+)
+from barnabas_broker.zk.store import CoordinationStore, Stat
 from barnabas_broker.zk.znodes import (
     CONFIG_BROKERS,
     DEFAULT_ENTITY,
+    BrokerZnode,
     ConfigZnode,
     LeaderAndIsr,
+    MalformedZnodeError,
     PartitionStateZnode,
     ReplicaAssignment,
     TopicAssignment,
@@ -21,22 +31,38 @@ from barnabas_zookeeper.errors import NoNodeError
 _NEVER_LED = LeaderAndIsr(leader=NO_LEADER, leader_epoch=-1, isr=(), controller_epoch=-1)
 
 
-def load_assignment(store: CoordinationStore, topic: str) -> TopicAssignment:
-    """The znode of a topic. Raises NoNodeError, MalformedZnodeError."""
-    znode = TopicZnode(topic)
-    return znode.decode(store.get(znode.path)[0])
+Tell = Callable[[MalformedZnodeError], None]
+"""Told of what cannot be read."""
+
+
+def _give_up(error: MalformedZnodeError) -> None:
+    raise error
+
+
+class StoredState(NamedTuple):
+    """A partition's state, with the version of its znode and the transaction that last wrote it."""
+
+    state: LeaderAndIsr
+    version: int
+    mzxid: int
 
 
 def load_partition_states(
     store: CoordinationStore, topic: str, partitions: Sequence[int]
-) -> dict[int, tuple[LeaderAndIsr, int] | None]:
-    """The state of each partition and the version of its znode, None where there is none yet."""
+) -> dict[int, StoredState | None]:
+    """The state of each partition, None where there is none yet."""
     znodes = [PartitionStateZnode(topic, partition) for partition in partitions]
     found = store.get_many([znode.path for znode in znodes])
-    return {
-        znode.partition: None if got is None else (znode.decode(got[0]), got[1].version)
-        for znode, got in zip(znodes, found, strict=True)
-    }
+    return {znode.partition: _stored(znode, got) for znode, got in zip(znodes, found, strict=True)}
+
+
+def _stored(
+    znode: PartitionStateZnode, got: tuple[bytes | None, Stat] | None
+) -> StoredState | None:
+    if got is None:
+        return None
+    data, stat = got
+    return StoredState(znode.decode(data), stat.version, stat.mzxid)
 
 
 def load_config(store: CoordinationStore, znode: ConfigZnode) -> dict[str, str]:
@@ -47,21 +73,96 @@ def load_config(store: CoordinationStore, znode: ConfigZnode) -> dict[str, str]:
         return {}
 
 
+def load_configs(
+    store: CoordinationStore, znodes: Sequence[ConfigZnode], *, tell: Tell = _give_up
+) -> dict[str, dict[str, str]]:
+    """What was set for each of these entities, by name; those that cannot be read are left out."""
+    found = store.get_many([znode.path for znode in znodes])
+    configs = {}
+    for znode, got in zip(znodes, found, strict=True):
+        try:
+            configs[znode.name] = {} if got is None else znode.decode(got[0])
+        except MalformedZnodeError as error:
+            tell(error)
+    return configs
+
+
+def load_brokers(store: CoordinationStore) -> dict[int, BrokerRegistration]:
+    """The brokers that are registered, by id. Raises MalformedZnodeError."""
+    ids = sorted(int(name) for name in store.children(BrokerZnode.ROOT) if name.isdecimal())
+    znodes = [BrokerZnode(number) for number in ids]
+    found = store.get_many([znode.path for znode in znodes])
+    return {
+        znode.id: znode.decode(got[0], epoch=got[1].czxid)
+        for znode, got in zip(znodes, found, strict=True)
+        if got is not None
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTopic:
+    """A topic with all that is on record of it; a partition's state is None where it has none."""
+
+    name: str
+    assignment: TopicAssignment
+    states: Mapping[int, StoredState | None]
+    config: Mapping[str, str]
+
+    @property
+    def image(self) -> TopicImage:
+        """The same as brokers serve it."""
+        partitions = tuple(
+            _partition(replicas, self.states[number])
+            for number, replicas in sorted(self.assignment.partitions.items())
+        )
+        return TopicImage(self.name, self.assignment.id or ZERO_UUID, partitions, self.config)
+
+
+def load_topics(
+    store: CoordinationStore, names: Iterable[str], *, tell: Tell = _give_up
+) -> dict[str, StoredTopic]:
+    """Those of these topics that there are, by name; what cannot be read is left out, and told.
+
+    However many they are, that takes three rounds: all assignments, all states, all settings.
+    """
+    znodes = [TopicZnode(name) for name in names]
+    assignments: dict[str, TopicAssignment] = {}
+    for znode, got in zip(znodes, store.get_many([it.path for it in znodes]), strict=True):
+        try:
+            if got is not None:
+                assignments[znode.topic] = znode.decode(got[0])
+        except MalformedZnodeError as error:
+            tell(error)
+    places = [
+        PartitionStateZnode(name, number)
+        for name, assignment in assignments.items()
+        for number in assignment.partitions
+    ]
+    states: dict[str, dict[int, StoredState | None]] = {name: {} for name in assignments}
+    for place, got in zip(places, store.get_many([it.path for it in places]), strict=True):
+        try:
+            if place.topic in states:
+                states[place.topic][place.partition] = _stored(place, got)
+        except MalformedZnodeError as error:
+            del states[place.topic]
+            tell(error)
+    configs = load_configs(store, [ConfigZnode.for_topic(name) for name in states], tell=tell)
+    return {
+        name: StoredTopic(name, assignments[name], states[name], config)
+        for name, config in configs.items()
+    }
+
+
 def load_topic(store: CoordinationStore, name: str) -> TopicImage:
     """A topic with all that is known of it. Raises NoNodeError, MalformedZnodeError."""
-    assignment = load_assignment(store, name)
-    states = load_partition_states(store, name, sorted(assignment.partitions))
-    partitions = tuple(
-        _partition(assignment.partitions[number], loaded) for number, loaded in states.items()
-    )
-    config = load_config(store, ConfigZnode.for_topic(name))
-    return TopicImage(name, assignment.id or ZERO_UUID, partitions, config)
+    found = load_topics(store, [name])
+    if name not in found:
+        raise NoNodeError(TopicZnode(name).path)
+    return found[name].image
 
 
-def _partition(
-    assignment: ReplicaAssignment, loaded: tuple[LeaderAndIsr, int] | None
-) -> PartitionState:
-    state, version = loaded if loaded is not None else (_NEVER_LED, 0)
+def _partition(assignment: ReplicaAssignment, loaded: StoredState | None) -> PartitionState:
+    state, version = (_NEVER_LED, 0) if loaded is None else (loaded.state, loaded.version)
     return PartitionState(
         replicas=assignment.replicas,
         isr=state.isr,
@@ -71,6 +172,7 @@ def _partition(
         adding=assignment.adding,
         removing=assignment.removing,
         partition_epoch=version,
+        recovering=state.recovering,
     )
 
 

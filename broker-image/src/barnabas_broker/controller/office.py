@@ -25,16 +25,6 @@ ELECTION_TRIES_MAX = 10
 """Each lost race means that somebody else came or went meanwhile; this many mean a broken store."""
 
 
-class OccupiedError(CoordinationError):
-    """Another broker lives in this cluster; the message names it."""
-
-    def __init__(self, where: str, broker_id: int) -> None:
-        super().__init__(
-            f"more than one broker per cluster is not supported yet: broker {broker_id} "
-            f"holds {where}"
-        )
-
-
 @dataclass(frozen=True, slots=True)
 class Office:
     """An election won: its epoch, and the version of the znode that says so."""
@@ -48,20 +38,18 @@ class Office:
         return Check(ControllerEpochZnode.PATH, self.epoch_version)
 
 
-def take_office(store: CoordinationStore, *, broker_id: int, now_ms: int) -> Office:
-    """Become the controller, or find that this session is.
+def contest(store: CoordinationStore, *, broker_id: int, now_ms: int) -> Office | None:
+    """Become the controller, or find that this session is; None where another one is.
 
-    A znode left by this broker's last session is waited for. Raises OccupiedError where another
-    broker is the controller, CoordinationError where another one of this id goes on living.
+    Raises CoordinationError where nobody can tell.
     """
     for _ in range(ELECTION_TRIES_MAX):
         holder = _holder(store)
-        if holder is not None and holder[1] == store.session:
+        if holder is not None:
+            if holder != store.session:
+                return None
             data, stat = store.get(ControllerEpochZnode.PATH)
             return Office(ControllerEpochZnode.decode(data), stat.version)
-        if holder is not None:
-            _wait_for(store, ControllerZnode.PATH, holder[0], broker_id)
-            continue
         office, operation = _next_epoch(store)
         data = ControllerZnode.encode(broker_id, now_ms=now_ms)
         claim = Create(ControllerZnode.PATH, data, ephemeral_owner=store.session)
@@ -73,13 +61,10 @@ def take_office(store: CoordinationStore, *, broker_id: int, now_ms: int) -> Off
     raise CoordinationError(f"lost {ELECTION_TRIES_MAX} elections for {ControllerZnode.PATH}")
 
 
-def _holder(store: CoordinationStore) -> tuple[int, int] | None:
-    """Which broker is the controller, and in which session."""
-    try:
-        data, stat = store.get(ControllerZnode.PATH)
-    except NoNodeError:
-        return None
-    return ControllerZnode.decode(data), stat.ephemeral_owner
+def _holder(store: CoordinationStore) -> int | None:
+    """The session that holds the office."""
+    stat = store.exists(ControllerZnode.PATH)
+    return None if stat is None else stat.ephemeral_owner
 
 
 def _next_epoch(store: CoordinationStore) -> tuple[Office, Operation]:
@@ -92,24 +77,12 @@ def _next_epoch(store: CoordinationStore) -> tuple[Office, Operation]:
     return Office(epoch, stat.version + 1), write
 
 
-def refuse_company(store: CoordinationStore, broker_id: int) -> None:
-    """Raise OccupiedError where another broker is registered."""
-    for name in store.children(BrokerZnode.ROOT):
-        if name != str(broker_id):
-            raise OccupiedError(f"{BrokerZnode.ROOT}/{name}", int(name))
-
-
 def wait_for_own_ghost(store: CoordinationStore, broker_id: int) -> None:
     """Wait until the registration of this broker's last session is gone.
 
     Raises CoordinationError where another broker with this id goes on living.
     """
-    _wait_for(store, BrokerZnode(broker_id).path, broker_id, broker_id)
-
-
-def _wait_for(store: CoordinationStore, path: str, holder: int, broker_id: int) -> None:
-    if holder != broker_id:
-        raise OccupiedError(path, holder)
+    path = BrokerZnode(broker_id).path
     if not store.wait_until_gone(path):
         raise CoordinationError(
             f"broker id {broker_id} is in use: {path} belongs to another session that is alive"

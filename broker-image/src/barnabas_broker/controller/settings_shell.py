@@ -15,6 +15,7 @@ from barnabas_broker.controller.requests import ConfigRequest, Outcome
 from barnabas_broker.controller.topics import validate_name
 from barnabas_broker.zk.znodes import ConfigZnode
 from barnabas_kafka.errors import ErrorCode, KafkaError
+from barnabas_kafka.settings import broker as keys
 from barnabas_kafka.settings import dynamic, topic
 from barnabas_kafka.settings.broker import BrokerSettings, find_key
 from barnabas_kafka.settings.definitions import Key, SettingError
@@ -51,6 +52,25 @@ class SettingsShell:
                 del layer[error.key]
             else:
                 return
+
+    @property
+    def deletion_enabled(self) -> bool:
+        """Whether topics may be deleted."""
+        return self.settings[keys.DELETE_TOPIC_ENABLE]
+
+    @property
+    def elects_carefully(self) -> bool:
+        """Whether replicas are asked before one is elected that may have lost its end."""
+        return self.settings[keys.BARNABAS_CAREFUL_ELECTION]
+
+    def elects_uncleanly(self, overrides: Mapping[str, str]) -> bool:
+        """Whether a topic with these settings may have a leader that was not in sync."""
+        try:
+            resolved = topic.TopicSettings.resolve(self.settings, overrides)
+        except SettingError as error:
+            _log.error("a stored setting is ignored, and so is unclean election: %s", error)
+            return False
+        return resolved[topic.UNCLEAN_LEADER_ELECTION_ENABLE]
 
     def check_topic(self, overrides: Mapping[str, str]) -> None:
         """Raise KafkaError INVALID_CONFIG unless a topic can have these settings."""
@@ -98,7 +118,7 @@ class SettingsShell:
         znode = ConfigZnode.for_topic(name)
         with self._ledger.reading():
             operations = writes.change_config(self._ledger.store, znode, changed, now_ms=now_ms)
-        self._ledger.commit(operations, topics=[name], now_ms=now_ms)
+        self._ledger.commit(operations, configured=[name], now_ms=now_ms)
 
     def _alter_broker(
         self, request: ConfigRequest, incremental: bool, validate_only: bool, now_ms: int

@@ -4,26 +4,37 @@ Each public method takes a request apart, asks the cores (`topics`, `configs`, `
 what was granted written as one transaction, and answers for each part of the request. It decides
 nothing itself.
 
-The broker is the only one of its cluster and always its controller. Calls block for as long as the
-store takes, so one thread makes all of them (`server.controller_thread`).
+Every broker has one. With a store of its own it is the controller for good; at a shared store it
+stands for election, and is a member (`member`) while another broker holds the office, in which it
+otherwise reigns (`reign`). Calls block for as long as the store takes, so one thread makes all of
+them (`server.controller_thread`).
 """
 
 import logging
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from random import Random
 from uuid import UUID
 
-from barnabas_broker.cluster.image import BrokerRegistration, MetadataImage
+from barnabas_broker.cluster.image import BrokerRegistration, MetadataImage, PartitionState
 from barnabas_broker.controller import writes
 from barnabas_broker.controller.adoption import Adoption, plan_adoptions
+from barnabas_broker.controller.careful_election import EndsAnswer
 from barnabas_broker.controller.following import Follower, Heard
 from barnabas_broker.controller.identity import new_id
+from barnabas_broker.controller.in_sync_changes import InSyncAnswer, InSyncRequest
+from barnabas_broker.controller.in_sync_writes import tell_in_sync, write_in_sync
 from barnabas_broker.controller.internal import automatic_topic
 from barnabas_broker.controller.ledger import Ledger, Listener
-from barnabas_broker.controller.office import wait_for_own_ghost
+from barnabas_broker.controller.member import Member
+from barnabas_broker.controller.moves import Moves
+from barnabas_broker.controller.office import contest, wait_for_own_ghost
+from barnabas_broker.controller.offline_replicas import Answered
+from barnabas_broker.controller.propagation import View
+from barnabas_broker.controller.reign import Reign
 from barnabas_broker.controller.requests import ConfigRequest, CreatedTopic, Growth, Outcome
 from barnabas_broker.controller.settings_shell import SettingsShell
-from barnabas_broker.controller.startup import take_over
+from barnabas_broker.controller.startup import identify, load_image, make_parents, take_over
 from barnabas_broker.controller.topics import (
     NewTopic,
     Start,
@@ -34,12 +45,26 @@ from barnabas_broker.controller.topics import (
     plan_topic,
 )
 from barnabas_broker.security.principals import Principal
-from barnabas_broker.zk.store import CoordinationStore, Create, Delete, Operation, Watch
-from barnabas_broker.zk.znodes import BrokerZnode
+from barnabas_broker.zk.store import (
+    CoordinationError,
+    CoordinationStore,
+    Create,
+    Delete,
+    Operation,
+    SetData,
+    Watch,
+)
+from barnabas_broker.zk.znodes import (
+    BrokerZnode,
+    ControllerZnode,
+    LeaderAndIsr,
+    LogDirEventZnode,
+)
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.ids import TopicPartition
 from barnabas_kafka.settings import broker as keys
 from barnabas_kafka.settings.broker import BrokerSettings
+from barnabas_zookeeper.errors import ZooKeeperError
 
 _log = logging.getLogger(__name__)
 
@@ -71,7 +96,14 @@ class Controller:
         self._broker_id = broker_id
         self._random = random
         self._registration: BrokerRegistration | None = None
-        self._follower = Follower(self._ledger, self._settings, broker_id, random)
+        self._follower = Follower(self._ledger, self._settings)
+        self._shared = False
+        self._fresh = True
+        self._noted_late = False
+        self.stored = MetadataImage(cluster_id="")
+        self.member = Member(self._ledger, broker_id=broker_id)
+        self.reign = Reign(self._ledger, self._settings, broker_id=broker_id, random=random)
+        self.moves = Moves(self._ledger, self.reign)
 
     @property
     def image(self) -> MetadataImage:
@@ -93,27 +125,41 @@ class Controller:
         """Tell it of no more changes."""
         self._ledger.remove_listener(listener)
 
-    def start(
-        self, *, cluster_id: str | None, now_ms: int, found_new: bool = True
-    ) -> MetadataImage:
-        """Become the controller; listeners are not called.
+    def start(self, *, cluster_id: str | None, now_ms: int) -> MetadataImage:
+        """Become the controller of a store that is this broker's own; listeners are not called.
 
-        `cluster_id` is the one in meta.properties, None for new directories; `found_new` says
-        whether a store without an identity takes it. Raises CoordinationError or
-        MalformedZnodeError, one line each, where the stored data does not fit or cannot be read.
+        `cluster_id` is the one in meta.properties, None for new directories. Raises
+        CoordinationError or MalformedZnodeError, one line each, where the stored data does not fit
+        or cannot be read.
         """
         taken = take_over(
             self._store,
             broker_id=self._broker_id,
             cluster_id=cluster_id,
-            deletion_enabled=self.settings[keys.DELETE_TOPIC_ENABLE],
+            deletion_enabled=self._settings.deletion_enabled,
             random=self._random,
             now_ms=now_ms,
-            found_new=found_new,
         )
-        self._ledger.image = taken.image
+        self._fresh = False
+        self._ledger.image = self.stored = taken.image
         self._ledger.office = taken.office
         self.deleting = taken.deleting
+        self._settings.load(self.image.broker_configs)
+        return self.image
+
+    def join(self, *, cluster_id: str | None, now_ms: int) -> MetadataImage:
+        """Find one's cluster in a store that others use, too; afterwards `register`, `contest`.
+
+        `cluster_id` as for `start`, and raises as that does. Which partitions this broker holds is
+        not known before a controller says it: `stored` is what is on record until then.
+        """
+        self._shared = True
+        make_parents(self._store, now_ms=now_ms)
+        identity = identify(self._store, cluster_id, self._random, found_new=False, now_ms=now_ms)
+        self.stored = load_image(self._store, identity)
+        self._ledger.image = MetadataImage(
+            cluster_id=identity, broker_configs=self.stored.broker_configs
+        )
         self._settings.load(self.image.broker_configs)
         return self.image
 
@@ -136,31 +182,208 @@ class Controller:
         written, stat = self._store.get(znode.path)
         registered = znode.decode(written, epoch=stat.czxid)
         self._registration = broker
-        self._ledger.publish(self.image.with_changes(brokers={broker.id: registered}))
+        self.member.registered(registered.epoch)
+        brokers = {**self.image.brokers, broker.id: registered}
+        self._ledger.publish(self.image.with_changes(brokers=brokers))
+
+    def trust(self, *, now_ms: int) -> None:
+        """No log of this broker lacks its end: its registration says so, now or later.
+
+        Raises CoordinationError, ZooKeeperError; it is then said when the connection is back.
+        """
+        if self._registration is not None:
+            self._registration = replace(self._registration, unclean=False)
+            self._correct_registration(now_ms)
+
+    def _correct_registration(self, now_ms: int) -> None:
+        """Have the registration say what is so; it stays the same one, with its epoch."""
+        if self._registration is None or self._registration.unclean:
+            return
+        znode = BrokerZnode(self._broker_id)
+        written, stat = self._store.get(znode.path)
+        if stat.ephemeral_owner == self._store.session and znode.decode(written).unclean:
+            data = znode.encode(self._registration, now_ms=now_ms)
+            self._store.commit([SetData(znode.path, data, stat.version)], now_ms=now_ms)
 
     @property
     def stale(self) -> bool:
         """Whether a write failed so that everything must be read again."""
         return self._ledger.stale
 
+    @property
+    def shared(self) -> bool:
+        """Whether other brokers may be members of the same cluster."""
+        return self._shared
+
+    @property
+    def reigns(self) -> bool:
+        """Whether this broker is the controller, as far as it knows."""
+        return self._ledger.office is not None
+
+    @property
+    def view(self) -> View | None:
+        """What all brokers are to be told, None where another broker tells them."""
+        return self.reign.view if self._shared and self.reigns else None
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of this controller; 0 before there was one."""
+        return self._ledger.controller_epoch
+
+    def check_reigns(self) -> None:
+        """Raise KafkaError NOT_CONTROLLER where no other broker has this one as its controller."""
+        if not (self._shared and self.reigns):
+            raise KafkaError(ErrorCode.NOT_CONTROLLER, "This is not the correct controller.")
+
+    def hear_controller(self, controller_epoch: int, broker_epoch: int) -> ErrorCode | None:
+        """A controller of that epoch asks something of the broker registered so.
+
+        Returns why it is refused, None if it is to be obeyed: it has followed all before it.
+        """
+        refusal = self.member.standing.refusal(controller_epoch, broker_epoch)
+        alone = not self._shared
+        if refusal is None and (alone or (self.reigns and controller_epoch <= self.epoch)):
+            refusal = ErrorCode.STALE_CONTROLLER_EPOCH
+        if refusal is None:
+            self.member.heard(controller_epoch)
+            self.resign()
+        return refusal
+
+    def alter_partitions(self, request: InSyncRequest, *, now_ms: int) -> list[InSyncAnswer]:
+        """Change who is in sync, as leaders ask, and end the moves that this completes.
+
+        Raises KafkaError NOT_CONTROLLER, STALE_BROKER_EPOCH.
+        """
+        self.check_reigns()
+        answers = self.reign.alter_partitions(request, now_ms=now_ms)
+        try:
+            self.moves.finish(self.moves.under_way(), now_ms=now_ms)
+        except KafkaError as error:  # Everything is read again, and then it is tried again.
+            _log.warning("a move is not finished yet: %s", error)
+        return answers
+
+    def storage_answered(self, broker: int, answered: Answered, *, now_ms: int) -> None:
+        """A broker has said which of its replicas can be used; raises KafkaError as the reign."""
+        if self._shared and self.reigns:
+            self.reign.storage_answered(broker, answered, now_ms=now_ms)
+
+    def ends_answered(
+        self,
+        broker: int,
+        broker_epoch: int,
+        answered: Mapping[TopicPartition, EndsAnswer],
+        *,
+        now_ms: int,
+    ) -> None:
+        """A broker has said how far its logs go; raises KafkaError as the reign."""
+        if self._shared and self.reigns:
+            self.reign.ends_answered(broker, broker_epoch, answered, now_ms=now_ms)
+
+    def write_in_sync(
+        self, tp: TopicPartition, wanted: PartitionState, *, now_ms: int
+    ) -> PartitionState:
+        """Write the in-sync replicas of a partition that is led here; the state it is then.
+
+        Raises KafkaError INVALID_UPDATE_VERSION, and CoordinationError.
+        """
+        return write_in_sync(self._store, tp, wanted, now_ms=now_ms)
+
+    def tell_in_sync(self, partitions: Collection[TopicPartition], *, now_ms: int) -> None:
+        """Have the controller, which may be this one, hear of what was written so."""
+        tell_in_sync(self._store, partitions, now_ms=now_ms)
+
+    def contest(self, *, now_ms: int) -> bool:
+        """Stand for election; whoever wins begins to reign, whoever does not is a member.
+
+        Says whether a reign has begun, of which everything is yet to be watched.
+
+        Raises CoordinationError, ZooKeeperError or MalformedZnodeError where that fails half way:
+        it is then tried again with the next `catch_up`.
+        """
+        self._store.watch(ControllerZnode.PATH, Watch.DATA)
+        office = contest(self._store, broker_id=self._broker_id, now_ms=now_ms)
+        begun = office not in (None, self._ledger.office)
+        if office is None:
+            self.resign()
+        elif office != self._ledger.office:
+            _log.info("elected controller with epoch %d", office.epoch)
+            self._ledger.office = office
+            self.member.heard(office.epoch)
+            try:
+                self.reign.begin(restarted=self._fresh, now_ms=now_ms)
+            except BaseException:
+                self._ledger.office = None
+                raise
+        self._fresh = False
+        return begun
+
+    def resign(self) -> None:
+        """Another broker is the controller; the image stays until it says otherwise."""
+        if self.reigns:
+            _log.warning("no longer the controller of epoch %d", self._ledger.controller_epoch)
+            self._ledger.office = None
+            self.reign.end()
+            self._ledger.publish(self.image.with_changes())
+
     def catch_up(self, paths: Collection[str] | None, *, now_ms: int) -> None:
         """Act on what others wrote to the znodes of these paths, or to any, and watch for more.
 
-        Raises OccupiedError where another broker has become the controller; CoordinationError,
-        ZooKeeperError or KafkaError where the store failed or changed on the way.
+        Raises CoordinationError, ZooKeeperError or KafkaError where the store failed or changed
+        on the way.
         """
         heard = Heard(paths)
-        self._follower.keep_office(heard, now_ms=now_ms)
+        if paths is None:
+            make_parents(self._store, now_ms=now_ms)
         self._keep_registration(heard, now_ms)
-        wished, pointless = self._follower.marked_topics(heard)
-        if not self.settings[keys.DELETE_TOPIC_ENABLE]:
-            wished, pointless = [], wished + pointless
-        self._follower.remove_marks(pointless, now_ms=now_ms)
-        self._follower.read(heard, now_ms=now_ms)
-        if wished:
-            self.delete_topics(wished, principal=COORDINATION_DATA, now_ms=now_ms)
+        if self._noted_late:
+            self.note_log_dirs(now_ms=now_ms)
+        begun = heard.of(ControllerZnode.PATH) and self.contest(now_ms=now_ms)
+        self._follower.read_settings(heard)
+        if self.reigns:
+            self._reign_on(Heard(None) if begun else heard, now_ms)
         if paths is None:
             self._ledger.stale = False
+
+    def note_log_dirs(self, *, now_ms: int) -> None:
+        """Have the controller ask about this broker's replicas: its log directories have changed.
+
+        Without a connection that is done when it is back.
+        """
+        if not self._shared:
+            return
+        self._noted_late = True
+        note = Create(
+            LogDirEventZnode.PREFIX, LogDirEventZnode.encode(self._broker_id), sequential=True
+        )
+        try:
+            self._store.commit([note], now_ms=now_ms)
+        except (CoordinationError, ZooKeeperError) as error:
+            _log.warning("the controller does not know of the log directories yet: %s", error)
+            return
+        self._noted_late = False
+
+    def _reign_on(self, heard: Heard, now_ms: int) -> None:
+        if self._shared:
+            written = self.reign.read_in_sync(heard, now_ms=now_ms)
+            self.reign.read_brokers(heard, now_ms=now_ms)
+            self.reign.read_log_dir_notes(heard, now_ms=now_ms)
+            self.reign.elect_uncleanly(heard, now_ms=now_ms)
+            self.reign.finish_deletions(now_ms=now_ms)
+            self.moves.read_wishes(heard, now_ms=now_ms)
+            if heard.paths is None:
+                self.moves.finish(now_ms=now_ms)
+            elif written:
+                self.moves.finish(written, now_ms=now_ms)
+        wished, pointless = self._follower.marked_topics(heard)
+        pointless = [name for name in pointless if name not in self.reign.deleting]
+        if not self._settings.deletion_enabled:
+            wished, pointless = [], wished + pointless
+        self._follower.remove_marks(pointless, now_ms=now_ms)
+        self._follower.ignored = frozenset(self.reign.deleting)
+        self._follower.read_topics(heard, self.reign.leading(), now_ms=now_ms)
+        wished = [name for name in wished if name not in self.reign.deleting]
+        if wished:
+            self.delete_topics(wished, principal=COORDINATION_DATA, now_ms=now_ms)
 
     def _keep_registration(self, heard: Heard, now_ms: int) -> None:
         if self._registration is None or not heard.of(BrokerZnode(self._broker_id).path):
@@ -171,6 +394,8 @@ class Controller:
         if stat is None or stat.ephemeral_owner != self._store.session:
             _log.warning("registering broker %d again", self._broker_id)
             self.register(self._registration, now_ms=now_ms)
+        else:
+            self._correct_registration(now_ms)
 
     def adopt(
         self,
@@ -237,7 +462,9 @@ class Controller:
         now_ms: int,
     ) -> list[CreatedTopic]:
         """Create topics, or only say whether they could be; one answer for each, in order."""
-        taken = TakenNames(self.image.topics)
+        if not self.reigns:
+            return [CreatedTopic(outcome=self._elsewhere(each.name)) for each in new]
+        taken = TakenNames([*self.image.topics, *self.reign.deleting])
         answers: list[CreatedTopic] = []
         operations: list[Operation] = []
         for each in new:
@@ -289,22 +516,44 @@ class Controller:
         )
 
     def _creation(self, plan: TopicPlan, topic_id: UUID) -> list[Operation]:
-        states = writes.first_states(plan.replicas, controller_epoch=self._ledger.controller_epoch)
+        states = self._first_states(plan.replicas)
         with self._ledger.reading():
             return writes.create_topic(
                 self._store, plan.name, topic_id, states=states, config=plan.config
             )
 
+    def _first_states(
+        self, replicas: Sequence[tuple[int, ...]]
+    ) -> list[tuple[tuple[int, ...], LeaderAndIsr]]:
+        """What new partitions start as; replicas that stand to stop are not in sync."""
+        return writes.first_states(
+            replicas, controller_epoch=self._ledger.controller_epoch, without=self.reign.stopping
+        )
+
+    def _elsewhere(self, name: str) -> Outcome:
+        """The answer of a broker that is not the controller."""
+        error = KafkaError(ErrorCode.NOT_CONTROLLER, "This is not the correct controller.")
+        return Outcome.refused(name, error)
+
     def delete_topics(
         self, names: Sequence[str], *, principal: Principal, now_ms: int
     ) -> list[Outcome]:
         """Delete topics; when this returns they are out of the image, and listeners know."""
+        if not self.reigns:
+            return [self._elsewhere(name) for name in names]
         known = [name for name in dict.fromkeys(names) if name in self.image.topics]
         unknown = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         answers = [
             Outcome(name) if name in self.image.topics else Outcome.refused(name, unknown)
             for name in names
         ]
+        if self._shared:
+            try:
+                self.reign.delete(known, now_ms=now_ms)
+            except KafkaError as error:
+                return [answer.unless_failed(error) for answer in answers]
+            _log.info("deleting topics %s for %s", ", ".join(known), principal)
+            return answers
         operations: list[Operation] = []
         try:
             with self._ledger.reading():
@@ -336,6 +585,8 @@ class Controller:
         now_ms: int,
     ) -> list[Outcome]:
         """Add partitions to topics, or only say whether they could be; one answer for each."""
+        if not self.reigns:
+            return [self._elsewhere(growth.name) for growth in growths]
         answers: list[Outcome] = []
         operations: list[Operation] = []
         for growth in growths:
@@ -365,8 +616,7 @@ class Controller:
                 f"The topic '{growth.name}' does not exist.",
             )
         added = plan_growth(topic, self.image, count=growth.count, assignments=growth.assignments)
-        epoch = self._ledger.controller_epoch
-        return writes.grow_topic(topic, writes.first_states(added, controller_epoch=epoch))
+        return writes.grow_topic(topic, self._first_states(added))
 
     # --- settings
 

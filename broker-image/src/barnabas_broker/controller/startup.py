@@ -1,58 +1,52 @@
-"""Becoming the controller of what a coordination store holds.
+"""Taking one's place at a coordination store: alone in one's own, or among others in a shared one.
 
-In order: find or make the cluster's identity, take the office with the next controller epoch,
-finish or note the deletions that were asked for, give ids to topics from before there were any, and
-elect a leader for each partition. A crash on the way leaves what the next start completes.
+A broker with a store of its own becomes the controller at once. In order: find or make the
+cluster's identity, take the office with the next controller epoch, finish or note the deletions
+that were asked for, give ids to topics from before there were any, and elect a leader for each
+partition. A crash on the way leaves what the next start completes.
+
+A broker at a shared store joins first, and stands for election when it is registered
+(`controller.reign`).
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
-from barnabas_broker.cluster.image import MetadataImage
-from barnabas_broker.controller.election import elect_at_start, first_leader
-from barnabas_broker.controller.identity import new_cluster_id, new_id
-from barnabas_broker.controller.loading import (
-    load_assignment,
-    load_broker_configs,
-    load_partition_states,
-    load_topic,
-)
+from barnabas_broker.cluster.image import MetadataImage, ids_of
+from barnabas_broker.controller.elections import Present
+from barnabas_broker.controller.identity import new_cluster_id
+from barnabas_broker.controller.leading import Leading, lead_topic
+from barnabas_broker.controller.loading import load_broker_configs, load_topics
 from barnabas_broker.controller.office import (
     Office,
     commit_fenced,
-    refuse_company,
-    take_office,
+    contest,
 )
-from barnabas_broker.controller.writes import (
-    create_partition,
-    delete_topic,
-    missing_parents,
-)
+from barnabas_broker.controller.writes import delete_topic, missing_parents
 from barnabas_broker.zk.store import (
     CoordinationError,
     CoordinationStore,
     Create,
     Delete,
     Operation,
-    SetData,
 )
 from barnabas_broker.zk.znodes import (
     PERSISTENT_PATHS,
     ClusterIdZnode,
     DeleteTopicZnode,
     FeatureZnode,
-    LeaderAndIsr,
-    PartitionStateZnode,
-    TopicAssignment,
     TopicZnode,
 )
-from barnabas_zookeeper.errors import NoNodeError
+from barnabas_zookeeper.errors import NodeExistsError, NoNodeError
+
+PARENT_TRIES_MAX = 100
+"""Each lost race means that another new broker made some of them; they are not that many."""
 
 
 @dataclass(frozen=True, slots=True)
 class TakenOver:
-    """What a controller starts with.
+    """What the controller of a store of its own starts with.
 
     `deleting` are topics that are gone but whose logs may still lie on disk.
     """
@@ -70,41 +64,52 @@ def take_over(
     deletion_enabled: bool,
     random: Random,
     now_ms: int,
-    found_new: bool = True,
 ) -> TakenOver:
-    """Make `broker_id` the controller.
+    """Make `broker_id` the controller of a store that is its own.
 
-    `cluster_id` is the one in meta.properties, None for new directories; `found_new` says whether
-    a store without an identity takes that one. Raises CoordinationError where the store belongs
-    to another cluster, OccupiedError where another broker lives in it, MalformedZnodeError where
-    it holds what nobody can read.
+    `cluster_id` is the one in meta.properties, None for new directories. Raises CoordinationError
+    where the store belongs to another cluster, MalformedZnodeError where it holds what nobody can
+    read.
     """
     make_parents(store, now_ms=now_ms)
-    refuse_company(store, broker_id)
-    identity = _identify(store, cluster_id, random, found_new=found_new, now_ms=now_ms)
-    office = take_office(store, broker_id=broker_id, now_ms=now_ms)
-    operations: list[Operation] = []
-    if store.exists(FeatureZnode.PATH) is None:
-        operations.append(Create(FeatureZnode.PATH, FeatureZnode().encode()))
+    identity = identify(store, cluster_id, random, found_new=True, now_ms=now_ms)
+    office = contest(store, broker_id=broker_id, now_ms=now_ms)
+    if office is None:
+        raise CoordinationError("another session is the controller of this broker's own data")
+    operations = missing_feature(store)
     deletions, doomed, deleting = _deletions(store, deletion_enabled=deletion_enabled)
     operations += deletions
-    for topic in store.children(TopicZnode.ROOT):
-        if topic not in doomed:
-            operations += lead_topic(
-                store, topic, broker_id=broker_id, epoch=office.epoch, random=random
-            )
+    leading = Leading(Present({broker_id}, restarted={broker_id}), office.epoch, random)
+    kept = [name for name in store.children(TopicZnode.ROOT) if name not in doomed]
+    for topic in load_topics(store, kept).values():
+        operations += lead_topic(store, topic, leading)
     commit_fenced(store, office, operations, now_ms=now_ms)
-    return TakenOver(_load_image(store, identity, broker_id), office, deleting)
+    image = replace(load_image(store, identity), controller_id=broker_id)
+    return TakenOver(image, office, deleting)
+
+
+def missing_feature(store: CoordinationStore) -> list[Operation]:
+    """The creation of /feature, if it is not there: the controller's to make."""
+    if store.exists(FeatureZnode.PATH) is not None:
+        return []
+    return [Create(FeatureZnode.PATH, FeatureZnode().encode())]
 
 
 def make_parents(store: CoordinationStore, *, now_ms: int) -> None:
-    """Make the znodes that brokers expect to be there."""
-    parents = missing_parents(store, [*PERSISTENT_PATHS, "/cluster"])
-    if parents:
-        store.commit(parents, now_ms=now_ms)
+    """Make the znodes that brokers expect to be there, whoever else is at it."""
+    for _ in range(PARENT_TRIES_MAX):
+        parents = missing_parents(store, [*PERSISTENT_PATHS, "/cluster"])
+        if not parents:
+            return
+        try:
+            store.commit(parents, now_ms=now_ms)
+        except NodeExistsError:
+            continue
+        return
+    raise CoordinationError(f"lost {PARENT_TRIES_MAX} races for the first znodes")
 
 
-def _identify(
+def identify(
     store: CoordinationStore,
     cluster_id: str | None,
     random: Random,
@@ -112,7 +117,12 @@ def _identify(
     found_new: bool,
     now_ms: int,
 ) -> str:
-    """The id of the cluster in the store, made if there is none."""
+    """The id of the cluster in the store, made if there is none.
+
+    `cluster_id` is the one in meta.properties, None for new directories; `found_new` says whether
+    a store without an identity takes that one: a broker's own does, an ensemble does not. Raises
+    CoordinationError where the store belongs to another cluster.
+    """
     try:
         stored = ClusterIdZnode.decode(store.get(ClusterIdZnode.PATH)[0])
     except NoNodeError:
@@ -122,12 +132,17 @@ def _identify(
                 f"is no {ClusterIdZnode.PATH}; is the chroot in zookeeper.connect the right one?"
             ) from None
         identity = cluster_id or new_cluster_id(random)
-        store.commit([Create(ClusterIdZnode.PATH, ClusterIdZnode.encode(identity))], now_ms=now_ms)
+        creation = Create(ClusterIdZnode.PATH, ClusterIdZnode.encode(identity))
+        try:
+            store.commit([creation], now_ms=now_ms)
+        except NodeExistsError:  # Another new broker was quicker.
+            return identify(store, cluster_id, random, found_new=found_new, now_ms=now_ms)
         return identity
     if cluster_id is not None and cluster_id != stored:
+        shared = "; two clusters on one ensemble need a chroot each in zookeeper.connect"
         raise CoordinationError(
             f"the log directories belong to cluster {cluster_id} (meta.properties), "
-            f"the coordination data to cluster {stored}"
+            f"the coordination data to cluster {stored}{'' if found_new else shared}"
         )
     return stored
 
@@ -155,64 +170,15 @@ def _deletions(
     return operations, wished, gone | wished
 
 
-def lead_topic(
-    store: CoordinationStore,
-    topic: str,
-    *,
-    broker_id: int,
-    epoch: int,
-    random: Random,
-    elect_all: bool = True,
-) -> list[Operation]:
-    """Elect leaders for the partitions of a topic; give the topic an id if it has none.
-
-    Without `elect_all` only partitions that this broker can lead and does not are touched.
-    """
-    assignment = load_assignment(store, topic)
-    operations: list[Operation] = []
-    znode = TopicZnode(topic)
-    if assignment.id is None:
-        data = znode.encode(TopicAssignment(new_id(random), assignment.partitions))
-        operations.append(SetData(znode.path, data))
-    if store.exists(znode.partitions_path) is None:
-        operations.append(Create(znode.partitions_path))
-    states = load_partition_states(store, topic, list(assignment.partitions))
-    for number, replicas in assignment.partitions.items():
-        loaded = states[number]
-        if loaded is None:
-            # Old tools write only the topic; its partitions are made by the controller, from the
-            # replicas that are alive. Without any the partition waits.
-            if broker_id in replicas.replicas:
-                first = first_leader((broker_id,), controller_epoch=epoch)
-                operations += _missing_partition(store, topic, number, first)
-            continue
-        settled = loaded[0].leader == broker_id or broker_id not in loaded[0].isr
-        if settled and not elect_all:
-            continue
-        state = elect_at_start(replicas, loaded[0], live={broker_id}, controller_epoch=epoch)
-        state_znode = PartitionStateZnode(topic, number)
-        operations.append(SetData(state_znode.path, state_znode.encode(state), loaded[1]))
-    return operations
-
-
-def _missing_partition(
-    store: CoordinationStore, topic: str, number: int, state: LeaderAndIsr
-) -> list[Operation]:
-    """The znodes of a partition; its parent may be there from a creation that was cut off."""
-    operations = create_partition(topic, number, state)
-    if store.exists(PartitionStateZnode(topic, number).parent) is not None:
-        return operations[1:]
-    return operations
-
-
-def _load_image(store: CoordinationStore, cluster_id: str, broker_id: int) -> MetadataImage:
-    topics = {name: load_topic(store, name) for name in store.children(TopicZnode.ROOT)}
+def load_image(store: CoordinationStore, cluster_id: str) -> MetadataImage:
+    """Topics and settings as they are stored. Raises MalformedZnodeError."""
+    found = load_topics(store, store.children(TopicZnode.ROOT))
+    topics = {name: topic.image for name, topic in found.items()}
     broker_configs: Mapping[str, Mapping[str, str]] = load_broker_configs(store)
     return MetadataImage(
         cluster_id=cluster_id,
-        controller_id=broker_id,
         topics=topics,
-        topic_ids={topic.id: name for name, topic in topics.items()},
+        topic_ids=ids_of(topics.values()),
         broker_configs=broker_configs,
         version=1,
     )

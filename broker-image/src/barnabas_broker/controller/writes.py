@@ -5,11 +5,11 @@ its tools see a topic, a deletion or a change of settings in the way they expect
 in several steps is one transaction here.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from uuid import UUID
 
 from barnabas_broker.cluster.image import TopicImage
-from barnabas_broker.controller.election import first_leader
+from barnabas_broker.controller.elections import first_leader
 from barnabas_broker.zk.store import CoordinationStore, Create, Delete, Operation, SetData
 from barnabas_broker.zk.znodes import (
     ConfigChangeZnode,
@@ -73,10 +73,30 @@ def create_partition(topic: str, partition: int, state: LeaderAndIsr) -> list[Op
 
 
 def first_states(
-    replicas: Iterable[tuple[int, ...]], *, controller_epoch: int
+    replicas: Iterable[tuple[int, ...]],
+    *,
+    controller_epoch: int,
+    without: Collection[int] = (),
 ) -> list[tuple[tuple[int, ...], LeaderAndIsr]]:
-    """What new partitions with those replicas start as."""
-    return [(each, first_leader(each, controller_epoch=controller_epoch)) for each in replicas]
+    """What new partitions with those replicas start as; brokers in `without` are not in sync yet.
+
+    Unless there are no others.
+    """
+    states = []
+    for each in replicas:
+        alive = tuple(broker for broker in each if broker not in without) or each
+        states.append((each, first_leader(alive, controller_epoch=controller_epoch)))
+    return states
+
+
+def place_topic(topic: TopicImage) -> Operation:
+    """The assignment of a topic, as its image has it."""
+    replicas = {
+        number: ReplicaAssignment(each.replicas, each.adding, each.removing)
+        for number, each in enumerate(topic.partitions)
+    }
+    znode = TopicZnode(topic.name)
+    return SetData(znode.path, znode.encode(TopicAssignment(topic.id, replicas)))
 
 
 def grow_topic(

@@ -16,7 +16,8 @@ Errors are FETCH_SESSION_ID_NOT_FOUND for a session that was evicted or never ex
 INVALID_FETCH_SESSION_EPOCH for one that missed a request. Clients answer either with a new full
 fetch.
 
-Invariants: the cache never holds more than `slots` sessions; the partitions of a session are in
+Invariants: the cache never holds more than `slots` sessions, nor in all of them more than twice
+`partitions_max` partitions; the partitions of a session are in
 fetch order, and a partition that had records goes to the end, so that under a small response limit
 every partition gets its turn.
 """
@@ -26,12 +27,18 @@ from dataclasses import dataclass, field
 from typing import Final
 from uuid import UUID
 
+from barnabas_broker.cluster.image import MetadataImage, PartitionState
+from barnabas_broker.replica.partition import READ_COMMITTED, Partition
 from barnabas_kafka.errors import ErrorCode, KafkaError
 
 NO_SESSION: Final = 0
 INITIAL_EPOCH: Final = 0
 FINAL_EPOCH: Final = -1
 EPOCH_MAX: Final = 2**31 - 1
+
+PARTITIONS_MAX: Final = 250_000
+"""Partitions in all sessions together, at some 500 bytes each. Beyond it large sessions are not
+opened, and those that grow are closed: their clients name everything in each fetch."""
 
 # A partition is known by topic name where the request has names, by topic id from version 13 on.
 Key = tuple[str | UUID, int]
@@ -49,6 +56,13 @@ class Target:
     current_leader_epoch: int
     last_fetched_epoch: int
     told: tuple[int, int] | None = None  # (high watermark, log start offset) of the last answer
+    # Where the last answer had nothing for the client: the partition, and its state then.
+    quiet: Partition | None = None
+    quiet_state: PartitionState | None = None
+
+    def is_quiet(self, partition: Partition) -> None:
+        """The answer for `partition` has no records, no error, and what was told holds."""
+        self.quiet, self.quiet_state = partition, partition.state
 
 
 @dataclass(slots=True)
@@ -62,6 +76,14 @@ class Session:
     used_ms: int
     created_ms: int
     epoch: int = INITIAL_EPOCH + 1
+    image: MetadataImage | None = None  # The one that the last request was answered from.
+
+    def take_image(self, image: MetadataImage) -> None:
+        """Serve a request from `image`: under another, nothing is known to be quiet any more."""
+        if image is not self.image:
+            self.image = image
+            for target in self.targets.values():
+                target.quiet = None
 
     def merge(self, changed: Mapping[Key, Target], forgotten: Iterable[Key]) -> None:
         """Take the changes of an incremental request: added, updated and removed partitions."""
@@ -78,6 +100,23 @@ class Session:
         target = self.targets.pop(key, None)
         if target is not None:
             self.targets[key] = target
+
+
+def still_quiet(target: Target, partition: Partition, isolation_level: int) -> bool:
+    """Whether a partition that was quiet at the last answer has nothing new to be told.
+
+    Compared is all that an answer without records depends on, but for the image, which
+    `Session.take_image` looks after, and what the caller may read.
+    """
+    log = partition.log
+    high_watermark = log.high_watermark
+    return (
+        (high_watermark, log.log_start_offset) == target.told
+        and partition.state is target.quiet_state
+        and log.failure is None
+        and target.fetch_offset
+        == (log.last_stable_offset if isolation_level == READ_COMMITTED else high_watermark)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +139,7 @@ class SessionCache:
 
     slots: int
     eviction_ms: int  # a session unused this long may be evicted for a new one
+    partitions_max: int = PARTITIONS_MAX
     sessions: dict[int, Session] = field(default_factory=dict)
 
     def begin(
@@ -128,6 +168,9 @@ class SessionCache:
             raise KafkaError(ErrorCode.INVALID_FETCH_SESSION_EPOCH)
         if session.by_topic_id != request.by_topic_id:
             raise KafkaError(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
+        if targets and not self._may_hold(len(session.targets) + len(targets), session):
+            del self.sessions[session.id]
+            raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
         session.merge(targets, request.forgotten)
         session.epoch = 1 if session.epoch == EPOCH_MAX else session.epoch + 1
         session.used_ms = now_ms
@@ -140,7 +183,7 @@ class SessionCache:
         draw_id: Callable[[], int],
         now_ms: int,
     ) -> Session | None:
-        if not self._has_room(len(targets), now_ms):
+        if not (self._may_hold(len(targets)) and self._has_room(len(targets), now_ms)):
             return None
         session_id = draw_id()
         while session_id == NO_SESSION or session_id in self.sessions:
@@ -155,6 +198,16 @@ class SessionCache:
         )
         self.sessions[session_id] = session
         return session
+
+    def _may_hold(self, partitions: int, session: Session | None = None) -> bool:
+        """Whether a session, this one or a new one, may have so many partitions.
+
+        One that takes no more than its share always may, which saves counting.
+        """
+        if partitions * self.slots <= self.partitions_max:
+            return True
+        others = sum(len(each.targets) for each in self.sessions.values() if each is not session)
+        return others + partitions <= self.partitions_max
 
     def _has_room(self, partitions: int, now_ms: int) -> bool:
         """Whether a session of so many partitions may be opened, evicting another if need be.

@@ -2,19 +2,36 @@
 
 import logging
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
+from typing import Protocol
+from uuid import UUID
 
-from barnabas_broker.cluster.image import MetadataImage, PartitionState, TopicImage
+from barnabas_broker.cluster.image import NO_LEADER, MetadataImage, PartitionState, TopicImage
 from barnabas_broker.log.directories import LogDirectories
+from barnabas_broker.log.health import DirectoryHealth, Health
 from barnabas_broker.log.partition_log import PartitionLog
-from barnabas_broker.replica.partition import Partition
+from barnabas_broker.replica.context import ReplicationContext
+from barnabas_broker.replica.group_commit import GroupCommits
+from barnabas_broker.replica.partition import NOT_LED, Partition
 from barnabas_broker.replica.topic_rules import TopicRules
+from barnabas_broker.replica.traffic import Traffic
 from barnabas_kafka.errors import ErrorCode, KafkaError
-from barnabas_kafka.ids import NO_EPOCH, TopicPartition
+from barnabas_kafka.ids import NO_EPOCH, ZERO_UUID, TopicPartition
 
 log = logging.getLogger(__name__)
 
 RulesFor = Callable[[TopicImage], TopicRules]
+
+
+class Copying(Protocol):
+    """Copies partitions from their leaders, where those are other brokers."""
+
+    def copy(self, partition: Partition, topic_id: UUID) -> None:
+        """Copy from the leader that the partition's state names, in its epoch, and no other."""
+
+    def leave(self, tp: TopicPartition) -> None:
+        """Copy a partition no more; nothing is done to its log from now on."""
 
 
 class ReplicaManager:
@@ -28,13 +45,31 @@ class ReplicaManager:
         rules_for: RulesFor,
         clock_ms: Callable[[], int],
         flush_soon: Callable[[PartitionLog], None],
+        context: ReplicationContext,
+        copying: Copying | None = None,
+        commits: GroupCommits | None = None,
     ) -> None:
+        """With `commits` records count only once they are on disk.
+
+        Without `copying` nothing is copied from other brokers.
+        """
+        self._copying = copying
+        self._context = context
         self._broker_id = broker_id
         self._logs = logs
         self._rules_for = rules_for
         self._clock_ms = clock_ms
         self._flush_soon = flush_soon
-        self._partitions: dict[TopicPartition, Partition] = {}
+        self._commits = commits
+        # By topic and index: a TopicPartition is such a pair, and `led` does not even make one.
+        self._partitions: dict[tuple[str, int], Partition] = {}
+        #: what clients moved, by topic; of topics that have a partition here
+        self.traffic: dict[str, Traffic] = {}
+        # They existed before this start, and no directory that can be read has them.
+        self._out_of_reach: set[TopicPartition] = set()
+        self._started = False
+        #: how often a log directory has changed its state
+        self.reach_version = 0
 
     def __len__(self) -> int:
         return len(self._partitions)
@@ -45,14 +80,45 @@ class ReplicaManager:
     def leader(self, tp: TopicPartition, client_epoch: int = NO_EPOCH) -> Partition:
         """The partition, if this broker leads it in the epoch the client knows.
 
-        Raises KafkaError with UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER,
-        FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH.
+        Raises KafkaError with UNKNOWN_TOPIC_OR_PARTITION, KAFKA_STORAGE_ERROR,
+        NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH.
         """
         partition = self._partitions.get(tp)
         if partition is None:
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            raise self._why_missing(tp)
         partition.check_leader(client_epoch)
         return partition
+
+    def readable(self, tp: TopicPartition, client_epoch: int = NO_EPOCH) -> Partition:
+        """The partition, if consumers may read it here, whoever leads it (KIP-392).
+
+        Raises KafkaError with UNKNOWN_TOPIC_OR_PARTITION, KAFKA_STORAGE_ERROR,
+        REPLICA_NOT_AVAILABLE, FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH.
+        """
+        partition = self._partitions.get(tp)
+        if partition is None:
+            raise self._why_missing(tp)
+        partition.check_readable(client_epoch)
+        return partition
+
+    def log_end(self, tp: TopicPartition, leader_epoch: int) -> tuple[int, int]:
+        """The latest epoch in a log and its end; raises as `readable` does."""
+        log = self.readable(tp, leader_epoch).log
+        return log.latest_epoch, log.log_end_offset
+
+    def led(self, topic: str, index: int) -> Partition:
+        """The partition, if this broker leads it; raises as `leader` does."""
+        partition = self._partitions.get((topic, index))
+        if partition is None:
+            raise self._why_missing(TopicPartition(topic, index))
+        if partition.state.leader != self._broker_id:
+            partition.check_leader()
+        return partition
+
+    def _why_missing(self, tp: TopicPartition) -> KafkaError:
+        if tp in self._out_of_reach:
+            return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "its log directory is offline")
+        return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
     def on_image(self, old: MetadataImage, new: MetadataImage) -> dict[str, KafkaError]:
         """Make this broker hold what the new image says, touching only topics that changed.
@@ -61,9 +127,11 @@ class ReplicaManager:
         others are not affected.
         """
         failures: dict[str, KafkaError] = {}
+        gone = old.brokers.keys() - new.brokers.keys()
+        self._context.alive = new.brokers.keys()
         changed_defaults = old.broker_configs != new.broker_configs
         for name, topic in old.topics.items():
-            if name not in new.topics or new.topics[name].id != topic.id:
+            if name not in new.topics or not new.topics[name].is_same_as(topic.id):
                 self._attempt(name, partial(self._drop, topic), failures)
         for name, topic in new.topics.items():
             before = old.topics.get(name)
@@ -71,7 +139,90 @@ class ReplicaManager:
                 changed = changed_defaults or before is None or before.config != topic.config
                 update = partial(self._update, topic, settings_changed=changed)
                 self._attempt(name, update, failures)
+        self._started = True
+        if gone:
+            for partition in self._partitions.values():
+                partition.look_at_deletions()
         return failures
+
+    def shrink_isrs(self) -> None:
+        """Ask that followers which lag for too long leave the in-sync replicas.
+
+        To be called every half of replica.lag.time.max.ms, as Apache does.
+        """
+        for partition in list(self._partitions.values()):
+            partition.shrink_isr()
+
+    def stop(self, tp: TopicPartition, *, delete: bool) -> None:
+        """Hold a partition no more; its log is deleted, or left where it is.
+
+        Raises KafkaError KAFKA_STORAGE_ERROR where a log is out of reach that is to be deleted.
+        """
+        if delete and self.is_out_of_reach(tp):
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "its log directory is offline")
+        partition = self._partitions.pop(tp, None)
+        if partition is not None:
+            if self._copying is not None:
+                self._copying.leave(tp)
+            partition.become(NOT_LED)
+        if delete and tp in self._logs.logs:
+            self._logs.delete(tp, self._clock_ms())
+
+    def get(self, tp: TopicPartition) -> Partition | None:
+        """The partition, if this broker has a replica of it that can be used or could."""
+        return self._partitions.get(tp)
+
+    def is_out_of_reach(self, tp: TopicPartition) -> bool:
+        """Whether the partition has a replica here whose log directory is offline."""
+        partition = self._partitions.get(tp)
+        if partition is None:
+            return tp in self._out_of_reach
+        return not partition.log.health.readable
+
+    @property
+    def all_usable(self) -> bool:
+        """Whether every log directory takes records, so that no replica here is counted out."""
+        return self._logs.all_writable
+
+    def is_counted_out(self, tp: TopicPartition) -> bool:
+        """Whether a replica that lies here, or should, is one to go on without."""
+        partition = self._partitions.get(tp)
+        return tp in self._out_of_reach if partition is None else partition.counted_out
+
+    def counted_out_leaders(self) -> frozenset[TopicPartition]:
+        """What this broker leads and others should lead, for its log directory takes nothing."""
+        if self.all_usable:
+            return frozenset()
+        return frozenset(it.tp for it in self if it.is_leader and it.counted_out)
+
+    def as_served(self, topic: TopicImage) -> TopicImage:
+        """The topic with the replicas of this broker marked whose log directory is offline."""
+        if not self._logs.has_offline:
+            return topic
+        partitions = tuple(
+            replace(state, offline=(self._broker_id,))
+            if self.is_out_of_reach(TopicPartition(topic.name, index))
+            else state
+            for index, state in enumerate(topic.partitions)
+        )
+        return replace(topic, partitions=partitions)
+
+    def heard_of(self, health: DirectoryHealth, image: MetadataImage) -> None:
+        """A log directory has changed its state: answer who waits for it, make what has room."""
+        self.reach_version += 1
+        inside = [it for it in self._partitions.values() if it.log.health is health]
+        if health.state is Health.ONLINE:
+            for topic in image.topics.values():
+                self._attempt(topic.name, partial(self._update, topic, settings_changed=False), {})
+            return
+        spared = sum(it.counted_out for it in inside)
+        log.warning(
+            "%d partitions are in %s; of %d of them this replica is counted out",
+            len(inside), health.path, spared,
+        )  # fmt: skip
+        if health.state is Health.OFFLINE:
+            for partition in inside:
+                partition.wake()
 
     def _attempt(
         self, topic: str, work: Callable[[], None], failures: dict[str, KafkaError]
@@ -86,42 +237,89 @@ class ReplicaManager:
             failures.setdefault(topic, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)))
 
     def _update(self, topic: TopicImage, *, settings_changed: bool) -> None:
+        """Go through all partitions here, whatever one of them meets; raises the first error."""
         rules = self._rules_for(topic)
+        failed: KafkaError | OSError | None = None
         for index, state in enumerate(topic.partitions):
             if self._broker_id not in state.replicas:
                 continue
-            tp = TopicPartition(topic.name, index)
-            partition = self._partitions.get(tp)
-            if partition is None:
-                self._add(tp, topic, state, rules)
-                continue
-            if settings_changed:
-                partition.take_rules(rules)
-            if state is not partition.state:
-                partition.become(state)
+            try:
+                self._hold(TopicPartition(topic.name, index), topic, state, rules, settings_changed)
+            except (KafkaError, OSError) as error:
+                failed = failed or error
+        if failed is not None:
+            raise failed
+
+    def _hold(
+        self,
+        tp: TopicPartition,
+        topic: TopicImage,
+        state: PartitionState,
+        rules: TopicRules,
+        settings_changed: bool,
+    ) -> None:
+        partition = self._partitions.get(tp)
+        if partition is None:
+            self._add(tp, topic, state, rules)
+            return
+        if settings_changed:
+            partition.take_rules(rules)
+        if partition.log.topic_id is None:
+            partition.log.adopt_topic_id(topic.id)
+        if state is not partition.state:
+            self._become(partition, state, topic.id)
 
     def _add(
         self, tp: TopicPartition, topic: TopicImage, state: PartitionState, rules: TopicRules
     ) -> None:
         partition_log = self._logs.logs.get(tp)
         if partition_log is None:
-            partition_log = self._logs.create(tp, rules.log_config, topic.id, self._clock_ms())
-        elif partition_log.topic_id not in (None, topic.id):
+            hidden = not self._started and self._logs.has_offline
+            if hidden or tp in self._out_of_reach or tp in self._logs.unopened:
+                # An empty log in its place would be served as if the records had never been.
+                self._out_of_reach.add(tp)
+                return
+            # Controllers before 2.8 give topics no id; one that a later controller gives is noted.
+            topic_id = None if topic.id == ZERO_UUID else topic.id
+            partition_log = self._logs.create(tp, rules.log_config, topic_id, self._clock_ms())
+        elif partition_log.topic_id is None:
+            partition_log.adopt_topic_id(topic.id)
+        elif topic.id not in (ZERO_UUID, partition_log.topic_id):
             raise KafkaError(
                 ErrorCode.INCONSISTENT_TOPIC_ID,
                 f"{partition_log.directory} belongs to an earlier topic of this name; "
                 "move it away and restart the broker",
             )
         partition = Partition(
-            self._broker_id, tp, log=partition_log, rules=rules, flush_soon=self._flush_soon
+            self._broker_id,
+            tp,
+            log=partition_log,
+            rules=rules,
+            flush_soon=self._flush_soon,
+            context=self._context,
+            commits=self._commits,
+            traffic=self.traffic.setdefault(tp.topic, Traffic()),
         )
-        partition.become(state)
+        self._become(partition, state, topic.id)
         self._partitions[tp] = partition
+
+    def _become(self, partition: Partition, state: PartitionState, topic_id: UUID) -> None:
+        copying = self._copying
+        follows = state.leader not in (NO_LEADER, self._broker_id)
+        if copying is not None and not follows:
+            copying.leave(partition.tp)
+        partition.become(state)
+        if copying is not None and follows and not partition.is_leader:
+            copying.copy(partition, topic_id)
 
     def _drop(self, topic: TopicImage) -> None:
         for index in range(len(topic.partitions)):
             tp = TopicPartition(topic.name, index)
             partition = self._partitions.pop(tp, None)
+            self._out_of_reach.discard(tp)
             if partition is not None:
+                if self._copying is not None:
+                    self._copying.leave(tp)
+                partition.become(NOT_LED)
                 self._logs.delete(tp, self._clock_ms())
-                partition.wake_fetches()
+        self.traffic.pop(topic.name, None)

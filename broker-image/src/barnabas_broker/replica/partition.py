@@ -1,19 +1,39 @@
 """A partition as this broker holds it: its log, its leadership and who waits for it.
 
 Leadership comes from the metadata image and is never decided here. The high watermark is the
-smallest log end offset among the in-sync replicas; while this broker is the only replica it is
-the log end offset, and an append is readable as soon as it is written.
+smallest log end offset among the in-sync replicas (`replica.in_sync` decides); while this broker
+is the only replica it is the log end offset, and an append is readable as soon as it is written.
+Where records count only once they are on disk (`commits` is given), it is the end of what is
+durable instead.
+
+As a follower the partition takes what a fetcher brings: batches, and the leader's high watermark.
 """
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future as ThreadFuture
+from dataclasses import replace
+from typing import NamedTuple
 
 from barnabas_broker.cluster.image import NO_LEADER, PartitionState
+from barnabas_broker.log.appending import ValidatedBatches
 from barnabas_broker.log.partition_log import AppendInfo, PartitionLog
-from barnabas_broker.log.validator import ValidatedBatches
+from barnabas_broker.log.producer_state import Origin
+from barnabas_broker.log.tally import CODEC_MASK
+from barnabas_broker.replica import yielding
+from barnabas_broker.replica.context import ReplicationContext
+from barnabas_broker.replica.delayed_delete_records import DelayedDeleteRecords
 from barnabas_broker.replica.delayed_fetch import DelayedFetch
+from barnabas_broker.replica.delayed_produce import ALL_IN_SYNC, DelayedProduce
+from barnabas_broker.replica.group_commit import GroupCommits
+from barnabas_broker.replica.in_sync import InSync, InSyncRules, IsrChange
+from barnabas_broker.replica.replication_quota import is_throttled
+from barnabas_broker.replica.selector import Selector, preferred
 from barnabas_broker.replica.topic_rules import TopicRules
+from barnabas_broker.replica.traffic import Traffic
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.ids import NO_EPOCH, TopicPartition
+from barnabas_kafka.records.batch import BatchHeader, headers
 
 READ_COMMITTED = 1
 """The isolation level of consumers that see only decided transactions (KIP-98)."""
@@ -24,10 +44,59 @@ NOT_LED = PartitionState(
 """The state of a partition until the controller has given it one."""
 
 
+class OwnBatch(NamedTuple):
+    """A batch that a coordinator on this broker built, and which needs no validation."""
+
+    buffer: bytearray
+    headers: Sequence[tuple[int, BatchHeader]]
+    max_timestamp: int
+
+    @property
+    def saved_bytes(self) -> int | None:
+        """Not known where the batch is compressed; nobody waits for it."""
+        return None if any(header.attributes & CODEC_MASK for _, header in self.headers) else 0
+
+
+class Appends:
+    """What followers wait on: the end of the log, where consumers wait for the high watermark."""
+
+    __slots__ = ("fetch_waiters",)
+
+    def __init__(self) -> None:
+        self.fetch_waiters: set[DelayedFetch] = set()
+
+    def grew(self, size: int) -> None:
+        """So many bytes were appended."""
+        for fetch in list(self.fetch_waiters):
+            fetch.grew(size)
+
+
 class Partition:
     """One partition that has a replica on this broker."""
 
-    __slots__ = ("_broker_id", "_flush_soon", "fetch_waiters", "log", "rules", "state", "tp")
+    __slots__ = (
+        "_alone",
+        "_broker_id",
+        "_commits",
+        "_context",
+        "_cut",
+        "_flush_soon",
+        "_sync_waiters",
+        "_unread_bytes",
+        "appends",
+        "delete_waiters",
+        "fetch_waiters",
+        "follower_throttled",
+        "in_sync",
+        "leader_throttled",
+        "log",
+        "markers",
+        "produce_waiters",
+        "rules",
+        "state",
+        "tp",
+        "traffic",
+    )
 
     def __init__(
         self,
@@ -37,14 +106,31 @@ class Partition:
         log: PartitionLog,
         rules: TopicRules,
         flush_soon: Callable[[PartitionLog], None],
+        traffic: Traffic,
+        context: ReplicationContext,
+        commits: GroupCommits | None = None,
     ) -> None:
         self._broker_id = broker_id
+        self._commits = commits
+        self._context = context
+        self._alone = False  # It leads, and there is no other replica.
+        self._cut: ThreadFuture[object] | None = None
+        self._sync_waiters: list[asyncio.Future[None]] = []
         self._flush_soon = flush_soon
+        self._unread_bytes = 0  # Appended since the high watermark last moved.
         self.tp = tp
         self.log = log
+        self._take_throttles(rules)
         self.rules = rules
+        self.traffic = traffic
+        #: how many ends of transactions were written here since the broker started
+        self.markers = 0
         self.state = NOT_LED
+        self.in_sync = InSync(broker_id, self._in_sync_rules())
+        self.appends = Appends()
         self.fetch_waiters: set[DelayedFetch] = set()
+        self.produce_waiters: set[DelayedProduce] = set()
+        self.delete_waiters: set[DelayedDeleteRecords] = set()
 
     @property
     def is_leader(self) -> bool:
@@ -56,58 +142,215 @@ class Partition:
         """The epoch of the current leader; stamped on every batch it appends."""
         return self.state.leader_epoch
 
+    @property
+    def counted_out(self) -> bool:
+        """Whether the controller is to go on without this replica, for its log directory."""
+        health = self.log.health
+        return not health.writable and yielding.counted_out(
+            self.state,
+            self._broker_id,
+            health.state,
+            min_in_sync=self.rules.min_in_sync_replicas,
+        )
+
     def become(self, state: PartitionState) -> None:
-        """Take a state from the controller; a new leader epoch starts at the log's end."""
-        changed = state.leader_epoch != self.state.leader_epoch
+        """Take a state from the controller; a new leader epoch starts at the log's end.
+
+        One that is older than what is known, by leader epoch and then by partition epoch, changes
+        nothing: news may arrive by several ways. Blocks while the log is being cut.
+        """
+        known = self.state
+        if state.leader_epoch < known.leader_epoch and state is not NOT_LED:
+            return
+        self.settle()
+        changed = state.leader_epoch != known.leader_epoch
+        if not changed and state.partition_epoch < self.in_sync.partition_epoch:
+            state = replace(
+                state, isr=known.isr, leader=known.leader, partition_epoch=known.partition_epoch
+            )
         self.state = state
+        self._alone = self.is_leader and state.replicas == (self._broker_id,)
         if self.is_leader:
-            if self.log.latest_epoch != state.leader_epoch:
-                self.log.assign_epoch_start(state.leader_epoch, self.log.log_end_offset)
+            self.trust()
+            log = self.log
+            if log.latest_epoch != state.leader_epoch:
+                log.assign_epoch_start(state.leader_epoch, log.log_end_offset)
+            if changed or state.partition_epoch > self.in_sync.partition_epoch:
+                # The same state once more says nothing about a change that is under way.
+                self.in_sync.become(
+                    state, log_end=log.log_end_offset, now_ms=self._context.monotonic_ms()
+                )
             self._advance_high_watermark()
+        else:
+            self.in_sync.resign(state)
         if changed:
-            self.wake_fetches()
+            self.wake()
+
+    def trust(self) -> None:
+        """The log has all that counts: it is the leader's, or has caught up with that."""
+        self._context.doubts.trust(self.tp)
 
     def take_rules(self, rules: TopicRules) -> None:
-        """Go by changed topic settings from now on."""
+        """Go by changed settings from now on."""
         self.rules = rules
         self.log.config = rules.log_config
+        self.in_sync.rules = self._in_sync_rules()
+        self._take_throttles(rules)
+
+    def _take_throttles(self, rules: TopicRules) -> None:
+        place = self.tp.partition, self._broker_id
+        #: whether what this replica sends to followers, and fetches as one, is throttled
+        self.leader_throttled = is_throttled(rules.leader_throttled, *place)
+        self.follower_throttled = is_throttled(rules.follower_throttled, *place)
+
+    def _in_sync_rules(self) -> InSyncRules:
+        return InSyncRules(
+            lag_max_ms=self._context.lag_max_ms,
+            min_in_sync=self.rules.min_in_sync_replicas,
+            flush_on_shrink=self._context.flush_on_shrink,
+        )
+
+    def take_log(self, log: PartitionLog) -> None:
+        """Go on with a copy of the log, in another directory; all it had is in it."""
+        self.log = log
+        if self.is_leader:
+            self._advance_high_watermark()
+        self.wake()
 
     def check_leader(self, client_epoch: int = NO_EPOCH) -> None:
         """Raise unless this broker leads the partition in the epoch the client knows (KIP-320).
 
-        Raises KafkaError with NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH (the client is behind)
-        or UNKNOWN_LEADER_EPOCH (this broker is).
+        Raises KafkaError with NOT_LEADER_OR_FOLLOWER, and as `check_epoch` does.
         """
+        self.check_epoch(client_epoch)
+        if self.state.leader != self._broker_id:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    def check_readable(self, client_epoch: int = NO_EPOCH) -> None:
+        """Raise unless consumers may read here, from the leader or a follower (KIP-392).
+
+        Raises KafkaError with REPLICA_NOT_AVAILABLE while a follower's log is being cut, and as
+        `check_epoch` does.
+        """
+        self.check_epoch(client_epoch)
+        if self.log.busy:
+            raise KafkaError(ErrorCode.REPLICA_NOT_AVAILABLE)
+
+    def check_epoch(self, client_epoch: int) -> None:
+        """Raise unless the log can be read and this is the leader epoch that the client knows.
+
+        Raises KafkaError with KAFKA_STORAGE_ERROR (its log directory is offline),
+        FENCED_LEADER_EPOCH (the client is behind) or UNKNOWN_LEADER_EPOCH (this broker is).
+        """
+        if not self.log.health.readable:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, self.log.health.reason)
         if client_epoch not in (NO_EPOCH, self.state.leader_epoch):
             if client_epoch < self.state.leader_epoch:
                 raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH)
             raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH)
-        if self.state.leader != self._broker_id:
-            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+    @property
+    def min_in_sync(self) -> int:
+        """How many replicas must hold a record: no more than there are (effectiveMinIsr)."""
+        return min(self.rules.min_in_sync_replicas, len(self.state.replicas))
 
     def check_in_sync(self) -> None:
         """Raise NOT_ENOUGH_REPLICAS if an append could not be held by enough replicas."""
-        needed = self.rules.min_in_sync_replicas
-        if len(self.state.isr) < needed:
+        needed = self.min_in_sync
+        in_sync = len(self.state.isr)
+        if in_sync < needed:
             raise KafkaError(
                 ErrorCode.NOT_ENOUGH_REPLICAS,
-                f"{self.tp} has {len(self.state.isr)} in-sync replicas, "
-                f"min.insync.replicas is {needed}",
+                f"{self.tp} has {in_sync} in-sync replicas, min.insync.replicas is {needed}",
             )
 
-    def append(self, batches: ValidatedBatches, *, now_ms: int) -> AppendInfo:
+    def append_own(self, batch: bytearray, *, now_ms: int) -> AppendInfo:
+        """Append a batch that a coordinator on this broker built: records, or a control batch.
+
+        Raises KafkaError: MESSAGE_TOO_LARGE, INVALID_PRODUCER_EPOCH, INVALID_TXN_STATE,
+        TRANSACTION_COORDINATOR_FENCED; StorageError.
+        """
+        ((position, header),) = headers(batch)
+        if len(batch) > self.rules.log_config.max_message_bytes:
+            raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE)
+        own = OwnBatch(batch, [(position, header)], header.max_timestamp)
+        return self.append(own, now_ms=now_ms, origin=Origin.COORDINATOR)
+
+    def append(
+        self, batches: ValidatedBatches, *, now_ms: int, origin: Origin = Origin.CLIENT
+    ) -> AppendInfo:
         """Append what a producer sent; raises what `PartitionLog.append_as_leader` does."""
-        log = self.log
-        info = log.append_as_leader(batches, leader_epoch=self.state.leader_epoch, now_ms=now_ms)
+        info = self.log.append_as_leader(
+            batches, leader_epoch=self.state.leader_epoch, now_ms=now_ms, origin=origin
+        )
         if not info.duplicate:
-            self._advance_high_watermark()
-            if log.log_end_offset - log.recovery_point >= log.config.flush_messages:
-                self._flush_soon(log)
-            if self.fetch_waiters:
-                size = len(batches.buffer)
-                for waiter in list(self.fetch_waiters):
-                    waiter.grew(size)
+            self._appended(len(batches.buffer), info.last_offset - info.first_offset + 1)
         return info
+
+    def append_plain(
+        self, batch: memoryview, *, records: int, max_timestamp: int, now_ms: int
+    ) -> int:
+        """Append one batch without producer id; returns its first offset, raises as `append`."""
+        first_offset = self.log.append_plain(
+            batch,
+            records,
+            max_timestamp,
+            leader_epoch=self.state.leader_epoch,
+            now_ms=now_ms,
+        )
+        self._appended(len(batch), records)
+        return first_offset
+
+    def _appended(self, size: int, records: int) -> None:
+        self._unread_bytes += size
+        traffic = self.traffic
+        traffic.produces += 1
+        traffic.bytes_in += size
+        traffic.records_in += records
+        if self._alone:
+            self._advance_alone()
+        else:
+            self.appends.grew(size)
+            self._advance_with_followers()
+        log = self.log
+        if log.log_end_offset - log.recovery_point >= log.config.flush_messages:
+            self._flush_soon(log)
+
+    def counts_at_once(self, acks: int) -> bool:
+        """Whether records appended now count for a producer with these `acks` without a wait."""
+        if self._commits is not None:
+            return False
+        return acks != ALL_IN_SYNC or self._alone
+
+    def verdict(self, end: int, *, acks: int, leader_epoch: int) -> ErrorCode | None:
+        """Whether what was appended below the offset `end`, in that epoch, counts.
+
+        NONE once it does, None while it does not; KAFKA_STORAGE_ERROR, NOT_LEADER_OR_FOLLOWER or
+        NOT_ENOUGH_REPLICAS_AFTER_APPEND where a producer must hear that it may not.
+        """
+        if not self.is_leader or self.state.leader_epoch != leader_epoch:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        if self.log.failure is not None:
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        if acks != ALL_IN_SYNC:
+            held = self.log.log_end_offset if self._commits is None else self.log.durable_offset
+            return ErrorCode.NONE if held >= end else None
+        if self.log.high_watermark < end:
+            return None
+        if len(self.in_sync.maximal_isr) < self.min_in_sync:
+            return ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+        return ErrorCode.NONE
+
+    def commit_ended(self) -> None:
+        """A sync of the log has ended: move the high watermark, and tell who waited for it."""
+        if self.is_leader and self.log.failure is None:
+            self._advance_high_watermark()
+        for write in list(self.produce_waiters):
+            write.look()
+        waiters, self._sync_waiters = self._sync_waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
 
     def readable_until(self, isolation_level: int) -> int:
         """The offset before which consumers of that isolation level may read."""
@@ -116,10 +359,11 @@ class Partition:
         return self.log.high_watermark
 
     def delete_records_before(self, offset: int) -> int:
-        """Move the log start offset up to `offset` (-1: the high watermark) and return it.
+        """Move the log start offset up to `offset` (-1: the high watermark), which is returned.
 
-        Raises KafkaError OFFSET_OUT_OF_RANGE above the high watermark, and POLICY_VIOLATION where
-        the topic is only compacted, so that nothing is ever deleted (Kafka's DeleteRecords).
+        The start may be beyond it already; replicas elsewhere follow (`deletion_verdict`). Raises
+        KafkaError OFFSET_OUT_OF_RANGE above the high watermark, and POLICY_VIOLATION where the
+        topic is only compacted, so that nothing is ever deleted (Kafka's DeleteRecords).
         """
         if not self.log.config.delete:
             raise KafkaError(ErrorCode.POLICY_VIOLATION)
@@ -128,14 +372,216 @@ class Partition:
         if not 0 <= offset <= self.log.high_watermark:
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE)
         self.log.delete_records_before(offset)
-        self.wake_fetches()
-        return self.log.log_start_offset
+        self.wake()
+        return offset
 
-    def wake_fetches(self) -> None:
-        """Answer every waiting fetch: what it would read has changed in kind."""
-        for waiter in list(self.fetch_waiters):
-            waiter.complete()
+    @property
+    def low_watermark(self) -> int:
+        """Where the first of the replicas on live brokers begins; what is before it is gone."""
+        return self.in_sync.low_watermark(self.log.log_start_offset, alive=self._context.alive)
+
+    def deletion_verdict(self, offset: int) -> ErrorCode | None:
+        """Whether no live replica has anything before `offset`: NONE once that is so, else None.
+
+        Or NOT_LEADER_OR_FOLLOWER, KAFKA_STORAGE_ERROR where that is no longer known here.
+        """
+        if not self.is_leader:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        if self.log.failure is not None:
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        return ErrorCode.NONE if self.low_watermark >= offset else None
+
+    def look_at_deletions(self) -> None:
+        """Answer deletions that waited for a follower: one has fetched, or has gone."""
+        for deletion in list(self.delete_waiters):
+            deletion.look()
+
+    def wake(self) -> None:
+        """Answer every waiting request that can be: what it waits for has changed in kind."""
+        for fetch in [*self.fetch_waiters, *self.appends.fetch_waiters]:
+            fetch.complete()
+        for write in list(self.produce_waiters):
+            write.look()
+        self.look_at_deletions()
+
+    # The high watermark.
 
     def _advance_high_watermark(self) -> None:
-        if self.state.isr == (self._broker_id,):
-            self.log.advance_high_watermark(self.log.log_end_offset)
+        if self._alone:
+            self._advance_alone()
+        else:
+            self._advance_with_followers()
+
+    def _own_end(self) -> int:
+        """What this broker's copy counts for; what does not count yet is on its way to the disk."""
+        log = self.log
+        end = log.log_end_offset
+        if self._commits is not None:
+            if log.durable_offset < end:
+                self._commits.note(self)
+            end = log.durable_offset
+        return end
+
+    def _advance_alone(self) -> None:
+        end = self.log.log_end_offset if self._commits is None else self._own_end()
+        if end > self.log.high_watermark:
+            self._raise_high_watermark(end)
+
+    def _advance_with_followers(self) -> None:
+        log, context = self.log, self._context
+        end = self.in_sync.committed_end(
+            log.high_watermark,
+            own_end=self._own_end(),
+            log_end=log.log_end_offset,
+            now_ms=context.monotonic_ms(),
+            alive=context.alive,
+        )
+        if end > log.high_watermark:
+            self._raise_high_watermark(end)
+            for write in list(self.produce_waiters):
+                write.look()
+
+    def _raise_high_watermark(self, end: int) -> None:
+        log = self.log
+        unstable = log.producers.first_unstable_offset
+        size, ahead = self._unread_bytes, log.log_end_offset - end
+        if ahead > 0:
+            # What is not committed yet will be counted when it is: its share goes by offsets.
+            moved = end - log.high_watermark
+            size = size * moved // (moved + ahead)
+        self._unread_bytes -= size
+        log.advance_high_watermark(end)
+        if unstable is not None and unstable != log.producers.first_unstable_offset:
+            # What a transaction held back was counted when it came: who waits for it looks again.
+            for fetch in list(self.fetch_waiters):
+                fetch.complete()
+        if self.fetch_waiters:
+            for fetch in list(self.fetch_waiters):
+                fetch.grew(size or 1)  # There is something, though nobody may have counted it.
+
+    # Followers of this leader.
+
+    def preferred_replica(
+        self, selector: Selector, rack: str, *, fetch_offset: int, racks: Mapping[int, str | None]
+    ) -> int | None:
+        """Another broker that a consumer in `rack` should read from, None if it may read here.
+
+        `racks` has every broker that the consumer can reach; see `replica.selector`.
+        """
+        if not self.is_leader or self._alone:
+            return None
+        return preferred(
+            selector,
+            rack,
+            self.in_sync,
+            leader=self._broker_id,
+            log_end=self.log.log_end_offset,
+            fetch_offset=fetch_offset,
+            racks=racks,
+            now_ms=self._context.monotonic_ms(),
+        )
+
+    def follower_fetched(
+        self, broker: int, *, offset: int, log_start: int, leader_end: int, broker_epoch: int
+    ) -> None:
+        """A follower holds all below `offset`; `leader_end` is the log's end before it is answered.
+
+        Lets it into the ISR where it belongs, and moves the high watermark.
+        """
+        context, in_sync = self._context, self.in_sync
+        moved = in_sync.fetched(
+            broker,
+            offset=offset,
+            log_start=log_start,
+            leader_end=leader_end,
+            now_ms=context.monotonic_ms(),
+            broker_epoch=broker_epoch,
+        )
+        change = in_sync.wanted_expansion(
+            broker, high_watermark=self.log.high_watermark, alive=context.alive
+        )
+        if change is not None:
+            context.change_isr(self, change)
+        if moved:
+            self._advance_with_followers()
+        if self.delete_waiters:
+            self.look_at_deletions()
+
+    def shrink_isr(self) -> None:
+        """Ask that followers which lag for too long leave the ISR; to be called now and then."""
+        if not self.is_leader or self._alone or self.log.failure is not None:
+            return
+        context = self._context
+        change = self.in_sync.wanted_shrink(
+            log_end=self.log.log_end_offset, now_ms=context.monotonic_ms()
+        )
+        if change is not None:
+            context.change_isr(self, change)
+
+    def isr_changed(self, state: PartitionState) -> None:
+        """A change of the ISR that was asked for has been written."""
+        if self.in_sync.change_committed(
+            isr=state.isr, leader_epoch=state.leader_epoch, partition_epoch=state.partition_epoch
+        ):
+            self.state = replace(self.state, isr=state.isr, partition_epoch=state.partition_epoch)
+            self._advance_high_watermark()
+
+    def isr_change_refused(self, change: IsrChange) -> None:
+        """A change of the ISR was not made, and will not be."""
+        self.in_sync.change_refused(change)
+        self._advance_high_watermark()
+
+    # This broker as a follower.
+
+    def append_as_follower(
+        self, records: bytes | bytearray | memoryview, *, max_epoch: int, now_ms: int
+    ) -> AppendInfo | None:
+        """Append batches as the leader stored them; raises as `PartitionLog.append_as_follower`."""
+        info = self.log.append_as_follower(records, max_epoch=max_epoch, now_ms=now_ms)
+        if info is not None:
+            self._unread_bytes += len(records)
+        log = self.log
+        if log.log_end_offset - log.recovery_point >= log.config.flush_messages:
+            self._flush_soon(log)
+        return info
+
+    def take_marks(self, *, high_watermark: int, log_start: int) -> None:
+        """Follow the leader's high watermark and log start, as far as this copy has come.
+
+        The mark never goes back: what was committed stays so, also where a new leader has yet to
+        learn of it.
+        """
+        log = self.log
+        if min(high_watermark, log.log_end_offset) > log.high_watermark:
+            self._raise_high_watermark(min(high_watermark, log.log_end_offset))
+        if min(log_start, log.high_watermark) > log.log_start_offset:
+            log.delete_records_before(min(log_start, log.high_watermark))
+
+    async def until_durable(self) -> None:
+        """Return once what was appended is on disk, where it counts only then; or has failed."""
+        if self._commits is None:
+            return
+        while self.log.failure is None and self.log.durable_offset < self.log.log_end_offset:
+            ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._sync_waiters.append(ended)
+            self._commits.note(self)
+            await ended
+
+    def begin_cut(self, cut: "ThreadFuture[object]") -> None:
+        """The log is being cut in a thread: until that has ended nothing else may touch it."""
+        self._cut = cut
+        self.log.busy = True
+
+    def end_cut(self, cut: "ThreadFuture[object]") -> None:
+        """The cut has ended, well or not."""
+        if self._cut is cut:
+            self._cut = None
+            self.log.busy = False
+            self.wake()
+
+    def settle(self) -> None:
+        """Wait for a cut that is under way; blocks, for as long as a disk takes."""
+        cut = self._cut
+        if cut is not None:
+            cut.exception()
+            self.end_cut(cut)

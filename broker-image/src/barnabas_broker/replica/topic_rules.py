@@ -3,6 +3,7 @@
 from typing import Final
 
 from barnabas_broker.log.config import LogConfig
+from barnabas_broker.log.producer_state import IDS_MAX
 from barnabas_broker.log.validator import ProduceRules
 from barnabas_kafka.records.batch import TimestampType
 from barnabas_kafka.records.compression import Codec
@@ -26,19 +27,32 @@ class TopicRules:
         "_produce_rules",
         "compression_type",
         "down_conversion",
+        "follower_throttled",
+        "leader_throttled",
         "log_config",
         "min_in_sync_replicas",
         "settings",
     )
 
-    def __init__(self, settings: TopicSettings, *, producer_id_expiration_ms: int) -> None:
+    def __init__(
+        self,
+        settings: TopicSettings,
+        *,
+        producer_id_expiration_ms: int,
+        producer_ids_max: int = IDS_MAX,
+    ) -> None:
         self.settings = settings
         self.log_config = LogConfig.from_settings(
-            settings, producer_id_expiration_ms=producer_id_expiration_ms
+            settings,
+            producer_id_expiration_ms=producer_id_expiration_ms,
+            producer_ids_max=producer_ids_max,
         )
         self.min_in_sync_replicas = settings[keys.MIN_INSYNC_REPLICAS]
         self.compression_type = settings[keys.COMPRESSION_TYPE]
         self.down_conversion = settings[keys.MESSAGE_DOWNCONVERSION_ENABLE]
+        #: replicas whose traffic is throttled: `*`, or pairs of a partition and a broker
+        self.leader_throttled = settings[keys.LEADER_REPLICATION_THROTTLED_REPLICAS]
+        self.follower_throttled = settings[keys.FOLLOWER_REPLICATION_THROTTLED_REPLICAS]
         self._produce_rules: dict[int, ProduceRules] = {}
 
     def produce_rules(self, version: int) -> ProduceRules:

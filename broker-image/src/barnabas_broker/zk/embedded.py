@@ -4,22 +4,25 @@ The file lies in the first log directory, where an Apache broker started on the 
 ignores it (it looks at directories only). Opening reads it, ends the previous process's session
 and writes a fresh snapshot beside it, renamed into place; from then on each transaction is one
 appended line, on disk before `commit` returns. `journal.py` describes the format and what is
-made of a file that a crash left behind.
+made of a file that a crash left behind. A second file beside it holds room for a full disk.
 """
 
-import io
+import errno
 import logging
 import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from barnabas_broker.zk import journal
 from barnabas_broker.zk.store import Committed, CoordinationError, Operation, Subscriber, Watch
+from barnabas_zookeeper import journal, journal_file
 from barnabas_zookeeper.errors import ZooKeeperError
 from barnabas_zookeeper.tree import Delete, Stat, Tree
 
 FILE_NAME = "barnabas-znodes.journal"
+RESERVE_NAME = "barnabas-znodes.reserve"
+RESERVE_LEAST = 1 << 20
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 # One process, one session; it ends when the file is opened again.
 SESSION = 1
 
@@ -32,12 +35,13 @@ class EmbeddedStore:
     # A transaction is one line of a file, however long.
     transaction_bytes_max = sys.maxsize
 
-    def __init__(self, path: Path, tree: Tree, descriptor: int) -> None:
+    def __init__(self, path: Path, tree: Tree, descriptor: int, reserve: "_Reserve") -> None:
         self.session = SESSION
         self._path = path
         self._tree = tree
         self._descriptor = descriptor
         self._broken: str | None = None
+        self._reserve = reserve
 
     @classmethod
     def open(cls, directory: Path, *, now_ms: int) -> "EmbeddedStore":
@@ -48,9 +52,16 @@ class EmbeddedStore:
         """
         path = directory / FILE_NAME
         try:
-            tree = _read(path)
+            tree = journal_file.read(path)
             _end_sessions(tree, now_ms)
-            descriptor = _replace(path, tree)
+            reserve = _Reserve(directory / RESERVE_NAME)
+            try:
+                descriptor = journal_file.replace(path, tree)
+            except OSError as error:
+                if error.errno not in _NO_ROOM or not reserve.give_up():
+                    raise
+                descriptor = journal_file.replace(path, tree)
+            reserve.restore(os.fstat(descriptor).st_size)
         except journal.DamagedJournalError as error:
             raise CoordinationError(
                 f"{path} is damaged ({error}); restore it from a copy, or move it away to have "
@@ -58,7 +69,7 @@ class EmbeddedStore:
             ) from error
         except OSError as error:
             raise CoordinationError(f"{path}: {error.strerror}") from error
-        return cls(path, tree, descriptor)
+        return cls(path, tree, descriptor, reserve)
 
     def get(self, path: str) -> tuple[bytes | None, Stat]:
         """Data and stat of a znode. Raises NoNodeError."""
@@ -81,24 +92,47 @@ class EmbeddedStore:
 
         Raises ZooKeeperError where one is refused. Raises CoordinationError where the disk fails;
         nobody knows then whether the line will be read again, so the store takes no more writes.
+        A full disk is no failure: what was written of the line is cut off, and nothing happened.
         """
         if self._broken is not None:
             raise CoordinationError(self._broken)
         committed = self._tree.commit(operations, now_ms=now_ms)
         line = journal.encode_transaction(operations, zxid=committed.zxid, now_ms=now_ms)
         try:
-            _write(self._descriptor, line)
+            if not self._has_room_for(line):
+                reason = os.strerror(errno.ENOSPC)
+                raise CoordinationError(f"{self._path} cannot be written: {reason}")
             os.fdatasync(self._descriptor)
         except OSError as error:
             self._broken = f"{self._path} cannot be written: {error.strerror}"
             raise CoordinationError(self._broken) from error
         return committed
 
+    def _has_room_for(self, line: bytes) -> bool:
+        """Write a line, or find the disk full and be as before it. Raises OSError."""
+        end = os.fstat(self._descriptor).st_size
+        try:
+            journal_file.write(self._descriptor, line)
+        except OSError as error:
+            if error.errno not in _NO_ROOM:
+                raise
+            if not _cut(self._descriptor, end):
+                raise
+            if self._reserve.give_up():
+                return self._has_room_for(line)
+            self._tree = journal_file.read(self._path)
+            return False
+        self._reserve.restore(end)
+        return True
+
     def subscribe(self, subscriber: Subscriber) -> None:
         """Nobody else writes here, so there is nothing to tell."""
 
     def watch(self, path: str, kind: Watch) -> None:
         """Nobody else writes here, so there is nothing to watch for."""
+
+    def watch_many(self, paths: Sequence[str], kind: Watch) -> None:
+        """As `watch`."""
 
     def wait_until_gone(self, path: str) -> bool:
         """Sessions end when the file is opened, so there is nothing to wait for."""
@@ -110,15 +144,45 @@ class EmbeddedStore:
         self._broken = f"{self._path} is closed"
 
 
-def _read(path: Path) -> Tree:
+def _cut(descriptor: int, size: int) -> bool:
     try:
-        content = path.read_bytes()
-    except FileNotFoundError:
-        return Tree()
-    read = journal.decode(io.BytesIO(content))
-    if read.torn:
-        _log.warning("%s ended in a transaction that was not finished; it is dropped", path)
-    return read.tree
+        os.ftruncate(descriptor, size)
+    except OSError:
+        return False
+    return True
+
+
+class _Reserve:
+    """A file of nothing, given up when the disk is full: a start writes here, and a topic's end.
+
+    It holds twice what a snapshot of the tree takes, and has its room back as soon as there is any.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._held = path.exists()
+
+    def give_up(self) -> bool:
+        """Make room; False where there was none to give."""
+        held, self._held = self._held, False
+        if held:
+            _log.warning("the disk of %s is full: its reserve is used", self._path.parent)
+            self._path.unlink(missing_ok=True)
+        return held
+
+    def restore(self, journal_size: int) -> None:
+        """Hold the reserve again, if it was given up and there is room."""
+        if self._held:
+            return
+        size = max(RESERVE_LEAST, 2 * journal_size)
+        descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            os.posix_fallocate(descriptor, 0, size)
+            self._held = True
+        except OSError:
+            self._path.unlink()
+        finally:
+            os.close(descriptor)
 
 
 def _end_sessions(tree: Tree, now_ms: int) -> None:
@@ -129,34 +193,3 @@ def _end_sessions(tree: Tree, now_ms: int) -> None:
             tree.commit(gone, now_ms=now_ms)
         except ZooKeeperError as error:
             raise AssertionError("the tree refuses to delete what it lists") from error
-
-
-def _replace(path: Path, tree: Tree) -> int:
-    """Write a snapshot in place of the file; returns a descriptor to append to it with."""
-    temporary = path.with_suffix(".tmp")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC
-    descriptor = os.open(temporary, flags, 0o600)
-    try:
-        _write(descriptor, b"".join(journal.encode_snapshot(tree)))
-        os.fsync(descriptor)
-        temporary.replace(path)
-        _sync_directory(path.parent)
-    except OSError:
-        os.close(descriptor)
-        raise
-    return descriptor
-
-
-def _sync_directory(directory: Path) -> None:
-    # Without it a crash may bring back the name of the old file, or of none.
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _write(descriptor: int, data: bytes) -> None:
-    remaining = memoryview(data)
-    while remaining:
-        remaining = remaining[os.write(descriptor, remaining) :]

@@ -1,4 +1,4 @@
-"""A CoordinationStore on a real ZooKeeper ensemble: the only module that knows kazoo.
+"""A CoordinationStore on a real ZooKeeper ensemble: all that a broker knows of kazoo.
 
 Every call blocks its thread, for a bounded time: while the connection is away it waits for it to
 come back until it has been away for a session timeout, and from then on fails at once, until
@@ -14,18 +14,21 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from typing import Any, Final
 
 from kazoo.client import KazooClient, KazooState
 from kazoo.exceptions import (
+    AuthFailedError,
     BadArgumentsError,
     BadVersionError,
     ConnectionClosedError,
     ConnectionLoss,
+    InvalidACLError,
     KazooException,
+    NoAuthError,
     NoChildrenForEphemeralsError,
     NodeExistsError,
     NoNodeError,
@@ -37,22 +40,28 @@ from kazoo.exceptions import (
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.hosts import collect_hosts
 from kazoo.protocol import serialization as wire
-from kazoo.protocol.states import EventType, WatchedEvent, ZnodeStat
+from kazoo.protocol.states import EventType, KeeperState, WatchedEvent, ZnodeStat
 from kazoo.retry import KazooRetry
-from kazoo.security import OPEN_ACL_UNSAFE
+from kazoo.security import ACL, CREATOR_ALL_ACL, OPEN_ACL_UNSAFE, READ_ACL_UNSAFE
 
+from barnabas_broker.zk.acls import Protection, protection
+from barnabas_broker.zk.credentials import NO_CREDENTIALS, Credentials
+from barnabas_broker.zk.sasl_login import sasl_options
+from barnabas_broker.zk.session_counts import SessionCounts
 from barnabas_broker.zk.store import (
     Check,
     Committed,
     CoordinationError,
     Create,
     Delete,
+    Heir,
     Operation,
     SetData,
     Stat,
     Subscriber,
     Watch,
 )
+from barnabas_broker.zk.tls_handler import TlsHandler
 from barnabas_zookeeper import errors
 from barnabas_zookeeper.errors import ZooKeeperError
 
@@ -74,6 +83,9 @@ the timeout that it granted may be a little longer than the one asked for."""
 
 GONE_POLL_S: Final = 0.1
 
+REFUSED_PAUSE_S: Final = 1.0
+"""How long a session that was refused is left alone; Kafka's `RetryBackoffMs`."""
+
 EPHEMERAL: Final = 1
 SEQUENTIAL: Final = 2
 
@@ -86,57 +98,93 @@ _REFUSALS: Final[dict[type[KazooException], type[ZooKeeperError]]] = {
     NotEmptyError: errors.NotEmptyError,
 }
 
+_ACLS: Final[dict[Protection, list[ACL]]] = {
+    Protection.NONE: OPEN_ACL_UNSAFE,
+    Protection.READABLE: [*CREATOR_ALL_ACL, *READ_ACL_UNSAFE],
+    Protection.PRIVATE: CREATOR_ALL_ACL,
+}
+
 
 class SessionStore:
     """Znodes of an ensemble, below a chroot, seen through one session. First `open`, last `close`.
 
     `connect` is `host:port,host:port/chroot`; raises CoordinationError where it is anything else.
+    An `heir` hears of each session before anybody can own a znode by it; not where the connection
+    is TLS, which it does not speak.
     """
 
     transaction_bytes_max = TRANSACTION_BYTES_MAX
 
-    def __init__(self, connect: str, *, session_timeout_ms: int, max_in_flight: int = 10) -> None:
+    def __init__(
+        self,
+        connect: str,
+        *,
+        session_timeout_ms: int,
+        max_in_flight: int = 10,
+        heir: Heir | None = None,
+        credentials: Credentials = NO_CREDENTIALS,
+    ) -> None:
         try:
             hosts, chroot = collect_hosts(connect)
         except ValueError as error:
             raise CoordinationError(f"zookeeper.connect={connect}: {error}") from error
         self.connect = connect
+        self.counts = SessionCounts()
         self._chroot = (chroot or "").rstrip("/")
         self._timeout_s = session_timeout_ms / 1000
         self._max_in_flight = max_in_flight
+        self._heir = heir if credentials.tls is None else None
+        if heir is not self._heir:  # It would send the session's password in the clear.
+            log.warning("over TLS nobody ends the session if this process dies: it will time out")
         self._subscriber: Subscriber | None = None
         self._armed: set[tuple[str, Watch]] = set()
-        self._lock = threading.Lock()  # Over `_armed` and `_closing`, for several threads.
+        self._lock = threading.Lock()  # Over `_armed`, for several threads.
+        self._life = threading.Lock()  # Over starts of the client and `_closing`.
         self._connected = threading.Event()
         self._away_since: float | None = None
-        self._closing = False
+        self._closing = threading.Event()
+        self._known = credentials
+        self._welcome = False  # Once the ensemble has accepted the credentials.
+        self._refused = False  # While it does not; kazoo soon says only that all is closed.
+        self._tls = None if credentials.tls is None else TlsHandler(credentials.tls)
         retry = KazooRetry(max_tries=-1, delay=0.1, backoff=2, max_delay=RECONNECT_DELAY_MAX_S)
+        self._hosts = ",".join(
+            f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in hosts
+        )
         self._client: Any = KazooClient(
-            hosts=",".join(
-                f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in hosts
-            ),
+            hosts=self._hosts,
             timeout=self._timeout_s,
             connection_retry=retry,
             logger=_kazoo_log,
+            handler=self._tls,
+            use_ssl=self._tls is not None,
+            sasl_options=sasl_options(credentials.login),
+            auth_data=None if credentials.digest is None else [("digest", credentials.digest)],
         )
         self._client.add_listener(self._on_state)
 
-    def open(self, *, connection_timeout_ms: int) -> None:
+    def open(self, *, connection_timeout_ms: int, make_chroot: bool = True) -> None:
         """Connect, and make the chroot if it does not exist.
 
-        Raises CoordinationError, in one line, where nobody answers in that time; `close` then, too.
+        Raises CoordinationError, in one line, where nobody answers in that time, or the
+        credentials are refused; `close` then, too.
         """
-        with self._lock:  # Not between the two steps of a `close`, which would leave it running.
-            if self._closing:
+        with self._life:  # Not between the two steps of a `close`, which would leave it running.
+            if self._closing.is_set():
                 raise CoordinationError("the session with ZooKeeper is closed")
             self._client.start_async()
-        if not self._connected.wait(connection_timeout_ms / 1000) or self._closing:
+        if not self._connected.wait(connection_timeout_ms / 1000) or self._closing.is_set():
+            why = f": {self._tls.trouble}" if self._tls is not None and self._tls.trouble else ""
             raise CoordinationError(
-                f"no ZooKeeper answers at {self.connect} within {connection_timeout_ms} ms "
+                f"no ZooKeeper answers at {self.connect} within {connection_timeout_ms} ms{why} "
                 "(zookeeper.connect, zookeeper.connection.timeout.ms)"
             )
-        if self._chroot:
-            self._ask("/", self._client.ensure_path_async(self._chroot))
+        # kazoo tells of the connection first, and shows the credentials then; it answers after.
+        self._ask("/", self._client.exists_async("/"))
+        self._welcome = True
+        if self._chroot and make_chroot:
+            acl = self._acl(self._chroot)
+            self._ask("/", self._client.ensure_path_async(self._chroot, acl=acl))
 
     @property
     def session(self) -> int:
@@ -164,25 +212,8 @@ class SessionStore:
 
     def get_many(self, paths: Sequence[str]) -> list[tuple[bytes | None, Stat] | None]:
         """Data and stat of each znode, None for those that do not exist; several at a time."""
-        self._await_connection()
-        found: list[tuple[bytes | None, Stat] | None] = []
-        waiting = iter(paths)
-        in_flight: deque[tuple[str, Any]] = deque()
-
-        def send(count: int) -> None:
-            for path in islice(waiting, count):
-                in_flight.append((path, self._client.get_async(self._full(path))))
-
-        send(self._max_in_flight)
-        while in_flight:
-            try:
-                data, stat = self._ask(*in_flight.popleft())
-            except errors.NoNodeError:
-                found.append(None)
-            else:
-                found.append((data, _stat(stat)))
-            send(1)
-        return found
+        answers = self._each(paths, lambda path: self._client.get_async(self._full(path)))
+        return [None if found is None else (found[0], _stat(found[1])) for found in answers]
 
     def exists(self, path: str) -> Stat | None:
         """The stat of a znode, None if there is none. Raises CoordinationError."""
@@ -220,7 +251,7 @@ class SessionStore:
             if isinstance(result, RolledBackError | RuntimeInconsistency):
                 continue
             if isinstance(result, KazooException):
-                refusal = _refusal(operations[index].path, result)
+                refusal = self._refusal(operations[index].path, result)
                 if isinstance(refusal, ZooKeeperError):
                     refusal.index = index
                 raise refusal
@@ -242,22 +273,25 @@ class SessionStore:
         A znode that is watched already is not asked for again. Watching the children of a znode
         that does not exist waits for nothing. Raises CoordinationError.
         """
-        armed = (path, kind)
+        self.watch_many([path], kind)
+
+    def watch_many(self, paths: Sequence[str], kind: Watch) -> None:
+        """`watch` each of these znodes; several at a time."""
         with self._lock:
-            if armed in self._armed:
-                return
-            self._armed.add(armed)
-        heard = partial(self._heard, armed)
+            new = [path for path in paths if (path, kind) not in self._armed]
+            self._armed.update((path, kind) for path in new)
         try:
-            self._await_connection()
-            if kind is Watch.DATA:
-                self._ask(path, self._client.exists_async(self._full(path), watch=heard))
-            else:
-                self._ask(path, self._client.get_children_async(self._full(path), watch=heard))
-        except (errors.NoNodeError, CoordinationError) as error:
-            self._disarm(armed)
-            if isinstance(error, CoordinationError):
-                raise
+            for path, found in zip(new, self._each(new, partial(self._arm, kind)), strict=True):
+                if found is None and kind is Watch.CHILDREN:
+                    self._disarm((path, kind))
+        except CoordinationError:
+            for path in new:
+                self._disarm((path, kind))
+            raise
+
+    def _arm(self, kind: Watch, path: str) -> Any:
+        ask = self._client.exists_async if kind is Watch.DATA else self._client.get_children_async
+        return ask(self._full(path), watch=partial(self._heard, (path, kind)))
 
     def wait_until_gone(self, path: str) -> bool:
         """Wait, for as long as a session that ended silently may last; False if it is there yet."""
@@ -266,7 +300,7 @@ class SessionStore:
             return True
         log.info("waiting for %s of an earlier session to go", path)
         while self.exists(path) is not None:
-            if time.monotonic() > deadline or self._closing:
+            if time.monotonic() > deadline or self._closing.is_set():
                 return False
             time.sleep(GONE_POLL_S)
         return True
@@ -276,11 +310,15 @@ class SessionStore:
 
         Safe in any thread and at any time: calls that wait in another thread fail.
         """
-        with self._lock:
-            self._closing = True
+        with self._life:
+            self._closing.set()
+        self.counts.closed()
+        in_order = bool(self._client.connected)
         self._connected.set()
         self._client.stop()
         self._client.close()
+        if in_order and self._heir is not None:
+            self._heir.forget()
 
     # --- the machinery
 
@@ -297,7 +335,12 @@ class SessionStore:
     def _on_state(self, state: str) -> None:
         """In kazoo's connection thread: note whether there is a connection, and tell."""
         if state == KazooState.CONNECTED:
+            if self._heir is not None:
+                session, password = self.credentials
+                self._heir.tell(session, password, int(self._timeout_s * 1000), self._hosts)
+            self._refused = False
             again, self._away_since = self._away_since is not None, None
+            self.counts.connected()
             self._connected.set()
             if again:
                 log.info("connected to ZooKeeper at %s again", self.connect)
@@ -305,16 +348,42 @@ class SessionStore:
                     self._armed.clear()
                 if self._subscriber is not None:
                     self._subscriber(None)
+        else:
+            self._on_loss(state)
+
+    def _on_loss(self, state: str) -> None:
+        self._refused = self._client.client_state == KeeperState.AUTH_FAILED
+        given_up = self._refused or self._client.client_state == KeeperState.CLOSED
+        if given_up and not self._welcome:
+            self._connected.set()  # `open` need not wait any longer; it is told why when it asks.
             return
         self._connected.clear()
         if self._away_since is None:
             self._away_since = time.monotonic()
-        if self._closing:
+        if self._closing.is_set():
             return
-        if state == KazooState.LOST:
+        if given_up:  # kazoo has; we do not.
+            threading.Thread(target=self._try_again, name="zookeeper-again", daemon=True).start()
+        if self._refused:
+            self.counts.refused()
+            log.error("ZooKeeper at %s refuses %s", self.connect, self._known.login)
+        elif state == KazooState.LOST:
+            self.counts.expired()
             log.warning("the session with ZooKeeper at %s has expired", self.connect)
         else:
+            self.counts.disconnected()
             log.warning("the connection to ZooKeeper at %s is lost", self.connect)
+
+    def _try_again(self) -> None:
+        """Begin anew after a refusal, which may be that of one member, or of a moment.
+
+        As Kafka's `ZooKeeperClient` does (`scheduleReinitialize`).
+        """
+        if self._closing.wait(REFUSED_PAUSE_S):
+            return
+        with self._life:
+            if not self._closing.is_set():
+                self._client.start_async()
 
     def _await_connection(self) -> None:
         """Wait until there is a connection, or none for longer than a session lasts."""
@@ -323,11 +392,12 @@ class SessionStore:
             max(0.0, since + self._timeout_s - time.monotonic())
         ):
             raise CoordinationError(f"ZooKeeper at {self.connect} cannot be reached")
-        if self._closing:
+        if self._closing.is_set():
             raise CoordinationError("the session with ZooKeeper is closed")
 
     def _ask(self, path: str, answer: Any) -> Any:
         """The result of a request that was sent; raises ZooKeeperError or CoordinationError."""
+        began_ns = time.perf_counter_ns()
         try:
             return answer.get(timeout=self._timeout_s)
         except KazooTimeoutError as error:
@@ -335,7 +405,26 @@ class SessionStore:
                 f"ZooKeeper at {self.connect} did not answer within {self._timeout_s:g} s"
             ) from error
         except KazooException as error:
-            raise _refusal(path, error, self.connect) from error
+            raise self._refusal(path, error) from error
+        finally:
+            self.counts.took((time.perf_counter_ns() - began_ns) // 1000)
+
+    def _each(self, paths: Sequence[str], send: Callable[[str], Any]) -> Iterator[Any]:
+        """What is answered about each path, in order, None where there is no such znode.
+
+        `send` sends a request, of which as many are under way at a time as there may be. Raises
+        CoordinationError.
+        """
+        self._await_connection()
+        waiting = iter(paths)
+        under_way = deque((path, send(path)) for path in islice(waiting, self._max_in_flight))
+        while under_way:
+            try:
+                answer = self._ask(*under_way.popleft())
+            except errors.NoNodeError:
+                answer = None
+            under_way.extend((path, send(path)) for path in islice(waiting, 1))
+            yield answer
 
     def _full(self, path: str) -> str:
         if not self._chroot:
@@ -350,7 +439,7 @@ class SessionStore:
         match operation:
             case Create(_, data, sequential, owner):
                 flags = (EPHEMERAL if owner else 0) | (SEQUENTIAL if sequential else 0)
-                return wire.Create(path, data, OPEN_ACL_UNSAFE, flags)
+                return wire.Create(path, data, self._acl(operation.path), flags)
             case SetData(_, data, version):
                 return wire.SetData(path, data, version)
             case Delete(_, version):
@@ -358,20 +447,33 @@ class SessionStore:
             case Check(_, version):
                 return wire.CheckVersion(path, version)
 
+    def _acl(self, path: str) -> list[ACL]:
+        return _ACLS[protection(path)] if self._known.set_acl else OPEN_ACL_UNSAFE
 
-def _refusal(path: str, error: KazooException, connect: str = "") -> Exception:
-    """What a failure means here: a typed refusal, or that nobody can tell."""
-    refusal = _REFUSALS.get(type(error))
-    if refusal is not None:
-        return refusal(path)
-    at = f" at {connect}" if connect else ""
-    if isinstance(error, SessionExpiredError) and not isinstance(error, ConnectionClosedError):
-        return CoordinationError(f"the session with ZooKeeper{at} has expired")
-    if isinstance(error, ConnectionLoss | ConnectionClosedError):
-        return CoordinationError(f"the connection to ZooKeeper{at} was lost")
-    return CoordinationError(
-        f"ZooKeeper{at} refuses {path}: {type(error).__name__} {error}".strip()
-    )
+    def _refusal(self, path: str, error: KazooException) -> Exception:
+        """What a failure means here: a typed refusal, or that nobody can tell."""
+        refusal = _REFUSALS.get(type(error))
+        if refusal is not None:
+            return refusal(path)
+        ensemble = f"ZooKeeper at {self.connect}"
+        match error:
+            case ConnectionClosedError() if self._refused:
+                return self._refusal(path, AuthFailedError())
+            case ConnectionLoss() | ConnectionClosedError():
+                reason = f"the connection to {ensemble} was lost"
+            case SessionExpiredError():
+                reason = f"the session with {ensemble} has expired"
+            case AuthFailedError():
+                reason = f"{ensemble} refuses {self._known.login}: the password is wrong, "
+                reason += "it knows no such user, or no SASL"
+            case NoAuthError():
+                reason = f"{ensemble} does not permit this at {path}: its ACL is for others"
+            case InvalidACLError():
+                reason = f"{ensemble} knows nobody whom {path} could belong to: it has accepted "
+                reason += "neither a user nor a certificate (zookeeper.set.acl)"
+            case _:
+                reason = f"{ensemble} refuses {path}: {type(error).__name__} {error}".strip()
+        return CoordinationError(reason)
 
 
 def _stat(stat: ZnodeStat) -> Stat:

@@ -15,10 +15,12 @@ from barnabas_zookeeper.tree import (
     Committed,
     Create,
     Delete,
-    Operation,
     SetData,
     Stat,
 )
+
+Operation = Create | SetData | Delete | Check
+"""What brokers do to znodes; sessions and access are the ensemble's business."""
 
 __all__ = [
     "Check",
@@ -98,6 +100,10 @@ class CoordinationStore(Protocol):
         """Have the next change of a znode, or of its children, told to the subscriber, once."""
         ...
 
+    def watch_many(self, paths: Sequence[str], kind: Watch) -> None:
+        """`watch` each of these znodes."""
+        ...
+
     def wait_until_gone(self, path: str) -> bool:
         """Wait, for as long as a session that ended silently may last; False if it is there yet."""
         ...
@@ -128,3 +134,13 @@ def in_transactions(operations: Sequence[Operation], limit: int) -> Iterator[lis
         size += cost
     if batch:
         yield batch
+
+
+class Heir(Protocol):
+    """Who ends a session when this process cannot any more. Neither call may block or raise."""
+
+    def tell(self, session: int, password: bytes, timeout_ms: int, hosts: str) -> None:
+        """This is the session to end from now on; `hosts` is `host:port,...`."""
+
+    def forget(self) -> None:
+        """There is none to end any more."""

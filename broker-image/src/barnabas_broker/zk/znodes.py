@@ -7,13 +7,13 @@ one example of each.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
 from barnabas_broker.cluster.image import DEFAULT_BROKER, BrokerRegistration, Endpoint
-from barnabas_kafka.ids import uuid_from_base64, uuid_to_base64
+from barnabas_kafka.ids import TopicPartition, uuid_from_base64, uuid_to_base64
 
 # The entity name of cluster-wide defaults.
 DEFAULT_ENTITY = "<default>"
@@ -39,7 +39,9 @@ def _encode(value: Mapping[str, Any]) -> bytes:
 def _decode(path: str, data: bytes | None) -> dict[str, Any]:
     try:
         value = json.loads(data or b"")
-    except ValueError as error:
+        if data is not None and b"\\u" in data:
+            _encode(value)  # Halves of surrogate pairs are text that nobody could pass on.
+    except (ValueError, RecursionError) as error:
         raise MalformedZnodeError(path, f"not JSON ({error})") from error
     if not isinstance(value, dict):
         raise MalformedZnodeError(path, "not a JSON object")
@@ -98,7 +100,11 @@ class BrokerZnode:
 
     @staticmethod
     def encode(broker: BrokerRegistration, *, now_ms: int, jmx_port: int = -1) -> bytes:
-        """Version 5. `host` and `port` are the first plaintext endpoint, for very old readers."""
+        """Version 5. `host` and `port` are the first plaintext endpoint, for very old readers.
+
+        `software` and `unclean` are fields of our own: every release of Kafka skips fields that it
+        does not know.
+        """
         plain = next((e for e in broker.endpoints if e.security_protocol == "PLAINTEXT"), None)
         value: dict[str, Any] = {
             "features": {},
@@ -114,6 +120,10 @@ class BrokerZnode:
         }
         if broker.rack is not None:
             value["rack"] = broker.rack
+        if broker.software is not None:
+            value["software"] = broker.software
+        if broker.unclean:
+            value["unclean"] = True
         return _encode(value)
 
     def decode(self, data: bytes | None, *, epoch: int = -1) -> BrokerRegistration:
@@ -129,11 +139,20 @@ class BrokerZnode:
                 if protocols is None:
                     protocols = {name: name for name in _SECURITY_PROTOCOLS}
                 endpoints = tuple(_endpoint(text, protocols) for text in value["endpoints"])
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, OverflowError, TypeError, ValueError) as error:
             raise MalformedZnodeError(
                 self.path, f"not a broker registration ({error!r})"
             ) from error
-        return BrokerRegistration(self.id, endpoints, value.get("rack"), epoch)
+        software = value.get("software")
+        named = software if isinstance(software, str) else None
+        return BrokerRegistration(
+            self.id,
+            endpoints,
+            value.get("rack"),
+            epoch,
+            named,
+            unclean=value.get("unclean") is True,
+        )
 
 
 def _connection_string(endpoint: Endpoint) -> str:
@@ -239,7 +258,7 @@ class PartitionStateZnode:
                 controller_epoch=int(value["controller_epoch"]),
                 recovering=value.get("leader_recovery_state", 0) != 0,
             )
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, OverflowError, TypeError, ValueError) as error:
             raise MalformedZnodeError(self.path, f"not a partition state ({error!r})") from error
 
 
@@ -323,6 +342,108 @@ class DeleteTopicZnode:
     def path(self) -> str:
         """Where the wish is noted."""
         return f"{self.ROOT}/{self.topic}"
+
+
+class IsrChangeZnode:
+    """`/isr_change_notification/isr_change_NNNNNNNNNN`: partitions whose states leaders wrote.
+
+    Brokers before `inter.broker.protocol.version` 2.7-IV2 change the in-sync replicas themselves;
+    the controller reads these states again, and takes the notification away.
+    """
+
+    ROOT = "/isr_change_notification"
+    PREFIX = f"{ROOT}/isr_change_"
+
+    @staticmethod
+    def encode(partitions: Iterable[TopicPartition]) -> bytes:
+        """Version 1."""
+        named = [{"topic": tp.topic, "partition": tp.partition} for tp in partitions]
+        return _encode({"version": 1, "partitions": named})
+
+    @staticmethod
+    def decode(path: str, data: bytes | None) -> tuple[TopicPartition, ...]:
+        """The partitions. Raises MalformedZnodeError."""
+        value = _decode(path, data)
+        try:
+            return tuple(
+                TopicPartition(str(each["topic"]), int(each["partition"]))
+                for each in value["partitions"]
+            )
+        except (KeyError, OverflowError, TypeError, ValueError) as error:
+            raise MalformedZnodeError(path, f"not a change of replicas ({error!r})") from error
+
+
+class ReassignPartitionsZnode:
+    """`/admin/reassign_partitions`: the moves that a tool up to 2.8 wants, until they are done."""
+
+    PATH = "/admin/reassign_partitions"
+
+    @staticmethod
+    def encode(wanted: Mapping[TopicPartition, tuple[int, ...]]) -> bytes:
+        """Version 1."""
+        partitions = [
+            {"topic": tp.topic, "partition": tp.partition, "replicas": list(replicas)}
+            for tp, replicas in wanted.items()
+        ]
+        return _encode({"version": 1, "partitions": partitions})
+
+    @classmethod
+    def decode(cls, data: bytes | None) -> dict[TopicPartition, tuple[int, ...]]:
+        """Replicas by partition. Raises MalformedZnodeError."""
+        value = _decode(cls.PATH, data)
+        try:
+            return {
+                TopicPartition(str(each["topic"]), int(each["partition"])): tuple(
+                    int(replica) for replica in each["replicas"]
+                )
+                for each in value["partitions"]
+            }
+        except (KeyError, OverflowError, TypeError, ValueError) as error:
+            raise MalformedZnodeError(cls.PATH, f"not a reassignment ({error!r})") from error
+
+
+class PreferredElectionZnode:
+    """`/admin/preferred_replica_election`: what a tool up to 2.8 wants led as preferred."""
+
+    PATH = "/admin/preferred_replica_election"
+
+    @classmethod
+    def decode(cls, data: bytes | None) -> tuple[TopicPartition, ...]:
+        """The partitions. Raises MalformedZnodeError."""
+        value = _decode(cls.PATH, data)
+        try:
+            return tuple(
+                TopicPartition(str(each["topic"]), int(each["partition"]))
+                for each in value["partitions"]
+            )
+        except (KeyError, OverflowError, TypeError, ValueError) as error:
+            raise MalformedZnodeError(cls.PATH, f"not an election ({error!r})") from error
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerOffsetZnode:
+    """`/consumers/G/offsets/T/0`: how far a group that keeps its offsets in ZooKeeper has read."""
+
+    group_id: str
+    partition: TopicPartition
+
+    @property
+    def path(self) -> str:
+        """Where the offset is."""
+        topic, number = self.partition
+        return f"/consumers/{self.group_id}/offsets/{topic}/{number}"
+
+    @staticmethod
+    def encode(offset: int) -> bytes:
+        """A decimal number."""
+        return b"%d" % offset
+
+    def decode(self, data: bytes | None) -> int:
+        """The offset; raises MalformedZnodeError."""
+        try:
+            return int(data or b"")
+        except ValueError as error:
+            raise MalformedZnodeError(self.path, "not a number") from error
 
 
 class BrokerSequenceZnode:
@@ -425,7 +546,7 @@ class ProducerIdBlockZnode:
             return ProducerIdBlock(
                 int(value["broker"]), int(value["block_start"]), int(value["block_end"])
             )
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, OverflowError, TypeError, ValueError) as error:
             raise MalformedZnodeError(cls.PATH, f"not a block of ids ({error!r})") from error
 
 
@@ -444,6 +565,30 @@ class FeatureZnode:
         return _encode({"version": 2, "status": self.ENABLED, "features": levels})
 
 
+class LogDirEventZnode:
+    """`/log_dir_event_notification/log_dir_event_NNNNNNNNNN`: a broker's log directories changed.
+
+    It says which broker, not what: the controller asks that broker about all its replicas.
+    """
+
+    ROOT = "/log_dir_event_notification"
+    PREFIX = f"{ROOT}/log_dir_event_"
+    FAILURE = 1
+
+    @classmethod
+    def encode(cls, broker_id: int) -> bytes:
+        """Version 1; Kafka knows the one event."""
+        return _encode({"version": 1, "broker": broker_id, "event": cls.FAILURE})
+
+    @staticmethod
+    def decode(path: str, data: bytes | None) -> int:
+        """The broker to ask. Raises MalformedZnodeError."""
+        broker_id = _decode(path, data).get("broker")
+        if not isinstance(broker_id, int):
+            raise MalformedZnodeError(path, "it names no broker")
+        return broker_id
+
+
 # The znodes that a broker finds or makes before it does anything else.
 PERSISTENT_PATHS = (
     "/consumers",
@@ -452,8 +597,8 @@ PERSISTENT_PATHS = (
     ConfigChangeZnode.ROOT,
     DeleteTopicZnode.ROOT,
     BrokerSequenceZnode.PATH,
-    "/isr_change_notification",
+    IsrChangeZnode.ROOT,
     ProducerIdBlockZnode.PATH,
-    "/log_dir_event_notification",
+    LogDirEventZnode.ROOT,
     *(f"/config/{entity_type}" for entity_type in CONFIG_TYPES),
 )

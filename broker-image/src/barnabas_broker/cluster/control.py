@@ -1,0 +1,222 @@
+"""What a broker that is not the controller knows: the controller's requests, made into images.
+
+Kafka's `ReplicaManager.becomeLeaderOrFollower` and `ZkMetadataCache.updateMetadata`, as far as
+they decide. An older controller than the last one heard is refused, as is a request that was meant
+for an earlier registration of this broker (KIP-380). For partitions that lie here a state with an
+older leader epoch is never taken.
+
+Settings of topics do not come from the controller; the caller has read them of those that are new.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from uuid import UUID
+
+from barnabas_broker.cluster.image import (
+    NO_LEADER,
+    BrokerRegistration,
+    Endpoint,
+    MetadataImage,
+    PartitionState,
+    TopicImage,
+)
+from barnabas_kafka.errors import ErrorCode
+from barnabas_kafka.ids import ZERO_UUID, TopicPartition
+from barnabas_kafka.protocol.messages.leader_and_isr import (
+    LeaderAndIsrPartitionState,
+    LeaderAndIsrRequest,
+    LeaderAndIsrTopicState,
+)
+from barnabas_kafka.protocol.messages.update_metadata import (
+    UpdateMetadataBroker,
+    UpdateMetadataPartitionState,
+    UpdateMetadataRequest,
+    UpdateMetadataTopicState,
+)
+
+LEADER_DURING_DELETE = -2
+"""The leader that UpdateMetadata names for partitions to be forgotten."""
+
+UNKNOWN_EPOCH = -1
+
+Configs = Mapping[str, Mapping[str, str]]
+"""The settings of topics, by name."""
+
+_SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+
+_NOT_TOLD = PartitionState(
+    replicas=(), isr=(), leader=NO_LEADER, leader_epoch=-1, controller_epoch=-1
+)
+"""A partition below one that a broker has heard of, and of which it has not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Whom a broker listens to: the latest controller, and the epoch of its own registration."""
+
+    controller_epoch: int = 0
+    broker_epoch: int = UNKNOWN_EPOCH
+
+    def refusal(self, controller_epoch: int, broker_epoch: int) -> ErrorCode | None:
+        """Why a controller's request is not obeyed, None if it is."""
+        if broker_epoch != UNKNOWN_EPOCH and broker_epoch < self.broker_epoch:
+            return ErrorCode.STALE_BROKER_EPOCH
+        if controller_epoch < self.controller_epoch:
+            return ErrorCode.STALE_CONTROLLER_EPOCH
+        return None
+
+
+def with_metadata(
+    image: MetadataImage, request: UpdateMetadataRequest, *, broker_id: int, configs: Configs
+) -> MetadataImage:
+    """The image after UpdateMetadata: brokers replaced, partitions put, deleted topics gone."""
+    put, removed = {}, set()
+    live = {each.id for each in request.live_brokers}
+    for told in request.topic_states:
+        if any(state.leader == LEADER_DURING_DELETE for state in told.partition_states):
+            if told.topic_name in image.topics:
+                removed.add(told.topic_name)
+            continue
+        states = {
+            each.partition_index: _from_metadata(each, live) for each in told.partition_states
+        }
+        topic = _topic(image, told, states, configs, broker_id)
+        if topic is not image.topics.get(told.topic_name):
+            put[told.topic_name] = topic
+    brokers = {each.id: _broker(each, image) for each in request.live_brokers}
+    return image.with_changes(
+        put=tuple(put.values()),
+        remove=frozenset(removed),
+        brokers=image.brokers if brokers == image.brokers else brokers,
+        controller_id=request.controller_id,
+    )
+
+
+def with_leadership(
+    image: MetadataImage, request: LeaderAndIsrRequest, *, broker_id: int, configs: Configs
+) -> tuple[MetadataImage, dict[TopicPartition, ErrorCode]]:
+    """The image after LeaderAndIsr, and an error for each partition that was told, or NONE.
+
+    INCONSISTENT_TOPIC_ID where another topic of that name is here, STALE_CONTROLLER_EPOCH where
+    a later leader epoch is known, UNKNOWN_TOPIC_OR_PARTITION where this broker is no replica.
+    """
+    put: list[TopicImage] = []
+    answers: dict[TopicPartition, ErrorCode] = {}
+    for told in request.topic_states:
+        known = image.topics.get(told.topic_name)
+        states = {}
+        for each in told.partition_states:
+            tp = TopicPartition(told.topic_name, each.partition_index)
+            state = None if known is None else known.partition(each.partition_index)
+            error = _judge(known, told.topic_id, state, each, broker_id)
+            answers[tp] = error
+            if error is ErrorCode.NONE:
+                states[each.partition_index] = _from_leadership(each)
+        if states:
+            put.append(_topic(image, told, states, configs, broker_id))
+    return image.with_changes(put=tuple(put), controller_id=request.controller_id), answers
+
+
+def _judge(
+    topic: TopicImage | None,
+    topic_id: UUID,
+    known: PartitionState | None,
+    told: LeaderAndIsrPartitionState,
+    broker_id: int,
+) -> ErrorCode:
+    if broker_id not in told.replicas:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if topic is not None and not topic.is_same_as(topic_id):
+        return ErrorCode.INCONSISTENT_TOPIC_ID
+    if known is None or broker_id not in known.replicas:
+        return ErrorCode.NONE
+    if told.leader_epoch < known.leader_epoch:
+        return ErrorCode.STALE_CONTROLLER_EPOCH
+    return ErrorCode.NONE
+
+
+def _topic(
+    image: MetadataImage,
+    told: UpdateMetadataTopicState | LeaderAndIsrTopicState,
+    states: Mapping[int, PartitionState],
+    configs: Configs,
+    broker_id: int,
+) -> TopicImage:
+    name, topic_id = told.topic_name, told.topic_id
+    known = image.topics.get(name)
+    if known is not None and not known.is_same_as(topic_id):
+        known = None  # Deleted and made again, which we were not told.
+    before = () if known is None else known.partitions
+    count = max(len(before), max(states, default=-1) + 1)
+    partitions = [*before, *[_NOT_TOLD] * (count - len(before))]
+    for number, state in states.items():
+        partitions[number] = _newer(partitions[number], state, broker_id)
+    if known is None:
+        return TopicImage(name, topic_id, tuple(partitions), configs.get(name, {}))
+    if tuple(partitions) == before and topic_id in (known.id, ZERO_UUID):
+        return known
+    return replace(
+        known,
+        id=known.id if topic_id == ZERO_UUID else topic_id,
+        partitions=tuple(partitions),
+    )
+
+
+def _newer(known: PartitionState, told: PartitionState, broker_id: int) -> PartitionState:
+    """What is told, unless the partition lies here and what is known of it is later."""
+    if broker_id not in known.replicas or known.leader_epoch < told.leader_epoch:
+        return told
+    if known.leader_epoch > told.leader_epoch or known.partition_epoch > told.partition_epoch:
+        return known
+    # UpdateMetadata does not tell these, and in one leader epoch LeaderAndIsr tells them first.
+    if told.replicas == known.replicas and not (told.adding or told.removing):
+        return replace(
+            told, adding=known.adding, removing=known.removing, recovering=known.recovering
+        )
+    return told
+
+
+def _from_metadata(told: UpdateMetadataPartitionState, live: Collection[int]) -> PartitionState:
+    return PartitionState(
+        replicas=tuple(told.replicas),
+        isr=tuple(told.isr),
+        leader=told.leader,
+        leader_epoch=told.leader_epoch,
+        controller_epoch=told.controller_epoch,
+        partition_epoch=told.zk_version,
+        offline=tuple(each for each in told.offline_replicas if each in live),
+    )
+
+
+def _from_leadership(told: LeaderAndIsrPartitionState) -> PartitionState:
+    return PartitionState(
+        replicas=tuple(told.replicas),
+        isr=tuple(told.isr),
+        leader=told.leader,
+        leader_epoch=told.leader_epoch,
+        controller_epoch=told.controller_epoch,
+        adding=tuple(told.adding_replicas),
+        removing=tuple(told.removing_replicas),
+        partition_epoch=told.partition_epoch,
+        recovering=told.leader_recovery_state != 0,
+    )
+
+
+def _broker(told: UpdateMetadataBroker, image: MetadataImage) -> BrokerRegistration:
+    endpoints = tuple(
+        Endpoint(
+            endpoint.listener,
+            endpoint.host,
+            endpoint.port,
+            _SECURITY_PROTOCOLS[endpoint.security_protocol],
+        )
+        for endpoint in told.endpoints
+    )
+    known = image.brokers.get(told.id)
+    epoch = UNKNOWN_EPOCH if known is None or known.endpoints != endpoints else known.epoch
+    return BrokerRegistration(told.id, endpoints, told.rack, epoch)
+
+
+def new_topics(image: MetadataImage, names: Iterable[str]) -> list[str]:
+    """Those of the topics that an image does not have, whose settings are yet to be read."""
+    return [name for name in names if name not in image.topics]

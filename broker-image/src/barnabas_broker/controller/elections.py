@@ -1,0 +1,246 @@
+"""Who leads a partition: the elections a controller holds, each as a function of what it knows.
+
+Kafka's `PartitionLeaderElectionAlgorithms` and `Election`. A leader comes from the in-sync
+replicas, for these have everything that was ever acknowledged; among them the first alive in the
+order of preference. Where none is alive the partition waits, leaderless, unless its topic allows
+an unclean election: then any replica alive may lead, and what only the others had is lost.
+
+Every change takes the next leader epoch, and the changed state names the controller epoch it was
+decided in. None from an election means that nobody can be elected: the state stays as it is.
+
+A controller whose own process has just started gives the partitions that its broker leads a new
+epoch, too. Apache's, finding the leader alive, would keep the old one; but a start is also the
+moment when a log that was not shut down cleanly may have lost its tail, and a new epoch is what
+lets consumers notice (KIP-320).
+"""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+
+from barnabas_broker.cluster.image import NO_LEADER
+from barnabas_broker.zk.znodes import LeaderAndIsr
+
+# The epoch of a partition's first leader.
+FIRST_LEADER_EPOCH = 0
+
+
+def first_leader(replicas: tuple[int, ...], *, controller_epoch: int) -> LeaderAndIsr:
+    """The state of a new partition whose replicas alive are `replicas`: all are in sync.
+
+    The preferred one leads. Replicas that are not alive when a partition is made join later.
+    """
+    return LeaderAndIsr(
+        leader=replicas[0] if replicas else NO_LEADER,
+        leader_epoch=FIRST_LEADER_EPOCH,
+        isr=replicas,
+        controller_epoch=controller_epoch,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Present:
+    """Which brokers can be counted on: `brokers` are alive, `stopping` are about to stop.
+
+    `restarted` are alive, but with another registration than when the partition was last settled:
+    what they were then, and had then, is over. `doubtful` are alive and have said that they were
+    not stopped in order: what they had synced they still have, and perhaps not the rest. `careful`
+    says that no sole in-sync replica among those is elected before others were asked
+    (`careful_election`), unless one of them is `silent`: alive, and of a kind that cannot answer.
+    """
+
+    brokers: Collection[int]
+    stopping: Collection[int] = frozenset()
+    restarted: Collection[int] = frozenset()
+    doubtful: Collection[int] = frozenset()
+    silent: Collection[int] = frozenset()
+    careful: bool = False
+
+    @property
+    def steady(self) -> frozenset[int]:
+        """Who may become a leader and was there all the time."""
+        return self.eligible.difference(self.restarted)
+
+    @property
+    def eligible(self) -> frozenset[int]:
+        """Who may become a leader."""
+        return frozenset(self.brokers) - frozenset(self.stopping)
+
+    def is_careful_about(self, replicas: Collection[int], isr: tuple[int, ...]) -> bool:
+        """Whether nobody of `isr` is to be elected before all `replicas` have been asked."""
+        return (
+            self.careful
+            and len(isr) == 1
+            and len(replicas) > 1
+            and isr[0] in self.doubtful
+            and not set(replicas).intersection(self.silent)
+        )
+
+    def without(self, offline: Collection[int]) -> "Present":
+        """The same for a partition whose replicas on these brokers cannot be used."""
+        if not offline:
+            return self
+        return replace(self, brokers=frozenset(self.brokers).difference(offline))
+
+
+def settle(
+    replicas: tuple[int, ...],
+    state: LeaderAndIsr,
+    present: Present,
+    *,
+    unclean: bool,
+    controller_epoch: int,
+) -> LeaderAndIsr | None:
+    """What must become of a partition given who is there; None where it is in order.
+
+    A leader that is alive leads on; who is not alive leaves the in-sync replicas, and so does who
+    restarted, unless nobody else is left. Without a leader alive there is an offline election, and
+    where that finds nobody the partition has none. Then all that were in sync remain on record:
+    none of them could fall behind without a leader.
+
+    A leader that restarted leads on, if at all, in a new epoch: of what it had written and not
+    synced others may have more, in the same epoch, and would never notice (KIP-380 for restarts
+    that a controller sees; Apache's next controller keeps the epoch of those it did not see).
+
+    Who restarted and is doubtful leaves the in-sync replicas also where those that are left are
+    away: the partition waits for them. Apache's brokers say nothing of how they ended, and nobody
+    doubts them. Where all would leave, all stay, or with a careful election the last of them: then
+    it does not matter which, for all replicas are asked.
+    """
+    doubted = frozenset(present.restarted).intersection(present.doubtful)
+    left = tuple(broker for broker in state.isr if broker not in doubted)
+    if not left:
+        careful = present.is_careful_about(replicas, state.isr[-1:])
+        left = state.isr[-1:] if careful and not unclean else state.isr
+    steady = tuple(
+        broker for broker in left if broker in present.brokers and broker not in present.restarted
+    )
+    if state.leader in steady:
+        if steady == state.isr:
+            return None
+        return _successor(state, state.leader, steady, controller_epoch)
+    if not unclean and present.is_careful_about(replicas, left):
+        elected = None
+    else:
+        elected = _elected(replicas, replace(state, isr=left), present, unclean, controller_epoch)
+    if elected is None and (state.leader, state.isr) != (NO_LEADER, left):
+        return _successor(state, NO_LEADER, left, controller_epoch)
+    return elected
+
+
+def _elected(
+    replicas: tuple[int, ...],
+    state: LeaderAndIsr,
+    present: Present,
+    unclean: bool,
+    controller_epoch: int,
+) -> LeaderAndIsr | None:
+    """The offline election, in which who was there all the time comes first."""
+    return elect_offline(
+        replicas,
+        state,
+        live=present.steady if present.steady.intersection(state.isr) else present.eligible,
+        unclean=unclean,
+        controller_epoch=controller_epoch,
+    )
+
+
+def elect_offline(
+    replicas: Iterable[int],
+    state: LeaderAndIsr,
+    *,
+    live: Collection[int],
+    unclean: bool,
+    controller_epoch: int,
+) -> LeaderAndIsr | None:
+    """A leader for a partition that has lost its own.
+
+    A clean winner keeps those of the in-sync replicas that are alive. A winner that was not in
+    sync is alone in sync afterwards, and has the log to recover (KIP-704).
+    """
+    order = tuple(replicas)
+    leader = _first(order, among=state.isr, live=live)
+    if leader is not None:
+        in_sync = tuple(broker for broker in state.isr if broker in live)
+        return _successor(state, leader, in_sync, controller_epoch)
+    if not unclean:
+        return None
+    survivor = next((broker for broker in order if broker in live), None)
+    if survivor is None:
+        return None
+    elected = _successor(state, survivor, (survivor,), controller_epoch)
+    return replace(elected, recovering=True)
+
+
+def elect_for_reassignment(
+    target: Iterable[int],
+    state: LeaderAndIsr,
+    *,
+    live: Collection[int],
+    controller_epoch: int,
+) -> LeaderAndIsr | None:
+    """A leader among the replicas that a partition is moved to; who is in sync stays so."""
+    leader = _first(target, among=state.isr, live=live)
+    return None if leader is None else _successor(state, leader, state.isr, controller_epoch)
+
+
+def elect_preferred(
+    replicas: Iterable[int],
+    state: LeaderAndIsr,
+    *,
+    live: Collection[int],
+    controller_epoch: int,
+) -> LeaderAndIsr | None:
+    """The first replica as the leader, if it is alive and in sync."""
+    preferred = tuple(replicas)[:1]
+    leader = _first(preferred, among=state.isr, live=live)
+    return None if leader is None else _successor(state, leader, state.isr, controller_epoch)
+
+
+def elect_for_shutdown(
+    replicas: Iterable[int],
+    state: LeaderAndIsr,
+    *,
+    live: Collection[int],
+    stopping: Collection[int],
+    controller_epoch: int,
+) -> LeaderAndIsr | None:
+    """A leader in place of one that is about to stop; those that stop are no longer in sync.
+
+    `live` may hold brokers that are in `stopping`.
+    """
+    staying = [broker for broker in live if broker not in stopping]
+    leader = _first(replicas, among=state.isr, live=staying)
+    if leader is None:
+        return None
+    in_sync = tuple(broker for broker in state.isr if broker not in stopping)
+    return _successor(state, leader, in_sync, controller_epoch)
+
+
+def without_replica(
+    state: LeaderAndIsr, broker: int, *, controller_epoch: int
+) -> LeaderAndIsr | None:
+    """The state after a replica has gone offline; None where it was not in sync.
+
+    The last replica in sync stays on record, though nobody leads: only it has everything.
+    """
+    if broker not in state.isr:
+        return None
+    leader = NO_LEADER if broker == state.leader else state.leader
+    left = tuple(each for each in state.isr if each != broker)
+    return _successor(state, leader, left or state.isr, controller_epoch)
+
+
+def _first(order: Iterable[int], *, among: Collection[int], live: Collection[int]) -> int | None:
+    return next((broker for broker in order if broker in among and broker in live), None)
+
+
+def _successor(
+    state: LeaderAndIsr, leader: int, isr: tuple[int, ...], controller_epoch: int
+) -> LeaderAndIsr:
+    return replace(
+        state,
+        leader=leader,
+        leader_epoch=state.leader_epoch + 1,
+        isr=isr,
+        controller_epoch=controller_epoch,
+    )

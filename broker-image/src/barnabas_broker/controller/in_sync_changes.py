@@ -1,0 +1,100 @@
+"""Whether a leader may change who is in sync with it: the controller's answer to AlterPartition.
+
+Kafka's `KafkaController.tryProcessAlterPartition` (KIP-497, KIP-704, KIP-841), in its order.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from barnabas_broker.cluster.image import PartitionState
+from barnabas_broker.zk.znodes import LeaderAndIsr
+from barnabas_kafka.errors import ErrorCode
+
+TOPIC_IDS_SINCE = 2
+"""From this version of AlterPartition on, topics are by id and INELIGIBLE_REPLICA may be told."""
+
+
+@dataclass(frozen=True, slots=True)
+class InSyncChange:
+    """What a leader asks for one partition; `topic` is its name, or its id."""
+
+    topic: str | UUID
+    partition: int
+    leader_epoch: int
+    partition_epoch: int
+    isr: tuple[int, ...]
+    recovering: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class InSyncRequest:
+    """AlterPartition: from which broker, in which of its registrations, by which version."""
+
+    broker_id: int
+    broker_epoch: int
+    changes: Sequence[InSyncChange]
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class InSyncAnswer:
+    """What became of one change: an error, or the partition's state as it is now."""
+
+    error: ErrorCode
+    state: PartitionState | None = None
+
+
+def judge(
+    state: PartitionState | None,
+    change: InSyncChange,
+    *,
+    broker_id: int,
+    eligible: Collection[int],
+    version: int,
+) -> ErrorCode | None:
+    """Why a change is refused; NONE where it is true already, None where it is to be made.
+
+    `eligible` are the brokers that are alive and not about to stop.
+    """
+    if state is None or state.leader_epoch < 0:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if change.partition_epoch > state.partition_epoch or change.leader_epoch > state.leader_epoch:
+        # The leader knows more than this controller, which another one must have followed.
+        return ErrorCode.NOT_CONTROLLER
+    if change.leader_epoch < state.leader_epoch:
+        return ErrorCode.FENCED_LEADER_EPOCH
+    # Before the partition epoch, so that a request whose answer was lost can be made again.
+    if (broker_id, change.isr, change.recovering) == (state.leader, state.isr, state.recovering):
+        return ErrorCode.NONE
+    if change.partition_epoch < state.partition_epoch:
+        return ErrorCode.INVALID_UPDATE_VERSION
+    if change.recovering and (len(change.isr) > 1 or not state.recovering):
+        return ErrorCode.INVALID_REQUEST
+    if not set(change.isr) <= set(eligible):
+        if version < TOPIC_IDS_SINCE:
+            return ErrorCode.OPERATION_NOT_ATTEMPTED
+        return ErrorCode.INELIGIBLE_REPLICA
+    return None
+
+
+def granted(change: InSyncChange, *, broker_id: int, controller_epoch: int) -> LeaderAndIsr:
+    """The state that a change which is to be made leads to; the leader epoch stays."""
+    return LeaderAndIsr(
+        leader=broker_id,
+        leader_epoch=change.leader_epoch,
+        isr=change.isr,
+        controller_epoch=controller_epoch,
+        recovering=change.recovering,
+    )
+
+
+def stored(state: PartitionState) -> LeaderAndIsr:
+    """A state of an image as its znode says it."""
+    return LeaderAndIsr(
+        leader=state.leader,
+        leader_epoch=state.leader_epoch,
+        isr=state.isr,
+        controller_epoch=state.controller_epoch,
+        recovering=state.recovering,
+    )

@@ -1,0 +1,684 @@
+"""What a broker does while it is the controller of others: elections, deletions, shutdowns.
+
+Everything here happens in the controller's thread, one thing after the other. Each step works out
+what is to change, writes it (fenced by the controller epoch, and by the version of each state that
+it goes by), and publishes the next image; `view` then says what all brokers are to be told, and
+`server.control_channels` tells them. Nothing here waits for another broker: what has come of it
+arrives as a call of its own.
+"""
+
+import logging
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
+from random import Random
+
+from barnabas_broker.cluster.image import (
+    NO_LEADER,
+    OWN_SOFTWARE,
+    BrokerRegistration,
+    MetadataImage,
+    PartitionState,
+    TopicImage,
+    ids_of,
+)
+from barnabas_broker.cluster.standing import leaderless
+from barnabas_broker.controller import writes
+from barnabas_broker.controller.careful_election import Ends, EndsAnswer, waits
+from barnabas_broker.controller.elections import (
+    Present,
+    elect_for_shutdown,
+    settle,
+    without_replica,
+)
+from barnabas_broker.controller.following import Heard
+from barnabas_broker.controller.in_sync_changes import (
+    InSyncAnswer,
+    InSyncRequest,
+    granted,
+    judge,
+    stored,
+)
+from barnabas_broker.controller.in_sync_writes import notified, read_again
+from barnabas_broker.controller.leaderless import lost, shown, tell_leaderless
+from barnabas_broker.controller.leading import Leading, lead_topic
+from barnabas_broker.controller.ledger import Ledger
+from barnabas_broker.controller.loading import load_brokers, load_topics
+from barnabas_broker.controller.office import commit_fenced
+from barnabas_broker.controller.offline_replicas import (
+    Answered,
+    LogDirNotes,
+    Offline,
+    after_answers,
+    without_brokers,
+)
+from barnabas_broker.controller.propagation import View
+from barnabas_broker.controller.settings_shell import SettingsShell
+from barnabas_broker.controller.startup import missing_feature
+from barnabas_broker.zk.store import CoordinationStore, Create, Delete, Operation, SetData, Watch
+from barnabas_broker.zk.znodes import (
+    BrokerZnode,
+    ConfigChangeZnode,
+    DeleteTopicZnode,
+    IsrChangeZnode,
+    LeaderAndIsr,
+    LogDirEventZnode,
+    PartitionStateZnode,
+    ReplicaAssignment,
+    TopicZnode,
+)
+from barnabas_kafka.errors import ErrorCode, KafkaError
+from barnabas_kafka.ids import TopicPartition
+
+_log = logging.getLogger(__name__)
+
+Changes = Mapping[TopicPartition, LeaderAndIsr]
+
+
+class Reign:
+    """The controller's own state beside the image: who is stopping, and what is being deleted."""
+
+    def __init__(
+        self, ledger: Ledger, settings: SettingsShell, *, broker_id: int, random: Random
+    ) -> None:
+        self._ledger = ledger
+        self._settings = settings
+        self._broker_id = broker_id
+        self._random = random
+        self.stopping: frozenset[int] = frozenset()
+        self.deleting: dict[str, TopicImage] = {}
+        self._unconfirmed: dict[str, set[int]] = {}
+        self._notes = LogDirNotes(ledger)
+        self._offline: dict[TopicPartition, frozenset[int]] = {}
+        self._asked: dict[int, int] = {}
+        self._ends: dict[TopicPartition, Ends] = {}
+
+    @property
+    def view(self) -> View:
+        """What is to be true in the cluster."""
+        return View(
+            self._image, dict(self.deleting), self.stopping, dict(self._asked), self._unheard()
+        )
+
+    @property
+    def _store(self) -> CoordinationStore:
+        return self._ledger.store
+
+    @property
+    def _image(self) -> MetadataImage:
+        return self._ledger.image
+
+    @property
+    def _epoch(self) -> int:
+        return self._ledger.controller_epoch
+
+    def leading(
+        self, *, restarted: int | None = None, doubtful: frozenset[int] = frozenset()
+    ) -> Leading:
+        """In whose name leaders are elected now."""
+        return Leading(
+            self._present(self._image.brokers, set() if restarted is None else {restarted}),
+            self._epoch,
+            self._random,
+            self._settings.elects_uncleanly,
+            # Of itself a controller knows whether it has restarted, or only registered again.
+            {
+                id_: each.epoch
+                for id_, each in self._image.brokers.items()
+                if id_ != self._broker_id
+            },
+            self._offline,
+            doubtful,
+        )
+
+    def _present(
+        self, brokers: Mapping[int, BrokerRegistration], restarted: Collection[int] = frozenset()
+    ) -> Present:
+        return Present(
+            brokers,
+            self.stopping,
+            restarted,
+            _doubtful(brokers),
+            frozenset(id_ for id_, each in brokers.items() if each.software != OWN_SOFTWARE),
+            self._settings.elects_carefully,
+        )
+
+    # --- the beginning
+
+    def begin(self, *, restarted: bool, now_ms: int) -> None:
+        """Read everything, see to it that it is led, and publish it; the office is taken.
+
+        `restarted` says that this broker's process has just started. Raises CoordinationError,
+        ZooKeeperError, or MalformedZnodeError where a topic cannot be read.
+        """
+        self._store.watch(BrokerZnode.ROOT, Watch.CHILDREN)
+        brokers = load_brokers(self._store)
+        self.stopping = frozenset()
+        self._offline = {}  # All are told everything, and answer.
+        self._ends = {}
+        self._ledger.image = replace(self._image, brokers=brokers)
+        leading = self.leading(
+            restarted=self._broker_id if restarted else None, doubtful=_doubtful(brokers)
+        )
+        found = load_topics(self._store, self._store.children(TopicZnode.ROOT))
+        doomed = self._wished(found)
+        operations = missing_feature(self._store)
+        written = []
+        for name, topic in list(found.items()):
+            needed = [] if name in doomed else lead_topic(self._store, topic, leading)
+            if needed:
+                operations += needed
+                written.append(name)
+                del found[name]
+        if self._ledger.office is not None:
+            commit_fenced(self._store, self._ledger.office, operations, now_ms=now_ms)
+        found |= load_topics(self._store, written)
+        topics = {name: self._kept(topic.image) for name, topic in found.items()}
+        self.deleting = {name: topics.pop(name) for name in doomed}
+        self._unconfirmed = {name: _holders(topic) for name, topic in self.deleting.items()}
+        self._publish(
+            replace(
+                self._image,
+                controller_id=self._broker_id,
+                topics=topics,
+                topic_ids=ids_of(topics.values()),
+                version=self._image.version + 1,
+            ),
+            now_ms=now_ms,
+        )
+        tell_leaderless(leaderless(self._image))
+
+    def _kept(self, topic: TopicImage) -> TopicImage:
+        """The same object as before where nothing has changed, so that nobody looks at it again."""
+        before = self._image.topics.get(topic.name)
+        return before if before == topic else topic
+
+    def end(self) -> None:
+        """Forget it all: another broker is the controller."""
+        self.stopping = frozenset()
+        self.deleting = {}
+        self._unconfirmed = {}
+        self._offline = {}
+        self._asked = {}
+        self._ends = {}
+
+    def _wished(self, topics: Collection[str]) -> list[str]:
+        if not self._settings.deletion_enabled:
+            return []
+        return [name for name in self._store.children(DeleteTopicZnode.ROOT) if name in topics]
+
+    # --- brokers
+
+    def read_brokers(self, heard: Heard, *, now_ms: int) -> None:
+        """Notice who came and who went, and elect leaders in place of those that went."""
+        if not heard.of(BrokerZnode.ROOT):
+            return
+        self._store.watch(BrokerZnode.ROOT, Watch.CHILDREN)
+        before, brokers = self._image.brokers, load_brokers(self._store)
+        if brokers == before:
+            return
+        _tell_difference(before, brokers)
+        again = {number for number, each in brokers.items() if _is_other(before.get(number), each)}
+        self.stopping = frozenset((self.stopping & brokers.keys()) - again)
+        bounced = {
+            number
+            for number in (again & before.keys()) - {self._broker_id}
+            if before[number].epoch != brokers[number].epoch
+        }
+        came = brokers.keys() - before.keys()
+        present = self._present(brokers, bounced | (came & _doubtful(brokers)))
+        # Who comes or goes has nothing on record any more; who came is asked.
+        gone = (before.keys() - brokers.keys()) | again
+        offline = without_brokers(self._offline, gone)
+        for ends in self._ends.values():
+            ends.forget(gone)
+        self.change(
+            self._settled(present, self._offline | offline),
+            brokers=brokers,
+            offline=offline,
+            now_ms=now_ms,
+        )
+
+    def _settled(
+        self, present: Present, offline: Offline, among: Collection[TopicPartition] | None = None
+    ) -> dict[TopicPartition, LeaderAndIsr]:
+        """What must become of partitions, of those given or of all."""
+        changes = {}
+        uncleanly: dict[str, bool] = {}
+        for tp in self.partitions() if among is None else among:
+            topic = self._image.topics[tp.topic]
+            state = topic.partitions[tp.partition]
+            if state.leader_epoch < 0:
+                continue
+            there = present.without(offline.get(tp, ()))
+            if tp.topic not in uncleanly and state.leader not in there.steady:
+                uncleanly[tp.topic] = self._settings.elects_uncleanly(topic.config)
+            settled = settle(
+                state.replicas,
+                stored(state),
+                there,
+                unclean=uncleanly.get(tp.topic, False),
+                controller_epoch=self._epoch,
+            )
+            if settled is not None:
+                changes[tp] = settled
+        return changes
+
+    def elect_uncleanly(self, heard: Heard, *, now_ms: int) -> None:
+        """After a change of settings: lead what nobody leads, where that is allowed by now.
+
+        Kafka's UncleanLeaderElectionEnable and TopicUncleanLeaderElectionEnable. Raises KafkaError
+        as `Ledger.write`.
+        """
+        if not heard.of(ConfigChangeZnode.ROOT):
+            return
+        present = self._present(self._image.brokers)
+        among = [tp for tp, _ in self._image.leaderless()]
+        changes = self._settled(present, self._offline, among)
+        if changes:
+            self.change(changes, now_ms=now_ms)
+            _log.warning("led now, as settings allow it: %s", shown(changes))
+
+    def partitions(self) -> list[TopicPartition]:
+        """All there are, but for those of topics that are being deleted."""
+        return [
+            TopicPartition(topic.name, number)
+            for topic in self._image.topics.values()
+            for number in range(len(topic.partitions))
+        ]
+
+    def read_log_dir_notes(self, heard: Heard, *, now_ms: int) -> None:
+        """Ask brokers about all their replicas that say their log directories have changed.
+
+        Raises CoordinationError, ZooKeeperError; KafkaError as `Ledger.write`.
+        """
+        if not heard.of(LogDirEventZnode.ROOT):
+            return
+        brokers, notes = self._notes.read()
+        brokers &= self._image.brokers.keys()
+        if brokers:
+            _log.info("asking brokers %s about their log directories", sorted(brokers))
+            self._asked |= {broker: self._asked.get(broker, 0) + 1 for broker in brokers}
+            self._ledger.publish(self._image.with_changes())
+        self._notes.remove(notes, now_ms=now_ms)
+
+    def storage_answered(self, broker: int, answered: Answered, *, now_ms: int) -> None:
+        """A broker has said which of its replicas cannot be used, and which can.
+
+        Leaders among those that cannot are replaced, where others are in sync, and they leave the
+        in-sync replicas. Raises KafkaError as `Ledger.write`.
+        """
+        offline = after_answers(self._offline, broker, answered, self._image)
+        if broker not in self._image.brokers or not offline:
+            return
+        lost = [tp for tp, brokers in offline.items() if broker in brokers]
+        _log.warning(
+            "broker %d: %d replicas cannot be used for their log directory, %d can again",
+            broker, len(lost), len(offline) - len(lost),
+        )  # fmt: skip
+        present = self._present(self._image.brokers)
+        self.change(
+            self._settled(present, self._offline | offline, offline),
+            offline=offline,
+            now_ms=now_ms,
+        )
+
+    # --- careful elections
+
+    def waits(self, tp: TopicPartition) -> bool:
+        """Whether a partition has no leader because its replicas are being asked for their ends."""
+        state = self._image.partition(tp)
+        if state is None or state.leader != NO_LEADER:
+            return False
+        return waits(state.replicas, stored(state), self._present(self._image.brokers))
+
+    def _unheard(self) -> dict[TopicPartition, frozenset[int]]:
+        present = self._present(self._image.brokers)
+        if not (present.careful and present.doubtful):
+            return {}
+        return {
+            tp: self._ends_in(tp, state.leader_epoch).missing(state.replicas)
+            for tp, state in self._image.leaderless()
+            if waits(state.replicas, stored(state), present)
+        }
+
+    def _ends_in(self, tp: TopicPartition, leader_epoch: int) -> Ends:
+        """What was answered in this leader epoch; nothing that was said in another."""
+        ends = self._ends.get(tp)
+        return (
+            ends if ends is not None and ends.leader_epoch == leader_epoch else Ends(leader_epoch)
+        )
+
+    def ends_answered(
+        self,
+        broker: int,
+        broker_epoch: int,
+        answered: Mapping[TopicPartition, EndsAnswer],
+        *,
+        now_ms: int,
+    ) -> None:
+        """A broker, registered so, has said how far its logs go; elect who is the longest.
+
+        Raises KafkaError as `Ledger.write`.
+        """
+        registered = self._image.brokers.get(broker)
+        if registered is None or registered.epoch != broker_epoch:
+            return
+        changes: dict[TopicPartition, LeaderAndIsr] = {}
+        counts = False
+        for tp, answer in answered.items():
+            state = self._image.partition(tp)
+            if state is None or state.leader_epoch != answer.leader_epoch or not self.waits(tp):
+                continue
+            ends = self._ends[tp] = self._ends_in(tp, state.leader_epoch)
+            ends.heard(broker, answer.log_end)
+            counts = True
+            elected = ends.elect(
+                state.replicas,
+                stored(state),
+                live=self.eligible_for(tp),
+                controller_epoch=self._epoch,
+            )
+            _log.warning(
+                "%s had no leader, for the only broker in sync, %d, was not stopped in order; logs "
+                "end at (epoch, offset) %r; %s",
+                tp, state.isr[0], ends,
+                f"waiting for brokers {sorted(ends.missing(state.replicas))}"
+                if elected is None
+                else f"broker {elected.leader} leads",
+            )  # fmt: skip
+            if elected is not None:
+                changes[tp] = elected
+        if counts:  # Also without a leader: who has answered is asked no more.
+            self.change(changes, now_ms=now_ms)
+        for tp in changes:
+            self._ends.pop(tp, None)
+
+    def shut_down(self, broker: int, broker_epoch: int, *, now_ms: int) -> list[TopicPartition]:
+        """Prepare for a broker to stop; returns what it leads and nobody else can.
+
+        Raises KafkaError: STALE_BROKER_EPOCH, BROKER_NOT_AVAILABLE, or that of a failed write.
+        """
+        registered = self._image.brokers.get(broker)
+        if registered is None:
+            raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, f"Broker id {broker} does not exist.")
+        if -1 < broker_epoch < registered.epoch:
+            raise KafkaError(ErrorCode.STALE_BROKER_EPOCH)
+        _log.info("broker %d is shutting down", broker)
+        self.refresh([tp for tp, _ in self._held_by(broker)], now_ms=now_ms)
+        stopping = self.stopping | {broker}
+        changes: dict[TopicPartition, LeaderAndIsr] = {}
+        for tp, state in self._held_by(broker):
+            if state.leader == broker:
+                changed = elect_for_shutdown(
+                    state.replicas,
+                    stored(state),
+                    live=self._image.brokers.keys() - self._offline.get(tp, frozenset()),
+                    stopping=stopping,
+                    controller_epoch=self._epoch,
+                )
+            else:
+                changed = without_replica(stored(state), broker, controller_epoch=self._epoch)
+            if changed is not None:
+                changes[tp] = changed
+        self.stopping = stopping
+        self.change(changes, now_ms=now_ms)
+        return [tp for tp, state in self._held_by(broker) if state.leader == broker]
+
+    def _held_by(self, broker: int) -> list[tuple[TopicPartition, PartitionState]]:
+        """What lies on a broker and on others."""
+        return [
+            (TopicPartition(topic.name, number), state)
+            for topic in self._image.topics.values()
+            for number, state in enumerate(topic.partitions)
+            if broker in state.replicas and len(state.replicas) > 1 and state.leader_epoch >= 0
+        ]
+
+    @property
+    def eligible(self) -> frozenset[int]:
+        """The brokers that may lead: alive, and not about to stop."""
+        return frozenset(self._image.brokers) - self.stopping
+
+    def eligible_for(self, tp: TopicPartition) -> frozenset[int]:
+        """Those of them whose replica of a partition, if they have one, can be used."""
+        return self.eligible - self._offline.get(tp, frozenset())
+
+    def electable_for(self, tp: TopicPartition) -> frozenset[int]:
+        """Those of them that may be elected in order: nobody while replicas are asked."""
+        return frozenset() if self.waits(tp) else self.eligible_for(tp)
+
+    # --- partitions
+
+    def refresh(self, partitions: Iterable[TopicPartition], *, now_ms: int) -> None:
+        """Read states again, which their leaders may have written themselves.
+
+        Before decisions that somebody waits for: they would be refused by the store otherwise.
+        Raises KafkaError as `Ledger.write`.
+        """
+        with self._ledger.reading():
+            changed = read_again(self._store, self._image, partitions)
+        if changed:
+            self._publish(self._image.with_changes(put=tuple(changed)), now_ms=now_ms)
+
+    def read_in_sync(self, heard: Heard, *, now_ms: int) -> set[TopicPartition]:
+        """Read what leaders say they have written, and take their notifications away.
+
+        All partitions where a write of this controller was refused: it may have been for that.
+        """
+        partitions: set[TopicPartition] = set()
+        names: list[str] = []
+        if heard.of(IsrChangeZnode.ROOT):
+            self._store.watch(IsrChangeZnode.ROOT, Watch.CHILDREN)
+            names = self._store.children(IsrChangeZnode.ROOT)
+        paths = [f"{IsrChangeZnode.ROOT}/{name}" for name in names]
+        if paths:
+            partitions = notified(self._store, paths)
+        if heard.paths is None and self._ledger.stale:
+            partitions.update(
+                TopicPartition(topic.name, number)
+                for topic in self._image.topics.values()
+                for number in range(len(topic.partitions))
+            )
+        self.refresh(partitions, now_ms=now_ms)
+        if paths:
+            self._ledger.write([Delete(path) for path in paths], now_ms=now_ms)
+        return partitions
+
+    def alter_partitions(self, request: InSyncRequest, *, now_ms: int) -> list[InSyncAnswer]:
+        """Change who is in sync, as leaders ask; one answer for each change, in order.
+
+        Raises KafkaError STALE_BROKER_EPOCH for a broker that is not registered so.
+        """
+        registered = self._image.brokers.get(request.broker_id)
+        if registered is None or registered.epoch != request.broker_epoch:
+            raise KafkaError(ErrorCode.STALE_BROKER_EPOCH)
+        changes: dict[TopicPartition, LeaderAndIsr] = {}
+        errors: list[tuple[TopicPartition | None, ErrorCode | None]] = []
+        for asked in request.changes:
+            if isinstance(asked.topic, str):
+                topic = self._image.topic(asked.topic)
+            else:
+                topic = self._image.topic_by_id(asked.topic)
+                if topic is None:
+                    errors.append((None, ErrorCode.UNKNOWN_TOPIC_ID))
+                    continue
+            tp = None if topic is None else TopicPartition(topic.name, asked.partition)
+            error = judge(
+                None if topic is None else topic.partition(asked.partition),
+                asked,
+                broker_id=request.broker_id,
+                eligible=self.eligible if tp is None else self.eligible_for(tp),
+                version=request.version,
+            )
+            errors.append((tp, error))
+            if error is None and tp is not None:
+                changes[tp] = granted(
+                    asked, broker_id=request.broker_id, controller_epoch=self._epoch
+                )
+        failed = self._try(changes, now_ms=now_ms)
+        answers = []
+        for tp, error in errors:
+            outcome = failed if error is None else error
+            state = None if tp is None else self._image.partition(tp)
+            answers.append(InSyncAnswer(outcome, state if outcome is ErrorCode.NONE else None))
+        return answers
+
+    def _try(self, changes: Changes, *, now_ms: int) -> ErrorCode:
+        try:
+            if changes:
+                self.change(changes, now_ms=now_ms)
+        except KafkaError as error:
+            unexpected = error.code is ErrorCode.UNKNOWN_SERVER_ERROR
+            # The znode is not what was known of it; everything is read again after this.
+            return ErrorCode.INVALID_UPDATE_VERSION if unexpected else error.code
+        return ErrorCode.NONE
+
+    def change(
+        self,
+        changes: Changes,
+        *,
+        placed: Mapping[TopicPartition, ReplicaAssignment] | None = None,
+        brokers: Mapping[int, BrokerRegistration] | None = None,
+        offline: Offline | None = None,
+        now_ms: int,
+    ) -> None:
+        """Write states of partitions, and publish them; `placed` are those with other replicas.
+
+        `offline` are partitions of which other replicas than before cannot be used. Raises
+        KafkaError as `Ledger.write`, and then nothing has changed here.
+        """
+        operations: list[Operation] = []
+        changed: dict[str, list[PartitionState]] = {}
+        for tp, state in changes.items():
+            topic = self._image.topics[tp.topic]
+            before = topic.partitions[tp.partition]
+            znode = PartitionStateZnode(tp.topic, tp.partition)
+            operations.append(SetData(znode.path, znode.encode(state), before.partition_epoch))
+            partitions = changed.setdefault(tp.topic, list(topic.partitions))
+            partitions[tp.partition] = replace(
+                before,
+                leader=state.leader,
+                leader_epoch=state.leader_epoch,
+                isr=state.isr,
+                controller_epoch=state.controller_epoch,
+                recovering=state.recovering,
+                partition_epoch=before.partition_epoch + 1,
+            )
+            assignment = None if placed is None else placed.get(tp)
+            if assignment is not None:
+                partitions[tp.partition] = replace(
+                    partitions[tp.partition],
+                    replicas=assignment.replicas,
+                    adding=assignment.adding,
+                    removing=assignment.removing,
+                )
+        for tp, unusable in (offline or {}).items():
+            topic = self._image.topics[tp.topic]
+            partitions = changed.setdefault(tp.topic, list(topic.partitions))
+            partitions[tp.partition] = replace(
+                partitions[tp.partition], offline=tuple(sorted(unusable))
+            )
+        put = tuple(
+            replace(self._image.topics[name], partitions=tuple(partitions))
+            for name, partitions in changed.items()
+        )
+        moved = {tp.topic for tp in placed or ()}
+        operations += [writes.place_topic(topic) for topic in put if topic.name in moved]
+        if operations:
+            self._ledger.write(operations, now_ms=now_ms)
+        if offline:
+            merged = {**self._offline, **offline}
+            self._offline = {tp: each for tp, each in merged.items() if each}
+        former = self._image
+        self._publish(self._image.with_changes(put=put, brokers=brokers), now_ms=now_ms)
+        tell_leaderless(lost(changes, former, self._image))
+
+    # --- deletions
+
+    def delete(self, names: Iterable[str], *, now_ms: int) -> None:
+        """Begin to delete topics of the image; when this returns they are out of it.
+
+        Their znodes stay until every broker that holds one of their replicas has deleted it. A
+        broker that is away is waited for. Raises KafkaError as `Ledger.write`.
+        """
+        topics = {name: self._image.topics[name] for name in names}
+        with self._ledger.reading():
+            marks = [DeleteTopicZnode(name).path for name in topics]
+            missing = [path for path in marks if self._store.exists(path) is None]
+        self._ledger.write([Create(path) for path in missing], now_ms=now_ms)
+        self.deleting |= topics
+        self._unconfirmed |= {name: _holders(topic) for name, topic in topics.items()}
+        self._offline = {tp: each for tp, each in self._offline.items() if tp.topic not in topics}
+        self._publish(self._image.with_changes(remove=frozenset(topics)), now_ms=now_ms)
+
+    def confirmed(self, broker: int, view: View, refused: Collection[str], *, now_ms: int) -> None:
+        """A broker has obeyed a view, but for the deletion of the topics `refused`."""
+        done = []
+        for name, topic in view.deleting.items():
+            waited_for = self._unconfirmed.get(name)
+            if waited_for is None or self.deleting.get(name) != topic or name in refused:
+                continue
+            waited_for.discard(broker)
+            if not waited_for:
+                done.append(name)
+        if done:
+            self._finish(done, now_ms=now_ms)
+
+    def finish_deletions(self, *, now_ms: int) -> None:
+        """Finish deletions that every broker has confirmed, and whose znodes could not be removed.
+
+        Raises KafkaError as `Ledger.write`.
+        """
+        done = [name for name, waited_for in self._unconfirmed.items() if not waited_for]
+        if done:
+            self._finish(done, now_ms=now_ms)
+
+    def _finish(self, names: Collection[str], *, now_ms: int) -> None:
+        operations: list[Operation] = []
+        with self._ledger.reading():
+            for name in names:
+                operations += writes.delete_topic(self._store, name)
+                operations.append(Delete(DeleteTopicZnode(name).path))
+        self._ledger.write(operations, now_ms=now_ms)
+        for name in names:
+            del self.deleting[name]
+            del self._unconfirmed[name]
+            _log.info("topic %s is deleted on all its brokers", name)
+        # For the view: whoever is told from now on must not delete a topic made anew.
+        self._ledger.publish(self._image.with_changes())
+
+    def _publish(self, image: MetadataImage, *, now_ms: int) -> None:
+        view = replace(self.view, image=image)
+        failures = self._ledger.publish(image)
+        for name, error in failures.items():
+            _log.error("topic %s: %s", name, error.message)
+        if self.deleting:
+            self.confirmed(self._broker_id, view, failures.keys(), now_ms=now_ms)
+
+
+def _holders(topic: TopicImage) -> set[int]:
+    return {broker for state in topic.partitions for broker in state.replicas}
+
+
+def _is_other(before: BrokerRegistration | None, after: BrokerRegistration) -> bool:
+    """Whether more has changed than that a broker has caught up."""
+    return before is None or replace(before, unclean=after.unclean) != after
+
+
+def _doubtful(brokers: Mapping[int, BrokerRegistration]) -> frozenset[int]:
+    return frozenset(number for number, each in brokers.items() if each.unclean)
+
+
+def _tell_difference(
+    before: Mapping[int, BrokerRegistration], after: Mapping[int, BrokerRegistration]
+) -> None:
+    for gone in sorted(before.keys() - after.keys()):
+        _log.warning("broker %d has gone", gone)
+    for came in sorted(after.keys() - before.keys()):
+        _log.info("broker %d has come%s", came, _how(after[came]))
+    for again in sorted(before.keys() & after.keys()):
+        if before[again].epoch != after[again].epoch:
+            _log.info("broker %d has come again%s", again, _how(after[again]))
+
+
+def _how(broker: BrokerRegistration) -> str:
+    return ", and was not stopped in order before" if broker.unclean else ""

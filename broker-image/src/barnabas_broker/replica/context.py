@@ -1,0 +1,32 @@
+"""What all partitions of one broker share when they replicate."""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from barnabas_broker.log.doubts import Doubts
+from barnabas_broker.replica.in_sync import IsrChange
+
+if TYPE_CHECKING:  # A partition is made with one of these; this only names its type.
+    from barnabas_broker.replica.partition import Partition
+
+
+def _never(_partition: "Partition", _change: IsrChange) -> None:
+    """Stands where partitions have one replica: their ISR cannot change."""
+
+
+@dataclass(slots=True)
+class ReplicationContext:
+    """The clock, the brokers that are alive, and who carries changes of the ISR out.
+
+    `monotonic_ms` never goes back, unlike the wall clock; `lag_max_ms` is replica.lag.time.max.ms.
+    `change_isr` is called on the event loop and returns at once; `flush_on_shrink` is
+    barnabas.isr.shrink.flush. `doubts` says which logs may lack their ends.
+    """
+
+    monotonic_ms: Callable[[], int]
+    lag_max_ms: int = 30_000
+    flush_on_shrink: bool = False
+    change_isr: "Callable[[Partition, IsrChange], None]" = _never
+    alive: Collection[int] = field(default_factory=frozenset)
+    doubts: Doubts = field(default_factory=Doubts)

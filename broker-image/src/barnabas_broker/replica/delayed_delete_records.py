@@ -1,0 +1,43 @@
+"""Deletions of records that wait for followers: the purgatory of the DeleteRecords API.
+
+Records before an offset are gone once no replica of the partition on a live broker begins before
+it: whoever leads next then has none of them. Followers hear of a new log start with their next
+fetch, and say with the one after it where their own log begins (Kafka's DelayedDeleteRecords).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from barnabas_broker.replica.delayed_operation import DelayedOperation
+from barnabas_kafka.errors import ErrorCode
+
+
+class Awaited(Protocol):
+    """Something a deletion can wait on: a partition led here."""
+
+    delete_waiters: set["DelayedDeleteRecords"]
+
+    def deletion_verdict(self, offset: int) -> ErrorCode | None:
+        """NONE once nothing before `offset` is left, None while it is, or why nobody can tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class Undeleted:
+    """A partition of which some live replica begins before `offset`; `tell` gets the verdict."""
+
+    partition: Awaited
+    offset: int
+    tell: Callable[[ErrorCode], None]
+
+
+class DelayedDeleteRecords(DelayedOperation[Undeleted]):
+    """One waiting deletion."""
+
+    __slots__ = ()
+
+    def _verdict(self, part: Undeleted) -> ErrorCode | None:
+        return part.partition.deletion_verdict(part.offset)
+
+    def _waiters(self, part: Undeleted) -> set["DelayedDeleteRecords"]:
+        return part.partition.delete_waiters

@@ -1,0 +1,90 @@
+"""Requests that wait on partitions until there is a verdict on each (Kafka's DelayedOperation).
+
+A request waits on each of its partitions that is undecided. It is answered when all of them are
+decided, or when its time is up; then the rest has timed out. Subclasses say what is waited for.
+"""
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from typing import Any, Generic, Protocol, TypeVar
+
+from barnabas_kafka.errors import ErrorCode
+
+
+class Undecided(Protocol):
+    """What is waited for in one partition; `tell` is called once with the verdict."""
+
+    @property
+    def partition(self) -> object: ...
+    @property
+    def tell(self) -> Callable[[ErrorCode], None]: ...
+
+
+Part = TypeVar("Part", bound=Undecided)
+
+
+class DelayedOperation(ABC, Generic[Part]):
+    """One waiting request; its future gets `response` when every verdict has been told."""
+
+    __slots__ = ("_pending", "_response", "_timer", "future")
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        pending: Iterable[Part],
+        *,
+        timeout_ms: int,
+        response: object,
+    ) -> None:
+        self._pending = list(pending)
+        self._response = response
+        self.future: asyncio.Future[Any] = loop.create_future()
+        self.future.add_done_callback(self._forget)
+        self._timer = loop.call_later(max(timeout_ms, 0) / 1000, self._expire)
+        for each in self._pending:
+            self._waiters(each).add(self)
+
+    @abstractmethod
+    def _verdict(self, part: Part) -> ErrorCode | None:
+        """NONE once it is as wanted, None while it is not, or why it never will be."""
+
+    @abstractmethod
+    def _waiters(self, part: Part) -> set[Any]:
+        """Those of the partition that look when something has changed there."""
+
+    def look(self) -> None:
+        """Something changed in one of the partitions: tell what is decided now."""
+        if self.future.done():
+            return
+        undecided = []
+        for each in self._pending:
+            code = self._verdict(each)
+            if code is None:
+                undecided.append(each)
+            else:
+                each.tell(code)
+        self._keep(undecided)
+
+    def _expire(self) -> None:
+        if not self.future.done():
+            for each in self._pending:
+                each.tell(ErrorCode.REQUEST_TIMED_OUT)
+            self._keep([])
+
+    def _keep(self, undecided: list[Part]) -> None:
+        """Go on waiting for these, or answer."""
+        waited, self._pending = self._pending, undecided
+        still = {id(each.partition) for each in undecided}
+        for each in waited:
+            if id(each.partition) not in still:
+                self._waiters(each).discard(self)
+        if not undecided:
+            self.future.set_result(self._response)
+
+    def _forget(self, _future: object = None) -> None:
+        """Stop waiting; also reached by cancellation, when the client has gone."""
+        self._timer.cancel()
+        for each in self._pending:
+            self._waiters(each).discard(self)
+        self._pending = []

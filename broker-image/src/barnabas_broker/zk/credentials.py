@@ -1,0 +1,35 @@
+"""How a session with an ensemble is protected, and as whom it is opened."""
+
+from __future__ import annotations
+
+import ssl
+from dataclasses import dataclass, field
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Login:
+    """A user and password for SASL DIGEST-MD5; `source` is the file and section they are from."""
+
+    username: str
+    password: str = field(repr=False)
+    source: str = ""
+
+    def __str__(self) -> str:
+        return f"the user {self.username}" + (f" ({self.source})" if self.source else "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Credentials:
+    """What a session shows, speaks over, and puts on the znodes that it makes."""
+
+    login: Login | None = None
+    digest: str | None = field(default=None, repr=False)
+    """`user:password` of ZooKeeper's own scheme of that name."""
+    tls: ssl.SSLContext | None = None
+    """Where TLS is spoken; the certificate in it, if there is one, identifies the broker, too."""
+    set_acl: bool = False
+    """Whether znodes get ACLs (`acls.py`); without, anybody may do anything with them."""
+
+
+NO_CREDENTIALS: Final = Credentials()

@@ -1,0 +1,80 @@
+"""May this broker be restarted, has it caught up, and why has a partition no leader?"""
+
+from dataclasses import replace
+from uuid import UUID
+
+import pytest
+
+from barnabas_broker.cluster.image import (
+    NO_LEADER,
+    BrokerRegistration,
+    MetadataImage,
+    PartitionState,
+    TopicImage,
+)
+from barnabas_broker.cluster.standing import Concern, Held, caught_up, leaderless, restart_of
+from barnabas_kafka.ids import TopicPartition
+
+ME = 1
+TP = TopicPartition("orders", 0)
+
+
+def held(replicas: tuple[int, ...], isr: tuple[int, ...], needed: int = 1) -> Held:
+    """A partition that has a replica here."""
+    state = PartitionState(replicas=replicas, isr=isr, leader=2, leader_epoch=0, controller_epoch=0)
+    return TP, state, needed
+
+
+@pytest.mark.parametrize(
+    ("partition", "at_risk", "unavoidable"),
+    [
+        (held((1, 2, 3), (1, 2, 3), 2), "", ""),
+        (held((1, 2, 3), (2, 3), 2), "", ""),
+        (held((1, 2, 3), (1, 2), 1), "", ""),
+        (held((1, 2, 3), (1, 2), 2), "1 other in-sync replicas, 1 not in sync, 2 needed", ""),
+        (held((1, 2), (1,)), "0 other in-sync replicas, 1 not in sync, 1 needed", ""),
+        (held((1,), (1,)), "", "its only replica is here"),
+        (held((1, 2), (1, 2), 2), "", "it has 2 replicas and needs 2: acks=all is refused"),
+        (held((1, 2, 3), (1, 2), 3), "", "it has 3 replicas and needs 3"),
+    ],
+)
+def test_restart(partition: Held, at_risk: str, unavoidable: str) -> None:
+    """Waiting helps where a replica is to come back; where there is none to spare it does not."""
+    found = restart_of(ME, [partition])
+    for told, wanted in ((found.at_risk, at_risk), (found.unavoidable, unavoidable)):
+        assert [concern.tp for concern in told] == ([TP] if wanted else [])
+        assert all(concern.reason.startswith(wanted) for concern in told)
+    assert found.safe is (at_risk == "")
+
+
+def test_caught_up() -> None:
+    """The share of replicas that are in sync, and which are not."""
+    found = caught_up(ME, [held((1, 2), (1, 2)), held((1, 2), (2,)), held((1,), (1,))])
+    assert (found.replicas, found.behind, found.percent) == (3, (TP,), 66.7)
+    assert caught_up(ME, []).percent == 100
+
+
+def test_why_nobody_leads() -> None:
+    """What keeps each in-sync replica from leading; what is led is not named."""
+    led = PartitionState(replicas=(1,), isr=(1,), leader=1, leader_epoch=0, controller_epoch=0)
+    lost = replace(led, replicas=(1, 2, 3), isr=(2, 3), leader=NO_LEADER, offline=(3,))
+    doubted = replace(led, isr=(4,), leader=NO_LEADER)
+    waiting = replace(led, isr=(1,), leader=NO_LEADER)
+    topic = TopicImage("orders", UUID(int=1), (led, lost, doubted, waiting))
+    brokers = {id_: BrokerRegistration(id_, ()) for id_ in (1, 3)}
+    brokers[4] = BrokerRegistration(4, (), unclean=True)
+    image = MetadataImage(cluster_id="c", brokers=brokers, topics={"orders": topic})
+    assert list(leaderless(image)) == [
+        Concern(
+            TopicPartition("orders", 1),
+            "in-sync replica 2 is away; in-sync replica 3 is in a log directory that is offline",
+        ),
+        Concern(
+            TopicPartition("orders", 2),
+            "in-sync replica 4 was not stopped in order and may lack its end: others are asked "
+            "for theirs",
+        ),
+        Concern(
+            TopicPartition("orders", 3), "in-sync replica 1 is alive and about to lead, or to stop"
+        ),
+    ]

@@ -1,0 +1,177 @@
+"""Who is elected when the only in-sync replica may have lost its end."""
+
+from __future__ import annotations
+
+import pytest
+
+from barnabas_broker.controller.careful_election import Ends, EndsAnswer, LogEnd, waits
+from barnabas_broker.controller.elections import Present, settle
+from barnabas_broker.controller.moves import ElectionType
+from barnabas_broker.controller.topics import NewTopic
+from barnabas_broker.zk.znodes import LeaderAndIsr
+from barnabas_kafka.errors import ErrorCode
+from barnabas_kafka.ids import TopicPartition
+
+from .ensemble import NOW_MS, Cluster
+
+ALONE = LeaderAndIsr(-1, 4, (2,), 1)
+T0 = TopicPartition("t", 0)
+CAREFUL = {"barnabas.careful.election": "true"}
+
+
+@pytest.mark.parametrize(
+    ("ends", "live", "leader"),
+    [
+        ({1: (3, 9), 2: (3, 7), 3: (2, 99)}, {1, 2, 3}, 1),
+        ({1: (3, 9), 2: (3, 9), 3: (3, 9)}, {1, 2, 3}, 1),
+        ({1: (-1, 0), 2: (3, 7), 3: (3, 6)}, {1, 2, 3}, 2),
+        ({1: (3, 9), 2: (3, 7), 3: (3, 6)}, {2, 3}, None),
+        ({1: (3, 9), 2: (3, 7)}, {1, 2, 3}, None),
+    ],
+)
+def test_the_longest_log_is_elected(
+    ends: dict[int, tuple[int, int]], live: set[int], leader: int | None
+) -> None:
+    """By epoch, then end, then preference; not before all have answered, nor who is away."""
+    heard = Ends(4)
+    for broker, (epoch, end) in ends.items():
+        heard.heard(broker, LogEnd(epoch, end))
+    elected = heard.elect((1, 2, 3), ALONE, live=live, controller_epoch=2)
+    assert elected == (None if leader is None else LeaderAndIsr(leader, 5, (leader,), 2))
+
+
+def test_who_comes_again_answers_again() -> None:
+    """What it had before may be gone."""
+    heard = Ends(4)
+    heard.heard(1, LogEnd(1, 1))
+    heard.heard(2, LogEnd(1, 2))
+    heard.forget({2, 3})
+    assert heard.missing((1, 2, 3)) == {2, 3}
+
+
+def present(
+    *live: int,
+    doubtful: set[int],
+    restarted: set[int] | None = None,
+    careful: bool = True,
+    silent: set[int] | None = None,
+) -> Present:
+    """Who is there."""
+    return Present(
+        live, restarted=restarted or (), doubtful=doubtful, silent=silent or (), careful=careful
+    )
+
+
+@pytest.mark.parametrize(
+    ("state", "there", "unclean", "expected"),
+    [
+        (ALONE, present(1, 2, doubtful={2}), False, None),
+        (ALONE, present(1, 2, doubtful={2}, careful=False), False, (2, (2,))),
+        (ALONE, present(1, 2, doubtful={2}, silent={1}), False, (2, (2,))),
+        (ALONE, present(1, 2, doubtful={2}), True, (2, (2,))),
+        (ALONE, present(1, 2, doubtful={1}), False, (2, (2,))),
+        (LeaderAndIsr(2, 4, (2,), 1), present(1, 2, doubtful={2}), False, None),
+        (
+            LeaderAndIsr(2, 4, (2,), 1),
+            present(1, 2, doubtful={2}, restarted={2}),
+            False,
+            (-1, (2,)),
+        ),
+        (
+            LeaderAndIsr(1, 4, (1, 2), 1),
+            present(1, 2, doubtful={1, 2}, restarted={1, 2}),
+            False,
+            (-1, (2,)),
+        ),
+        (LeaderAndIsr(3, 4, (3, 1, 2), 1), present(1, 2, doubtful={1, 2}), False, (1, (1, 2))),
+    ],
+)
+def test_a_sole_in_sync_replica_is_not_elected_blindly(
+    state: LeaderAndIsr, there: Present, unclean: bool, expected: tuple[int, tuple[int, ...]] | None
+) -> None:
+    """If it says that it was not stopped in order, all can answer, and no other may lead."""
+    settled = settle((1, 2, 3), state, there, unclean=unclean, controller_epoch=2)
+    assert (None if settled is None else (settled.leader, settled.isr)) == expected
+
+
+def test_a_partition_with_one_replica_waits_for_nobody() -> None:
+    """There is nobody else to ask."""
+    there = present(2, doubtful={2})
+    assert settle((2,), ALONE, there, unclean=False, controller_epoch=2) is not None
+    assert not waits((2,), ALONE, there)
+    assert waits((1, 2), ALONE, there)
+    assert not waits((1, 2), LeaderAndIsr(2, 4, (2,), 1), there)
+
+
+def emptied(cluster: Cluster) -> None:
+    """t-0 is on brokers 2 and 3, and 3, the last in sync, has come back after a crash."""
+    cluster.create(NewTopic(name="t", assignments=[(0, (2, 3))]))
+    cluster.kill(2)
+    cluster.kill(3)
+    cluster.start(3, unclean=True)
+
+
+def test_all_replicas_are_asked(cluster: Cluster) -> None:
+    """Whoever is away is waited for, and the longest leads."""
+    cluster.ends[3, T0] = LogEnd(1, 5)
+    emptied(cluster)
+    assert cluster.leaders("t") == [(-1, (3,))]
+    cluster.ends[2, T0] = LogEnd(1, 6)
+    cluster.start(2)
+    assert cluster.leaders("t") == [(2, (2,))]
+    assert not cluster.reigning.reign.view.unheard
+
+
+def test_the_next_controller_asks_again(cluster: Cluster) -> None:
+    """It has heard nothing of what the one before was told."""
+    cluster.ends[3, T0] = LogEnd(1, 5)
+    emptied(cluster)
+    cluster.kill(1)
+    assert cluster.leaders("t") == [(-1, (3,))]
+    cluster.ends[2, T0] = LogEnd(1, 4)
+    cluster.start(2)
+    assert cluster.leaders("t") == [(3, (3,))]
+
+
+def test_what_was_said_in_another_epoch_or_registration_does_not_count(cluster: Cluster) -> None:
+    """Nor what nobody asked."""
+    emptied(cluster)
+    controller, epoch = cluster.reigning, cluster.image.brokers[3].epoch
+    now = cluster.image.topics["t"].partitions[0].leader_epoch
+    for broker, broker_epoch, leader_epoch in ((3, epoch, now - 1), (3, epoch - 1, now), (9, 1, 1)):
+        answered = {T0: EndsAnswer(leader_epoch, LogEnd(1, 5))}
+        controller.ends_answered(broker, broker_epoch, answered, now_ms=NOW_MS)
+        assert controller.reign.view.unheard == {T0: {2, 3}}
+    answered = {TopicPartition("u", 0): EndsAnswer(0, LogEnd(0, 0))}
+    controller.ends_answered(3, epoch, answered, now_ms=NOW_MS)
+    controller.ends_answered(3, epoch, {T0: EndsAnswer(now, LogEnd(1, 5))}, now_ms=NOW_MS)
+    assert controller.reign.view.unheard == {T0: {2}}
+
+
+def test_only_an_unclean_election_that_is_ordered_does_not_wait(cluster: Cluster) -> None:
+    """A preferred one leaves the partition alone, and so does a move of it."""
+    emptied(cluster)
+    moves = cluster.reigning.moves
+    answers = moves.elect(ElectionType.PREFERRED, [T0], now_ms=NOW_MS)
+    refused = answers[T0]
+    assert refused is not None
+    assert refused.code is ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
+    assert moves.reassign({T0: (3, 1)}, now_ms=NOW_MS) == {T0: None}
+    cluster.settle()
+    assert cluster.leaders("t") == [(-1, (3,))]
+    assert moves.elect(ElectionType.UNCLEAN, [T0], now_ms=NOW_MS) == {T0: None}
+    cluster.settle()
+    assert cluster.leaders("t")[0][0] == 3
+
+
+def test_without_the_setting_it_is_elected_as_in_kafka() -> None:
+    """Whoever is in sync leads."""
+    cluster = Cluster(3)
+    emptied(cluster)
+    assert cluster.leaders("t") == [(3, (3,))]
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    """Three brokers that elect carefully; the first is the controller."""
+    return Cluster(3, CAREFUL)

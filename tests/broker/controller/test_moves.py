@@ -1,0 +1,184 @@
+"""Moves on a cluster of controllers: begun, completed, called off, and asked for by old tools."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from barnabas_broker.controller.in_sync_changes import InSyncChange, InSyncRequest
+from barnabas_broker.controller.moves import ElectionType
+from barnabas_broker.controller.topics import NewTopic
+from barnabas_broker.zk.store import Create
+from barnabas_broker.zk.znodes import TopicZnode
+from barnabas_kafka.errors import ErrorCode, KafkaError
+from barnabas_kafka.ids import TopicPartition
+
+from .ensemble import NOW_MS, Cluster
+
+TP = TopicPartition("t", 0)
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    """Four brokers; partition 0 of t lies on the first two."""
+    cluster = Cluster(4)
+    cluster.create(NewTopic(name="t", assignments=[(0, (1, 2))]))
+    return cluster
+
+
+def catch_up(cluster: Cluster, *isr: int) -> None:
+    """The leader of the partition finds these in sync."""
+    state = cluster.reigning.image.partition(TP)
+    assert state is not None
+    change = InSyncChange("t", 0, state.leader_epoch, state.partition_epoch, isr)
+    epoch = cluster.reigning.image.brokers[state.leader].epoch
+    request = InSyncRequest(state.leader, epoch, [change], version=1)
+    (answer,) = cluster.reigning.alter_partitions(request, now_ms=NOW_MS)
+    assert answer.error is ErrorCode.NONE
+    cluster.settle()
+
+
+def codes(answers: dict[TopicPartition, KafkaError | None]) -> list[ErrorCode]:
+    """The errors, NONE where there is none."""
+    return [ErrorCode.NONE if error is None else error.code for error in answers.values()]
+
+
+def test_a_partition_moves(cluster: Cluster) -> None:
+    """New replicas copy, then the old ones are deleted; the znode says so at each step."""
+    moves = cluster.reigning.moves
+    assert codes(moves.reassign({TP: [3, 4]}, now_ms=NOW_MS)) == [ErrorCode.NONE]
+    cluster.settle()
+    state = moves.under_way()[TP]
+    assert (state.replicas, state.adding, state.removing) == ((3, 4, 1, 2), (3, 4), (1, 2))
+    catch_up(cluster, 1, 2, 3)
+    assert TP in moves.under_way()
+    catch_up(cluster, 1, 2, 3, 4)
+    assert moves.under_way() == {}
+    moved = cluster.image.partition(TP)
+    assert moved is not None
+    assert (moved.replicas, moved.isr, moved.leader) == ((3, 4), (3, 4), 3)
+    assert cluster.stops[2] == [(TP, True)]
+    znode = TopicZnode("t")
+    assignment = znode.decode(cluster.stores[1].get(znode.path)[0]).partitions[0]
+    assert (assignment.replicas, assignment.adding, assignment.removing) == ((3, 4), (), ())
+
+
+def test_a_move_is_called_off(cluster: Cluster) -> None:
+    """Everything is as before, and what was copied is deleted."""
+    moves = cluster.reigning.moves
+    moves.reassign({TP: [1, 3]}, now_ms=NOW_MS)
+    cluster.settle()
+    assert codes(moves.reassign({TP: None}, now_ms=NOW_MS)) == [ErrorCode.NONE]
+    cluster.settle()
+    state = cluster.image.partition(TP)
+    assert state is not None
+    assert (state.replicas, state.isr, state.leader) == ((1, 2), (1, 2), 1)
+    assert cluster.stops[3] == [(TP, True)]
+    refused = moves.reassign({TP: None}, now_ms=NOW_MS)
+    assert codes(refused) == [ErrorCode.NO_REASSIGNMENT_IN_PROGRESS]
+
+
+def test_a_move_goes_on_under_the_next_controller(cluster: Cluster) -> None:
+    """What is on record is enough."""
+    cluster.reigning.moves.reassign({TP: [2, 3]}, now_ms=NOW_MS)
+    cluster.settle()
+    cluster.kill(1)
+    assert cluster.reigning.image.controller_id != 1
+    catch_up(cluster, 2, 3)
+    state = cluster.image.partition(TP)
+    assert state is not None
+    assert (state.replicas, state.isr, state.leader) == ((2, 3), (2, 3), 2)
+
+
+@pytest.mark.parametrize(
+    ("tp", "replicas", "expected"),
+    [
+        (TP, [], ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (TP, [3, 3], ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (TP, [3, -1], ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (TP, [3, 9], ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (TP, [1, 2, 3], ErrorCode.INVALID_REPLICATION_FACTOR),
+        (TopicPartition("t", 1), [3], ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+    ],
+)
+def test_moves_that_are_refused(
+    cluster: Cluster, tp: TopicPartition, replicas: list[int], expected: ErrorCode
+) -> None:
+    """And nothing is changed."""
+    before = cluster.image.topics
+    answers = cluster.reigning.moves.reassign(
+        {tp: replicas}, factor_may_change=False, now_ms=NOW_MS
+    )
+    assert codes(answers) == [expected]
+    assert cluster.image.topics is before
+
+
+def test_elections_that_somebody_asks_for(cluster: Cluster) -> None:
+    """The preferred leader, or any that is left; why not, where it cannot be."""
+    cluster.kill(1)
+    moves = cluster.reigning.moves
+    preferred, unclean = ElectionType.PREFERRED, ElectionType.UNCLEAN
+    refused = moves.elect(preferred, [TP, TopicPartition("x", 0)], now_ms=NOW_MS)
+    assert codes(refused) == [
+        ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ]
+    assert codes(moves.elect(unclean, [TP], now_ms=NOW_MS)) == [ErrorCode.ELECTION_NOT_NEEDED]
+    assert moves.elect(unclean, None, now_ms=NOW_MS) == {}
+    cluster.kill(2)
+    assert cluster.reigning.image.partition(TP) is not None
+    moves = cluster.reigning.moves
+    assert codes(moves.elect(unclean, [TP], now_ms=NOW_MS)) == [
+        ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
+    ]
+    cluster.start(1)
+    assert codes(moves.elect(unclean, None, now_ms=NOW_MS)) == [ErrorCode.NONE]
+    cluster.settle()
+    state = cluster.reigning.image.partition(TP)
+    assert state is not None
+    assert (state.leader, state.isr, state.recovering) == (1, (1,), True)
+
+
+def test_leadership_goes_back_where_too_little_of_it_is_left(cluster: Cluster) -> None:
+    """Not where the share that is led by others is as large as it may be."""
+    cluster.create(NewTopic(name="u", assignments=[(0, (3, 4)), (1, (3, 4))]))
+    cluster.kill(3)
+    cluster.start(3)
+    for number in range(2):
+        state = cluster.image.topics["u"].partitions[number]
+        change = InSyncChange("u", number, state.leader_epoch, state.partition_epoch, (4, 3))
+        request = InSyncRequest(4, cluster.image.brokers[4].epoch, [change], version=1)
+        cluster.reigning.alter_partitions(request, now_ms=NOW_MS)
+        cluster.settle()
+    moves = cluster.reigning.moves
+    assert moves.balance(100, now_ms=NOW_MS) == 0
+    assert moves.balance(99, now_ms=NOW_MS) == 2
+    cluster.settle()
+    assert [state.leader for state in cluster.image.topics["u"].partitions] == [3, 3]
+    assert moves.balance(0, now_ms=NOW_MS) == 0
+
+
+def test_what_old_tools_ask_for(cluster: Cluster) -> None:
+    """In znodes, which stay until it is done; nonsense is taken away."""
+    path = "/admin/reassign_partitions"
+    wish = {"topic": "t", "partition": 0, "replicas": [3, 1]}
+    data = json.dumps({"version": 1, "partitions": [wish, {**wish, "partition": 7}]}).encode()
+    cluster.ensemble.commit([Create(path, data)])
+    cluster.settle()
+    left = json.loads(cluster.stores[1].get(path)[0] or b"")
+    assert left["partitions"] == [wish]
+    catch_up(cluster, 1, 2, 3)
+    assert cluster.stores[1].exists(path) is None
+    assert cluster.leaders("t") == [(1, (1, 3))]
+    path = "/admin/preferred_replica_election"
+    cluster.ensemble.commit(
+        [Create(path, b'{"version":1,"partitions":[{"topic":"t","partition":0}]}')]
+    )
+    cluster.settle()
+    assert cluster.stores[1].exists(path) is None
+    assert cluster.leaders("t") == [(3, (1, 3))]
+    for path in ("/admin/reassign_partitions", "/admin/preferred_replica_election"):
+        cluster.ensemble.commit([Create(path, b"?")])
+        cluster.settle()
+        assert cluster.stores[1].exists(path) is None

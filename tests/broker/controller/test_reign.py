@@ -1,0 +1,328 @@
+"""Three brokers on one ensemble: who is elected, who leads, and that all know the same."""
+
+from __future__ import annotations
+
+import pytest
+
+from barnabas_broker.controller.configs import ConfigChange, ConfigResource
+from barnabas_broker.controller.in_sync_changes import InSyncChange, InSyncRequest
+from barnabas_broker.controller.requests import ConfigRequest
+from barnabas_broker.controller.topics import NewTopic
+from barnabas_broker.security.principals import ANONYMOUS
+from barnabas_broker.zk.store import Create, Delete, SetData
+from barnabas_broker.zk.znodes import BrokerZnode, PartitionStateZnode
+from barnabas_kafka.errors import ErrorCode, KafkaError
+from barnabas_kafka.ids import TopicPartition
+
+from .ensemble import NOW_MS, Cluster
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    """Three brokers in three racks; the first is the controller."""
+    return Cluster(3)
+
+
+def placed(*replicas: tuple[int, ...], name: str = "t") -> NewTopic:
+    """A topic whose replicas are given."""
+    return NewTopic(name=name, assignments=list(enumerate(replicas)))
+
+
+def test_the_first_broker_is_elected_and_the_others_learn_of_everything(cluster: Cluster) -> None:
+    """Brokers with racks, topics with racks in turn, and who the controller is."""
+    cluster.create(NewTopic(name="t", num_partitions=6, replication_factor=3))
+    image = cluster.image
+    assert (image.controller_id, sorted(image.brokers)) == (1, [1, 2, 3])
+    assert sorted(state.leader for state in image.topics["t"].partitions) == [1, 1, 2, 2, 3, 3]
+    assert all(len(set(state.replicas)) == 3 for state in image.topics["t"].partitions)
+
+
+def test_a_member_refuses_what_is_the_controllers(cluster: Cluster) -> None:
+    """Clients look for the controller and ask again."""
+    member = cluster.controllers[2]
+    (refused,) = member.create_topics([NewTopic(name="t")], principal=ANONYMOUS, now_ms=NOW_MS)
+    assert refused.outcome.error == ErrorCode.NOT_CONTROLLER
+    (gone,) = member.delete_topics(["t"], principal=ANONYMOUS, now_ms=NOW_MS)
+    assert gone.error == ErrorCode.NOT_CONTROLLER
+    with pytest.raises(KafkaError, match="not the correct controller"):
+        member.check_reigns()
+
+
+def test_a_controller_that_dies_is_followed_by_another(cluster: Cluster) -> None:
+    """In the next epoch; what it led is led by others, and it leaves the in-sync replicas."""
+    cluster.create(placed((1, 2, 3), (2, 3, 1)), placed((1,), name="only"))
+    cluster.kill(1)
+    assert (cluster.reigning.epoch, sorted(cluster.image.brokers)) == (2, [2, 3])
+    assert cluster.leaders("t") == [(2, (2, 3)), (2, (2, 3))]
+    assert cluster.leaders("only") == [(-1, (1,))]
+
+
+def test_a_broker_that_comes_back_leads_what_only_it_has(cluster: Cluster) -> None:
+    """And follows the others again, which it is told of in full."""
+    cluster.create(placed((3, 1)), placed((3,), name="only"))
+    cluster.kill(3)
+    assert [cluster.leaders("t"), cluster.leaders("only")] == [[(1, (1,))], [(-1, (3,))]]
+    cluster.start(3)
+    assert [cluster.leaders("t"), cluster.leaders("only")] == [[(1, (1,))], [(3, (3,))]]
+    assert cluster.image.topics["only"].partitions[0].leader_epoch == 2
+
+
+def test_a_broker_that_was_not_stopped_in_order_leaves_every_isr(cluster: Cluster) -> None:
+    """Where others are in it, also if they are away; who says nothing stays as in Kafka."""
+    cluster.create(placed((2, 3), (3, 2)), placed((2,), name="only"))
+    cluster.kill(2, 3)
+    assert cluster.leaders("t") == [(-1, (2, 3)), (-1, (3, 2))]
+    cluster.start(2, unclean=True)
+    assert cluster.leaders("t") == [(-1, (3,)), (-1, (3,))]
+    assert cluster.leaders("only") == [(2, (2,))]
+    cluster.start(3)
+    assert cluster.leaders("t") == [(3, (3,)), (3, (3,))]
+
+
+def test_a_broker_that_says_nothing_is_not_doubted(cluster: Cluster) -> None:
+    """As in Kafka: it leads, whoever else was in sync."""
+    cluster.create(placed((2, 3)))
+    cluster.kill(2, 3)
+    cluster.start(2)
+    assert cluster.leaders("t") == [(2, (2,))]
+
+
+def test_the_next_controller_doubts_followers_that_say_so(cluster: Cluster) -> None:
+    """The one before may not have seen them come; who leads was elected since."""
+    cluster.kill(2)
+    cluster.start(2, unclean=True)
+    cluster.create(placed((2, 3), (3, 2)))
+    cluster.kill(1)
+    assert cluster.leaders("t") == [(2, (2, 3)), (3, (3,))]
+
+
+def test_a_broker_that_has_caught_up_is_not_doubted_by_the_next_controller(
+    cluster: Cluster,
+) -> None:
+    """Its registration, the same one, says no more that it was not stopped in order."""
+    cluster.kill(2)
+    cluster.start(2, unclean=True)
+    cluster.create(placed((3, 2)))
+    epoch = cluster.image.brokers[2].epoch
+    for _ in range(2):
+        cluster.controllers[2].trust(now_ms=NOW_MS)
+        cluster.settle()
+    assert cluster.leaders("t") == [(3, (3, 2))]
+    cluster.kill(1)
+    assert cluster.leaders("t") == [(3, (3, 2))]
+    assert cluster.image.brokers[2].epoch == epoch
+
+
+def test_what_could_not_be_said_is_said_when_everything_is_read_again(cluster: Cluster) -> None:
+    """As after a connection that was lost; and a new registration says it from the start."""
+    path = BrokerZnode(2).path
+    cluster.kill(2)
+    cluster.start(2, unclean=True)
+    told = cluster.stores[1].get(path)[0]
+    cluster.controllers[2].trust(now_ms=NOW_MS)
+    said = cluster.stores[1].get(path)[0]
+    assert told is not None
+    assert said is not None
+    assert (b"unclean" in told, b"unclean" in said) == (True, False)
+    cluster.ensemble.commit([SetData(path, told)])
+    cluster.settle()
+    assert cluster.stores[1].get(path)[0] == said
+    cluster.ensemble.commit([Delete(path)])
+    cluster.settle()
+    assert cluster.stores[1].get(path)[0] == said
+
+
+def test_an_unclean_leader_where_the_topic_allows_it(cluster: Cluster) -> None:
+    """Only there; it has to recover."""
+    unclean = [("unclean.leader.election.enable", "true")]
+    for name, configs in (("dirty", unclean), ("clean", [])):
+        cluster.create(NewTopic(name=name, assignments=[(0, (3, 1))], configs=configs))
+    for name in ("dirty", "clean"):
+        cluster.settle()
+        shrunk = InSyncChange(name, 0, 0, 0, (3,))
+        epoch = cluster.image.brokers[3].epoch
+        request = InSyncRequest(3, epoch, [shrunk], version=1)
+        (answer,) = cluster.reigning.reign.alter_partitions(request, now_ms=NOW_MS)
+        assert answer.error is ErrorCode.NONE
+        cluster.settle()
+    cluster.kill(3)
+    clean, dirty = (cluster.reigning.image.topics[name] for name in ("clean", "dirty"))
+    assert (clean.partitions[0].leader, clean.partitions[0].isr) == (-1, (3,))
+    assert (dirty.partitions[0].leader, dirty.partitions[0].isr) == (1, (1,))
+    assert dirty.partitions[0].recovering
+
+
+def leave_without_leader(cluster: Cluster, *names: str) -> None:
+    """Topics on brokers 3 and 2 of which only 3 is in sync, and gone."""
+    for name in names:
+        cluster.create(placed((3, 2), name=name))
+        shrunk = InSyncChange(name, 0, 0, 0, (3,))
+        request = InSyncRequest(3, cluster.image.brokers[3].epoch, [shrunk], version=1)
+        (answer,) = cluster.reigning.reign.alter_partitions(request, now_ms=NOW_MS)
+        assert answer.error is ErrorCode.NONE
+        cluster.settle()
+    cluster.kill(3)
+    assert [cluster.leaders(name) for name in names] == [[(-1, (3,))]] * len(names)
+
+
+def set_unclean(cluster: Cluster, by: int, resource: ConfigResource, name: str, to: str) -> None:
+    """Change unclean.leader.election.enable through a broker."""
+    change = ConfigChange("unclean.leader.election.enable", to)
+    request = ConfigRequest(resource, name, [change])
+    (answer,) = cluster.controllers[by].incremental_alter_configs(
+        [request], principal=ANONYMOUS, now_ms=NOW_MS
+    )
+    assert answer.granted
+    cluster.settle()
+
+
+@pytest.mark.parametrize("by", [1, 2])
+def test_a_topic_that_allows_an_unclean_leader_has_one_at_once(cluster: Cluster, by: int) -> None:
+    """Whichever broker was told, and no other topic; the choice is not taken back."""
+    leave_without_leader(cluster, "t", "other")
+    set_unclean(cluster, by, ConfigResource.TOPIC, "t", "true")
+    assert (cluster.leaders("t"), cluster.leaders("other")) == ([(2, (2,))], [(-1, (3,))])
+    assert cluster.image.topics["t"].partitions[0].recovering
+    set_unclean(cluster, by, ConfigResource.TOPIC, "t", "false")
+    cluster.start(3)
+    assert (cluster.leaders("t"), cluster.leaders("other")) == ([(2, (2,))], [(3, (3,))])
+
+
+def test_brokers_that_allow_unclean_leaders_elect_them_at_once(cluster: Cluster) -> None:
+    """All topics have one then, but for those that say otherwise."""
+    leave_without_leader(cluster, "t", "strict")
+    set_unclean(cluster, 2, ConfigResource.TOPIC, "strict", "false")
+    set_unclean(cluster, 2, ConfigResource.BROKER, "", "true")
+    assert (cluster.leaders("t"), cluster.leaders("strict")) == ([(2, (2,))], [(-1, (3,))])
+
+
+def test_leaders_change_who_is_in_sync(cluster: Cluster) -> None:
+    """It is written and told; a request made again is granted again, a late one is not."""
+    cluster.create(placed((2, 1, 3)))
+    epoch = cluster.image.brokers[2].epoch
+    reign = cluster.reigning.reign
+    change = InSyncChange("t", 0, 0, 0, (2, 3))
+    for _ in range(2):
+        (answer,) = reign.alter_partitions(InSyncRequest(2, epoch, [change], 1), now_ms=NOW_MS)
+        assert answer.error is ErrorCode.NONE
+        assert answer.state is not None
+        assert (answer.state.isr, answer.state.partition_epoch) == ((2, 3), 1)
+    cluster.settle()
+    assert cluster.leaders("t") == [(2, (2, 3))]
+    late = InSyncChange("t", 0, 0, 0, (2,))
+    (answer,) = reign.alter_partitions(InSyncRequest(2, epoch, [late], 1), now_ms=NOW_MS)
+    assert answer.error is ErrorCode.INVALID_UPDATE_VERSION
+    with pytest.raises(KafkaError, match="STALE_BROKER_EPOCH"):
+        reign.alter_partitions(InSyncRequest(2, epoch - 1, [], 1), now_ms=NOW_MS)
+
+
+def test_a_state_that_somebody_else_wrote_is_not_overwritten(cluster: Cluster) -> None:
+    """The change is refused, and everything is read again."""
+    cluster.create(placed((2, 1)))
+    path = PartitionStateZnode("t", 0).path
+    data = cluster.stores[1].get(path)[0]
+    cluster.ensemble.commit([SetData(path, data)])
+    change = InSyncChange("t", 0, 0, 0, (2,))
+    request = InSyncRequest(2, cluster.image.brokers[2].epoch, [change], 1)
+    (answer,) = cluster.reigning.reign.alter_partitions(request, now_ms=NOW_MS)
+    assert answer.error is ErrorCode.INVALID_UPDATE_VERSION
+    assert cluster.reigning.stale
+    cluster.reigning.catch_up(None, now_ms=NOW_MS)
+    assert cluster.reigning.image.topics["t"].partitions[0].partition_epoch == 1
+
+
+def test_a_topic_is_deleted_everywhere_before_it_is_forgotten(cluster: Cluster) -> None:
+    """A broker that is away is waited for; until then there can be no other of that name."""
+    cluster.create(placed((2,), (3,)), placed((1,), name="other"))
+    cluster.kill(3)
+    reigning = cluster.reigning
+    (answer,) = reigning.delete_topics(["t"], principal=ANONYMOUS, now_ms=NOW_MS)
+    assert answer.granted
+    cluster.settle()
+    assert list(cluster.image.topics) == ["other"]
+    assert cluster.stops[2] == [(TopicPartition("t", 0), True)]
+    assert cluster.stores[1].exists("/admin/delete_topics/t") is not None
+    (refused,) = reigning.create_topics([placed((2,))], principal=ANONYMOUS, now_ms=NOW_MS)
+    assert refused.outcome.error == ErrorCode.TOPIC_ALREADY_EXISTS
+    cluster.start(3)
+    assert cluster.stops[3] == [(TopicPartition("t", 1), True)]
+    assert cluster.stores[1].exists("/admin/delete_topics/t") is None
+    assert cluster.stores[1].exists("/brokers/topics/t") is None
+    cluster.create(placed((3,)))
+    assert len(cluster.stops[3]) == 1
+
+
+def test_a_deletion_goes_on_under_the_next_controller(cluster: Cluster) -> None:
+    """The mark is what it goes by."""
+    cluster.create(placed((3,), (2,)))
+    cluster.kill(3)
+    cluster.reigning.delete_topics(["t"], principal=ANONYMOUS, now_ms=NOW_MS)
+    cluster.settle()
+    cluster.kill(1)
+    assert cluster.image.controller_id == 2
+    assert cluster.image.topics == {}
+    cluster.start(3)
+    assert cluster.stores[2].exists("/brokers/topics/t") is None
+
+
+def test_a_broker_that_is_about_to_stop_hands_over(cluster: Cluster) -> None:
+    """It is told to follow no more, is in sync nowhere, and keeps what nobody else has."""
+    cluster.create(placed((2, 3), (3, 2)), placed((2,), name="only"))
+    epoch = cluster.image.brokers[2].epoch
+    left = cluster.reigning.reign.shut_down(2, epoch, now_ms=NOW_MS)
+    assert left == []
+    cluster.settle()
+    assert cluster.leaders("t") == [(3, (3,)), (3, (3,))]
+    assert cluster.leaders("only") == [(2, (2,))]
+    assert (TopicPartition("t", 1), False) in cluster.stops[2]
+    back = InSyncChange("t", 1, 1, 1, (3, 2))
+    request = InSyncRequest(3, cluster.image.brokers[3].epoch, [back], 2)
+    (answer,) = cluster.reigning.reign.alter_partitions(request, now_ms=NOW_MS)
+    assert answer.error is ErrorCode.INELIGIBLE_REPLICA
+    with pytest.raises(KafkaError, match="STALE_BROKER_EPOCH"):
+        cluster.reigning.reign.shut_down(2, epoch - 1, now_ms=NOW_MS)
+    with pytest.raises(KafkaError, match="does not exist"):
+        cluster.reigning.reign.shut_down(9, -1, now_ms=NOW_MS)
+
+
+def test_the_last_in_sync_replica_cannot_hand_over(cluster: Cluster) -> None:
+    """The broker is told what would be without a leader, and may ask again."""
+    cluster.create(placed((2, 3)))
+    cluster.kill(3)
+    epoch = cluster.image.brokers[2].epoch
+    left = cluster.reigning.reign.shut_down(2, epoch, now_ms=NOW_MS)
+    assert left == [TopicPartition("t", 0)]
+
+
+def test_a_topic_that_an_old_tool_made(cluster: Cluster) -> None:
+    """It is led by those of its replicas that are alive."""
+    data = b'{"version":1,"partitions":{"0":[3,7],"1":[7]}}'
+    cluster.ensemble.commit([Create("/brokers/topics/t", data)])
+    cluster.settle()
+    first, second = cluster.reigning.image.topics["t"].partitions
+    assert (first.leader, first.isr, second.leader) == (3, (3,), -1)
+    assert cluster.controllers[2].image.topics["t"].partitions == (first,)
+
+
+def test_an_office_that_is_taken_away_is_contested_again(cluster: Cluster) -> None:
+    """Whoever wins, there is one controller, in the next epoch, and leaders stay."""
+    cluster.create(placed((3, 2, 1)))
+    cluster.ensemble.commit([Delete("/controller")])
+    cluster.settle()
+    assert cluster.reigning.epoch == 2
+    assert cluster.leaders("t") == [(3, (3, 2, 1))]
+
+
+def test_the_next_controller_hears_of_everything_too(cluster: Cluster) -> None:
+    """Topics that old tools make, and brokers that come and go, after it was elected."""
+    cluster.kill(1)
+    cluster.ensemble.commit(
+        [Create("/brokers/topics/t", b'{"version":1,"partitions":{"0":[3,2]}}')]
+    )
+    cluster.settle()
+    assert cluster.leaders("t") == [(3, (3, 2))]
+    cluster.kill(3)
+    assert cluster.leaders("t") == [(2, (2,))]
+    cluster.ensemble.commit([Create("/admin/delete_topics/t")])
+    cluster.settle()
+    assert cluster.image.topics == {}

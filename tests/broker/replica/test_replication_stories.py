@@ -1,0 +1,462 @@
+"""Golden transcripts: how the high watermark moves, and what leader epochs save.
+
+Each is told step by step by the broker's own decisions, with all copies after each step.
+"""
+
+from barnabas_broker.replica.in_sync import InSyncRules
+from tests.broker.replica.replicas import Partition
+
+
+def transcript(partition: Partition) -> str:
+    """What happened, from a line break on."""
+    return "\n" + "\n".join(partition.transcript) + "\n"
+
+
+def test_the_high_watermark_needs_two_rounds() -> None:
+    """What a fetch brings is committed by the next; its answer, read before, does not say so."""
+    partition = Partition((1, 2))
+    partition.elect(1, (1, 2))
+    partition.produce("a")
+    partition.fetch(2)
+    partition.fetch(2)
+    partition.fetch(2)
+    assert (
+        transcript(partition)
+        == """
+1 leads, epoch 0, ISR [1, 2]      | 1 has -, HW 0 | 2 has -, HW 0
+a producer writes a to 1          | 1 has a, HW 0 | 2 has -, HW 0
+2 fetches from 0                  | 1 has a, HW 0 | 2 has -, HW 0
+2 gets a, HW 0                    | 1 has a, HW 0 | 2 has a, HW 0
+2 fetches from 1                  | 1 has a, HW 1 | 2 has a, HW 0
+2 gets nothing, HW 0              | 1 has a, HW 1 | 2 has a, HW 0
+2 fetches from 1                  | 1 has a, HW 1 | 2 has a, HW 0
+2 gets nothing, HW 1              | 1 has a, HW 1 | 2 has a, HW 1
+"""
+    )
+
+
+def test_a_new_leader_moves_it() -> None:
+    """First moment: who becomes leader alone counts what it has as committed at once."""
+    partition = Partition((1, 2))
+    partition.elect(1, (1, 2))
+    partition.produce("a")
+    partition.fetch(2)
+    partition.down(1)
+    partition.elect(2, (2,))
+    assert (
+        transcript(partition)
+        == """
+1 leads, epoch 0, ISR [1, 2]      | 1 has -, HW 0 | 2 has -, HW 0
+a producer writes a to 1          | 1 has a, HW 0 | 2 has -, HW 0
+2 fetches from 0                  | 1 has a, HW 0 | 2 has -, HW 0
+2 gets a, HW 0                    | 1 has a, HW 0 | 2 has a, HW 0
+1 went down                       | 1 is down | 2 has a, HW 0
+2 leads, epoch 1, ISR [2]         | 1 is down | 2 has a, HW 1
+"""
+    )
+
+
+def test_a_shrunken_isr_moves_it() -> None:
+    """Second moment: who held it back has left the ISR."""
+    partition = Partition((1, 2, 3))
+    partition.elect(1, (1, 2, 3))
+    partition.produce("a")
+    partition.fetch(2)
+    partition.fetch(2)
+    partition.down(3)
+    partition.now_ms = 40_000
+    partition.isr_becomes((1, 2))
+    assert (
+        transcript(partition)
+        == """
+1 leads, epoch 0, ISR [1, 2, 3]   | 1 has -, HW 0 | 2 has -, HW 0 | 3 has -, HW 0
+a producer writes a to 1          | 1 has a, HW 0 | 2 has -, HW 0 | 3 has -, HW 0
+2 fetches from 0                  | 1 has a, HW 0 | 2 has -, HW 0 | 3 has -, HW 0
+2 gets a, HW 0                    | 1 has a, HW 0 | 2 has a, HW 0 | 3 has -, HW 0
+2 fetches from 1                  | 1 has a, HW 0 | 2 has a, HW 0 | 3 has -, HW 0
+2 gets nothing, HW 0              | 1 has a, HW 0 | 2 has a, HW 0 | 3 has -, HW 0
+3 went down                       | 1 has a, HW 0 | 2 has a, HW 0 | 3 is down
+the ISR is [1, 2]                 | 1 has a, HW 1 | 2 has a, HW 0 | 3 is down
+"""
+    )
+
+
+def test_an_append_moves_it() -> None:
+    """Third moment: a leader without company commits what it writes."""
+    partition = Partition((1, 2))
+    partition.elect(1, (1,))
+    partition.produce("a")
+    assert (
+        transcript(partition)
+        == """
+1 leads, epoch 0, ISR [1]         | 1 has -, HW 0 | 2 has -, HW 0
+a producer writes a to 1          | 1 has a, HW 1 | 2 has -, HW 0
+"""
+    )
+
+
+def test_a_fetch_moves_it() -> None:
+    """Fourth moment: the last of the ISR asks for what comes after."""
+    partition = Partition((1, 2, 3))
+    partition.elect(1, (1, 2, 3))
+    partition.produce("a")
+    partition.fetch(2)
+    partition.fetch(2)
+    partition.fetch(3)
+    partition.fetch(3)
+    assert (
+        transcript(partition)
+        == """
+1 leads, epoch 0, ISR [1, 2, 3]   | 1 has -, HW 0 | 2 has -, HW 0 | 3 has -, HW 0
+a producer writes a to 1          | 1 has a, HW 0 | 2 has -, HW 0 | 3 has -, HW 0
+2 fetches from 0                  | 1 has a, HW 0 | 2 has -, HW 0 | 3 has -, HW 0
+2 gets a, HW 0                    | 1 has a, HW 0 | 2 has a, HW 0 | 3 has -, HW 0
+2 fetches from 1                  | 1 has a, HW 0 | 2 has a, HW 0 | 3 has -, HW 0
+2 gets nothing, HW 0              | 1 has a, HW 0 | 2 has a, HW 0 | 3 has -, HW 0
+3 fetches from 0                  | 1 has a, HW 0 | 2 has a, HW 0 | 3 has -, HW 0
+3 gets a, HW 0                    | 1 has a, HW 0 | 2 has a, HW 0 | 3 has a, HW 0
+3 fetches from 1                  | 1 has a, HW 1 | 2 has a, HW 0 | 3 has a, HW 0
+3 gets nothing, HW 0              | 1 has a, HW 1 | 2 has a, HW 0 | 3 has a, HW 0
+"""
+    )
+
+
+def test_a_parked_fetch() -> None:
+    """A fetch that finds nothing waits for an append; its own offset counts at once."""
+    partition = Partition((1, 2))
+    partition.elect(1, (1, 2))
+    partition.produce("a")
+    partition.fetch(2)
+    parked = partition.send_fetch(2)
+    partition.produce("b")
+    partition.answer_parked(2, parked)
+    partition.fetch(2)
+    assert (
+        transcript(partition)
+        == """
+1 leads, epoch 0, ISR [1, 2]      | 1 has -, HW 0 | 2 has -, HW 0
+a producer writes a to 1          | 1 has a, HW 0 | 2 has -, HW 0
+2 fetches from 0                  | 1 has a, HW 0 | 2 has -, HW 0
+2 gets a, HW 0                    | 1 has a, HW 0 | 2 has a, HW 0
+2 fetches from 1                  | 1 has a, HW 1 | 2 has a, HW 0
+a producer writes b to 1          | 1 has ab, HW 1 | 2 has a, HW 0
+2 gets b, HW 1                    | 1 has ab, HW 1 | 2 has ab, HW 1
+2 fetches from 2                  | 1 has ab, HW 2 | 2 has ab, HW 1
+2 gets nothing, HW 1              | 1 has ab, HW 2 | 2 has ab, HW 1
+"""
+    )
+
+
+def test_below_min_isr_it_stays() -> None:
+    """Fewer replicas in sync than asked for: nothing is committed until there are enough again."""
+    partition = Partition((1, 2), rules=InSyncRules(min_in_sync=2))
+    partition.elect(1, (1,))
+    partition.produce("a")
+    partition.fetch(2)
+    partition.fetch(2)
+    partition.isr_becomes((1, 2))
+    assert (
+        transcript(partition)
+        == """
+1 leads, epoch 0, ISR [1]         | 1 has -, HW 0 | 2 has -, HW 0
+a producer writes a to 1          | 1 has a, HW 0 | 2 has -, HW 0
+2 fetches from 0                  | 1 has a, HW 0 | 2 has -, HW 0
+2 gets a, HW 0                    | 1 has a, HW 0 | 2 has a, HW 0
+2 fetches from 1                  | 1 has a, HW 0 | 2 has a, HW 0
+2 gets nothing, HW 0              | 1 has a, HW 0 | 2 has a, HW 0
+the ISR is [1, 2]                 | 1 has a, HW 1 | 2 has a, HW 0
+"""
+    )
+
+
+def test_loss_without_epochs() -> None:
+    """Formats 0 and 1: who restarts cuts what it had, becomes leader, and the records are gone."""
+    partition = Partition((1, 2), epochs=False)
+    partition.elect(1, (1, 2))
+    partition.produce("a")
+    partition.produce("b")
+    partition.fetch(2)
+    partition.send_fetch(2)
+    partition.down(2)
+    partition.up(2)
+    partition.agree(2)
+    partition.down(1)
+    partition.elect(2, (2,))
+    partition.up(1)
+    partition.fetch(1)
+    assert (
+        transcript(partition)
+        == """
+1 leads, epoch 0, ISR [1, 2]      | 1 has -, HW 0 | 2 has -, HW 0
+a producer writes a to 1          | 1 has a, HW 0 | 2 has -, HW 0
+a producer writes b to 1          | 1 has ab, HW 0 | 2 has -, HW 0
+2 fetches from 0                  | 1 has ab, HW 0 | 2 has -, HW 0
+2 gets ab, HW 0                   | 1 has ab, HW 0 | 2 has ab, HW 0
+2 fetches from 2                  | 1 has ab, HW 2 | 2 has ab, HW 0
+2 went down                       | 1 has ab, HW 2 | 2 is down
+2 is up                           | 1 has ab, HW 2 | 2 has ab, HW 0
+2 cuts 2, at 0                    | 1 has ab, HW 2 | 2 has -, HW 0
+1 went down                       | 1 is down | 2 has -, HW 0
+2 leads, epoch 1, ISR [2]         | 1 is down | 2 has -, HW 0
+1 is up                           | 1 has ab, HW 2 | 2 has -, HW 0
+1 cuts nothing, at 2              | 1 has ab, HW 2 | 2 has -, HW 0
+1 fetches from 2                  | 1 has ab, HW 2 | 2 has -, HW 0
+1 is out of range                 | 1 has ab, HW 2 | 2 has -, HW 0
+1 asks for the log's ends: 0, 0   | 1 has ab, HW 2 | 2 has -, HW 0
+1 cuts 2, at 0                    | 1 has -, HW 0 | 2 has -, HW 0
+"""
+    )
+
+
+def test_divergence_without_epochs() -> None:
+    """Formats 0 and 1: who lost its tail leads; the high watermarks agree, the records do not."""
+    partition = Partition((1, 2), epochs=False)
+    partition.elect(1, (1, 2))
+    partition.produce("a")
+    partition.produce("b")
+    partition.fetch(2)
+    partition.fetch(2)
+    partition.lose_tail(2, keeps=1)
+    partition.down(1, 2)
+    partition.up(2)
+    partition.elect(2, (2,))
+    partition.produce("c")
+    partition.up(1)
+    partition.fetch(1)
+    partition.fetch(1)
+    assert (
+        transcript(partition)
+        == """
+1 leads, epoch 0, ISR [1, 2]      | 1 has -, HW 0 | 2 has -, HW 0
+a producer writes a to 1          | 1 has a, HW 0 | 2 has -, HW 0
+a producer writes b to 1          | 1 has ab, HW 0 | 2 has -, HW 0
+2 fetches from 0                  | 1 has ab, HW 0 | 2 has -, HW 0
+2 gets ab, HW 0                   | 1 has ab, HW 0 | 2 has ab, HW 0
+2 fetches from 2                  | 1 has ab, HW 2 | 2 has ab, HW 0
+2 gets nothing, HW 0              | 1 has ab, HW 2 | 2 has ab, HW 0
+1 and 2 went down                 | 1 is down | 2 is down
+2 is up                           | 1 is down | 2 has a, HW 0
+2 leads, epoch 1, ISR [2]         | 1 is down | 2 has a, HW 1
+a producer writes c to 2          | 1 is down | 2 has ac, HW 2
+1 is up                           | 1 has ab, HW 2 | 2 has ac, HW 2
+1 cuts nothing, at 2              | 1 has ab, HW 2 | 2 has ac, HW 2
+1 fetches from 2                  | 1 has ab, HW 2 | 2 has ac, HW 2
+1 gets nothing, HW 2              | 1 has ab, HW 2 | 2 has ac, HW 2
+1 fetches from 2                  | 1 has ab, HW 2 | 2 has ac, HW 2
+1 gets nothing, HW 2              | 1 has ab, HW 2 | 2 has ac, HW 2
+"""
+    )
+
+
+def test_loss_with_epochs() -> None:
+    """The same, asked by epoch (KIP-101): the follower keeps what the leader has too."""
+    partition = Partition((1, 2), truncates_on_fetch=False)
+    partition.elect(1, (1, 2))
+    partition.produce("a")
+    partition.produce("b")
+    partition.fetch(2)
+    partition.send_fetch(2)
+    partition.down(2)
+    partition.up(2)
+    partition.agree(2)
+    partition.down(1)
+    partition.elect(2, (2,))
+    partition.up(1)
+    partition.fetch(1)
+    assert (
+        transcript(partition)
+        == """
+1 leads, epoch 0, ISR [1, 2]      | 1 has -, HW 0 | 2 has -, HW 0
+a producer writes a to 1          | 1 has a, HW 0 | 2 has -, HW 0
+a producer writes b to 1          | 1 has ab, HW 0 | 2 has -, HW 0
+2 fetches from 0                  | 1 has ab, HW 0 | 2 has -, HW 0
+2 gets ab, HW 0                   | 1 has ab, HW 0 | 2 has ab, HW 0
+2 fetches from 2                  | 1 has ab, HW 2 | 2 has ab, HW 0
+2 went down                       | 1 has ab, HW 2 | 2 is down
+2 is up                           | 1 has ab, HW 2 | 2 has ab, HW 0
+2 asks for epoch 0: 0 ends at 2   | 1 has ab, HW 2 | 2 has ab, HW 0
+2 cuts nothing, at 2              | 1 has ab, HW 2 | 2 has ab, HW 0
+1 went down                       | 1 is down | 2 has ab, HW 0
+2 leads, epoch 1, ISR [2]         | 1 is down | 2 has ab, HW 2
+1 is up                           | 1 has ab, HW 2 | 2 has ab, HW 2
+1 asks for epoch 0: 0 ends at 2   | 1 has ab, HW 2 | 2 has ab, HW 2
+1 cuts nothing, at 2              | 1 has ab, HW 2 | 2 has ab, HW 2
+1 fetches from 2                  | 1 has ab, HW 2 | 2 has ab, HW 2
+1 gets nothing, HW 2              | 1 has ab, HW 2 | 2 has ab, HW 2
+"""
+    )
+
+
+def test_divergence_with_epochs() -> None:
+    """The same, asked by epoch: the follower learns where the leader parted, and cuts there."""
+    partition = Partition((1, 2), truncates_on_fetch=False)
+    partition.elect(1, (1, 2))
+    partition.produce("a")
+    partition.produce("b")
+    partition.fetch(2)
+    partition.fetch(2)
+    partition.lose_tail(2, keeps=1)
+    partition.down(1, 2)
+    partition.up(2)
+    partition.elect(2, (2,))
+    partition.produce("c")
+    partition.up(1)
+    partition.fetch(1)
+    partition.fetch(1)
+    assert (
+        transcript(partition)
+        == """
+1 leads, epoch 0, ISR [1, 2]      | 1 has -, HW 0 | 2 has -, HW 0
+a producer writes a to 1          | 1 has a, HW 0 | 2 has -, HW 0
+a producer writes b to 1          | 1 has ab, HW 0 | 2 has -, HW 0
+2 fetches from 0                  | 1 has ab, HW 0 | 2 has -, HW 0
+2 gets ab, HW 0                   | 1 has ab, HW 0 | 2 has ab, HW 0
+2 fetches from 2                  | 1 has ab, HW 2 | 2 has ab, HW 0
+2 gets nothing, HW 0              | 1 has ab, HW 2 | 2 has ab, HW 0
+1 and 2 went down                 | 1 is down | 2 is down
+2 is up                           | 1 is down | 2 has a, HW 0
+2 leads, epoch 1, ISR [2]         | 1 is down | 2 has a, HW 1
+a producer writes c to 2          | 1 is down | 2 has ac, HW 2
+1 is up                           | 1 has ab, HW 2 | 2 has ac, HW 2
+1 asks for epoch 0: 0 ends at 1   | 1 has ab, HW 2 | 2 has ac, HW 2
+1 cuts 1, at 1                    | 1 has a, HW 1 | 2 has ac, HW 2
+1 fetches from 1                  | 1 has a, HW 1 | 2 has ac, HW 2
+1 gets c, HW 2                    | 1 has ac, HW 2 | 2 has ac, HW 2
+1 fetches from 2                  | 1 has ac, HW 2 | 2 has ac, HW 2
+1 gets nothing, HW 2              | 1 has ac, HW 2 | 2 has ac, HW 2
+"""
+    )
+
+
+def test_loss_with_epochs_in_fetch() -> None:
+    """The same, with divergence looked for in Fetch: nothing to ask, nothing to cut."""
+    partition = Partition((1, 2), truncates_on_fetch=True)
+    partition.elect(1, (1, 2))
+    partition.produce("a")
+    partition.produce("b")
+    partition.fetch(2)
+    partition.send_fetch(2)
+    partition.down(2)
+    partition.up(2)
+    partition.agree(2)
+    partition.down(1)
+    partition.elect(2, (2,))
+    partition.up(1)
+    partition.fetch(1)
+    assert (
+        transcript(partition)
+        == """
+1 leads, epoch 0, ISR [1, 2]      | 1 has -, HW 0 | 2 has -, HW 0
+a producer writes a to 1          | 1 has a, HW 0 | 2 has -, HW 0
+a producer writes b to 1          | 1 has ab, HW 0 | 2 has -, HW 0
+2 fetches from 0                  | 1 has ab, HW 0 | 2 has -, HW 0
+2 gets ab, HW 0                   | 1 has ab, HW 0 | 2 has ab, HW 0
+2 fetches from 2                  | 1 has ab, HW 2 | 2 has ab, HW 0
+2 went down                       | 1 has ab, HW 2 | 2 is down
+2 is up                           | 1 has ab, HW 2 | 2 has ab, HW 0
+1 went down                       | 1 is down | 2 has ab, HW 0
+2 leads, epoch 1, ISR [2]         | 1 is down | 2 has ab, HW 2
+1 is up                           | 1 has ab, HW 2 | 2 has ab, HW 2
+1 fetches from 2                  | 1 has ab, HW 2 | 2 has ab, HW 2
+1 gets nothing, HW 2              | 1 has ab, HW 2 | 2 has ab, HW 2
+"""
+    )
+
+
+def test_divergence_with_epochs_in_fetch() -> None:
+    """The same, with the diverging epoch in the answer to Fetch."""
+    partition = Partition((1, 2), truncates_on_fetch=True)
+    partition.elect(1, (1, 2))
+    partition.produce("a")
+    partition.produce("b")
+    partition.fetch(2)
+    partition.fetch(2)
+    partition.lose_tail(2, keeps=1)
+    partition.down(1, 2)
+    partition.up(2)
+    partition.elect(2, (2,))
+    partition.produce("c")
+    partition.up(1)
+    partition.fetch(1)
+    partition.fetch(1)
+    assert (
+        transcript(partition)
+        == """
+1 leads, epoch 0, ISR [1, 2]      | 1 has -, HW 0 | 2 has -, HW 0
+a producer writes a to 1          | 1 has a, HW 0 | 2 has -, HW 0
+a producer writes b to 1          | 1 has ab, HW 0 | 2 has -, HW 0
+2 fetches from 0                  | 1 has ab, HW 0 | 2 has -, HW 0
+2 gets ab, HW 0                   | 1 has ab, HW 0 | 2 has ab, HW 0
+2 fetches from 2                  | 1 has ab, HW 2 | 2 has ab, HW 0
+2 gets nothing, HW 0              | 1 has ab, HW 2 | 2 has ab, HW 0
+1 and 2 went down                 | 1 is down | 2 is down
+2 is up                           | 1 is down | 2 has a, HW 0
+2 leads, epoch 1, ISR [2]         | 1 is down | 2 has a, HW 1
+a producer writes c to 2          | 1 is down | 2 has ac, HW 2
+1 is up                           | 1 has ab, HW 2 | 2 has ac, HW 2
+1 fetches from 2                  | 1 has ab, HW 2 | 2 has ac, HW 2
+1 cuts 1, at 1                    | 1 has a, HW 1 | 2 has ac, HW 2
+1 fetches from 1                  | 1 has a, HW 1 | 2 has ac, HW 2
+1 gets c, HW 2                    | 1 has ac, HW 2 | 2 has ac, HW 2
+"""
+    )
+
+
+def test_agreement_in_two_rounds() -> None:
+    """A newest epoch that the leader has never seen: the one before is asked for (KIP-279)."""
+    partition = Partition((1, 2), truncates_on_fetch=False)
+    partition.elect(1, (1, 2))
+    partition.produce("a")
+    partition.fetch(2)
+    partition.produce("b")
+    partition.produce("c")
+    partition.down(1)
+    partition.elect(2, (2,))
+    partition.produce("x")
+    partition.down(2)
+    partition.up(1)
+    partition.elect(1, (1,))
+    partition.produce("d")
+    partition.up(2)
+    partition.down(1)
+    partition.elect(2, (2,))
+    partition.produce("y")
+    partition.down(2)
+    partition.up(1)
+    partition.elect(1, (1,))
+    partition.produce("e")
+    partition.up(2)
+    partition.fetch(2)
+    assert (
+        transcript(partition)
+        == """
+1 leads, epoch 0, ISR [1, 2]      | 1 has -, HW 0 | 2 has -, HW 0
+a producer writes a to 1          | 1 has a, HW 0 | 2 has -, HW 0
+2 fetches from 0                  | 1 has a, HW 0 | 2 has -, HW 0
+2 gets a, HW 0                    | 1 has a, HW 0 | 2 has a, HW 0
+a producer writes b to 1          | 1 has ab, HW 0 | 2 has a, HW 0
+a producer writes c to 1          | 1 has abc, HW 0 | 2 has a, HW 0
+1 went down                       | 1 is down | 2 has a, HW 0
+2 leads, epoch 1, ISR [2]         | 1 is down | 2 has a, HW 1
+a producer writes x to 2          | 1 is down | 2 has ax, HW 2
+2 went down                       | 1 is down | 2 is down
+1 is up                           | 1 has abc, HW 0 | 2 is down
+1 leads, epoch 2, ISR [1]         | 1 has abc, HW 3 | 2 is down
+a producer writes d to 1          | 1 has abcd, HW 4 | 2 is down
+2 is up                           | 1 has abcd, HW 4 | 2 has ax, HW 2
+1 went down                       | 1 is down | 2 has ax, HW 2
+2 leads, epoch 3, ISR [2]         | 1 is down | 2 has ax, HW 2
+a producer writes y to 2          | 1 is down | 2 has axy, HW 3
+2 went down                       | 1 is down | 2 is down
+1 is up                           | 1 has abcd, HW 4 | 2 is down
+1 leads, epoch 4, ISR [1]         | 1 has abcd, HW 4 | 2 is down
+a producer writes e to 1          | 1 has abcde, HW 5 | 2 is down
+2 is up                           | 1 has abcde, HW 5 | 2 has axy, HW 3
+2 asks for epoch 3: 2 ends at 4   | 1 has abcde, HW 5 | 2 has axy, HW 3
+2 cuts 1, at 2                    | 1 has abcde, HW 5 | 2 has ax, HW 2
+2 asks for epoch 1: 0 ends at 3   | 1 has abcde, HW 5 | 2 has ax, HW 2
+2 cuts 1, at 1                    | 1 has abcde, HW 5 | 2 has a, HW 1
+2 fetches from 1                  | 1 has abcde, HW 5 | 2 has a, HW 1
+2 gets bcde, HW 5                 | 1 has abcde, HW 5 | 2 has abcde, HW 5
+"""
+    )

@@ -1,0 +1,58 @@
+"""Login files in Java's format."""
+
+import pytest
+
+from barnabas_broker.zk.jaas import JaasError, LoginModule, parse
+
+
+def test_sections_modules_and_options() -> None:
+    """Comments, either kind of quotes, escapes, blanks anywhere, several modules and sections."""
+    text = """
+    // who brokers are
+    KafkaServer {
+        first.Module REQUIRED a=1 "b"='two words';
+        second.Module optional;
+    };
+    Client{/* towards
+    ZooKeeper */ org.apache.zookeeper.server.auth.DigestLoginModule required
+        username="kafka" password="a\\"b\\\\c//d;}";};
+    """
+    assert parse(text) == {
+        "KafkaServer": (
+            LoginModule("first.Module", "required", {"a": "1", "b": "two words"}),
+            LoginModule("second.Module", "optional", {}),
+        ),
+        "Client": (
+            LoginModule(
+                "org.apache.zookeeper.server.auth.DigestLoginModule",
+                "required",
+                {"username": "kafka", "password": 'a"b\\c//d;}'},
+            ),
+        ),
+    }
+    assert parse("") == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("Client { M required a=b; }", "; is missing at the end"),
+        ("Client { M required\n a=b };", "line 2: the name of an option is missing before }"),
+        ("Client { M required a; };", "line 1: = is missing"),
+        ("Client { M needed; };", "line 1: needed is none of required"),
+        ("Client M", "line 1: { is missing"),
+        ('Client { M required a="b; };', 'line 1: " is not expected'),
+        ('Client { M required a="${b}"; };', "properties (${…}) are not replaced"),
+        ("C { M required; };\nC { M required; };", "the section C is there twice"),
+    ],
+)
+def test_what_is_no_login_file(text: str, reason: str) -> None:
+    """The line and what is missing; never a value, which may be a password."""
+    with pytest.raises(JaasError) as caught:
+        parse(text)
+    assert reason in str(caught.value)
+
+
+def test_passwords_are_not_shown() -> None:
+    """Neither by a module nor by what contains it."""
+    assert "secret" not in repr(parse("C { M required password=secret; };"))

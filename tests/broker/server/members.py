@@ -36,8 +36,8 @@ def join_request(group: str, member_id: str = "", **fields: Any) -> JoinGroupReq
     return JoinGroupRequest(
         group_id=group,
         member_id=member_id,
-        protocols=[JoinGroupRequestProtocol(name="range", metadata=b"m")],
         **{
+            "protocols": [JoinGroupRequestProtocol(name="range", metadata=b"m")],
             "session_timeout_ms": 10_000,
             "rebalance_timeout_ms": 10_000,
             "protocol_type": "consumer",

@@ -9,12 +9,15 @@ kafka-clients.
 import asyncio
 import socket
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+import pytest
+
+from barnabas_broker.server.dispatch import Dispatcher
 from barnabas_broker.server.node import Node
 from barnabas_kafka.protocol import codec, registry
 from barnabas_kafka.protocol.headers import (
@@ -45,8 +48,25 @@ from barnabas_kafka.protocol.messages.produce import (
 from barnabas_kafka.protocol.schema import Message
 from barnabas_kafka.settings.broker import BrokerSettings
 
-DEADLINE_S = 20
+DEADLINE_S = 60
 M = TypeVar("M", bound=Message)
+
+
+@contextmanager
+def told_of_dispatchers(tell: Callable[[Dispatcher], None]) -> Iterator[None]:
+    """Call `tell` with the dispatcher of every broker that is made meanwhile.
+
+    The class stays the product's: only what is done to that instance is the test's.
+    """
+    created = Dispatcher.__init__
+
+    def told(self: Dispatcher, *args: object, **named: object) -> None:
+        created(self, *args, **named)  # type: ignore[arg-type]
+        tell(self)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Dispatcher, "__init__", told)
+        yield
 
 
 @contextmanager

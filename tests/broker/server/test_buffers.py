@@ -1,5 +1,7 @@
 """The receive buffer pool."""
 
+from pathlib import Path
+
 from barnabas_broker.server.buffers import POOL_BYTES_MAX, POOLED_SIZES, BufferPool
 
 
@@ -14,8 +16,25 @@ def test_memory_follows_bytes_received_not_bytes_announced() -> None:
     """A peer that announces 100 MiB and sends a few bytes is given the smallest buffer."""
     pool = BufferPool()
     assert len(pool.take(10, frame_bytes=100 << 20)) == POOLED_SIZES[0]
-    assert len(pool.take(8 << 20, frame_bytes=100 << 20)) == 32 << 20
+    assert len(pool.take(8 << 20, frame_bytes=100 << 20)) == 16 << 20
     assert len(pool.take(80 << 20, frame_bytes=100 << 20)) == 100 << 20
+
+
+def test_a_large_buffer_is_memory_only_where_bytes_arrived() -> None:
+    """Not even the zeros that it begins with are written before."""
+
+    def resident() -> int:
+        pages = Path("/proc/self/statm").read_text().split()[1]
+        return int(pages) * 4096
+
+    pool = BufferPool()
+    before = resident()
+    buffer = pool.take(512 << 20, frame_bytes=1 << 30)
+    assert len(buffer) == 1 << 30
+    buffer[100:104] = b"some"
+    assert bytes(buffer[99:105]) == b"\0some\0"
+    assert resident() - before < 256 << 20
+    pool.give_back(buffer)
 
 
 def test_returned_buffers_are_used_again_up_to_a_bound() -> None:

@@ -136,13 +136,14 @@ def test_a_write_that_failed_has_everything_read_again(embedded: Embedded) -> No
     asyncio.run(story())
 
 
-def test_another_controller_is_told(embedded: Embedded) -> None:
-    """The broker must end, and knows why."""
+def test_another_controller_is_made_way_for(embedded: Embedded) -> None:
+    """What it would decide is refused from then on, and the image stays."""
 
     async def story() -> None:
         async with beside(embedded) as thread:
             embedded.store.commit([Delete("/controller"), TAKEN], now_ms=NOW_MS)
             thread.hear("/controller")
-            assert "broker 7 holds /controller" in str(await thread.deposed)
+            refused = await thread.run(lambda controller: create("t", controller))
+            assert refused.outcome.error == ErrorCode.NOT_CONTROLLER
 
     asyncio.run(story())

@@ -37,9 +37,10 @@ def test_which_id(tmp_path: Path, given: str, stored: int | None, expected: int)
     alone.close()
 
 
-@pytest.mark.parametrize("name", ["zookeeper.set.acl", "zookeeper.ssl.client.enable"])
-def test_protection_that_there_is_not(tmp_path: Path, name: str) -> None:
-    """A setting that promises it is refused, not ignored."""
-    settings = {"zookeeper.connect": "nowhere:2181", name: "true"}
-    with pytest.raises(StartupError, match=f"{name}=true is not supported yet"):
+def test_protection_that_cannot_be(tmp_path: Path) -> None:
+    """Refused before anybody is asked, and of no interest to a broker that has its own file."""
+    settings = {"zookeeper.connect": "nowhere:2181", "zookeeper.set.acl": "true"}
+    with pytest.raises(StartupError, match=r"zookeeper\.set\.acl=true needs somebody"):
         Coordination(BrokerSettings.from_mapping(settings), tmp_path)
+    del settings["zookeeper.connect"]
+    assert not Coordination(BrokerSettings.from_mapping(settings), tmp_path).shared

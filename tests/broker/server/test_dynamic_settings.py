@@ -40,10 +40,23 @@ OTHERS = {
     "log.message.downconversion.enable": "false", "compression.type": "gzip",
     "compression.gzip.level": "2", "compression.lz4.level": "2", "compression.zstd.level": "2",
     "min.insync.replicas": "2", "producer.id.expiration.ms": "3000",
+    "log.cleaner.min.cleanable.ratio": "0.1", "log.cleaner.delete.retention.ms": "5000",
+    "log.cleaner.min.compaction.lag.ms": "6000", "log.cleaner.max.compaction.lag.ms": "7000",
 }  # fmt: skip
 #: Shown by a test of their own below.
 NOT_OF_TOPICS = {"background.threads", "listeners", "advertised.listeners"}
 NOT_OF_TOPICS.add("listener.security.protocol.map")
+#: Shown in test_log_cleaner.py.
+NOT_OF_TOPICS |= {name for name in KEYS if name.startswith("log.cleaner.")} - OTHERS.keys()
+NOT_OF_TOPICS.remove("log.cleaner.enable")
+#: Acts when a broker starts, whenever it was changed.
+NOT_OF_TOPICS.add("num.recovery.threads.per.data.dir")
+#: Shown in test_verification.py.
+NOT_OF_TOPICS.add("transaction.partition.verification.enable")
+#: Shown in test_fetcher.py, and by what the controller elects.
+NOT_OF_TOPICS |= {"num.replica.fetchers", "unclean.leader.election.enable"}
+#: Shown in test_listener.py.
+NOT_OF_TOPICS |= {name for name in KEYS if name.startswith("max.connection")}
 
 
 def alter(wire: Wire, name: str, value: str | None, *, of: str = ALL_BROKERS) -> int:
@@ -129,7 +142,6 @@ def _unconverted(wire: Wire, topic: str) -> None:
         ("message.max.bytes", "100", refused_as(ErrorCode.MESSAGE_TOO_LARGE)),
         ("log.cleanup.policy", "compact", refused_as(ErrorCode.INVALID_RECORD)),
         ("log.message.timestamp.before.max.ms", "5", refused_as(ErrorCode.INVALID_TIMESTAMP)),
-        ("min.insync.replicas", "2", refused_as(ErrorCode.NOT_ENOUGH_REPLICAS)),
         ("log.message.timestamp.type", "LogAppendTime", _stamped),
         ("compression.type", "gzip", _compressed),
         ("log.message.downconversion.enable", "false", _unconverted),

@@ -1,10 +1,14 @@
 """Connections, seen from the client's end of the socket."""
 
+import os
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
+from barnabas_broker.server import session
 from barnabas_broker.server.node import Node
+from barnabas_broker.server.session import Session
 from barnabas_kafka.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from barnabas_kafka.protocol.messages.fetch import FetchResponse
 from barnabas_kafka.protocol.messages.produce import ProduceResponse
@@ -74,6 +78,21 @@ def test_many_pipelined_requests_are_all_answered(wire: Wire, topic: str) -> Non
     assert offsets == list(range(count))
 
 
+def test_large_requests_in_pieces_are_all_answered(wire: Wire, topic: str) -> None:
+    """Requests larger than one read, cut wherever reads end, are put together one by one."""
+    batch = build_batch([(1000, None, bytes(150_000), ())])
+    count = 40
+    for number in range(count):
+        frame = wire.frame(produce_request(topic, batch), 9)
+        cut = number * 4_001 % len(frame)
+        wire.socket.sendall(frame[:cut])
+        wire.socket.sendall(frame[cut:] + wire.frame(VERSIONS, 3))
+    for number in range(count):
+        response = wire.receive(ProduceResponse, 9)[1]
+        assert response.responses[0].partition_responses[0].base_offset == number
+        wire.receive(ApiVersionsResponse, 3)
+
+
 def test_a_slow_reader_gets_everything(wire: Wire, topic: str) -> None:
     """Responses beyond the socket's buffers wait for the peer, who is not read from meanwhile."""
     value = bytes(range(256)) * 2000
@@ -134,3 +153,80 @@ def test_a_client_that_leaves_while_waiting_is_forgotten(node: Node, topic: str)
         leaving.send(fetch_request([(topic, 0, 0)], max_wait_ms=500), 12)
     with Wire(port_of(node)) as other:
         assert other.produce(topic, BATCH).base_offset == 0
+
+
+def test_requests_that_came_together_are_served_in_turns(
+    node: Node, wire: Wire, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With turns of no time one request is a turn, and whatever else the loop has comes between."""
+    begun = 0
+    original = Session._begin_turn
+
+    def begin(self: Session) -> None:
+        nonlocal begun
+        begun += 1
+        original(self)
+
+    monkeypatch.setattr(session, "TURN_S", 0.0)
+    monkeypatch.setattr(Session, "_begin_turn", begin)
+    wire.socket.sendall(b"".join(wire.frame(VERSIONS, 3) for _ in range(50)))
+    for _ in range(50):
+        wire.receive(ApiVersionsResponse, 3)
+    assert begun == 49
+
+
+def test_what_ends_in_the_middle_of_a_request_is_served_when_the_rest_comes(
+    wire: Wire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between turns what is left stays where it is; behind the last it waits for more."""
+    monkeypatch.setattr(session, "TURN_S", 0.0)
+    frames = b"".join(wire.frame(VERSIONS, 3) for _ in range(20))
+    cut = len(frames) - 10
+    for part, answers in ((frames[:cut], 19), (frames[cut:] + frames, 21)):
+        wire.socket.sendall(part)
+        for _ in range(answers):
+            wire.receive(ApiVersionsResponse, 3)
+
+
+def test_a_large_request_moves_to_larger_buffers_in_turns(
+    node: Node, wire: Wire, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others go on meanwhile; it arrives whole, and leaves nothing behind when it ends early."""
+    moves: list[int] = []
+    original = Session._move
+
+    def move(self: Session, kept: bytearray, larger: bytearray, position: int) -> None:
+        moves.append(position)
+        original(self, kept, larger, position)
+
+    monkeypatch.setattr(session, "MOVED_AT_ONCE", 1000)
+    monkeypatch.setattr(Session, "_move", move)
+    batch = build_batch([(1000, None, os.urandom(900_000), ())])
+    frame = wire.frame(produce_request(topic, batch), 9)
+    with Wire(port_of(node)) as leaving, Wire(port_of(node)) as other:
+        for each, ends in ((leaving, 300_000), (wire, 5000)):
+            each.socket.sendall(frame[:ends])
+            other.ask(VERSIONS, 3)
+    wire.socket.sendall(frame[5000:])
+    wire.receive(ProduceResponse, 9)
+    assert max(moves) >= 1000
+    assert bytes(wire.fetch(topic).records or b"")[61:] == batch[61:]  # type: ignore[arg-type]
+
+
+def send_for_ever(wire: Wire, frame: bytes) -> NoReturn:
+    """Ask and ask, and read nothing."""
+    while True:
+        wire.socket.sendall(frame)
+
+
+def test_who_does_not_read_is_ended_when_idle(tmp_path: Path) -> None:
+    """Requests that go on arriving do not count: the responses have not moved."""
+    settings = {"connections.max.idle.ms": "500"}
+    with running_node(tmp_path, settings) as node, Wire(port_of(node)) as wire:
+        wire.create_topic("t")
+        wire.produce("t", build_batch([(1000, None, bytes(900_000), ())]))
+        frame = wire.frame(fetch_request([("t", 0, 0)]), 12)
+        with pytest.raises((ConnectionResetError, BrokenPipeError)):
+            send_for_ever(wire, frame)
+        with Wire(port_of(node)) as other:
+            assert other.fetch("t").error_code == 0

@@ -1,11 +1,14 @@
 """Background work, seen in what it leaves on disk."""
 
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from barnabas_broker.log.checkpoints import parse_offsets
+from barnabas_broker.log.directory import DirectoryState
+from barnabas_broker.log.names import HIGH_WATERMARK_CHECKPOINT
 from barnabas_broker.log.partition_log import PartitionLog
 from barnabas_broker.server import upkeep
 from barnabas_kafka.ids import TopicPartition
@@ -47,6 +50,29 @@ def test_flushes_happen_in_the_background(
     """By count or by time, the recovery point follows the log end without a shutdown."""
     with running_node(tmp_path) as node, Wire(port_of(node)) as wire:
         wire.create_topic("t", **{name: value})  # type: ignore[arg-type]
+        flushed = on_flush(monkeypatch)
+        wire.produce("t", OLD)
+        wire.produce("t", OLD)
+        wait_until(flushed)
+        assert node.broker.logs.logs[T0].recovery_point > 0
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"log.flush.interval.messages": "2"},
+        {"log.flush.scheduler.interval.ms": "10"},
+        {"log.flush.scheduler.interval.ms": "10", "log.flush.interval.ms": "1"},
+    ],
+    ids=["messages", "scheduler", "scheduler and age"],
+)
+def test_the_brokers_settings_flush_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: dict[str, str]
+) -> None:
+    """The scheduler's interval is how often flushes are looked for, and the default of the age."""
+    monkeypatch.setattr(upkeep, "TICK_MS", 3_600_000)
+    with running_node(tmp_path, settings) as node, Wire(port_of(node)) as wire:
+        wire.create_topic("t")
         flushed = on_flush(monkeypatch)
         wire.produce("t", OLD)
         wire.produce("t", OLD)
@@ -100,3 +126,22 @@ def test_checkpoints_are_written_while_running(
         wire.create_topic("t")
         wire.produce("t", OLD)
         wait_until(written)
+
+
+def test_high_watermarks_are_written_often(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At an interval of their own, without the other checkpoints and only where they moved."""
+    written = threading.Event()
+    original = DirectoryState.write_marks
+
+    def noted(self: DirectoryState, marks: Mapping[TopicPartition, int]) -> None:
+        original(self, marks)
+        if marks.get(T0) == 1:
+            written.set()
+
+    monkeypatch.setattr(DirectoryState, "write_marks", noted)
+    settings = {"replica.high.watermark.checkpoint.interval.ms": "20"}
+    with running_node(tmp_path, settings) as node, Wire(port_of(node)) as wire:
+        wire.create_topic("t")
+        wire.produce("t", OLD)
+        wait_until(written)
+        assert parse_offsets((tmp_path / HIGH_WATERMARK_CHECKPOINT).read_bytes())[T0] == 1

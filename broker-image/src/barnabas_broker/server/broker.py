@@ -1,18 +1,32 @@
 """The parts of a running broker, bundled for the handlers that use them."""
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from barnabas_broker.cluster.image import MetadataImage
 from barnabas_broker.coordinator.group.shell import GroupCoordinator
+from barnabas_broker.coordinator.transaction.markers import MarkerWriter
+from barnabas_broker.coordinator.transaction.shell import TransactionCoordinator
 from barnabas_broker.log.directories import LogDirectories
 from barnabas_broker.replica.fetch_session import SessionCache
 from barnabas_broker.replica.manager import ReplicaManager
+from barnabas_broker.replica.replication_quota import ReplicationQuotas
+from barnabas_broker.replica.selector import Selector
+from barnabas_broker.server.controller_link import ControllerLink
 from barnabas_broker.server.controller_thread import ControllerThread
 from barnabas_broker.server.handler import Handler
+from barnabas_broker.server.heavy import HeavyWork
+from barnabas_broker.server.log_mover import LogMover
+from barnabas_broker.server.metrics.requests import RequestMetrics
 from barnabas_broker.server.producer_ids import ProducerIds
+from barnabas_broker.server.transaction_peers import TransactionPeers
+from barnabas_broker.server.zookeeper_offsets import ZooKeeperOffsets
 from barnabas_kafka.settings.broker import BrokerSettings
+
+FOLLOWER_SESSIONS: Final = 1000
+"""One for each fetcher of each other broker."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -22,11 +36,28 @@ class Broker:
     id: int
     logs: LogDirectories
     controller: ControllerThread
+    link: ControllerLink
     replicas: ReplicaManager
     groups: GroupCoordinator
+    mover: LogMover
+    zookeeper_offsets: ZooKeeperOffsets
+    transaction_peers: TransactionPeers
+    transactions: TransactionCoordinator
+    markers: MarkerWriter
     producer_ids: ProducerIds
     fetch_sessions: SessionCache
+    replication_quotas: ReplicationQuotas
+    #: milliseconds of a clock that never goes back
+    monotonic_ms: Callable[[], int]
+    #: of followers, which no number of consumers evicts
+    follower_sessions: SessionCache = field(
+        default_factory=lambda: SessionCache(slots=FOLLOWER_SESSIONS, eviction_ms=120_000)
+    )
+    #: picks the replica that a consumer reads from (replica.selector.class); None: the leader
+    selector: Selector | None = None
+    heavy: HeavyWork = field(default_factory=HeavyWork)
     handlers: Sequence[Handler] = field(default_factory=list)
+    requests: RequestMetrics = field(default_factory=RequestMetrics)
 
     @property
     def settings(self) -> BrokerSettings:

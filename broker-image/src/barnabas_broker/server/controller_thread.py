@@ -19,7 +19,7 @@ from typing import TypeVar
 
 from barnabas_broker.cluster.image import MetadataImage
 from barnabas_broker.controller.ledger import Failures
-from barnabas_broker.controller.office import OccupiedError
+from barnabas_broker.controller.propagation import View
 from barnabas_broker.controller.shell import Controller
 from barnabas_broker.zk.store import CoordinationError
 from barnabas_kafka.errors import KafkaError
@@ -34,6 +34,7 @@ CATCH_UPS_IN_A_ROW_MAX = 10
 Result = TypeVar("Result")
 Answer = TypeVar("Answer")
 OnImage = Callable[[MetadataImage, MetadataImage], Failures | None]
+OnView = Callable[[View | None, int], Failures]
 
 
 class ControllerThread:
@@ -48,20 +49,32 @@ class ControllerThread:
     ) -> None:
         self.image = controller.image
         self.settings: BrokerSettings = controller.settings
-        self.deposed: asyncio.Future[OccupiedError] = loop.create_future()
+        self.shared = controller.shared
         self._controller = controller
         self._loop = loop
         self._clock_ms = clock_ms
         self._on_image: OnImage = _nobody
+        self._on_view: OnView = _no_view
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="controller")
         self._heard: set[str | None] = set()
         self._lock = threading.Lock()  # Over `_heard`: the store's threads add, ours takes.
         self._failed_catch_ups = 0
         controller.add_listener(self._publish)
 
-    def attach(self, on_image: OnImage) -> None:
-        """Have `on_image(old, new)` called, on the loop, for every image from now on."""
+    @property
+    def broker_epoch(self) -> int:
+        """The epoch of this broker's registration, -1 before there is one (KIP-380)."""
+        return self._controller.member.standing.broker_epoch
+
+    def attach(self, on_image: OnImage, on_view: OnView | None = None) -> None:
+        """Have `on_image(old, new)` called, on the loop, for every image from now on.
+
+        And after it `on_view(view, epoch)` with what all brokers are to be told by this one, None
+        for nothing, and the controller epoch in which they are.
+        """
         self._on_image = on_image
+        if on_view is not None:
+            self._on_view = on_view
 
     def run(self, work: Callable[[Controller], Result]) -> "asyncio.Future[Result]":
         """Do `work` in the thread, after all that was handed over before; called on the loop."""
@@ -109,12 +122,14 @@ class ControllerThread:
     def _publish(self, old: MetadataImage, new: MetadataImage) -> Failures:
         """Have the loop take the next image; returns what the replicas could not do."""
         settings = self._controller.settings
+        view, epoch = self._controller.view, self._controller.epoch
         taken: ThreadFuture[Failures] = ThreadFuture()
 
         def take() -> None:
             self.image, self.settings = new, settings
             try:
-                taken.set_result(self._on_image(old, new) or {})
+                failures = dict(self._on_image(old, new) or {})
+                taken.set_result({**failures, **self._on_view(view, epoch)})
             except BaseException as error:
                 taken.set_exception(error)
                 raise
@@ -134,8 +149,6 @@ class ControllerThread:
         paths = None if None in heard else {path for path in heard if path is not None}
         try:
             self._controller.catch_up(paths, now_ms=self._clock_ms())
-        except OccupiedError as error:
-            self._loop.call_soon_threadsafe(self._depose, error)
         except CoordinationError as error:
             # Everything is read again when the connection is back.
             log.warning("changes in the coordination data could not be read: %s", error)
@@ -149,10 +162,10 @@ class ControllerThread:
         else:
             self._failed_catch_ups = 0
 
-    def _depose(self, error: OccupiedError) -> None:
-        if not self.deposed.done():
-            self.deposed.set_result(error)
-
 
 def _nobody(_old: MetadataImage, _new: MetadataImage) -> Failures:
+    return {}
+
+
+def _no_view(_view: View | None, _epoch: int) -> Failures:
     return {}

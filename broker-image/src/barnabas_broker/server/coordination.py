@@ -5,11 +5,15 @@ belongs to this broker. kazoo is imported only in the first case: it is a tenth 
 few megabytes that an embedded broker does without.
 """
 
+import os
 from pathlib import Path
 
 from barnabas_broker.server.startup import StartupError
+from barnabas_broker.server.zookeeper_security import credentials
+from barnabas_broker.zk.credentials import NO_CREDENTIALS
 from barnabas_broker.zk.embedded import EmbeddedStore
-from barnabas_broker.zk.store import CoordinationError, CoordinationStore, SetData
+from barnabas_broker.zk.session_counts import SessionCounts
+from barnabas_broker.zk.store import CoordinationError, CoordinationStore, Heir, SetData
 from barnabas_broker.zk.znodes import BrokerSequenceZnode
 from barnabas_kafka.settings import broker as keys
 from barnabas_kafka.settings.broker import BrokerSettings
@@ -25,14 +29,21 @@ SEQUENCE_TRIES_MAX = 100
 class Coordination:
     """The store of one broker. `open` blocks; `close` may be called from any thread, also then."""
 
-    def __init__(self, settings: BrokerSettings, directory: Path) -> None:
-        """`directory` is the first log directory. Raises StartupError for what is not offered."""
+    def __init__(
+        self, settings: BrokerSettings, directory: Path, *, heir: Heir | None = None
+    ) -> None:
+        """`directory` is the first log directory; `heir` ends the session if this process cannot.
+
+        Raises StartupError where the broker cannot show itself to ZooKeeper as it was told to.
+        """
         self._settings = settings
+        self._heir = heir
         self._directory = directory
         self.connect = settings[keys.ZOOKEEPER_CONNECT]
         self.store: CoordinationStore | None = None
-        if self.shared:
-            _refuse_unoffered(settings)
+        #: of the session, where the store is an ensemble
+        self.counts: SessionCounts | None = None
+        self._credentials = credentials(settings, os.environ) if self.shared else NO_CREDENTIALS
 
     @property
     def shared(self) -> bool:
@@ -51,7 +62,11 @@ class Coordination:
             self.connect,
             session_timeout_ms=self._settings[keys.ZOOKEEPER_SESSION_TIMEOUT_MS],
             max_in_flight=self._settings[keys.ZOOKEEPER_MAX_IN_FLIGHT_REQUESTS],
+            # Who ends a dead broker's session does not speak TLS, and would wait for nothing.
+            heir=None if self._credentials.tls is not None else self._heir,
+            credentials=self._credentials,
         )
+        self.counts = session.counts
         self.store = session  # Before it connects, so that `close` can end the attempt.
         session.open(connection_timeout_ms=self._connection_timeout_ms)
         return session
@@ -83,13 +98,6 @@ class Coordination:
     @property
     def _connection_timeout_ms(self) -> int:
         return int(self._settings[keys.ZOOKEEPER_CONNECTION_TIMEOUT_MS])
-
-
-def _refuse_unoffered(settings: BrokerSettings) -> None:
-    """Raise StartupError for settings that promise a protection that there is not."""
-    for key in (keys.ZOOKEEPER_SET_ACL, keys.ZOOKEEPER_SSL_CLIENT_ENABLE):
-        if settings[key]:
-            raise StartupError(f"{key.name}=true is not supported yet")
 
 
 def _next_in_sequence(store: CoordinationStore, now_ms: int) -> int:

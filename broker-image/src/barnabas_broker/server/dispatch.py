@@ -12,8 +12,11 @@ import importlib
 import logging
 import pkgutil
 import struct
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from time import perf_counter_ns
+from types import GeneratorType
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from barnabas_broker.log.files import FileSlice
@@ -22,12 +25,23 @@ from barnabas_broker.security.principals import ANONYMOUS, Principal
 from barnabas_broker.server import handlers as handlers_package
 from barnabas_broker.server.call import Call, Quotas
 from barnabas_broker.server.handler import Handler, UnanswerableError
+from barnabas_broker.server.handlers import produce
 from barnabas_broker.server.handlers.api_versions import unsupported_version_response
+from barnabas_broker.server.large import LongWork
+from barnabas_broker.server.metrics.requests import ApiMetrics, RequestMetrics
 from barnabas_broker.server.outbound import Item
+from barnabas_broker.server.parking import Answers, ParkedRequest
+from barnabas_broker.server.plain_commit import PlainCommits
+from barnabas_broker.server.plain_fetch import PlainFetches
+from barnabas_broker.server.plain_heartbeat import PlainHeartbeats
+from barnabas_broker.server.plain_produce import PlainProduce
+from barnabas_broker.server.plain_rebalance import PlainRebalances
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.protocol import codec, registry
-from barnabas_kafka.protocol.headers import decode_request_header
-from barnabas_kafka.protocol.registry import ApiKey
+from barnabas_kafka.protocol.headers import decode_client
+from barnabas_kafka.protocol.messages.produce import ProduceRequest
+from barnabas_kafka.protocol.plain_produce import PlainAnswer
+from barnabas_kafka.protocol.registry import ApiKey, VersionRange
 from barnabas_kafka.settings import broker as keys
 
 if TYPE_CHECKING:
@@ -35,8 +49,18 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+NOT_LIMITED: Final[Mapping[ApiKey, int]] = {}
+
 HEAD: Final = struct.Struct(">hhi")  # API key, version, correlation id
 SIZE_AND_CORRELATION: Final = struct.Struct(">ii")
+ELEMENTS_AT_ONCE: Final = 10_000
+"""Elements of a request that is decoded while others wait: some ten milliseconds."""
+_FETCH: Final = int(ApiKey.FETCH)  # An enum's member compares several times slower.
+_HEARTBEAT: Final = int(ApiKey.HEARTBEAT)
+_JOIN_GROUP: Final = int(ApiKey.JOIN_GROUP)
+_OFFSET_COMMIT: Final = int(ApiKey.OFFSET_COMMIT)
+_PRODUCE: Final = int(ApiKey.PRODUCE)
+_SYNC_GROUP: Final = int(ApiKey.SYNC_GROUP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +74,31 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """An API as it is served here."""
+    """An API as it is served here.
+
+    The versions of its headers are looked up once, at start: `header_versions[version]` has that
+    of the request and that of the response.
+    """
 
     handler: Handler
     api: registry.Api
+    header_versions: dict[int, tuple[int, int]]
+    metrics: ApiMetrics
+
+    @classmethod
+    def to(cls, handler: Handler, requests: RequestMetrics) -> "Route":
+        """The route to a handler, whose requests are counted among `requests`."""
+        api = registry.api(handler.api_key)
+        versions = range(handler.versions.min, handler.versions.max + 1)
+        return cls(
+            handler,
+            api,
+            {
+                it: (api.request_header_version(it), api.response_header_version(it))
+                for it in versions
+            },
+            requests.of(api.name),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,16 +107,31 @@ class Reply:
 
     route: Route
     call: Call
+    began_ns: int  # of the performance counter
     future: "asyncio.Future[Any]"
 
 
-def collect_handlers() -> list[Handler]:
-    """The `HANDLER` of every module under `server/handlers/`, by API key."""
+PlainWay = Callable[[memoryview, int, int, Caller, int], list[Item] | ParkedRequest | None]
+"""Frame, version, correlation id, caller and time; what to send, who waits for it, or None."""
+
+
+def collect_handlers(newest: Mapping[ApiKey, int] = NOT_LIMITED) -> list[Handler]:
+    """The `HANDLER` of every module under `server/handlers/`, by API key.
+
+    `newest` limits the versions in which some APIs are served.
+    """
     modules = (
         importlib.import_module(f"{handlers_package.__name__}.{module.name}")
         for module in pkgutil.iter_modules(handlers_package.__path__)
     )
-    return sorted((module.HANDLER for module in modules), key=lambda handler: handler.api_key)
+    handlers: Iterator[Handler] = (module.HANDLER for module in modules)
+    limited = (
+        replace(it, versions=VersionRange(it.versions.min, newest[it.api_key]))
+        if it.api_key in newest
+        else it
+        for it in handlers
+    )
+    return sorted(limited, key=lambda handler: handler.api_key)
 
 
 class Dispatcher:
@@ -87,70 +147,158 @@ class Dispatcher:
         clock_ms: Callable[[], int],
     ) -> None:
         self._broker = broker
+        self._long = LongWork(broker.heavy)
         self._routes = {
-            int(handler.api_key): Route(handler, registry.api(handler.api_key))
-            for handler in handlers
+            int(handler.api_key): Route.to(handler, broker.requests) for handler in handlers
         }
         self._authorizer = authorizer
         self._quotas = quotas
         self._clock_ms = clock_ms
+        self._plain_produce = PlainProduce(broker, authorizer, quotas).serve
+        rebalances = PlainRebalances(broker, authorizer, Answers())
+        # By API key: the short ways that do all of a request or nothing.
+        self._plain: dict[int, PlainWay] = {
+            _FETCH: PlainFetches(broker, authorizer, quotas).serve,
+            _OFFSET_COMMIT: PlainCommits(broker, authorizer).serve,
+            _HEARTBEAT: PlainHeartbeats(broker, authorizer).serve,
+            _JOIN_GROUP: rebalances.join,
+            _SYNC_GROUP: rebalances.sync,
+        }
         self.request_bytes_max = broker.settings[keys.SOCKET_REQUEST_MAX_BYTES]
 
     def caller(self, listener: str, client_host: str) -> Caller:
         """The identity of a new connection, before any authentication."""
         return Caller(listener, client_host, ANONYMOUS)
 
-    def serve(self, frame: memoryview, caller: Caller) -> list[Item] | Reply | None:
+    def serve(self, frame: memoryview, caller: Caller) -> list[Item] | Reply | ParkedRequest | None:
         """Serve one request frame (without its size).
 
-        Returns what to send, a `Reply` to wait for, or None where the request has no response.
+        Returns what to send, what to wait for, or None where the request has no response.
         Raises DecodeError for malformed requests, UnanswerableError where the connection must end.
         """
         if len(frame) < HEAD.size:
             raise codec.DecodeError(f"a request of {len(frame)} bytes has no room for its header")
+        began_ns = perf_counter_ns()
         api_key, version, correlation_id = HEAD.unpack_from(frame)
         route = self._routes.get(api_key)
-        if route is None:
-            raise UnanswerableError(f"API key {api_key} (version {version}) is not served here")
-        versions = route.handler.versions
-        if not versions.min <= version <= versions.max:
-            if api_key == ApiKey.API_VERSIONS:
-                return [
-                    _frame(route.api, 0, correlation_id, unsupported_version_response(versions))
-                ]
-            raise UnanswerableError(f"{route.api.name} version {version} is not served here")
-        header, body = decode_request_header(frame)
-        request, _ = codec.decode_from(route.api.request, frame, version, body)
+        header_versions = None if route is None else route.header_versions.get(version)
+        if route is None or header_versions is None:
+            return _unknown(route, api_key, version, correlation_id)
+        served: list[PlainAnswer] = []
+        if api_key == _PRODUCE:
+            outcome = self._plain_produce(frame, version, correlation_id, caller, self._clock_ms())
+            if not isinstance(outcome, list):
+                route.metrics.served(version, perf_counter_ns() - began_ns)
+                return [outcome] if outcome else None
+            served = outcome
+        elif (plain := self._plain.get(api_key)) is not None:
+            items = plain(frame, version, correlation_id, caller, self._clock_ms())
+            if items is not None:
+                return _counted(items, route, version, began_ns)
+        client_id, body = decode_client(frame, 0, header_versions[0])
+        # By position and in the order of Call: naming eleven arguments costs a third more.
         call = Call(
-            api_key=api_key,
-            version=version,
-            correlation_id=correlation_id,
-            client_id=header.client_id,
-            principal=caller.principal,
-            listener=caller.listener,
-            client_host=caller.client_host,
-            now_ms=self._clock_ms(),
-            authorizer=self._authorizer,
-            quotas=self._quotas,
-            broker=self._broker,
+            api_key,
+            version,
+            correlation_id,
+            client_id,
+            caller.principal,
+            caller.listener,
+            caller.client_host,
+            self._clock_ms(),
+            self._authorizer,
+            self._quotas,
+            self._broker,
         )
         try:
-            answer = route.handler.handle(request, call)
-        except Exception as error:  # The boundary between one request and the broker's life.
-            answer = _failure(route, call, error)
-        if answer is None:
-            return None
+            request, _ = codec.decode_from(
+                route.api.request, frame, version, body, ELEMENTS_AT_ONCE
+            )
+        except codec.TooManyElements:
+            answer = self._large(route, call, frame[body:], served)
+        else:
+            answer = self._small(route, call, request, served)
         if isinstance(answer, asyncio.Future):
-            return Reply(route, call, answer)
-        return _encoded(route, call, answer)
+            return Reply(route, call, began_ns, answer)
+        encoded = None if answer is None else _encoded(route, call, answer)
+        route.metrics.served(version, perf_counter_ns() - began_ns)
+        return encoded
 
-    def encode(self, reply: Reply, future: "asyncio.Future[Any]") -> list[Item]:
-        """What to send for a reply whose future is done; raises as `serve` does."""
-        error = future.exception()
-        if error is not None:
-            return _encoded(reply.route, reply.call, _failure(reply.route, reply.call, error))
-        answer = future.result()
-        return [] if answer is None else _encoded(reply.route, reply.call, answer)
+    def encode(self, reply: Reply, future: "asyncio.Future[Any]") -> list[Item] | Reply:
+        """What to send for a reply whose future is done, or the next one; raises as `serve`."""
+        route, call = reply.route, reply.call
+        try:
+            answer = future.result()
+            if type(answer) is GeneratorType:
+                answer = self._long.begin(answer, partial(_body, call))
+        except Exception as error:  # As in `serve`.
+            answer = _failure(route, call, error)
+        if isinstance(answer, asyncio.Future):
+            return Reply(route, call, reply.began_ns, answer)
+        encoded = [] if answer is None else _encoded(route, call, answer)
+        route.metrics.served(call.version, perf_counter_ns() - reply.began_ns)
+        return encoded
+
+    def _small(self, route: Route, call: Call, request: Any, served: list[PlainAnswer]) -> Any:
+        """The answer to a request, or a future of it."""
+        try:
+            answer = _handled(route, request, call, served)
+            if type(answer) is GeneratorType:
+                answer = self._long.begin(answer, partial(_body, call))
+        except Exception as error:  # The boundary between one request and the broker's life.
+            return _failure(route, call, error)
+        return answer
+
+    def _large(self, route: Route, call: Call, body: memoryview, served: list[PlainAnswer]) -> Any:
+        """The answer to a request that names very many things, or a future of it."""
+        if not route.handler.large:
+            raise codec.DecodeError(
+                f"{route.api.name} version {call.version} names more than {ELEMENTS_AT_ONCE} things"
+            )
+
+        def decode(copy: memoryview) -> Any:
+            return codec.decode_from(route.api.request, copy, call.version, 0)[0]
+
+        try:
+            return self._long.large(
+                body,
+                decode=decode,
+                handle=lambda request: _handled(route, request, call, served),
+                encode=partial(_body, call),
+                may_wait=call.api_key == _FETCH,
+            )
+        except KafkaError as error:  # There is no room for it.
+            return _failure(route, call, error)
+
+
+def _counted(
+    items: list[Item] | ParkedRequest, route: Route, version: int, began_ns: int
+) -> list[Item] | ParkedRequest:
+    """What came of a short way, counted; or to be counted when it is answered."""
+    if isinstance(items, list):
+        route.metrics.served(version, perf_counter_ns() - began_ns)
+    else:
+        items.metrics, items.began_ns = route.metrics, began_ns
+    return items
+
+
+def _unknown(route: Route | None, api_key: int, version: int, correlation_id: int) -> list[Item]:
+    """The answer to a request of an API or version that is not served.
+
+    Raises UnanswerableError but for ApiVersions, of which every client understands the refusal.
+    """
+    if route is None:
+        raise UnanswerableError(f"API key {api_key} (version {version}) is not served here")
+    if api_key != ApiKey.API_VERSIONS:
+        raise UnanswerableError(f"{route.api.name} version {version} is not served here")
+    return [_frame(unsupported_version_response(route.handler.versions), 0, correlation_id, 0)]
+
+
+def _handled(route: Route, request: Any, call: Call, served: list[PlainAnswer]) -> Any:
+    """The handler's answer to a request, of which a part may be `served` already."""
+    if served:
+        return produce.resume(cast(ProduceRequest, request), call, served)
+    return route.handler.handle(request, call)
 
 
 def _failure(route: Route, call: Call, error: BaseException) -> Any:
@@ -160,6 +308,8 @@ def _failure(route: Route, call: Call, error: BaseException) -> Any:
     """
     if isinstance(error, UnanswerableError):
         raise error
+    if isinstance(error, codec.DecodeError):
+        raise UnanswerableError(str(error)) from error
     if isinstance(error, KafkaError):
         code, message = error.code, error.message
     else:
@@ -172,6 +322,7 @@ def _failure(route: Route, call: Call, error: BaseException) -> Any:
         )
         code = ErrorCode.UNKNOWN_SERVER_ERROR
         message = "the broker failed to serve this request; its log says why"
+    route.metrics.failed(code)
     response = route.api.response()
     if not hasattr(response, "error_code"):
         raise UnanswerableError(
@@ -183,31 +334,64 @@ def _failure(route: Route, call: Call, error: BaseException) -> Any:
     return response
 
 
+def _body(call: Call, response: Any) -> bytes | list[Item]:
+    """The body of a response, for `_encoded` to make a frame of; may run in a thread."""
+    if type(response) is bytes:
+        return response
+    if call.api_key == _FETCH:
+        return _joined(cast(list[Item], codec.encode_parts(response, call.version)))
+    return codec.encode(response, call.version)
+
+
+def _joined(parts: list[Item]) -> list[Item]:
+    """The same with whatever lies between two slices of files in one piece."""
+    joined: list[Item] = []
+    between: list[bytes] = []
+    for part in parts:
+        if isinstance(part, FileSlice):
+            if between:
+                joined.append(b"".join(between))
+                between = []
+            joined.append(part)
+        else:
+            between.append(cast(bytes, part))
+    if between:
+        joined.append(b"".join(between))
+    return joined
+
+
 def _encoded(route: Route, call: Call, response: Any) -> list[Item]:
+    version = call.version
+    header_version = route.header_versions[version][1]
     try:
-        if call.api_key == ApiKey.FETCH:
-            return _fetch_items(route.api, call, response)
-        return [_frame(route.api, call.version, call.correlation_id, response)]
+        if call.api_key == _FETCH:
+            return _fetch_items(response, version, call.correlation_id, header_version)
+        return [_frame(response, version, call.correlation_id, header_version)]
     except codec.EncodeError as error:
         log.exception("the response to %s version %d is wrong", route.api.name, call.version)
         raise UnanswerableError(f"{route.api.name} could not be answered") from error
 
 
-def _frame(api: registry.Api, version: int, correlation_id: int, response: Any) -> bytes:
+def _frame(response: Any, version: int, correlation_id: int, header_version: int) -> bytes:
     """Size, response header and body of one response."""
-    body = codec.encode(response, version)
-    if api.response_header_version(version):
+    body = response if type(response) is bytes else codec.encode(response, version)
+    if header_version:
         return SIZE_AND_CORRELATION.pack(len(body) + 5, correlation_id) + b"\0" + body
     return SIZE_AND_CORRELATION.pack(len(body) + 4, correlation_id) + body
 
 
-def _fetch_items(api: registry.Api, call: Call, response: Any) -> list[Item]:
+def _fetch_items(
+    response: Any, version: int, correlation_id: int, header_version: int
+) -> list[Item]:
     """A Fetch response as bytes and slices of files; the slices are never copied here."""
     # The only records that are not bytes are slices of ours.
-    parts = cast(list[Item], codec.encode_parts(response, call.version))
-    header = b"\0" if api.response_header_version(call.version) else b""
+    parts = cast(
+        list[Item],
+        response if type(response) is list else codec.encode_parts(response, version),
+    )
+    header = b"\0" if header_version else b""
     size = 4 + len(header) + sum(map(_length, parts))
-    return [SIZE_AND_CORRELATION.pack(size, call.correlation_id) + header, *parts]
+    return [SIZE_AND_CORRELATION.pack(size, correlation_id) + header, *parts]
 
 
 def _length(item: Item) -> int:

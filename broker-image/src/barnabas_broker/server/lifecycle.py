@@ -1,12 +1,14 @@
 """The life of a broker process: what starts in which order, and what stops in which.
 
-Start: lock and read the log directories, open the coordination data, become controller, open
-every log, bind the listeners, register, take leadership, and only then accept connections; a
-client that can connect finds everything there. Stop is the reverse: nobody new, answer or end who
-is there, flush, mark the shutdown clean, unlock.
+Start: lock and read the log directories, open the coordination data, open every log, bind the
+listeners, register, stand for election, take leadership, and only then accept connections; a
+client that can connect finds everything there, as far as this broker decides it. Stop: have others
+lead what this broker leads, and then the reverse: nobody new, answer or end who is there, flush,
+mark the shutdown clean, unlock.
 """
 
 import asyncio
+import gc
 import json
 import logging
 import os
@@ -18,31 +20,52 @@ from pathlib import Path
 from typing import Any
 
 from barnabas_broker.log.directories import LogDirectoryError
+from barnabas_broker.server import logs
 from barnabas_broker.server.node import Node
 from barnabas_broker.server.startup import StartupError
+from barnabas_broker.server.supervision import Supervision
 from barnabas_broker.zk.store import CoordinationError
 from barnabas_broker.zk.znodes import MalformedZnodeError
+from barnabas_kafka.settings import broker as keys
 from barnabas_kafka.settings.broker import BrokerSettings
 
 log = logging.getLogger(__name__)
 
-LOG_FORMAT = "[%(asctime)s] %(levelname)s %(message)s (%(name)s)"
+SWITCH_S = 0.0001
+"""How long another thread may keep the interpreter from the event loop, which needs it back after
+every call of the system: a dozen times for a record that is produced and fetched. Python's own 5 ms
+would be several times what a request takes; less than this is what switching takes."""
+
+GARBAGE_THRESHOLDS = (1000, 10, 1000)
+"""Full collections look at all that lives, and with the hundreds of thousands of objects of a large
+request that stops everybody for tenths of a second. What requests are made of is freed without the
+collector, so that they may be a hundred times as rare as Python has them."""
+
+Fault = LogDirectoryError
+"""What a running broker cannot go on with."""
 
 
-def run_broker(settings: BrokerSettings, *, ready_file: Path | None = None) -> int:
+def run_broker(
+    settings: BrokerSettings,
+    *,
+    ready_file: Path | None = None,
+    supervision: Supervision | None = None,
+) -> int:
     """Run a broker until SIGTERM or SIGINT; returns the exit code of the process.
 
     What keeps the broker from starting or going on is one line on standard error and the code 1.
     """
-    logging.basicConfig(level=logging.INFO, format=LOG_FORMAT, stream=sys.stderr)
+    logs.configure(settings[keys.BARNABAS_LOG_FORMAT])
+    sys.setswitchinterval(SWITCH_S)
+    gc.set_threshold(*GARBAGE_THRESHOLDS)
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            fault = runner.run(_run(settings, ready_file))
+            fault = runner.run(_run(Node(settings, supervision=supervision), ready_file))
     except (StartupError, LogDirectoryError, CoordinationError, MalformedZnodeError) as error:
-        sys.stderr.write(f"barnabas: cannot start: {error}\n")
+        logs.last_words(f"cannot start: {error}")
         return 1
     if fault is not None:
-        sys.stderr.write(f"barnabas: cannot go on: {fault}\n")
+        logs.last_words(f"cannot go on: {fault}")
         return 1
     return 0
 
@@ -57,13 +80,12 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     return factory
 
 
-async def _run(settings: BrokerSettings, ready_file: Path | None) -> CoordinationError | None:
+async def _run(node: Node, ready_file: Path | None) -> CoordinationError | LogDirectoryError | None:
     """Run until told to stop; returns what made the broker stop by itself."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    node = Node(settings)
     stopping: asyncio.Future[Any] = asyncio.ensure_future(stop.wait())
     try:
         if not await _before(stopping, node.start()):
@@ -74,16 +96,18 @@ async def _run(settings: BrokerSettings, ready_file: Path | None) -> Coordinatio
             except OSError as error:
                 reason = f"cannot write {ready_file}: {error.strerror}"
                 raise StartupError(reason) from error
-        deposed = asyncio.ensure_future(node.deposed())
-        await asyncio.wait({stopping, deposed}, return_when=asyncio.FIRST_COMPLETED)
+        doomed = asyncio.ensure_future(node.doomed())
+        await asyncio.wait({stopping, doomed}, return_when=asyncio.FIRST_COMPLETED)
         log.info("shutting down")
+        if not doomed.done():
+            await node.hand_over()
     finally:
         stopping.cancel()
         await node.stop()
+    if doomed.done():
+        return doomed.result()
     log.info("shut down cleanly")
-    if deposed.done():
-        return deposed.result()
-    deposed.cancel()
+    doomed.cancel()
     return None
 
 
@@ -101,7 +125,7 @@ async def _before(stopping: asyncio.Future[Any], work: Coroutine[None, None, Non
 
 def _write_ready_file(path: Path, node: Node) -> None:
     """Tell in one atomic step that clients can connect, and where."""
-    ready = {
+    ready: dict[str, object] = {
         "pid": os.getpid(),
         "cluster_id": node.broker.image.cluster_id,
         "broker_id": node.broker.id,
@@ -110,6 +134,8 @@ def _write_ready_file(path: Path, node: Node) -> None:
             for endpoint in node.broker.image.brokers[node.broker.id].endpoints
         },
     }
+    if node.admin is not None:
+        ready["admin"] = node.admin.url
     with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False) as temporary:
         json.dump(ready, temporary)
     Path(temporary.name).replace(path)

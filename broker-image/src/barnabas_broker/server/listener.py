@@ -1,12 +1,22 @@
-"""Listening sockets and the sessions that came in through them."""
+"""Listening sockets and the sessions that came in through them.
+
+Accepting is done here rather than by asyncio's server, which can neither leave newcomers in the
+operating system's queue while the broker is full nor make room for another broker.
+"""
 
 import asyncio
 import errno
+import logging
 import socket
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from typing import Final
 
+from barnabas_broker.server.admission import Admission, plain_address
+from barnabas_broker.server.counters import Cause, Counters
+from barnabas_broker.server.departures import departed
+from barnabas_broker.server.limits import ConnectionLimits
 from barnabas_broker.server.session import Session
 from barnabas_broker.server.startup import StartupError
 from barnabas_kafka.settings import broker as keys
@@ -16,7 +26,91 @@ from barnabas_kafka.settings.listeners import Listener as Address
 OS_BUFFER = -1
 """The value of a socket buffer setting that leaves the size to the operating system."""
 
+ACCEPTS_AT_ONCE: Final = 32
+"""Connections accepted before the event loop goes on with others."""
+
+RETRY_ACCEPT_S: Final = 0.5
+"""How long to leave newcomers alone after the operating system had no descriptor for one."""
+
 MakeSession = Callable[["Listener"], Session]
+
+log = logging.getLogger(__name__)
+
+
+class Entrance:
+    """What the listeners of a broker share: its limits, its counts, and each other."""
+
+    def __init__(self, limits: ConnectionLimits, counters: Counters) -> None:
+        self._admission = Admission(limits)
+        self._counters = counters
+        self.listeners: list[Listener] = []
+
+    def change(self, limits: ConnectionLimits) -> None:
+        """Go by other limits; those who wait for room look again."""
+        if limits != self._admission.limits:
+            self._admission.limits = limits
+            self._make_room()
+
+    def wait_s(self, listener: str, now: float) -> float:
+        """How long a listener must leave newcomers waiting for the sake of the rates."""
+        wait_s = self._admission.wait_s(listener, now)
+        if wait_s > 0:
+            self._counters.note(
+                Cause.CONNECTION_RATE, now, "connections come faster than %s may accept", listener
+            )
+        return wait_s
+
+    def has_room(self, listener: str, now: float) -> bool:
+        """Whether a listener may accept one more; makes room for brokers by ending a client."""
+        if self._admission.has_room(listener):
+            return True
+        if self._admission.may_evict(listener):
+            self._evict()
+            return True
+        self._counters.note(
+            Cause.TOO_MANY_CONNECTIONS,
+            now,
+            "%s accepts nobody until somebody leaves: there are %d connections",
+            listener,
+            self._admission.total,
+        )
+        return False
+
+    def admits(self, listener: str, host: str, now: float) -> bool:
+        """Whether a newcomer may stay; it is counted then, until `went`."""
+        address = plain_address(host)
+        if self._admission.refuses(address):
+            self._counters.note(
+                Cause.TOO_MANY_CONNECTIONS_OF_ADDRESS,
+                now,
+                "refusing a connection of %s: it has as many as max.connections.per.ip allows",
+                address,
+            )
+            return False
+        self._admission.came(listener, address, now)
+        return True
+
+    def went(self, listener: str, host: str) -> None:
+        """A counted connection has ended."""
+        self._admission.went(listener, plain_address(host))
+        self._make_room()
+
+    def cannot_accept(self, listener: str, error: OSError, now: float) -> None:
+        """The operating system had no descriptor or memory; a broker gets that of a client."""
+        self._counters.note(
+            Cause.NO_DESCRIPTORS, now, "%s accepts nobody for now: %s", listener, error.strerror
+        )
+        if listener in self._admission.limits.protected:
+            self._evict()
+
+    def _evict(self) -> None:
+        """End the most idle client of a listener for clients, if there is one to end."""
+        protected = self._admission.limits.protected
+        any(other.end_most_idle() for other in self.listeners if other.name not in protected)
+
+    def _make_room(self) -> None:
+        for listener in self.listeners:
+            listener.make_room()
 
 
 class Listener:
@@ -28,8 +122,16 @@ class Listener:
         self.address = replace(address, port=self.port)
         self._settings = settings
         self._socket = sock
-        self._sessions: set[Session] = set()
-        self._server: asyncio.Server | None = None
+        self.sessions: set[Session] = set()
+        self._loop: asyncio.AbstractEventLoop
+        self._make_session: MakeSession
+        self._entrance: Entrance
+        self._opening: set[asyncio.Task[None]] = set()
+        self._timer: asyncio.TimerHandle | None = None
+        self._empty = asyncio.Event()
+        self._serving = False
+        self._full = False
+        self._closing = False
 
     @classmethod
     def bind(cls, address: Address, settings: BrokerSettings) -> "Listener":
@@ -39,32 +141,117 @@ class Listener:
         except OSError as error:
             raise StartupError(_explain(address, error)) from error
 
-    async def serve(self, make_session: MakeSession) -> None:
+    def serve(self, make_session: MakeSession, entrance: "Entrance") -> None:
         """Accept connections from now on."""
-        loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(
-            lambda: make_session(self),
-            sock=self._socket,
-            backlog=self._settings[keys.SOCKET_LISTEN_BACKLOG_SIZE],
-        )
+        self._loop = asyncio.get_running_loop()
+        self._serving = True
+        self._make_session = make_session
+        self._entrance = entrance
+        entrance.listeners.append(self)
+        self._socket.listen(self._settings[keys.SOCKET_LISTEN_BACKLOG_SIZE])
+        self._accept_again()
 
     async def close(self) -> None:
         """Accept nobody any more and end every session."""
-        if self._server is None:
-            self._socket.close()
-            return
-        self._server.close()
-        for session in list(self._sessions):
+        self._closing = True
+        self._pause_accepting()
+        self._socket.close()
+        for session in list(self.sessions):
             session.close("the broker is shutting down")
-        await self._server.wait_closed()
+        if self._opening:
+            await asyncio.wait(self._opening)
+        if self.sessions:
+            await self._empty.wait()  # The loop tells each that it is closed in its next turn.
 
     def opened(self, session: Session) -> None:
         """A session began."""
-        self._sessions.add(session)
+        self.sessions.add(session)
+        if self._closing:
+            session.close("the broker is shutting down")
 
     def closed(self, session: Session) -> None:
         """A session ended."""
-        self._sessions.discard(session)
+        self.sessions.discard(session)
+        if self._closing and not self.sessions:
+            self._empty.set()
+        self._entrance.went(self.name, session.caller.client_host)
+
+    def make_room(self) -> None:
+        """Accept again if that was put off until somebody leaves."""
+        if self._full and not self._closing:
+            self._accept_again()
+
+    # Accepting.
+
+    def _accept_again(self) -> None:
+        self._full = False
+        self._timer = None
+        self._loop.add_reader(self._socket.fileno(), self._accept)
+
+    def _pause_accepting(self, for_s: float | None = None) -> None:
+        """Leave newcomers to the operating system's queue, for a time or until `make_room`."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._serving:
+            self._loop.remove_reader(self._socket.fileno())
+        if for_s is not None:
+            self._timer = self._loop.call_later(for_s, self._accept_again)
+
+    def _accept(self) -> None:
+        """Take in who waits; a few at a time, so that sessions are served between."""
+        for _ in range(ACCEPTS_AT_ONCE):
+            now = self._loop.time()
+            wait_s = self._entrance.wait_s(self.name, now)
+            if wait_s > 0:
+                self._pause_accepting(wait_s)
+                return
+            if not self._entrance.has_room(self.name, now):
+                self._full = True
+                self._pause_accepting()
+                return
+            try:
+                sock, peer = self._socket.accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                self._entrance.cannot_accept(self.name, error, now)
+                self._pause_accepting(RETRY_ACCEPT_S)
+                return
+            self._take_in(sock, str(peer[0]), now)
+
+    def _take_in(self, sock: socket.socket, host: str, now: float) -> None:
+        if not self._entrance.admits(self.name, host, now):
+            sock.close()
+            return
+        sock.setblocking(False)
+        task = self._loop.create_task(self._open(sock, host))
+        self._opening.add(task)
+        task.add_done_callback(self._opening.discard)
+
+    async def _open(self, sock: socket.socket, host: str) -> None:
+        try:
+            await self._loop.connect_accepted_socket(lambda: self._make_session(self), sock)
+        except OSError as error:
+            sock.close()
+            self._entrance.went(self.name, host)
+            log.debug("%s left before it was served: %s", host, error)
+
+    # Ending.
+
+    def end_most_idle(self) -> bool:
+        """End the session that was silent longest; false where all are being served or none is."""
+        idle = [(since, it) for it in self.sessions if (since := it.idle_since) is not None]
+        if not idle:
+            return False
+        _, session = min(idle, key=lambda pair: pair[0])
+        session.refuse(Cause.CONNECTION_EVICTED, "a broker needed its place")
+        return True
+
+    def close_departed(self, now: float) -> None:
+        """End sessions whose clients left while a request of theirs waited; `now` is loop time."""
+        for session, unread_bytes in list(departed(self.sessions)):
+            session.client_left(unread_bytes, now)
 
     def close_idle(self, now: float) -> None:
         """End sessions that were silent for `connections.max.idle.ms`; `now` is loop time."""
@@ -72,10 +259,10 @@ class Listener:
         if idle_ms < 0:
             return
         oldest = now - idle_ms / 1000
-        for session in list(self._sessions):
+        for session in list(self.sessions):
             since = session.idle_since
             if since is not None and since < oldest:
-                session.close(f"idle for more than {idle_ms} ms")
+                session.refuse(Cause.IDLE, f"idle for more than {idle_ms} ms")
 
 
 def _bound(address: Address, settings: BrokerSettings) -> socket.socket:
@@ -87,19 +274,28 @@ def _bound(address: Address, settings: BrokerSettings) -> socket.socket:
         )
     else:
         host = "0.0.0.0" if wildcard else address.host  # noqa: S104
-        found = socket.getaddrinfo(host, address.port, type=socket.SOCK_STREAM)
+        # As bytes: a name of ASCII needs no codec for names that are not, whose tables are large.
+        name = host.encode() if host.isascii() else host
+        found = socket.getaddrinfo(name, address.port, type=socket.SOCK_STREAM)
         sock = socket.create_server(found[0][4][:2], family=found[0][0])
-    # Accepted connections inherit these from the listening socket.
-    for option, key in (
-        (socket.SO_SNDBUF, keys.SOCKET_SEND_BUFFER_BYTES),
-        (socket.SO_RCVBUF, keys.SOCKET_RECEIVE_BUFFER_BYTES),
-    ):
-        size = settings[key]
-        if size != OS_BUFFER:
-            with suppress(OSError):  # The kernel's own limit is as good as it gets.
-                sock.setsockopt(socket.SOL_SOCKET, option, size)
+    _size_buffers(sock, settings)
     sock.setblocking(False)
     return sock
+
+
+def _size_buffers(sock: socket.socket, settings: BrokerSettings) -> None:
+    """Set what accepted connections inherit; the kernel's own limits are as good as it gets."""
+    receive = keys.SOCKET_RECEIVE_BUFFER_BYTES
+    sizes = {socket.SO_SNDBUF: settings[keys.SOCKET_SEND_BUFFER_BYTES]}
+    # With Kafka's default a batch of 1 MiB comes in eight reads, each waited for, at twice the CPU.
+    # Left alone the kernel sizes a buffer by what its connection moves, up to net.ipv4.tcp_rmem,
+    # and never all of them together beyond net.ipv4.tcp_mem.
+    if settings.given(receive.name):
+        sizes[socket.SO_RCVBUF] = settings[receive]
+    for option, size in sizes.items():
+        if size != OS_BUFFER:
+            with suppress(OSError):
+                sock.setsockopt(socket.SOL_SOCKET, option, size)
 
 
 def _explain(address: Address, error: OSError) -> str:

@@ -1,42 +1,80 @@
 """One broker put together: its parts in the order they need each other."""
 
 import asyncio
+import contextlib
 import logging
 import random
 import time
 import uuid
 from collections.abc import Mapping
-from importlib.metadata import version
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, cast
 
-from barnabas_broker.cluster.image import BrokerRegistration, MetadataImage, TopicImage
+from barnabas_broker import __version__
+from barnabas_broker.cluster.image import (
+    OWN_SOFTWARE,
+    BrokerRegistration,
+    MetadataImage,
+    TopicImage,
+)
+from barnabas_broker.cluster.inter_broker import asks_controller, served_versions
+from barnabas_broker.controller.careful_election import EndsAnswer
+from barnabas_broker.controller.offline_replicas import Answered
+from barnabas_broker.controller.propagation import View
 from barnabas_broker.controller.shell import Controller
 from barnabas_broker.controller.startup import make_parents
 from barnabas_broker.coordinator.group.shell import GroupCoordinator
+from barnabas_broker.coordinator.transaction.markers import MarkerWriter
+from barnabas_broker.coordinator.transaction.shell import TransactionCoordinator
 from barnabas_broker.log.config import LogConfig
-from barnabas_broker.log.directories import LogDirectories
+from barnabas_broker.log.directories import LogDirectories, LogDirectoryError
+from barnabas_broker.log.health import DirectoryHealth, Health
 from barnabas_broker.log.partition_log import PartitionLog
 from barnabas_broker.replica.fetch_session import SessionCache
+from barnabas_broker.replica.group_commit import GroupCommits
 from barnabas_broker.replica.manager import ReplicaManager
+from barnabas_broker.replica.selector import SELECTORS
 from barnabas_broker.replica.topic_rules import TopicRules
 from barnabas_broker.security.authorizer import AllowAll
 from barnabas_broker.server.addresses import advertised_endpoints
 from barnabas_broker.server.broker import Broker
 from barnabas_broker.server.buffers import BufferPool
 from barnabas_broker.server.call import Unlimited
+from barnabas_broker.server.control_channels import ControlChannels
+from barnabas_broker.server.controlled_shutdown import hand_over
+from barnabas_broker.server.controller_link import ControllerLink
 from barnabas_broker.server.controller_thread import ControllerThread
 from barnabas_broker.server.coordination import Coordination
+from barnabas_broker.server.counters import Cause, Counters
 from barnabas_broker.server.dispatch import Dispatcher, collect_handlers
-from barnabas_broker.server.listener import Listener
+from barnabas_broker.server.leader_balance import LeaderBalance
+from barnabas_broker.server.limits import ConnectionLimits, frame_memory_bytes
+from barnabas_broker.server.listener import Entrance, Listener
+from barnabas_broker.server.log_cleaner import LogCleaner
+from barnabas_broker.server.log_dir_events import LogDirEvents
+from barnabas_broker.server.log_mover import LogMover
+from barnabas_broker.server.memory import FrameMemory
+from barnabas_broker.server.output import OutputMemory
 from barnabas_broker.server.producer_ids import ProducerIds, largest_id
-from barnabas_broker.server.session import Session
+from barnabas_broker.server.replication.in_sync_writes import InSyncWrites
+from barnabas_broker.server.replication.replication import Replication
+from barnabas_broker.server.session import Session, Shared
+from barnabas_broker.server.supervision import Supervision
+from barnabas_broker.server.transaction_peers import TransactionPeers
+from barnabas_broker.server.turns import Line
 from barnabas_broker.server.upkeep import Upkeep
-from barnabas_broker.zk.store import CoordinationError, CoordinationStore
+from barnabas_broker.server.writability import Writability
+from barnabas_broker.server.zookeeper_offsets import ZooKeeperOffsets
+from barnabas_broker.zk.store import CoordinationStore
 from barnabas_kafka.errors import KafkaError
 from barnabas_kafka.ids import TopicPartition
 from barnabas_kafka.settings import broker as keys
 from barnabas_kafka.settings.broker import BrokerSettings
 from barnabas_kafka.settings.definitions import SettingError
 from barnabas_kafka.settings.topic import TopicSettings
+
+if TYPE_CHECKING:
+    from barnabas_broker.server.metrics.admin import Admin
 
 log = logging.getLogger(__name__)
 
@@ -52,18 +90,34 @@ def clock_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
+def monotonic_ms() -> int:
+    """Milliseconds by a clock that is never set, so that it never goes back."""
+    return time.monotonic_ns() // 1_000_000
+
+
 class Node:
     """A broker. `start` once, then `stop` once."""
 
-    def __init__(self, settings: BrokerSettings) -> None:
+    def __init__(self, settings: BrokerSettings, *, supervision: Supervision | None = None) -> None:
         self._given = settings
-        self._logs: LogDirectories | None = None
-        self._coordination: Coordination | None = None
-        self._controller: ControllerThread | None = None
+        self._supervision = supervision
+        self._stops = AsyncExitStack()
+        self._coordination: Coordination
         self.listeners: list[Listener] = []
         self._upkeep: Upkeep | None = None
-        self._groups: GroupCoordinator | None = None
+        self.cleaner: LogCleaner | None = None
+        self._commits: GroupCommits | None = None
+        self._unclean = False
+        self.admin: Admin | None = None
         self.broker: Broker
+        self.replication: Replication
+        self._in_sync_writes: InSyncWrites | None = None
+        self.counters: Counters
+        self._shared: Shared
+        self._entrance: Entrance
+        self._limits_of: BrokerSettings  # The settings that the entrance goes by.
+        self._log_dir_events: LogDirEvents
+        self._disks_lost: asyncio.Future[LogDirectoryError]
 
     async def start(self) -> None:
         """Come up; on return clients are served.
@@ -72,8 +126,12 @@ class Node:
         one line for the operator; call `stop` then too.
         """
         began = time.monotonic()
-        self._logs = logs = LogDirectories.take(self._given[keys.LOG_DIRS])
-        self._coordination = coordination = Coordination(self._given, logs.first)
+        logs = LogDirectories.take(self._given[keys.LOG_DIRS])
+        self._coordination = coordination = Coordination(
+            self._given, logs.first, heir=self._supervision
+        )
+        self._stops.push_async_callback(asyncio.to_thread, coordination.close)
+        self._stops.push_async_callback(self._close_logs, logs)
         now_ms = clock_ms()
         store, governed, broker_id = await asyncio.to_thread(
             _govern, self._given, coordination, logs
@@ -81,72 +139,184 @@ class Node:
         _announce(governed.settings, governed.image, broker_id)
         logs.claim(broker_id=broker_id, cluster_id=governed.image.cluster_id)
         logs.load(
-            lambda topic: _log_config(governed.settings, governed.image, topic), now_ms=now_ms
+            lambda topic: _log_config(governed.settings, governed.stored, topic),
+            now_ms=now_ms,
+            threads=governed.settings[keys.NUM_RECOVERY_THREADS_PER_DATA_DIR],
         )
-        self.listeners = [
-            Listener.bind(address, governed.settings) for address in governed.settings.listeners
-        ]
-        self._controller = controller = ControllerThread(
-            governed, loop=asyncio.get_running_loop(), clock_ms=clock_ms
-        )
-        replicas = ReplicaManager(
-            broker_id,
-            logs,
-            rules_for=lambda topic: _rules(controller.settings, topic),
-            clock_ms=clock_ms,
-            flush_soon=self._flush_soon,
-        )
-        self._groups = GroupCoordinator(
+        self._unclean = _started_uncleanly(governed, logs, broker_id)
+        if governed.settings[keys.BARNABAS_DURABILITY] == keys.FSYNC:
+            self._commits = GroupCommits(asyncio.get_running_loop())
+            self._stops.push_async_callback(asyncio.to_thread, self._commits.close)
+        controller = ControllerThread(governed, loop=asyncio.get_running_loop(), clock_ms=clock_ms)
+        self._stops.push_async_callback(self._stop_controller, controller)
+        self.broker = self._assemble(broker_id, logs, controller, store)
+        self._stops.push_async_callback(asyncio.to_thread, self.broker.heavy.close)
+        writability = Writability()
+        self._stops.callback(writability.close)  # After the listeners, which send what is owed.
+        self._bind(governed.settings)
+        await self._lead(store, shared=coordination.shared, now_ms=now_ms)
+        self._provide_for_clients(controller.settings, writability)
+        self._begin_upkeep()
+        for coordinator in (self.broker.groups, self.broker.transactions):
+            coordinator.start()
+            self._stops.callback(coordinator.stop)
+        self._administer()
+        self._serve()
+        took_ms = (time.monotonic() - began) * 1000
+        log.info("broker %d is ready after %.0f ms", broker_id, took_ms)
+
+    def _bind(self, settings: BrokerSettings) -> None:
+        for address in settings.listeners:
+            listener = Listener.bind(address, settings)
+            self.listeners.append(listener)
+            self._stops.push_async_callback(listener.close)
+
+    def _assemble(
+        self,
+        broker_id: int,
+        logs: LogDirectories,
+        controller: ControllerThread,
+        store: CoordinationStore,
+    ) -> Broker:
+        replicas = self._replicas(broker_id, logs, controller)
+        groups = GroupCoordinator(
             leader=replicas.leader,
             settings=lambda: controller.settings,
             new_id=lambda: str(uuid.uuid4()),
             clock_ms=clock_ms,
         )
-        self.broker = Broker(
+        producer_ids = ProducerIds(
+            store, broker_id, controller=controller, above=largest_id(logs.logs.values())
+        )
+        markers = MarkerWriter(
+            leader=replicas.leader, ended=groups.transaction_ended, clock_ms=clock_ms
+        )
+        transaction_peers = TransactionPeers(
+            broker_id,
+            image=lambda: controller.image,
+            markers=self.replication.peers("markers"),
+            asking=self.replication.peers("transactions"),
+        )
+        self._stops.push_async_callback(transaction_peers.stop)
+        transactions = TransactionCoordinator(
+            leader=replicas.leader,
+            exists=lambda tp: controller.image.partition(tp) is not None,
+            settings=lambda: controller.settings,
+            new_producer_id=lambda: producer_ids.next(clock_ms()),
+            markers=markers,
+            clock_ms=clock_ms,
+            elsewhere=transaction_peers,
+        )
+        return Broker(
             id=broker_id,
             logs=logs,
             controller=controller,
+            link=self._link(controller),
             replicas=replicas,
-            groups=self._groups,
-            producer_ids=ProducerIds(
-                store, broker_id, controller=controller, above=largest_id(logs.logs.values())
+            groups=groups,
+            mover=LogMover(
+                broker_id,
+                logs,
+                replicas,
+                meter=lambda size: self.replication.quotas.moves.record(size, monotonic_ms()),
+                threads=controller.settings[keys.NUM_REPLICA_ALTER_LOG_DIRS_THREADS],
+                image=lambda: controller.image,
+                clock_ms=clock_ms,
             ),
+            transactions=transactions,
+            transaction_peers=transaction_peers,
+            markers=markers,
+            producer_ids=producer_ids,
+            zookeeper_offsets=ZooKeeperOffsets(store, controller=controller),
             fetch_sessions=_session_cache(controller.settings),
-            handlers=collect_handlers(),
+            replication_quotas=self.replication.quotas,
+            monotonic_ms=monotonic_ms,
+            selector=SELECTORS.get(controller.settings[keys.REPLICA_SELECTOR_CLASS] or ""),
+            handlers=collect_handlers(served_versions(controller.settings)),
         )
-        await self._lead(store, shared=coordination.shared, now_ms=now_ms)
-        self._upkeep = Upkeep(
-            logs, self.listeners, settings=lambda: controller.settings, clock_ms=clock_ms
-        )
-        self._upkeep.start()
-        self._groups.start()
-        await self._serve()
-        took_ms = (time.monotonic() - began) * 1000
-        log.info("broker %d is ready after %.0f ms", broker_id, took_ms)
 
-    async def deposed(self) -> CoordinationError:
-        """Wait until this broker may not go on; returns why."""
-        return await asyncio.shield(self.broker.controller.deposed)
+    def _link(self, controller: ControllerThread) -> ControllerLink:
+        link = ControllerLink(
+            self.replication.control_peers("to-controller"), lambda: controller.image
+        )
+        self._stops.callback(link.close)
+        return link
+
+    def _replicas(
+        self, broker_id: int, logs: LogDirectories, controller: ControllerThread
+    ) -> ReplicaManager:
+        self.replication = Replication(
+            broker_id,
+            logs,
+            image=lambda: controller.image,
+            settings=lambda: controller.settings,
+            broker_epoch=lambda: controller.broker_epoch,
+            monotonic_ms=monotonic_ms,
+            clock_ms=clock_ms,
+        )
+        self._stops.push_async_callback(self.replication.stop)
+        if controller.shared and not asks_controller(controller.settings):
+            self._in_sync_writes = InSyncWrites(
+                controller, monotonic_ms=monotonic_ms, clock_ms=clock_ms
+            )
+            self.replication.alter_partition = self._in_sync_writes.alter
+        return ReplicaManager(
+            broker_id,
+            logs,
+            rules_for=lambda topic: _rules(controller.settings, topic),
+            clock_ms=clock_ms,
+            flush_soon=self._flush_soon,
+            commits=self._commits,
+            context=self.replication.context,
+            copying=self.replication.fetchers,
+        )
+
+    def _begin_upkeep(self) -> None:
+        broker, controller = self.broker, self.broker.controller
+        self._upkeep = Upkeep(
+            broker.logs,
+            watch_clients=self._watch_clients,
+            settings=lambda: controller.settings,
+            clock_ms=clock_ms,
+        )
+        self.cleaner = LogCleaner(
+            broker.logs, settings=lambda: controller.settings, clock_ms=clock_ms
+        )
+        self.replication.start(broker.replicas)
+        if self._in_sync_writes is not None:
+            self._in_sync_writes.start()
+            self._stops.push_async_callback(self._in_sync_writes.stop)
+        for part in (self._upkeep, self.cleaner, broker.mover):
+            part.start()
+            self._stops.push_async_callback(part.stop)
+
+    async def doomed(self) -> LogDirectoryError:
+        """Wait until this broker may not go on, for it has no disk left; returns why."""
+        return await asyncio.shield(self._disks_lost)
+
+    async def hand_over(self) -> None:
+        """Before a stop: have others lead what this broker leads, where there are others."""
+        if self.broker.controller.shared:
+            broker = self.broker
+            await hand_over(broker.link, broker.image, broker.id, broker.settings)
 
     async def stop(self) -> None:
-        """Go down cleanly; safe after a start that failed half way, or was cancelled."""
-        if self._groups is not None:
-            self._groups.stop()
-        if self._upkeep is not None:
-            await self._upkeep.stop()
-        for listener in self.listeners:
-            await listener.close()
-        if self._controller is not None:
-            await self._stop_controller(self._controller)
-        if self._logs is not None:
-            self._logs.close(clean=self._upkeep is not None, now_ms=clock_ms())
-        if self._coordination is not None:
-            await asyncio.to_thread(self._coordination.close)
+        """Go down cleanly, in the reverse order of the start; safe after one that failed."""
+        await self._stops.aclose()
+
+    async def _close_logs(self, logs: LogDirectories) -> None:
+        # Nobody is served any more, but whoever looks whether the process lives shall see it.
+        await asyncio.to_thread(
+            logs.close,
+            clean=self._upkeep is not None,
+            now_ms=clock_ms(),
+            threads=self._given[keys.NUM_RECOVERY_THREADS_PER_DATA_DIR],
+        )
 
     async def _stop_controller(self, controller: ControllerThread) -> None:
         stopping = asyncio.ensure_future(controller.stop())
         _, late = await asyncio.wait({stopping}, timeout=CONTROLLER_PATIENCE_S)
-        if late and self._coordination is not None:
+        if late:
             # It waits for an ensemble that is away; without a session it waits no longer.
             await asyncio.to_thread(self._coordination.close)
         await stopping
@@ -159,33 +329,128 @@ class Node:
             broker.id,
             advertised_endpoints(controller.settings, ports),
             controller.settings[keys.BROKER_RACK],
+            software=OWN_SOFTWARE,
+            unclean=self._unclean,
         )
+        broker.logs.doubts.ended = self._tell_trusted
         await controller.run(lambda governed: governed.register(registration, now_ms=now_ms))
         found = broker.logs.logs
+        self._log_dir_events = LogDirEvents(controller, broker.replicas, clock_ms)
+        self._watch(broker.logs)
         if shared:
-            _tell_strays(found, controller.image)
-        else:
-            ids = {tp: partition_log.topic_id for tp, partition_log in found.items()}
-            epochs = {tp: partition_log.latest_epoch for tp, partition_log in found.items()}
-            await controller.run(lambda it: it.adopt(ids, epochs=epochs, now_ms=now_ms))
+            _tell_strays(found, await controller.run(lambda governed: governed.stored))
+            channels = self._channels(controller)
+            self._stops.push_async_callback(channels.close)
+            controller.attach(self._take_image, channels.take)
+            # Which partitions it holds, and as what, it hears from whoever is elected.
+            await controller.run(lambda governed: governed.contest(now_ms=clock_ms()))
+            store.subscribe(controller.hear)
+            # What was written since then, and all watches.
+            controller.hear(None)
+            balance = LeaderBalance(controller, clock_ms)
+            balance.start()
+            self._stops.push_async_callback(balance.stop)
+            return
+        ids = {tp: partition_log.topic_id for tp, partition_log in found.items()}
+        epochs = {tp: partition_log.latest_epoch for tp, partition_log in found.items()}
+        await controller.run(lambda it: it.adopt(ids, epochs=epochs, now_ms=now_ms))
         deleting = await controller.run(lambda governed: governed.deleting)
         for tp in [tp for tp in found if tp.topic in deleting]:
             broker.logs.delete(tp, now_ms)
         await controller.run(lambda governed: governed.finish_deletions(now_ms=now_ms))
         self._take_image(MetadataImage(cluster_id=""), controller.image)
         controller.attach(self._take_image)
-        if shared:
-            store.subscribe(controller.hear)
-            # What was written since the controller read everything, and all watches.
-            controller.hear(None)
+
+    def _channels(self, controller: ControllerThread) -> ControlChannels:
+        """How this broker tells the others what it decides when it is the controller."""
+
+        async def report(number: int, view: View, refused: frozenset[str]) -> None:
+            now_ms = clock_ms()
+            try:
+                await controller.run(
+                    lambda it: it.reign.confirmed(number, view, refused, now_ms=now_ms)
+                )
+            except (KafkaError, RuntimeError) as error:  # Tried again with the next catch-up.
+                log.warning("a deletion is not finished yet: %s", error)
+
+        async def storage(number: int, answered: Answered) -> None:
+            now_ms = clock_ms()
+            with contextlib.suppress(RuntimeError):  # The broker is stopping.
+                await controller.run(
+                    lambda it: it.storage_answered(number, answered, now_ms=now_ms)
+                )
+
+        async def ends(
+            number: int, epoch: int, answered: Mapping[TopicPartition, EndsAnswer]
+        ) -> None:
+            now_ms = clock_ms()
+            with contextlib.suppress(RuntimeError):  # The broker is stopping.
+                await controller.run(
+                    lambda it: it.ends_answered(number, epoch, answered, now_ms=now_ms)
+                )
+
+        return ControlChannels(
+            self.broker.id,
+            self.replication.control_peers("control"),
+            listener=controller.settings.inter_broker_listener,
+            timeout_s=controller.settings[keys.CONTROLLER_SOCKET_TIMEOUT_MS] / 1000,
+            stop=lambda tp, delete: self.broker.replicas.stop(tp, delete=delete),
+            report=report,
+            storage=storage,
+            ends=ends,
+            own=self.broker.replicas,
+        )
 
     def _take_image(self, old: MetadataImage, new: MetadataImage) -> dict[str, KafkaError]:
-        """Do what an image says: first the replicas, then the coordinator that lives in some."""
+        """Do what an image says: first the replicas, then the coordinators that live in some."""
         failures = self.broker.replicas.on_image(old, new)
+        self.replication.on_image()
         self.broker.groups.on_image(old, new)
+        self.broker.transactions.on_image(new)
+        self._log_dir_events.look()
         return failures
 
-    async def _serve(self) -> None:
+    def _tell_trusted(self) -> None:
+        """No log is doubted any more, and who reads this broker's registration may know."""
+        log.info("all logs have caught up since the start, or lead")
+        with contextlib.suppress(RuntimeError):  # The broker is stopping.
+            told = self.broker.controller.run(lambda governed: governed.trust(now_ms=clock_ms()))
+            told.add_done_callback(_note_failure)
+
+    def _watch(self, logs: LogDirectories) -> None:
+        """Hear of log directories that fill up, fail and recover; errors are met in any thread."""
+        loop = asyncio.get_running_loop()
+        self._disks_lost = loop.create_future()
+
+        def hear(health: DirectoryHealth) -> None:
+            with contextlib.suppress(RuntimeError):  # The loop has ended, nobody is served.
+                loop.call_soon_threadsafe(self._heard_of, health)
+
+        logs.watch(hear)
+
+    def _heard_of(self, health: DirectoryHealth) -> None:
+        self.broker.replicas.heard_of(health, self.broker.image)
+        self._log_dir_events.tell()
+        if health.state is Health.FULL and self._upkeep is not None:
+            self._upkeep.retain_soon()
+        lost = self.broker.logs.all_offline
+        if lost is not None and not self._disks_lost.done():
+            self._disks_lost.set_result(LogDirectoryError(lost))
+
+    def _provide_for_clients(self, settings: BrokerSettings, writability: Writability) -> None:
+        """Make what all sessions share, within the bounds that the settings give."""
+        self.counters = Counters(log)
+        self._shared = Shared(
+            FrameMemory(BufferPool(), budget=frame_memory_bytes(settings)),
+            OutputMemory(),
+            self.counters,
+            writability,
+            Line(),
+        )
+        self._limits_of = settings
+        self._entrance = Entrance(ConnectionLimits.from_settings(settings), self.counters)
+
+    def _serve(self) -> None:
         dispatcher = Dispatcher(
             self.broker,
             self.broker.handlers,
@@ -193,10 +458,50 @@ class Node:
             quotas=Unlimited(),
             clock_ms=clock_ms,
         )
-        pool = BufferPool()
         for listener in self.listeners:
-            await listener.serve(lambda to: Session(to, dispatcher, pool))
+            listener.serve(lambda to: Session(to, dispatcher, self._shared), self._entrance)
             log.info("listening on %s", listener.address)
+
+    def _administer(self) -> None:
+        address = self.broker.settings[keys.BARNABAS_ADMIN_LISTENER]
+        if not address or self.cleaner is None:
+            return
+        # Only where it is wanted: the library of metrics is a tenth of an idle broker.
+        from barnabas_broker.server.metrics.admin import Admin
+        from barnabas_broker.server.metrics.upkeep import Kept
+        from barnabas_broker.server.metrics.waiting import Waits
+
+        self.admin = Admin(
+            address,
+            self.broker,
+            self.listeners,
+            counters=self.counters,
+            kept=Kept(
+                self.cleaner.manager,
+                self._shared.memory,
+                self._shared.output,
+                Waits(self._commits, self._coordination.counts),
+            ),
+            clock_ms=clock_ms,
+        )
+        self._stops.push_async_callback(self.admin.stop)
+        self.admin.start()
+        log.info("metrics and probes at %s", self.admin.url)
+
+    async def _watch_clients(self) -> None:
+        """Once a second: end who does not get on, and go by the settings as they are now."""
+        settings = self.broker.settings
+        if settings is not self._limits_of:
+            limits = await asyncio.to_thread(ConnectionLimits.from_settings, settings)
+            self._entrance.change(limits)
+            self._limits_of = settings
+        now = asyncio.get_running_loop().time()
+        for listener in self.listeners:
+            listener.close_idle(now)
+            listener.close_departed(now)
+        for session in list(self._shared.memory.overdue(now)):
+            cast(Session, session).refuse(Cause.SLOW_SENDER, "its request does not arrive")
+        self.counters.tell_unsaid(now)
 
     def _flush_soon(self, partition_log: PartitionLog) -> None:
         if self._upkeep is not None:
@@ -206,7 +511,7 @@ class Node:
 def _govern(
     settings: BrokerSettings, coordination: Coordination, logs: LogDirectories
 ) -> tuple[CoordinationStore, Controller, int]:
-    """Open the coordination data and become the controller; blocks."""
+    """Open the coordination data and take one's place there; blocks."""
     now_ms = clock_ms()
     store = coordination.open(now_ms=now_ms)
     make_parents(store, now_ms=now_ms)
@@ -214,10 +519,31 @@ def _govern(
     controller = Controller(
         store, broker_id=broker_id, settings=settings, random=random.SystemRandom()
     )
-    controller.start(
-        cluster_id=logs.stored_cluster_id, now_ms=now_ms, found_new=not coordination.shared
-    )
+    begin = controller.join if coordination.shared else controller.start
+    begin(cluster_id=logs.stored_cluster_id, now_ms=now_ms)
     return store, controller, broker_id
+
+
+def _note_failure(told: "asyncio.Future[None]") -> None:
+    if not told.cancelled() and (error := told.exception()) is not None:
+        log.warning("the registration does not say yet that all logs have caught up: %s", error)
+
+
+def _started_uncleanly(governed: Controller, logs: LogDirectories, broker_id: int) -> bool:
+    """Whether to say, when registering, that logs may lack their ends."""
+    if not (governed.shared and governed.settings[keys.BARNABAS_UNCLEAN_REGISTRATION]):
+        return False
+    held = {
+        TopicPartition(topic.name, index): broker_id in state.isr
+        for topic in governed.stored.topics.values()
+        for index, state in enumerate(topic.partitions)
+        if broker_id in state.replicas
+    }
+    unclean = logs.doubt(held)
+    if unclean:
+        count = len(logs.doubts.partitions)
+        log.warning("not stopped in order before: %d logs may lack their ends", count)
+    return unclean
 
 
 def _tell_strays(found: Mapping[TopicPartition, PartitionLog], image: MetadataImage) -> None:
@@ -231,6 +557,7 @@ def _rules(settings: BrokerSettings, topic: TopicImage) -> TopicRules:
     return TopicRules(
         _topic_settings(settings, topic.name, topic.config),
         producer_id_expiration_ms=settings[keys.PRODUCER_ID_EXPIRATION_MS],
+        producer_ids_max=settings[keys.BARNABAS_PRODUCER_IDS_PER_PARTITION_MAX],
     )
 
 
@@ -239,6 +566,7 @@ def _log_config(settings: BrokerSettings, image: MetadataImage, topic: str) -> L
     return LogConfig.from_settings(
         _topic_settings(settings, topic, {} if known is None else known.config),
         producer_id_expiration_ms=settings[keys.PRODUCER_ID_EXPIRATION_MS],
+        producer_ids_max=settings[keys.BARNABAS_PRODUCER_IDS_PER_PARTITION_MAX],
     )
 
 
@@ -267,7 +595,7 @@ def _announce(settings: BrokerSettings, image: MetadataImage, broker_id: int) ->
     """Say what this broker is and which settings it goes by."""
     log.info(
         "Barnabas %s, broker %d of cluster %s",
-        version("barnabas-broker"),
+        __version__,
         broker_id,
         image.cluster_id,
     )

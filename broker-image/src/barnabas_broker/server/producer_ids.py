@@ -74,12 +74,16 @@ class ProducerIds:
             self._next += 1
             return producer_id
 
-    def claim(self, now_ms: int) -> int:
-        """The first id of a new block; blocks, so it is called in the controller's thread."""
+    def claim(self, now_ms: int, *, broker_id: int | None = None) -> int:
+        """The first id of a new block; blocks, so it is called in the controller's thread.
+
+        `broker_id` is the broker that it is for, if it is not this one.
+        """
+        owner = self._broker_id if broker_id is None else broker_id
         for _ in range(CLAIM_TRIES_MAX):
             unclaimed, version = self._latest()
             start = max(unclaimed, self._above + 1)
-            block = ProducerIdBlock(self._broker_id, start, start + BLOCK_SIZE - 1)
+            block = ProducerIdBlock(owner, start, start + BLOCK_SIZE - 1)
             data = ProducerIdBlockZnode.encode(block)
             path = ProducerIdBlockZnode.PATH
             change = Create(path, data) if version is None else SetData(path, data, version)

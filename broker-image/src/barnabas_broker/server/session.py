@@ -7,8 +7,16 @@ waits for it. Responses to requests that arrived in one read leave in one send.
 States of a session, told by two attributes:
 
 reading   `_waiting_for` is None and nothing waits to be sent: frames are served as they arrive.
-waiting   a handler returned a future, or the peer reads slower than we send: reading is paused
-          and bytes already received are kept in `_kept` until the future is done and all is sent.
+waiting   a handler returned a future, the peer reads slower than we send, its turn is over, or
+          there is no memory for the rest of its request: reading is paused and bytes already
+          received are kept in `_kept` until that has passed.
+
+A turn is the time for which one session may keep the event loop to itself when many requests came
+at once. Those whose turn is over stand in one line, of which each round of the loop serves one: a
+hundred floods of requests make others wait no longer than one does. Who needed several turns for
+what came joins that line with what comes next, too, instead of having a turn at once. The memory
+of unfinished requests is shared by all sessions (`server.memory`), and so is what waits to be sent
+(`server.output`).
 
 The buffer that a request was decoded from is valid only while its handler runs: a handler that
 waits must not keep slices of it.
@@ -16,53 +24,106 @@ waits must not keep slices of it.
 
 import asyncio
 import logging
+from dataclasses import dataclass
 from functools import partial
+from struct import Struct
+from time import monotonic, perf_counter_ns
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from barnabas_broker.server.buffers import BufferPool
+from barnabas_broker.server.buffers import Buffer
+from barnabas_broker.server.counters import Cause, Counters
 from barnabas_broker.server.dispatch import Dispatcher, Reply
 from barnabas_broker.server.handler import UnanswerableError
+from barnabas_broker.server.memory import FrameMemory
 from barnabas_broker.server.outbound import Item, Outbound
-from barnabas_kafka.protocol.codec import DecodeError
+from barnabas_broker.server.output import OutputMemory
+from barnabas_broker.server.parking import ParkedRequest
+from barnabas_broker.server.turns import Line
+from barnabas_broker.server.writability import Writability
+from barnabas_kafka.protocol.codec import DecodeError, EncodeError
 
 if TYPE_CHECKING:
     from barnabas_broker.server.listener import Listener
 
 log = logging.getLogger(__name__)
 
-SIZE_BYTES: Final = 4
+_SIZE: Final = Struct(">i")
+SIZE_BYTES: Final = _SIZE.size
+
+TURN_S: Final = 0.0003
+"""How long one session serves requests that came together before others have their turn.
+
+A round of the event loop costs a thirtieth of that.
+"""
+
+FLOOD_READ_BYTES: Final = 64 << 10
+"""What is received at once of who sends small requests faster than they are served: they wait for
+their turns either way, and others would wait for a megabyte to be copied."""
+
+FLUSH_BYTES: Final = 64 << 10
+"""A response this large is sent before the next request is served: a megabyte of requests for
+large responses must not become gigabytes of responses."""
+
+
+MOVED_AT_ONCE: Final = 4 << 20
+"""How much of a request is copied to a larger buffer at once: some milliseconds, as its pages are
+new to the process."""
+
+LAST_REQUESTS_S: Final = 30.0
+"""How long requests are kept whose client has closed, behind one that still waits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What all sessions of a broker draw from, and where they report misconduct."""
+
+    memory: FrameMemory
+    output: OutputMemory
+    counters: Counters
+    writability: Writability
+    line: Line
 
 
 class Session(asyncio.BufferedProtocol):
     """The connection of one client on one listener."""
 
     __slots__ = (
+        "_begun",
         "_dispatcher",
         "_filled",
+        "_floods",
         "_kept",
         "_listener",
         "_loop",
+        "_memory",
         "_needed",
         "_out",
         "_outbound",
         "_paused",
-        "_pool",
+        "_shared",
+        "_starved",
         "_transport",
+        "_turn_over",
         "_waiting_for",
         "active_at",
         "caller",
     )
 
-    def __init__(self, listener: "Listener", dispatcher: Dispatcher, pool: BufferPool) -> None:
+    def __init__(self, listener: "Listener", dispatcher: Dispatcher, shared: Shared) -> None:
         self._loop = asyncio.get_running_loop()
         self._listener = listener
         self._dispatcher = dispatcher
-        self._pool = pool
-        self._kept: bytearray | None = None  # Bytes not served yet: `_kept[:_filled]`.
+        self._shared = shared
+        self._memory = shared.memory
+        self._kept: Buffer | None = None  # Bytes not served yet: `_kept[_begun:_filled]`.
+        self._begun = 0  # Not 0 only while it waits.
         self._filled = 0
         self._needed = 0  # Bytes `_kept` must hold before there is anything to serve.
-        self._waiting_for: asyncio.Future[Any] | None = None
+        self._waiting_for: asyncio.Future[Any] | ParkedRequest | None = None
         self._paused = False
+        self._starved = False  # It needs more memory for its request than there is.
+        self._turn_over = False  # It has requests to serve, and will be called.
+        self._floods = False  # What was last received at once took several turns to serve.
         self._out: list[Item] = []
         self.active_at = self._loop.time()
 
@@ -71,30 +132,46 @@ class Session(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         fd = transport.get_extra_info("socket").fileno()
-        self._outbound = Outbound(self._loop, fd, on_drained=self._resume, on_broken=self._broken)
+        self._outbound = Outbound(
+            self._loop,
+            fd,
+            self._shared.writability,
+            on_drained=self._drained,
+            on_broken=self._broken,
+        )
         peer = transport.get_extra_info("peername")
         self.caller = self._dispatcher.caller(self._listener.name, str(peer[0]) if peer else "?")
         self._listener.opened(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        kept = self._kept
-        if kept is None:
-            return self._pool.scratch
-        if self._filled == len(kept):
-            kept = self._keep(memoryview(kept)[: self._filled])
-        return memoryview(kept)[self._filled :]
+        if self._kept is None:
+            if self._floods:
+                return self._memory.read_into[:FLOOD_READ_BYTES]
+            return self._memory.read_into
+        # No further than the request in hand: what follows it is then received in the large shared
+        # buffer again, whole requests at a time, instead of leaving a piece behind every time.
+        return memoryview(self._kept)[self._filled : self._needed]
 
     def buffer_updated(self, nbytes: int) -> None:
         self.active_at = self._loop.time()
-        if self._kept is None:
-            self._serve_frames(self._pool.scratch[:nbytes])
+        kept = self._kept
+        if kept is None:
+            received = self._memory.read_into[:nbytes]
+            if self._floods:
+                self._floods = False
+                self._keep_for_turn(received)
+            else:
+                self._serve_frames(received)
             return
         self._filled += nbytes
         if self._filled >= self._needed:
-            self._serve_frames(memoryview(self._kept)[: self._filled])
+            self._serve_frames(memoryview(kept)[: self._filled])
+        elif self._filled == len(kept):
+            self._grow()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._outbound.close()
+        self._shared.output.drained(self)
         if self._waiting_for is not None:
             self._waiting_for.cancel()
             self._waiting_for = None
@@ -105,65 +182,153 @@ class Session(asyncio.BufferedProtocol):
 
     @property
     def idle_since(self) -> float | None:
-        """Loop time of the last byte from the client; None while we owe it a response."""
+        """Loop time of the last byte from or to the client; None while we owe it a response."""
+        if self._outbound.waiting:
+            return self._outbound.moved_at
         return None if self._paused else self.active_at
+
+    @property
+    def parked_fd(self) -> int | None:
+        """The descriptor of the connection while a request waits for its answer, else None."""
+        if self._waiting_for is None or self._transport.is_closing():
+            return None
+        fd: int = self._transport.get_extra_info("socket").fileno()
+        return fd
+
+    def client_left(self, unread_bytes: int, now: float) -> None:
+        """End a parked connection; what its client sent before it left is waited for a while."""
+        is_served = self._kept is None and not unread_bytes
+        if is_served or now - self.active_at > LAST_REQUESTS_S:
+            self.close("its client has gone")
 
     def close(self, reason: str) -> None:
         """Drop the connection at once."""
         log.debug("closing %s: %s", self.caller.client_host, reason)
         self._transport.abort()
 
+    def refuse(self, cause: Cause, reason: str) -> None:
+        """Drop the connection at once for something its client did; counted and logged."""
+        self._complain(cause, reason)
+        self._transport.abort()
+
+    # Called by the memory.
+
+    @property
+    def received_bytes(self) -> int:
+        """How much of the request in hand has arrived."""
+        return self._filled
+
+    @property
+    def missing_bytes(self) -> int:
+        """How much of the request in hand has not arrived."""
+        return self._needed - self._filled
+
+    @property
+    def receiving(self) -> bool:
+        """Whether it is the client's turn to send."""
+        return not self._paused
+
+    def memory_granted(self) -> None:
+        """Take the memory that was missing and read on."""
+        self._starved = False
+        self._grow()
+        self._resume()
+
     # Frames.
 
     def _serve_frames(self, view: memoryview) -> None:
         """Serve the whole frames in `view` and keep the rest."""
         position, end = 0, len(view)
+        turn_end = monotonic() + TURN_S  # The loop's own time is of milliseconds.
         largest = self._dispatcher.request_bytes_max
+        read_size = _SIZE.unpack_from
         while end - position >= SIZE_BYTES and not self._transport.is_closing():
-            size = int.from_bytes(view[position : position + SIZE_BYTES], "big", signed=True)
+            (size,) = read_size(view, position)
             if not 0 < size <= largest:
-                log.warning(
-                    "closing the connection of %s: it announced a request of %d bytes, "
-                    "socket.request.max.bytes is %d",
-                    self.caller.client_host,
-                    size,
-                    largest,
+                # Requests before it were sound, and are answered wherever the network cut.
+                self._flush()
+                self.refuse(
+                    Cause.BAD_FRAME,
+                    f"it announced a request of {size} bytes, "
+                    f"socket.request.max.bytes is {largest}",
                 )
-                self._transport.abort()
                 return
             start = position + SIZE_BYTES
             if end - start < size:
                 break
             position = start + size
             self._serve(view[start:position])
-            if self._is_blocked():
+            if position == end or self._is_blocked():
+                break
+            if monotonic() >= turn_end:
+                self._end_turn()
                 break
         self._flush()
         if self._transport.is_closing():
             return
-        if position < end:
-            self._keep(view[position:])
-        else:
+        if position == end:
             self._release()
+        elif self._kept is not None and self._is_blocked():
+            self._begun += position  # To move a megabyte after each turn would cost as much again.
+            self._memory.progressed(self, self._loop.time())
+        else:
+            self._keep(view[position:])
         if self._is_blocked():
             self._pause()
 
-    def _keep(self, rest: memoryview) -> bytearray:
+    def _keep(self, rest: memoryview) -> None:
         """Move bytes that cannot be served yet to a buffer with room for more of their frame."""
         self._needed = SIZE_BYTES
         if len(rest) >= SIZE_BYTES:
-            self._needed += int.from_bytes(rest[:SIZE_BYTES], "big")
-        kept = self._pool.take(len(rest), frame_bytes=self._needed)
+            size = int.from_bytes(rest[:SIZE_BYTES], "big")
+            if size <= self._dispatcher.request_bytes_max:  # Else what is here is enough to refuse.
+                self._needed += size
+        old = self._kept
+        kept = self._memory.take(self, len(rest), frame_bytes=self._needed, now=self._loop.time())
         kept[: len(rest)] = rest
-        self._release()
-        self._kept, self._filled = kept, len(rest)
-        return kept
+        if old is not None:
+            self._memory.give_back(old)
+        self._kept, self._begun, self._filled = kept, 0, len(rest)
+
+    def _grow(self) -> None:
+        """Move a request that filled its buffer to a larger one, now or when there is memory."""
+        kept = self._kept
+        if kept is None or self._filled < len(kept):
+            return
+        larger = self._memory.grow(self, self._filled, frame_bytes=self._needed)
+        if larger is None:
+            self._starved = True
+            self._pause()
+            return
+        if len(kept) > MOVED_AT_ONCE:
+            self._starved = True
+            self._pause()
+        self._move(kept, larger, 0)
+
+    def _move(self, kept: Buffer, larger: Buffer, position: int) -> None:
+        """Copy a request to its larger buffer from `position` on, in turns where it is large."""
+        if self._kept is not kept:  # The connection has ended.
+            self._memory.give_back(larger)
+            return
+        end = position + MOVED_AT_ONCE
+        with memoryview(kept) as source, memoryview(larger) as target:
+            target[position : min(end, len(kept))] = source[position:end]
+        if end < len(kept):
+            self._shared.line.join(partial(self._move, kept, larger, end))
+            return
+        self._memory.give_back(kept)
+        self._kept = larger
+        if position:
+            self._starved = False
+            self._resume()
 
     def _release(self) -> None:
         if self._kept is not None:
-            self._pool.give_back(self._kept)
+            self._memory.release(self, self._kept)
             self._kept = None
-            self._filled = 0
+            self._begun = self._filled = 0
+            if self._memory.is_short:
+                self._loop.call_soon(self._memory.wake)
 
     def _serve(self, frame: memoryview) -> None:
         """Serve one request; its response is in `_out` afterwards, or awaited."""
@@ -171,13 +336,17 @@ class Session(asyncio.BufferedProtocol):
             reply = self._dispatcher.serve(frame, self.caller)
         except (DecodeError, UnanswerableError) as error:
             self._flush()
-            log.warning("closing the connection of %s: %s", self.caller.client_host, error)
+            self._complain(Cause.BAD_REQUEST, str(error))
             self._close_when_sent()
             return
         if isinstance(reply, list):
             self._out.extend(reply)
-            if len(reply) > 1:  # It carries slices of files: learn now whether they can leave.
+            # Slices of files, or much: learn now whether they can leave.
+            if len(reply) > 1 or len(reply[0]) > FLUSH_BYTES:
                 self._flush()
+        elif isinstance(reply, ParkedRequest):
+            self._waiting_for = reply
+            reply.session = self
         elif reply is not None:
             self._wait_for(reply)
 
@@ -190,12 +359,37 @@ class Session(asyncio.BufferedProtocol):
             return
         self._waiting_for = None
         try:
-            self._out.extend(self._dispatcher.encode(reply, future))
+            answer = self._dispatcher.encode(reply, future)
         except UnanswerableError as error:
-            log.warning("closing the connection of %s: %s", self.caller.client_host, error)
+            self._complain(Cause.BAD_REQUEST, str(error))
             self._close_when_sent()
             return
+        if isinstance(answer, Reply):
+            self._wait_for(answer)
+            return
+        self._out.extend(answer)
+        self._go_on()
+
+    def answer(self, request: ParkedRequest) -> None:
+        """Send the answer of a request that waited, and go on."""
+        if request is not self._waiting_for or self._transport.is_closing():
+            return
+        self._waiting_for = None
+        try:
+            self._out.append(request.encoded())
+        except EncodeError as error:
+            log.exception("a response is wrong")
+            self._complain(Cause.BAD_REQUEST, str(error))
+            self._close_when_sent()
+            return
+        request.metrics.served(request.version, perf_counter_ns() - request.began_ns)
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """Send what was waited for, and serve what has come meanwhile."""
         self._flush()
+        if self._outbound.waiting:
+            self._shared.output.stalled(self, self._outbound.held_bytes)
         self._resume()
 
     # Flow.
@@ -206,20 +400,56 @@ class Session(asyncio.BufferedProtocol):
             self._out = []
 
     def _is_blocked(self) -> bool:
-        """Whether the next request must wait: for an answer still to come, or for the peer."""
-        return self._waiting_for is not None or self._outbound.waiting
+        """Whether the next request must wait: for an answer, the peer, its turn or memory."""
+        return (
+            self._waiting_for is not None
+            or self._outbound.waiting
+            or self._turn_over
+            or self._starved
+        )
+
+    def _end_turn(self) -> None:
+        """Let others be served before the rest of what came together."""
+        self._floods = True
+        self._join_line()
+
+    def _keep_for_turn(self, received: memoryview) -> None:
+        """Have what came wait for its turn: a round of the loop is one turn, not one of each."""
+        self._keep(received)
+        if self._filled >= self._needed:
+            self._join_line()
+            self._pause()
+
+    def _join_line(self) -> None:
+        self._turn_over = True
+        self._shared.line.join(self._begin_turn)
+
+    def _begin_turn(self) -> None:
+        self._turn_over = False
+        self.active_at = self._loop.time()
+        self._resume()
 
     def _pause(self) -> None:
+        if self._outbound.waiting:
+            self._shared.output.stalled(self, self._outbound.held_bytes)
         if not self._paused:
             self._paused = True
             self._transport.pause_reading()
+
+    def _drained(self) -> None:
+        self._shared.output.drained(self)
+        self._resume()
 
     def _resume(self) -> None:
         """Go on after a wait: first with what was received meanwhile, then with the socket."""
         if self._is_blocked() or self._transport.is_closing():
             return
-        if self._kept is not None and self._filled >= self._needed:
-            self._serve_frames(memoryview(self._kept)[: self._filled])
+        if self._kept is not None:
+            if self._begun or self._filled >= self._needed:
+                self.active_at = self._loop.time()
+                self._serve_frames(memoryview(self._kept)[self._begun : self._filled])
+            else:
+                self._grow()
             if self._is_blocked():
                 return
         if self._paused and not self._transport.is_closing():
@@ -230,6 +460,15 @@ class Session(asyncio.BufferedProtocol):
     def _close_when_sent(self) -> None:
         # What is queued for a slow peer is not worth holding a refused connection open for.
         self._transport.close()
+
+    def _complain(self, cause: Cause, reason: str) -> None:
+        self._shared.counters.note(
+            cause,
+            self._loop.time(),
+            "closing the connection of %s: %s",
+            self.caller.client_host,
+            reason,
+        )
 
     def _broken(self, error: OSError) -> None:
         log.debug("%s is gone: %s", self.caller.client_host, error)

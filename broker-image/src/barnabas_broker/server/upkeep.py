@@ -7,21 +7,34 @@ interval and never overlaps itself.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Final
 
+from barnabas_broker.log import tally
+from barnabas_broker.log.batches import CorruptSegmentError
 from barnabas_broker.log.directories import LogDirectories
+from barnabas_broker.log.files import DataFile
+from barnabas_broker.log.health import Reserve
 from barnabas_broker.log.partition_log import PartitionLog
-from barnabas_broker.server.listener import Listener
+from barnabas_broker.log.removals import Work
+from barnabas_broker.log.segment import Segment
 from barnabas_kafka.errors import KafkaError
 from barnabas_kafka.settings import broker as keys
 from barnabas_kafka.settings.broker import BrokerSettings
 
 log = logging.getLogger(__name__)
 
+COUNTED_BYTES: Final = 2 << 30
+"""How much of segments that nobody counted is counted at each turn of retention."""
+
 TICK_MS: Final = 1000
-"""How often to look for files whose delay is over, idle connections and flushes due by time."""
+"""How often to look for files whose delay is over, idle connections and flushes due by time.
+
+Apache's brokers look for flushes every `log.flush.scheduler.interval.ms`, which is never unless it
+is set, whatever `flush.ms` says; here that setting only makes it more often.
+"""
 
 
 class Upkeep:
@@ -30,13 +43,13 @@ class Upkeep:
     def __init__(
         self,
         logs: LogDirectories,
-        listeners: Sequence[Listener],
         *,
+        watch_clients: Callable[[], Awaitable[None]],
         settings: Callable[[], BrokerSettings],
         clock_ms: Callable[[], int],
     ) -> None:
         self._logs = logs
-        self._listeners = listeners
+        self._watch_clients = watch_clients
         self._settings = settings
         self._clock_ms = clock_ms
         self._thread_count = 0
@@ -59,8 +72,11 @@ class Upkeep:
         """Begin; the event loop must be running."""
         settings = self._settings()
         self._every(TICK_MS, self._tick)
+        self._every(min(TICK_MS, settings[keys.LOG_FLUSH_SCHEDULER_INTERVAL_MS]), self._flush_due)
         self._every(settings[keys.LOG_RETENTION_CHECK_INTERVAL_MS], self._retain)
         self._every(settings[keys.LOG_FLUSH_OFFSET_CHECKPOINT_INTERVAL_MS], self._checkpoint)
+        marks_ms = settings[keys.REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS]
+        self._every(marks_ms, self._checkpoint_marks)
 
     async def stop(self) -> None:
         """End every task and wait for what its threads have begun."""
@@ -78,21 +94,32 @@ class Upkeep:
     def _every(self, interval_ms: int, work: Callable[[], Awaitable[None]]) -> None:
         self._tasks.append(asyncio.get_running_loop().create_task(_repeat(interval_ms, work)))
 
-    async def _in_thread(self, work: Callable[[], None]) -> None:
+    async def _in_thread(self, work: Work) -> None:
         await asyncio.get_running_loop().run_in_executor(self.threads, work)
 
     async def _tick(self) -> None:
-        now = asyncio.get_running_loop().time()
-        for listener in self._listeners:
-            listener.close_idle(now)
+        await self._watch_clients()
         self._tasks = [task for task in self._tasks if not task.done()]
+        settings = self._settings()
+        reserve = Reserve(
+            keep=settings[keys.BARNABAS_LOG_DIRS_RESERVE_BYTES],
+            resume=settings[keys.BARNABAS_LOG_DIRS_RESUME_BYTES],
+        )
+        await self._in_thread(partial(self._logs.probe, reserve))
         now_ms = self._clock_ms()
-        due: list[Callable[[], None]] = []
+        due: list[Work] = []
         self._logs.remove_due(now_ms, run=due.append)
         for work in due:
             await self._in_thread(work)
+
+    async def _flush_due(self) -> None:
+        now_ms = self._clock_ms()
         for partition_log in list(self._logs.logs.values()):
-            if partition_log.failure is None and partition_log.flush_due(now_ms):
+            if (
+                partition_log.failure is None
+                and not partition_log.busy
+                and partition_log.flush_due(now_ms)
+            ):
                 self.flush_soon(partition_log)
 
     async def _flush(self, partition_log: PartitionLog) -> None:
@@ -102,14 +129,35 @@ class Upkeep:
                 await self._in_thread(plan.run)
                 partition_log.flushed(plan, now_ms=self._clock_ms())
         except KafkaError as error:
-            log.error("flushing %s failed: %s", partition_log.tp, error)
+            # A full directory has said so, and what is not flushed stays due.
+            level = logging.DEBUG if partition_log.failure is None else logging.ERROR
+            log.log(level, "flushing %s failed: %s", partition_log.tp, error)
         finally:
             self._flushing.discard(partition_log)
 
+    def retain_soon(self) -> None:
+        """Ask retention for what it can give, not waiting for its turn: room is missing."""
+        self._tasks.append(asyncio.get_running_loop().create_task(self._retain()))
+
     async def _retain(self) -> None:
-        due: list[Callable[[], None]] = []
+        due: list[Work] = []
         self._logs.housekeeping(self._clock_ms(), run=due.append)
         for work in due:
+            await self._in_thread(work)
+        await self._count_segments()
+
+    async def _count_segments(self) -> None:
+        """Count what is in segments that came without their numbers, some at each turn."""
+        budget = COUNTED_BYTES
+        for partition_log in list(self._logs.logs.values()):
+            for segment in partition_log.uncounted:
+                if budget <= 0 or partition_log.failure is not None:
+                    return
+                budget -= segment.size
+                await self._in_thread(partial(_count, segment, segment.file))
+
+    async def _checkpoint_marks(self) -> None:
+        for work in self._logs.mark_work():
             await self._in_thread(work)
 
     async def _checkpoint(self) -> None:
@@ -117,9 +165,20 @@ class Upkeep:
             await self._in_thread(work)
 
 
+def _count(segment: Segment, file: DataFile) -> None:
+    """Count a segment that takes no more appends; one that was cut or replaced is left alone."""
+    try:
+        found = tally.count(file)
+    except (OSError, CorruptSegmentError) as error:
+        log.warning("%s cannot be counted: %s", file.path, error)
+        return
+    if segment.file is file:
+        segment.tally = found
+
+
 async def _repeat(interval_ms: int, work: Callable[[], Awaitable[None]]) -> None:
     while True:
-        await asyncio.sleep(interval_ms / 1000)
+        await asyncio.sleep(max(interval_ms, 1) / 1000)
         try:
             await work()
         except Exception:  # One failed turn must not end the task for the life of the broker.

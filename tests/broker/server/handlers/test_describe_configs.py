@@ -22,7 +22,7 @@ from barnabas_kafka.protocol.messages.describe_configs import (
     DescribeConfigsResult,
 )
 
-from ...controller.embedded import NOW_MS, Denying, Embedded
+from ...controller.embedded import NOW_MS, Denying, Embedded, finished
 
 LATEST = HANDLER.versions.max
 TOPIC, BROKER, LOGGER = 2, 4, 8
@@ -62,7 +62,7 @@ def ask(
         include_synonyms=synonyms,
         include_documentation=documentation,
     )
-    response = handle(request, embedded.call(version, authorizer=authorizer))
+    response = finished(handle(request, embedded.call(version, authorizer=authorizer)))
     return codec.decode(DescribeConfigsResponse, codec.encode(response, version), version).results[
         0
     ]

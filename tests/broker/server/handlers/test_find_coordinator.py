@@ -21,12 +21,14 @@ def test_groups_are_coordinated_here(wire: Wire, node: Node, version: int) -> No
     assert (answer.node_id, answer.host, answer.port) == (0, "127.0.0.1", port_of(node))
 
 
-def test_producers_with_transactions_are_told_to_give_up(wire: Wire) -> None:
-    """Nothing retriable: they would ask for ever."""
+def test_transactional_ids_have_a_coordinator(wire: Wire, node: Node) -> None:
+    """The first question creates the topic that they are kept in, with one replica here."""
     answer = wire.ask(FindCoordinatorRequest(key="tx", key_type=1), 3)
-    assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
-    assert "transactions" in answer.error_message
-    assert answer.node_id == -1
+    assert (answer.error_code, answer.node_id) == (0, 0)
+    topic = node.broker.image.topics["__transaction_state"]
+    assert len(topic.partitions) == 50
+    assert topic.config["min.insync.replicas"] == "1"
+    assert topic.config["cleanup.policy"] == "compact"
 
 
 def test_other_kinds_of_coordinator_are_unknown(wire: Wire) -> None:

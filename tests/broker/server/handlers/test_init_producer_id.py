@@ -7,9 +7,15 @@ import pytest
 from barnabas_broker.server.node import clock_ms
 from barnabas_broker.zk.embedded import FILE_NAME
 from barnabas_kafka.errors import ErrorCode
+from barnabas_kafka.protocol.messages.describe_producers import (
+    DescribeProducersRequest,
+    TopicRequest,
+)
 from barnabas_kafka.protocol.messages.init_producer_id import InitProducerIdRequest
+from barnabas_kafka.protocol.messages.produce import PartitionProduceResponse
 from barnabas_kafka.records.builder import build_batch
 from tests.broker.server.running import Wire, port_of, running_node
+from tests.broker.server.transactional import Transactional
 
 
 def idempotent() -> InitProducerIdRequest:
@@ -34,10 +40,36 @@ def test_ids_are_not_given_again_after_a_restart(tmp_path: Path) -> None:
     assert given == [0, 1000]
 
 
-def test_a_transactional_producer_is_refused(wire: Wire) -> None:
-    """There is no transaction coordinator: an id would not fence anybody."""
-    request = InitProducerIdRequest(transactional_id="tx", transaction_timeout_ms=60_000)
-    assert wire.ask(request, 4).error_code == ErrorCode.INVALID_REQUEST
+def test_a_transactional_producer_keeps_its_id(wire: Wire) -> None:
+    """Every initialisation bumps the epoch, whoever asks."""
+    first, second = Transactional(wire, "keeps"), Transactional(wire, "keeps")
+    first.init()
+    second.init(version=0)
+    assert (first.id, first.epoch + 1) == (second.id, second.epoch)
+
+
+def test_a_producer_bumps_its_own_epoch(wire: Wire) -> None:
+    """It may ask twice (KIP-360); one that was fenced may not, in words that its version knows."""
+    producer = Transactional(wire, "bumps")
+    producer.init()
+    identity = {"producer_id": producer.id, "producer_epoch": 0}
+    assert producer.init(**identity).producer_epoch == 1
+    assert producer.init(**identity).producer_epoch == 1
+    Transactional(wire, "bumps").init()
+    assert producer.init(**identity).error_code == ErrorCode.PRODUCER_FENCED
+    assert producer.init(version=3, **identity).error_code == ErrorCode.INVALID_PRODUCER_EPOCH
+
+
+@pytest.mark.parametrize("timeout_ms", [0, -1, 900_001])
+def test_timeouts_have_bounds(wire: Wire, timeout_ms: int) -> None:
+    """An open transaction holds readers up: transaction.max.timeout.ms is the most."""
+    answer = Transactional(wire, "slow", timeout_ms=timeout_ms).init()
+    assert answer.error_code == ErrorCode.INVALID_TRANSACTION_TIMEOUT
+
+
+def test_an_empty_transactional_id_is_refused(wire: Wire) -> None:
+    """It would be somebody's by accident."""
+    assert Transactional(wire, "").init().error_code == ErrorCode.INVALID_REQUEST
 
 
 def test_half_an_identity_is_refused(wire: Wire) -> None:
@@ -69,3 +101,31 @@ def test_ids_begin_above_those_in_the_logs(tmp_path: Path) -> None:
     (tmp_path / FILE_NAME).unlink()
     with running_node(tmp_path) as node, Wire(port_of(node)) as wire:
         assert wire.ask(idempotent(), 4).producer_id == 4322
+
+
+def test_a_flood_of_producers_leaves_few_behind(tmp_path: Path) -> None:
+    """Each with a batch: the longest idle are forgotten, and go on as producers nobody knows."""
+    settings = {"barnabas.producer.ids.per.partition.max": "20"}
+    with running_node(tmp_path, settings) as node, Wire(port_of(node)) as wire:
+        wire.create_topic("flooded")
+
+        def write(producer: int, sequence: int) -> PartitionProduceResponse:
+            batch = build_batch(
+                [(1000, None, b"v", ())],
+                producer_id=producer,
+                producer_epoch=0,
+                base_sequence=sequence,
+            )
+            return wire.produce("flooded", batch)
+
+        ids = [wire.ask(idempotent(), 4).producer_id for _ in range(100)]
+        assert [write(producer, 0).error_code for producer in ids] == [0] * 100
+        assert write(ids[-1], 0).base_offset == 99  # Known, as what it sent already.
+        request = DescribeProducersRequest(
+            topics=[TopicRequest(name="flooded", partition_indexes=[0])]
+        )
+        told = wire.ask(request, 0).topics[0].partitions[0].active_producers
+        assert len(told) <= 20
+        assert ids[-1] in [each.producer_id for each in told]
+        assert write(ids[0], 1).base_offset == 100
+        assert write(ids[0], 3).error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER

@@ -1,9 +1,12 @@
 """ListOffsets, as a client sees it."""
 
+from pathlib import Path
+
 import pytest
 
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import (
+    DEBUGGING_REPLICA_ID,
     EARLIEST_LOCAL_TIMESTAMP,
     EARLIEST_TIMESTAMP,
     LATEST_TIERED_TIMESTAMP,
@@ -23,18 +26,19 @@ from barnabas_kafka.protocol.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from barnabas_kafka.records.builder import build_batch
+from tests.broker.server.replication.hand_made import hand_made, until
 from tests.broker.server.running import Wire
 
 
 def ask(
-    wire: Wire, topic: str, timestamp: int, version: int = 9, *, epoch: int = -1
+    wire: Wire, topic: str, timestamp: int, version: int = 9, *, epoch: int = -1, replica: int = -1
 ) -> ListOffsetsPartitionResponse:
     """The answer for partition 0."""
     entry = ListOffsetsPartition(
         partition_index=0, timestamp=timestamp, current_leader_epoch=epoch, max_num_offsets=1
     )
     request = ListOffsetsRequest(
-        replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=[entry])]
+        replica_id=replica, topics=[ListOffsetsTopic(name=topic, partitions=[entry])]
     )
     response: ListOffsetsResponse = wire.ask(request, version)
     return response.topics[0].partitions[0]
@@ -121,3 +125,38 @@ def test_a_partition_asked_for_twice(wire: Wire, filled: str) -> None:
     assert [answer.error_code for answer in answers] == [ErrorCode.INVALID_REQUEST] * 2
     lists = wire.ask(request, 0).topics[0].partitions
     assert [answer.old_style_offsets for answer in lists] == [[4], [4]]
+
+
+@pytest.mark.parametrize("version", [0, 1, 4, 9])
+def test_a_debugging_replica_is_told_the_end_of_the_log(
+    wire: Wire, filled: str, version: int
+) -> None:
+    """Of the leader in its epoch."""
+    answer = ask(wire, filled, LATEST_TIMESTAMP, version, replica=DEBUGGING_REPLICA_ID)
+    assert answer.error_code == ErrorCode.NONE
+    if version == 0:
+        assert answer.old_style_offsets == [4]
+    else:
+        assert (answer.offset, answer.leader_epoch) == (4, 0 if version >= 4 else -1)
+
+
+def test_any_replica_tells_a_debugging_one_how_far_its_log_goes(tmp_path: Path) -> None:
+    """Without a leader with the latest epoch in it; nothing in an epoch it has not heard of."""
+    with hand_made(tmp_path) as pair:
+        pair.appoint(0)
+        with Wire(pair.members[0].port) as wire:
+            wire.produce("t", build_batch([(100, None, b"v", ())]))
+        with Wire(pair.members[1].port) as wire:
+            until(lambda: pair.members[1].ends() == (1, 1))
+
+            def end(epoch: int) -> tuple[int, int, int]:
+                answer = ask(wire, "t", LATEST_TIMESTAMP, epoch=epoch, replica=DEBUGGING_REPLICA_ID)
+                return answer.error_code, answer.leader_epoch, answer.offset
+
+            assert end(0) == (ErrorCode.NONE, 0, 1)
+            assert end(1) == (ErrorCode.UNKNOWN_LEADER_EPOCH, -1, -1)
+            pair.appoint(-1)
+            assert end(0) == (ErrorCode.FENCED_LEADER_EPOCH, -1, -1)
+            assert end(1) == (ErrorCode.NONE, 0, 1)
+            refused = ask(wire, "t", LATEST_TIMESTAMP, epoch=1)
+            assert refused.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER

@@ -8,7 +8,11 @@ import pytest
 from barnabas_broker.controller.topics import NewTopic
 from barnabas_broker.security.acls import CLUSTER_NAME, AclOperation, ResourceType
 from barnabas_broker.security.authorizer import Authorizer
-from barnabas_broker.server.handlers.metadata import HANDLER, handle
+from barnabas_broker.server.handlers.metadata import (
+    HANDLER,
+    KEPT_PARTITIONS_MIN,
+    handle,
+)
 from barnabas_broker.zk.store import SetData
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import ZERO_UUID
@@ -65,7 +69,8 @@ def send(
     response = embedded.ask(
         handle, request, embedded.call(version, listener=listener, authorizer=authorizer)
     )
-    return codec.decode(MetadataResponse, codec.encode(response, version), version)
+    body = response if isinstance(response, bytes) else codec.encode(response, version)
+    return codec.decode(MetadataResponse, body, version)
 
 
 def errors(response: MetadataResponse) -> dict[str | None, int]:
@@ -224,6 +229,41 @@ def test_hidden_topics_look_like_no_topics(embedded: Embedded) -> None:
     asked = [MetadataRequestTopic(name=None, topic_id=embedded.image.topics["a"].id)]
     by_id = send(embedded, MetadataRequest(topics=asked), authorizer=denying).topics[0]
     assert (by_id.name, by_id.error_code) == (None, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+
+
+def test_large_answers_are_kept_by_what_is_in_them(embedded: Embedded) -> None:
+    """Who asks, how and when decides what is in one; nobody gets what was made for another."""
+    embedded.create(NewTopic(name="large", num_partitions=KEPT_PARTITIONS_MIN))
+    everybody = MetadataRequest(topics=None)
+    first = send(embedded, everybody)
+    assert send(embedded, everybody) == first
+    assert errors(first) == {"a": 0, "large": 0}
+    assert len(first.topics[1].partitions) == KEPT_PARTITIONS_MIN
+    assert len(embedded.image.memo[handle.__module__, "bodies"]) == 1
+    denying = Denying((AclOperation.DESCRIBE, ResourceType.TOPIC, "a"))
+    assert errors(send(embedded, everybody, authorizer=denying)) == {"large": 0}
+    assert errors(ask(embedded, "a", "large", authorizer=denying)) == {
+        "a": ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        "large": 0,
+    }
+    assert errors(ask(embedded, "a", "large")) == {"a": 0, "large": 0}
+    assert ask(embedded, "large", operations=True).topics[0].topic_authorized_operations == 3576
+    assert ask(embedded, "large").topics[0].topic_authorized_operations == NOT_REQUESTED
+    old = send(embedded, MetadataRequest(topics=None, allow_auto_topic_creation=False), version=5)
+    assert errors(old) == {"a": 0, "large": 0}
+    embedded.create(NewTopic(name="later", num_partitions=1))
+    assert errors(send(embedded, everybody)) == {"a": 0, "large": 0, "later": 0}
+
+
+def test_what_is_kept_is_bounded(embedded: Embedded, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clients that ask for ever other sets of topics do not fill memory."""
+    for name in ("x", "y", "z"):
+        embedded.create(NewTopic(name=name, num_partitions=KEPT_PARTITIONS_MIN))
+    monkeypatch.setattr("barnabas_broker.server.handlers.metadata.KEPT_BYTES_MAX", 1500)
+    for names in ("x", "y", "z", "xy", "xyz", "x"):
+        assert errors(ask(embedded, *names)) == dict.fromkeys(names, 0)
+        kept = embedded.image.memo[handle.__module__, "bodies"]
+        assert sum(map(len, kept.values())) <= 1500 or len(kept) == 1
 
 
 def test_making_topics_needs_a_right_on_the_cluster_or_the_topic(embedded: Embedded) -> None:

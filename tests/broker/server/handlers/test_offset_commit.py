@@ -2,7 +2,9 @@
 
 import pytest
 
+from barnabas_broker.server.node import Node
 from barnabas_kafka.errors import ErrorCode
+from barnabas_kafka.ids import TopicPartition
 from barnabas_kafka.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -45,3 +47,27 @@ def test_partitions_that_do_not_exist_are_told(wire: Wire, topic: str) -> None:
         for told in answer.topics
     ] == [("unknown", [(9, unknown), (0, unknown)]), (topic, [(9, unknown), (0, 0)])]
     assert committed(wire, "some", topic) == 3
+
+
+def test_version_0_is_kept_in_znodes(node: Node, wire: Wire, topic: str) -> None:
+    """A decimal number, replaced by the next commit; the coordinator knows nothing of it."""
+    find(wire, "g")
+    assert commit(wire, "ancient", topic, 5, version=0) == 0
+    assert commit(wire, "ancient", topic, 42, version=0) == 0
+    assert committed(wire, "ancient", topic) == -1
+    partition = TopicPartition(topic, 0)
+    assert node.broker.zookeeper_offsets.read("ancient", [partition]) == {partition: 42}
+    assert commit(wire, "ancient", "unknown", 5, version=0) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    for group in ("", "..", "a/b", "a\nb", "a\x1bb", "a\x85b", "a\0b", "a\U0001f600"):
+        assert commit(wire, group, topic, 5, version=0) == ErrorCode.INVALID_GROUP_ID
+
+
+def test_version_0_has_the_same_limit_for_metadata(wire: Wire, topic: str) -> None:
+    """Which is not kept at all, but has to be of a length that could be."""
+    partition = OffsetCommitRequestPartition(
+        partition_index=0, committed_offset=3, committed_metadata="m" * 4097
+    )
+    topics = [OffsetCommitRequestTopic(name=topic, partitions=[partition])]
+    answer = wire.ask(OffsetCommitRequest(group_id="ancient", topics=topics), 0)
+    (told,) = answer.topics[0].partitions
+    assert told.error_code == ErrorCode.OFFSET_METADATA_TOO_LARGE

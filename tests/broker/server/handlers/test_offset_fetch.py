@@ -2,6 +2,7 @@
 
 import pytest
 
+from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
@@ -44,3 +45,20 @@ def test_several_groups_are_asked_about(wire: Wire, topic: str, version: int) ->
         (group.group_id, group.error_code, group.topics[0].partitions[0].committed_offset)
         for group in answer.groups
     ] == [("one", 0, 7), ("unknown", 0, -1)]
+
+
+def test_version_0_is_read_from_znodes(wire: Wire, topic: str) -> None:
+    """A partition without one is unknown there, and what the coordinator has is not told."""
+    find(wire, "g")
+    assert commit(wire, "ancient", topic, 7) == 0
+    asked = [OffsetFetchRequestTopic(name=topic, partition_indexes=[0, 9])]
+    request = OffsetFetchRequest(group_id="ancient", topics=asked)
+
+    def told() -> list[tuple[int, int]]:
+        partitions = wire.ask(request, 0).topics[0].partitions
+        return [(each.committed_offset, each.error_code) for each in partitions]
+
+    unknown = (-1, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    assert told() == [unknown, unknown]
+    assert commit(wire, "ancient", topic, 42, version=0) == 0
+    assert told() == [(42, 0), unknown]

@@ -9,6 +9,7 @@ from barnabas_broker.controller.topics import CLUSTER_METADATA_TOPIC, NewTopic
 from barnabas_broker.security.acls import AclOperation, ResourceType
 from barnabas_broker.server.call import Call, QuotaKind
 from barnabas_broker.server.handler import Handler, VersionRange
+from barnabas_broker.server.turns import Work
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.protocol.messages.create_topics import (
     CreatableTopic,
@@ -21,25 +22,27 @@ from barnabas_kafka.protocol.registry import ApiKey
 from barnabas_kafka.settings.topic import describe_topic
 
 
-def handle(request: CreateTopicsRequest, call: Call) -> Future[CreateTopicsResponse]:
+def handle(request: CreateTopicsRequest, call: Call) -> Work[Future[Work[CreateTopicsResponse]]]:
     """Answer for each topic once; a name that is sent twice is refused."""
     sent = Counter(topic.name for topic in request.topics)
     on_cluster = call.allowed_on_cluster(AclOperation.CREATE)
     answers: dict[str, CreatableTopicResult] = {}
-    wanted = []
+    new = []
     for topic in request.topics:
         refusal = _refusal(topic.name, sent[topic.name], on_cluster, call)
         if refusal is None:
-            wanted.append(topic)
+            new.append(_new_topic(topic))
         else:
             answers[topic.name] = refusal
-    new = [_new_topic(topic) for topic in wanted]
+        yield
 
-    def answer(created: list[CreatedTopic]) -> CreateTopicsResponse:
-        done = answers | {each.outcome.name: _answer(each, call) for each in created}
+    def answer(created: list[CreatedTopic]) -> Work[CreateTopicsResponse]:
+        for each in created:
+            answers[each.outcome.name] = _answer(each, call)
+            yield
         return CreateTopicsResponse(
             throttle_time_ms=_throttle_ms(created, call) if not request.validate_only else 0,
-            topics=[done[name] for name in sent],
+            topics=[answers[name] for name in sent],
         )
 
     return call.broker.controller.ask(
@@ -115,4 +118,4 @@ def _throttle_ms(created: Sequence[CreatedTopic], call: Call) -> int:
     return call.throttle_ms(QuotaKind.CONTROLLER_MUTATION, partitions)
 
 
-HANDLER = Handler(ApiKey.CREATE_TOPICS, VersionRange(0, 7), handle)
+HANDLER = Handler(ApiKey.CREATE_TOPICS, VersionRange(0, 7), handle, large=True)

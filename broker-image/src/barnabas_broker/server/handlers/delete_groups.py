@@ -1,10 +1,16 @@
 """DeleteGroups: forget groups without members, and all that they have committed (KIP-229)."""
 
+from asyncio import Future
+from functools import partial
+
+from barnabas_broker.coordinator.group.commits import write_error
 from barnabas_broker.coordinator.group.shard import Shard
 from barnabas_broker.coordinator.group.turns import Turn, Waiter
 from barnabas_broker.security.acls import AclOperation, ResourceType
 from barnabas_broker.server.call import Call
 from barnabas_broker.server.handler import Handler, VersionRange
+from barnabas_broker.server.later import then, together
+from barnabas_broker.server.turns import Work, each
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.protocol.messages.delete_groups import (
     DeletableGroupResult,
@@ -14,14 +20,18 @@ from barnabas_kafka.protocol.messages.delete_groups import (
 from barnabas_kafka.protocol.registry import ApiKey
 
 
-def handle(request: DeleteGroupsRequest, call: Call) -> DeleteGroupsResponse:
+def handle(
+    request: DeleteGroupsRequest, call: Call
+) -> Work[DeleteGroupsResponse | Future[DeleteGroupsResponse]]:
     """Delete each group by itself; one that has members stays."""
-    return DeleteGroupsResponse(
-        results=[_deleted(group_id, call) for group_id in dict.fromkeys(request.groups_names)]
-    )
+    deleted = yield from each(dict.fromkeys(request.groups_names), partial(_deleted, call))
+    return together(deleted, lambda results: DeleteGroupsResponse(results=results))
 
 
-def _deleted(group_id: str, call: Call) -> DeletableGroupResult:
+def _deleted(call: Call, group_id: str) -> DeletableGroupResult | Future[DeletableGroupResult]:
+    def refused(error: KafkaError) -> DeletableGroupResult:
+        return DeletableGroupResult(group_id=group_id, error_code=write_error(error.code))
+
     if not call.allowed(AclOperation.DELETE, ResourceType.GROUP, group_id):
         code = ErrorCode.GROUP_AUTHORIZATION_FAILED
         return DeletableGroupResult(group_id=group_id, error_code=code)
@@ -30,10 +40,12 @@ def _deleted(group_id: str, call: Call) -> DeletableGroupResult:
         return shard.delete(group_id, waiter, now_ms)
 
     try:
-        result: DeletableGroupResult = call.broker.groups.ask(group_id, step)
+        result: DeletableGroupResult | Future[DeletableGroupResult] = call.broker.groups.ask(
+            group_id, step
+        )
     except KafkaError as error:
         return DeletableGroupResult(group_id=group_id, error_code=error.code)
-    return result
+    return then(result, lambda deleted: deleted, refused)
 
 
-HANDLER = Handler(ApiKey.DELETE_GROUPS, VersionRange(0, 2), handle)
+HANDLER = Handler(ApiKey.DELETE_GROUPS, VersionRange(0, 2), handle, large=True)

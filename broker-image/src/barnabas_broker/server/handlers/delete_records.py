@@ -1,5 +1,15 @@
-"""DeleteRecords: move the start of a log, so that what lies before it is gone (KIP-107)."""
+"""DeleteRecords: move the start of a log, so that what lies before it is gone (KIP-107).
 
+The answer waits until it is gone on every live replica (`replica.delayed_delete_records`).
+"""
+
+from asyncio import Future, get_running_loop
+from functools import partial
+from typing import Any
+
+from barnabas_broker.controller.topics import is_internal
+from barnabas_broker.replica.delayed_delete_records import DelayedDeleteRecords, Undeleted
+from barnabas_broker.replica.partition import Partition
 from barnabas_broker.security.acls import AclOperation, ResourceType
 from barnabas_broker.server.call import Call
 from barnabas_broker.server.handler import Handler
@@ -14,31 +24,61 @@ from barnabas_kafka.protocol.messages.delete_records import (
 from barnabas_kafka.protocol.registry import ApiKey, VersionRange
 
 
-def handle(request: DeleteRecordsRequest, call: Call) -> DeleteRecordsResponse:
+def handle(request: DeleteRecordsRequest, call: Call) -> DeleteRecordsResponse | Future[Any]:
     """Delete up to the given offset of each partition; -1 stands for the high watermark."""
-    return DeleteRecordsResponse(
+    undeleted: list[Undeleted] = []
+    response = DeleteRecordsResponse(
         topics=[
             DeleteRecordsTopicResult(
                 name=topic.name,
                 partitions=[
-                    _delete(call, TopicPartition(topic.name, entry.partition_index), entry.offset)
+                    _delete(
+                        call,
+                        TopicPartition(topic.name, entry.partition_index),
+                        entry.offset,
+                        undeleted,
+                    )
                     for entry in topic.partitions
                 ],
             )
             for topic in request.topics
         ]
     )
+    if not undeleted:
+        return response
+    return DelayedDeleteRecords(
+        get_running_loop(), undeleted, timeout_ms=request.timeout_ms, response=response
+    ).future
 
 
-def _delete(call: Call, tp: TopicPartition, offset: int) -> DeleteRecordsPartitionResult:
+def _delete(
+    call: Call, tp: TopicPartition, offset: int, undeleted: list[Undeleted]
+) -> DeleteRecordsPartitionResult:
+    """Delete here; what is not deleted everywhere yet is added to `undeleted`."""
     answer = DeleteRecordsPartitionResult(partition_index=tp.partition, low_watermark=NO_OFFSET)
     try:
         if not call.allowed(AclOperation.DELETE, ResourceType.TOPIC, tp.topic):
             raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-        answer.low_watermark = call.broker.replicas.leader(tp).delete_records_before(offset)
+        if is_internal(tp.topic) and call.broker.image.partition(tp) is not None:
+            raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
+        led = call.broker.replicas.leader(tp)
+        wanted = led.delete_records_before(offset)
     except KafkaError as error:
         answer.error_code = error.code
+        return answer
+    answer.low_watermark = led.low_watermark
+    if answer.low_watermark < wanted:
+        undeleted.append(Undeleted(led, wanted, partial(_tell, answer, led)))
     return answer
+
+
+def _tell(answer: DeleteRecordsPartitionResult, led: Partition, code: ErrorCode) -> None:
+    """Whoever gives up hears how far the replicas were when it began, as from Apache's broker."""
+    answer.error_code = code
+    if code == ErrorCode.NONE:
+        answer.low_watermark = led.low_watermark
+    elif code != ErrorCode.REQUEST_TIMED_OUT:
+        answer.low_watermark = NO_OFFSET
 
 
 HANDLER = Handler(ApiKey.DELETE_RECORDS, VersionRange(0, 2), handle)

@@ -6,11 +6,13 @@ setting used to mean, that a topic is only marked, remains for marks in the coor
 
 from asyncio import Future
 from collections.abc import Sequence
+from functools import partial
 
 from barnabas_broker.controller.requests import Outcome
 from barnabas_broker.security.acls import AclOperation, ResourceType
 from barnabas_broker.server.call import Call, QuotaKind
 from barnabas_broker.server.handler import Handler, VersionRange
+from barnabas_broker.server.turns import Work, each
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import ZERO_UUID
 from barnabas_kafka.protocol.messages.delete_topics import (
@@ -29,32 +31,34 @@ TOPIC_IDS_SINCE = 6
 
 def handle(
     request: DeleteTopicsRequest, call: Call
-) -> DeleteTopicsResponse | Future[DeleteTopicsResponse]:
+) -> Work[DeleteTopicsResponse | Future[Work[DeleteTopicsResponse]]]:
     """Answer for each topic; those that may be deleted are gone when the answer is there."""
     if call.version >= TOPIC_IDS_SINCE:
         asked: Sequence[DeleteTopicState] = request.topics
     else:
-        asked = [DeleteTopicState(name=name) for name in request.topic_names]
+        asked = yield from each(request.topic_names, lambda name: DeleteTopicState(name=name))
     if not call.broker.settings[keys.DELETE_TOPIC_ENABLE]:
         disabled = call.version >= TOPIC_DELETION_DISABLED_SINCE
         code = ErrorCode.TOPIC_DELETION_DISABLED if disabled else ErrorCode.INVALID_REQUEST
-        return DeleteTopicsResponse(responses=[_refused(each, code) for each in asked])
-    if any(each.name is not None and each.topic_id != ZERO_UUID for each in asked):
-        # A whole-request error, which this response can only tell topic by topic.
         return DeleteTopicsResponse(
-            responses=[_refused(each, ErrorCode.INVALID_REQUEST) for each in asked]
+            responses=(yield from each(asked, partial(_refused, code=code)))
         )
-    answers = [_checked(each, call) for each in asked]
-    names = [each.name for each in answers if each.name and each.error_code == ErrorCode.NONE]
+    if any(topic.name is not None and topic.topic_id != ZERO_UUID for topic in asked):
+        # A whole-request error, which this response can only tell topic by topic.
+        refused = partial(_refused, code=ErrorCode.INVALID_REQUEST)
+        return DeleteTopicsResponse(responses=(yield from each(asked, refused)))
+    answers = yield from each(asked, partial(_checked, call))
+    names = [topic.name for topic in answers if topic.name and not topic.error_code]
     image = call.broker.image
     partitions = sum(len(image.topics[name].partitions) for name in names)
 
-    def answer(outcomes: list[Outcome]) -> DeleteTopicsResponse:
+    def answer(outcomes: list[Outcome]) -> Work[DeleteTopicsResponse]:
         by_name = {outcome.name: outcome for outcome in outcomes}
-        for each in answers:
-            if each.name is not None and each.name in by_name:
-                each.error_code = by_name[each.name].error
-                each.error_message = by_name[each.name].message
+        for topic in answers:
+            if topic.name is not None and topic.name in by_name:
+                topic.error_code = by_name[topic.name].error
+                topic.error_message = by_name[topic.name].message
+            yield
         return DeleteTopicsResponse(
             throttle_time_ms=call.throttle_ms(QuotaKind.CONTROLLER_MUTATION, partitions),
             responses=answers,
@@ -72,7 +76,7 @@ def _refused(asked: DeleteTopicState, code: ErrorCode) -> DeletableTopicResult:
     return DeletableTopicResult(name=asked.name, topic_id=asked.topic_id, error_code=code)
 
 
-def _checked(asked: DeleteTopicState, call: Call) -> DeletableTopicResult:
+def _checked(call: Call, asked: DeleteTopicState) -> DeletableTopicResult:
     """The answer as far as it is known before anything is deleted."""
     name = asked.name
     by_id = asked.topic_id != ZERO_UUID
@@ -94,4 +98,4 @@ def _checked(asked: DeleteTopicState, call: Call) -> DeletableTopicResult:
     return answer
 
 
-HANDLER = Handler(ApiKey.DELETE_TOPICS, VersionRange(0, 6), handle)
+HANDLER = Handler(ApiKey.DELETE_TOPICS, VersionRange(0, 6), handle, large=True)

@@ -1,6 +1,7 @@
 """DescribeConfigs: the settings of topics, brokers and loggers, and where each comes from."""
 
 from collections.abc import Iterable
+from functools import partial
 
 from barnabas_broker.controller.configs import ConfigResource, broker_key, resource_of
 from barnabas_broker.controller.loggers import logger_levels
@@ -8,6 +9,7 @@ from barnabas_broker.controller.topics import validate_name
 from barnabas_broker.security.acls import AclOperation, ResourceType
 from barnabas_broker.server.call import Call
 from barnabas_broker.server.handler import Handler, VersionRange
+from barnabas_broker.server.turns import Work, each
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -26,15 +28,14 @@ DYNAMIC_BROKER_LOGGER = 6
 CLUSTER_RESOURCES = (ConfigResource.BROKER, ConfigResource.BROKER_LOGGER)
 
 
-def handle(request: DescribeConfigsRequest, call: Call) -> DescribeConfigsResponse:
+def handle(request: DescribeConfigsRequest, call: Call) -> Work[DescribeConfigsResponse]:
     """Answer for each resource; a failure concerns that resource alone."""
-    return DescribeConfigsResponse(
-        results=[_result(resource, request, call) for resource in request.resources]
-    )
+    results = yield from each(request.resources, partial(_result, request, call))
+    return DescribeConfigsResponse(results=results)
 
 
 def _result(
-    resource: DescribeConfigsResource, request: DescribeConfigsRequest, call: Call
+    request: DescribeConfigsRequest, call: Call, resource: DescribeConfigsResource
 ) -> DescribeConfigsResult:
     result = DescribeConfigsResult(
         resource_type=resource.resource_type, resource_name=resource.resource_name
@@ -115,4 +116,4 @@ def _shown(
     ]
 
 
-HANDLER = Handler(ApiKey.DESCRIBE_CONFIGS, VersionRange(0, 4), handle)
+HANDLER = Handler(ApiKey.DESCRIBE_CONFIGS, VersionRange(0, 4), handle, large=True)

@@ -1,10 +1,13 @@
 """DescribeGroups: the state of groups, their members, and who reads what."""
 
+from functools import partial
+
 from barnabas_broker.coordinator.group.group import Group
 from barnabas_broker.coordinator.group.states import GroupState
 from barnabas_broker.security.acls import AclOperation, ResourceType
 from barnabas_broker.server.call import Call
 from barnabas_broker.server.handler import Handler, VersionRange
+from barnabas_broker.server.turns import Work, each
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.protocol.messages.describe_groups import (
     DescribedGroup,
@@ -15,28 +18,31 @@ from barnabas_kafka.protocol.messages.describe_groups import (
 from barnabas_kafka.protocol.registry import ApiKey
 
 
-def handle(request: DescribeGroupsRequest, call: Call) -> DescribeGroupsResponse:
-    """Describe each group; one that does not exist is dead, and no error."""
-    described = []
-    for group_id in request.groups:
-        if not call.allowed(AclOperation.DESCRIBE, ResourceType.GROUP, group_id):
-            code = ErrorCode.GROUP_AUTHORIZATION_FAILED
-            described.append(DescribedGroup(group_id=group_id, error_code=code))
-            continue
-        try:
-            group = call.broker.groups.group(group_id)
-        except KafkaError as error:
-            described.append(DescribedGroup(group_id=group_id, error_code=error.code))
-            continue
-        answer = _described(group_id, group)
-        if request.include_authorized_operations:
-            answer.authorized_operations = call.allowed_operations(ResourceType.GROUP, group_id)
-        described.append(answer)
-    return DescribeGroupsResponse(groups=described)
+def handle(request: DescribeGroupsRequest, call: Call) -> Work[DescribeGroupsResponse]:
+    """Describe each group; one that does not exist is dead, and no error.
+
+    So is one of the consumer protocol, which ConsumerGroupDescribe is for.
+    """
+    groups = yield from each(request.groups, partial(_answer, request, call))
+    return DescribeGroupsResponse(groups=groups)
+
+
+def _answer(request: DescribeGroupsRequest, call: Call, group_id: str) -> DescribedGroup:
+    if not call.allowed(AclOperation.DESCRIBE, ResourceType.GROUP, group_id):
+        code = ErrorCode.GROUP_AUTHORIZATION_FAILED
+        return DescribedGroup(group_id=group_id, error_code=code)
+    try:
+        group = call.broker.groups.group(group_id)
+    except KafkaError as error:
+        return DescribedGroup(group_id=group_id, error_code=error.code)
+    answer = _described(group_id, group)
+    if request.include_authorized_operations:
+        answer.authorized_operations = call.allowed_operations(ResourceType.GROUP, group_id)
+    return answer
 
 
 def _described(group_id: str, group: Group | None) -> DescribedGroup:
-    if group is None:
+    if group is None or group.consumers is not None:
         return DescribedGroup(group_id=group_id, group_state=GroupState.DEAD.value)
     # What members read and think changes during a rebalance, so it is told only when it holds.
     stable = group.state is GroupState.STABLE
@@ -59,4 +65,4 @@ def _described(group_id: str, group: Group | None) -> DescribedGroup:
     )
 
 
-HANDLER = Handler(ApiKey.DESCRIBE_GROUPS, VersionRange(0, 5), handle)
+HANDLER = Handler(ApiKey.DESCRIBE_GROUPS, VersionRange(0, 5), handle, large=True)

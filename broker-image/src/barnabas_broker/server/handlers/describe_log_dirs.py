@@ -28,14 +28,34 @@ def handle(request: DescribeLogDirsRequest, call: Call) -> DescribeLogDirsRespon
         }
     results = []
     for usage in call.broker.logs.usage():
+        if usage.offline:
+            code = ErrorCode.KAFKA_STORAGE_ERROR
+            results.append(DescribeLogDirsResult(log_dir=str(usage.directory), error_code=code))
+            continue
         topics: dict[str, DescribeLogDirsTopic] = {}
         for tp, size in usage.sizes.items():
             if asked is not None and tp not in asked:
                 continue
             topic = topics.setdefault(tp.topic, DescribeLogDirsTopic(name=tp.topic))
             topic.partitions.append(
-                DescribeLogDirsPartition(partition_index=tp.partition, partition_size=size)
+                DescribeLogDirsPartition(
+                    partition_index=tp.partition,
+                    partition_size=size,
+                    offset_lag=_lag(call, tp),
+                )
             )
+        for move in usage.arriving:
+            if asked is None or move.tp in asked:
+                name = move.tp.topic
+                topic = topics.setdefault(name, DescribeLogDirsTopic(name=name))
+                topic.partitions.append(
+                    DescribeLogDirsPartition(
+                        partition_index=move.tp.partition,
+                        partition_size=move.copied_bytes,
+                        offset_lag=move.offset_lag,
+                        is_future_key=True,
+                    )
+                )
         results.append(
             DescribeLogDirsResult(
                 log_dir=str(usage.directory),
@@ -45,6 +65,12 @@ def handle(request: DescribeLogDirsRequest, call: Call) -> DescribeLogDirsRespon
             )
         )
     return DescribeLogDirsResponse(results=results)
+
+
+def _lag(call: Call, tp: TopicPartition) -> int:
+    """How far a log ends below its high watermark, as Kafka's getLogEndOffsetLag."""
+    partition_log = call.broker.logs.logs[tp]
+    return max(partition_log.high_watermark - partition_log.log_end_offset, 0)
 
 
 HANDLER = Handler(ApiKey.DESCRIBE_LOG_DIRS, VersionRange(0, 4), handle)

@@ -73,7 +73,8 @@ def _page(
         at_cursor = request.cursor is not None and request.cursor.topic_name == name
         start = request.cursor.partition_index if request.cursor and at_cursor else 0
         end = min(len(topic.partitions), start + remaining)
-        response.topics.append(_topic(topic, range(start, end), image, endpoints))
+        seen = call.broker.replicas.as_served(topic)
+        response.topics.append(_topic(seen, range(start, end), image, endpoints))
         if end < len(topic.partitions):
             response.next_cursor = Cursor(topic_name=name, partition_index=end)
             break

@@ -2,27 +2,33 @@
 
 A fetch is answered at once when it found `min_bytes`, may not wait, or met an error; otherwise
 it waits (KIP-41 long poll). Limits are soft, as clients rely on: the first partition with
-records always gives a whole batch, however large (KIP-74). Clients older than version 4 get their
-records converted to the format they know, which needs a copy; all others get bytes as stored.
+records always gives a whole batch, however large (KIP-74). From version 11 on followers serve
+consumers too, up to the high watermark that they know, and a leader may send a consumer that names
+its rack to one of them (KIP-392; `replica.selector` decides). Clients older than version 4 get
+their records converted to the format they know, which needs a copy; all others get bytes as stored.
 """
 
 from asyncio import Future, get_running_loop
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from barnabas_broker.cluster.views import racks
+from barnabas_broker.log.files import FileSlice
 from barnabas_broker.replica.delayed_fetch import DelayedFetch
 from barnabas_broker.replica.fetch_session import (
     FetchContext,
     Key,
-    SessionRequest,
     Target,
+    still_quiet,
 )
 from barnabas_broker.replica.partition import READ_COMMITTED, Partition
 from barnabas_broker.security.acls import AclOperation, ResourceType
 from barnabas_broker.server.call import Call, QuotaKind
 from barnabas_broker.server.fetch_conversion import FIRST_WITH_ZSTD, records_for_version
+from barnabas_broker.server.fetch_sessions import FIRST_WITH_TOPIC_IDS, begin
 from barnabas_broker.server.handler import Handler
+from barnabas_broker.server.replication import follower_fetches
+from barnabas_broker.server.turns import Work
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.ids import NO_EPOCH, ZERO_UUID, TopicPartition
 from barnabas_kafka.protocol.codec import parts_length
@@ -40,101 +46,97 @@ from barnabas_kafka.settings import broker as keys
 FIRST_WITH_HARD_RULES: Final = 3
 """Before this version a response never exceeds its limits, even if that means no progress."""
 
-FIRST_WITH_SESSIONS: Final = 7
-FIRST_WITH_TOPIC_IDS: Final = 13
+FIRST_FROM_FOLLOWERS: Final = 11
+"""From this version on consumers know that another replica than the leader may serve them."""
+
+MANY_AT_ONCE: Final = 0xFF
+"""How many quiet partitions are passed over without a look at the time, as bits of their count."""
 
 
-def handle(request: FetchRequest, call: Call) -> FetchResponse | Future[object]:
+def handle(request: FetchRequest, call: Call) -> Work[FetchResponse | Future[object]]:
     """Answer a fetch, now or when there is enough to answer it with."""
+    state = request.replica_state
+    if request.replica_id >= 0 or state.replica_id >= 0:
+        follower = max(request.replica_id, state.replica_id)
+        return (yield from follower_fetches.handle(request, call, follower, state.replica_epoch))
+    targets = yield from _targets(request, call, by_id=call.version >= FIRST_WITH_TOPIC_IDS)
     try:
-        context = _begin(request, call)
+        context = begin(request, call, targets, call.broker.fetch_sessions)
     except KafkaError as error:
         return FetchResponse(error_code=error.code)
     fetch = _Fetch(request, call, context)
-    first = fetch.read()
+    request.topics = []  # They may be many, and it may wait long.
+    first = yield from fetch.read()
     limit = min(request.max_bytes, call.broker.settings[keys.FETCH_MAX_BYTES])
     min_bytes = min(request.min_bytes, limit)
-    if request.max_wait_ms <= 0 or not context.targets or first.failed or first.size >= min_bytes:
-        return fetch.response(first)
+    if request.max_wait_ms <= 0 or not context.targets or first.at_once or first.size >= min_bytes:
+        return (yield from fetch.response(first))
     return DelayedFetch(
         get_running_loop(),
         first.watched,
         missing_bytes=min_bytes - first.size,
         wait_ms=request.max_wait_ms,
-        answer=lambda: fetch.response(fetch.read()),
+        answer=fetch.again,
     ).future
 
 
-def _begin(request: FetchRequest, call: Call) -> FetchContext:
-    """The partitions to read, with the session they belong to."""
-    by_id = call.version >= FIRST_WITH_TOPIC_IDS
-    targets = dict(_targets(request, call, by_id=by_id))
-    if call.version < FIRST_WITH_SESSIONS:
-        return FetchContext(targets, None, incremental=False)
-    forgotten = tuple(
-        (topic.topic_id if by_id else topic.topic, partition)
-        for topic in request.forgotten_topics_data
-        for partition in topic.partitions
-    )
-    return call.broker.fetch_sessions.begin(
-        SessionRequest(
-            request.session_id, request.session_epoch, str(call.principal), by_id, forgotten
-        ),
-        targets,
-        draw_id=call.broker.draw_session_id,
-        now_ms=call.now_ms,
-    )
-
-
-def _targets(request: FetchRequest, call: Call, *, by_id: bool) -> Iterator[tuple[Key, Target]]:
+def _targets(request: FetchRequest, call: Call, *, by_id: bool) -> Work[dict[Key, Target]]:
+    """What is asked of each partition; the last word counts where one is named twice."""
     image = call.broker.image
+    targets: dict[Key, Target] = {}
     for topic in request.topics:
         name, topic_id = topic.topic, ZERO_UUID
         if by_id:
             topic_id = topic.topic_id
             name = image.topic_ids.get(topic_id, "")
         for wanted in topic.partitions:
-            yield (
-                (topic_id if by_id else name, wanted.partition),
-                Target(
-                    topic=name,
-                    topic_id=topic_id,
-                    partition=wanted.partition,
-                    fetch_offset=wanted.fetch_offset,
-                    max_bytes=wanted.partition_max_bytes,
-                    current_leader_epoch=wanted.current_leader_epoch,
-                    last_fetched_epoch=wanted.last_fetched_epoch,
-                ),
+            targets[topic_id if by_id else name, wanted.partition] = Target(
+                topic=name,
+                topic_id=topic_id,
+                partition=wanted.partition,
+                fetch_offset=wanted.fetch_offset,
+                max_bytes=wanted.partition_max_bytes,
+                current_leader_epoch=wanted.current_leader_epoch,
+                last_fetched_epoch=wanted.last_fetched_epoch,
             )
+            yield
+    return targets
 
 
 @dataclass(slots=True)
 class _Read:
-    """What one pass over the partitions found."""
+    """What one pass over the partitions found; `at_once`: something that must be told now."""
 
-    answers: list[tuple[Key, Target, PartitionData]]
+    answers: list[tuple[Key, Target, PartitionData, Partition | None]]
     watched: list[Partition]
     size: int = 0
-    failed: bool = False
+    at_once: bool = False
 
 
 class _Fetch:
     """One fetch request, which may be read more than once: when it comes and when it is woken."""
 
-    __slots__ = ("_call", "_context", "_request")
+    __slots__ = ("_call", "_context", "_request", "_selector")
 
     def __init__(self, request: FetchRequest, call: Call, context: FetchContext) -> None:
         self._request = request
         self._call = call
         self._context = context
+        self._selector = call.broker.selector if request.rack_id else None
 
-    def read(self) -> _Read:
-        """Read every partition in order, within the limits of the request."""
+    def again(self) -> Work[FetchResponse]:
+        """The response to what is there now."""
+        return (yield from self.response((yield from self.read())))
+
+    def read(self) -> Work[_Read]:
+        """Read the partitions in order, within the limits of the request."""
         call, request = self._call, self._request
         remaining = min(request.max_bytes, call.broker.settings[keys.FETCH_MAX_BYTES])
         at_least_one = call.version >= FIRST_WITH_HARD_RULES
         found = _Read([], [])
-        for key, target in self._context.targets.items():
+        for key, target in (yield from self._loud(found.watched)):
+            yield
+            partition = None
             try:
                 partition = self._partition(target)
                 found.watched.append(partition)
@@ -142,29 +144,68 @@ class _Fetch:
                     partition, target, min(remaining, target.max_bytes), at_least_one
                 )
                 size = _size(data)
-                if _diverges(data):
-                    found.failed = True
             except KafkaError as error:
                 data, size = _failed(target.partition, error), 0
-                found.failed = True
-            found.answers.append((key, target, data))
+            if _must_be_told(data):
+                found.at_once = True
+            found.answers.append((key, target, data, partition))
             if size:
                 found.size += size
                 remaining = max(0, remaining - size)
                 at_least_one = False
         return found
 
-    def response(self, found: _Read) -> FetchResponse:
+    def _loud(self, watched: list[Partition]) -> Work[list[tuple[Key, Target]]]:
+        """The partitions to read; those that are as quiet as before are only waited on.
+
+        A consumer of a thousand partitions polls many times for each time that one of them has
+        something, so passing over one must cost next to nothing.
+        """
+        targets, session = self._context.targets, self._context.session
+        if session is None or self._selector is not None:  # Each is to be asked who serves it.
+            return list(targets.items())
+        session.take_image(self._call.broker.image)
+        isolation_level = self._request.isolation_level
+        readable: dict[str, bool] = {}
+        loud = []
+        passed = 0
+        for key, target in list(targets.items()):
+            passed += 1
+            if not passed & MANY_AT_ONCE:
+                yield
+            partition = target.quiet
+            if partition is not None and still_quiet(target, partition, isolation_level):
+                topic = target.topic
+                if topic not in readable:
+                    readable[topic] = self._call.allowed(
+                        AclOperation.READ, ResourceType.TOPIC, topic
+                    )
+                if readable[topic]:
+                    watched.append(partition)
+                    continue
+            loud.append((key, target))
+        return loud
+
+    def response(self, found: _Read) -> Work[FetchResponse]:
         """The response to what was found; an incremental one leaves out what did not change."""
         call, session = self._call, self._context.session
         throttle_ms = call.throttle_ms(QuotaKind.FETCH, found.size)
         topics: dict[str | object, FetchableTopicResponse] = {}
-        for key, target, data in found.answers:
+        for key, target, data, partition in found.answers:
+            yield
             told = (data.high_watermark, data.log_start_offset)
-            has_records = _size(data) > 0
-            if self._context.incremental and not (
-                has_records or data.error_code or _diverges(data) or told != target.told
-            ):
+            size = _size(data)
+            has_records = size > 0
+            if data.error_code:
+                _note_refusal(call, target.topic, data)
+            elif partition is not None:
+                partition.traffic.fetches += 1
+                partition.traffic.bytes_out += size
+            target.quiet = None
+            news = has_records or _must_be_told(data)
+            if partition is not None and not news:
+                target.is_quiet(partition)
+            if self._context.incremental and not news and told == target.told:
                 continue
             # An error is told again with every response until it is gone.
             target.told = None if data.error_code else told
@@ -192,18 +233,30 @@ class _Fetch:
                 raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
         if not call.allowed(AclOperation.READ, ResourceType.TOPIC, target.topic):
             raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-        partition = call.broker.replicas.leader(
+        replicas = call.broker.replicas
+        find = replicas.readable if call.version >= FIRST_FROM_FOLLOWERS else replicas.leader
+        return find(
             TopicPartition(target.topic, target.partition),
             max(target.current_leader_epoch, NO_EPOCH),
         )
-        if self._request.replica_id >= 0 or self._request.replica_state.replica_id >= 0:
-            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)  # No follower is assigned to us.
-        return partition
+
+    def _elsewhere(self, partition: Partition, target: Target) -> int | None:
+        """The broker that this client should rather ask, if there is one."""
+        if self._selector is None:
+            return None
+        return partition.preferred_replica(
+            self._selector,
+            self._request.rack_id,
+            fetch_offset=target.fetch_offset,
+            racks=racks(self._call.broker.image, self._call.listener),
+        )
 
     def _read_partition(
         self, partition: Partition, target: Target, max_bytes: int, at_least_one: bool
     ) -> PartitionData:
         log = partition.log
+        if log.failure is not None:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, log.failure)
         data = PartitionData(
             partition_index=target.partition,
             high_watermark=log.high_watermark,
@@ -212,6 +265,10 @@ class _Fetch:
             aborted_transactions=None,  # Not asked for, unlike none.
             records=b"",
         )
+        elsewhere = self._elsewhere(partition, target)
+        if elsewhere is not None:
+            data.preferred_read_replica = elsewhere
+            return data
         if target.last_fetched_epoch >= 0:
             epoch, end_offset = log.end_offset_for_epoch(target.last_fetched_epoch)
             if end_offset < 0 or target.fetch_offset < log.log_start_offset:
@@ -249,11 +306,27 @@ class _Fetch:
 
 
 def _size(data: PartitionData) -> int:
-    return 0 if data.records is None else parts_length([data.records])
+    records = data.records
+    if type(records) is FileSlice:
+        return records.length
+    return 0 if records is None else parts_length([records])
 
 
-def _diverges(data: PartitionData) -> bool:
-    return data.diverging_epoch.end_offset >= 0
+def _note_refusal(call: Call, topic: str, data: PartitionData) -> None:
+    call.broker.requests.of("Fetch").failed(ErrorCode(data.error_code))
+    traffic = call.broker.replicas.traffic.get(topic)
+    if traffic is not None:  # Only topics that exist are counted: names are the client's to invent.
+        traffic.fetches += 1
+        traffic.fetches_failed += 1
+
+
+def _must_be_told(data: PartitionData) -> bool:
+    """Whether this is no mere want of records: an error, another log, or another replica to ask."""
+    return (
+        data.error_code != ErrorCode.NONE
+        or data.diverging_epoch.end_offset >= 0
+        or data.preferred_read_replica >= 0
+    )
 
 
 def _failed(partition: int, error: KafkaError) -> PartitionData:
@@ -266,4 +339,4 @@ def _failed(partition: int, error: KafkaError) -> PartitionData:
     )
 
 
-HANDLER = Handler(ApiKey.FETCH, VersionRange(0, 17), handle)
+HANDLER = Handler(ApiKey.FETCH, VersionRange(0, 17), handle, large=True)

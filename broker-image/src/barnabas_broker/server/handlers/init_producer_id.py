@@ -1,17 +1,19 @@
-"""InitProducerId: a producer id for idempotent producers (KIP-98, KIP-360).
+"""InitProducerId: a producer id and epoch (KIP-98, KIP-360).
 
-Producers that give a transactional id need a transaction coordinator. This broker has none yet and
-says so; it does not hand out an id that would not fence anybody.
+Producers without a transactional id get a new id with epoch 0, whatever they had before; for
+others the transaction coordinator decides.
 """
 
 import logging
 from asyncio import Future, ensure_future
 
-from barnabas_broker.security.acls import AclOperation
+from barnabas_broker.coordinator.transaction.shard import Initialisation, write_error
+from barnabas_broker.coordinator.turns import Producer
+from barnabas_broker.security.acls import AclOperation, ResourceType
 from barnabas_broker.server.call import Call
 from barnabas_broker.server.handler import Handler
 from barnabas_broker.zk.store import CoordinationError
-from barnabas_kafka.errors import ErrorCode
+from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from barnabas_kafka.protocol.messages.init_producer_id import (
     InitProducerIdRequest,
@@ -21,25 +23,54 @@ from barnabas_kafka.protocol.registry import ApiKey, VersionRange
 
 log = logging.getLogger(__name__)
 
+FENCED_SINCE = 4
+"""Older clients know INVALID_PRODUCER_EPOCH for what is PRODUCER_FENCED now."""
+
 
 def handle(
     request: InitProducerIdRequest, call: Call
 ) -> InitProducerIdResponse | Future[InitProducerIdResponse]:
-    """A new producer id with epoch 0, whatever the producer had before."""
+    """Give a producer its id, once it is clear that the caller may have it."""
     error = _refusal(request, call)
     if error is not None:
         return _refused(error)
-    return ensure_future(_granted(call))
+    if request.transactional_id is None:
+        return ensure_future(_granted(call))
+    asked = Initialisation(
+        transactional_id=request.transactional_id,
+        timeout_ms=request.transaction_timeout_ms,
+        expected=Producer(request.producer_id, request.producer_epoch),
+    )
+    return ensure_future(_initialised(asked, call))
 
 
 async def _granted(call: Call) -> InitProducerIdResponse:
     try:
         producer_id = await call.broker.producer_ids.next(call.now_ms)
     except CoordinationError as error:
-        log.warning("no producer id for %s: %s", call.client_host, error)
-        # What producers without a transactional id try again after (KIP-730 answers it, too).
-        return _refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        return _no_id(call, error)
     return InitProducerIdResponse(producer_id=producer_id)
+
+
+async def _initialised(asked: Initialisation, call: Call) -> InitProducerIdResponse:
+    try:
+        granted = await call.broker.transactions.initialise(asked)
+    except CoordinationError as error:
+        return _no_id(call, error)
+    except KafkaError as error:
+        return _refused(write_error(error.code))
+    if granted.code is ErrorCode.PRODUCER_FENCED and call.version < FENCED_SINCE:
+        return _refused(ErrorCode.INVALID_PRODUCER_EPOCH)
+    producer = granted.producer
+    return InitProducerIdResponse(
+        error_code=granted.code, producer_id=producer.id, producer_epoch=producer.epoch
+    )
+
+
+def _no_id(call: Call, error: CoordinationError) -> InitProducerIdResponse:
+    log.warning("no producer id for %s: %s", call.client_host, error)
+    # What producers try again after (KIP-730 answers it, too).
+    return _refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 
 
 def _refused(error: ErrorCode) -> InitProducerIdResponse:
@@ -47,9 +78,14 @@ def _refused(error: ErrorCode) -> InitProducerIdResponse:
 
 
 def _refusal(request: InitProducerIdRequest, call: Call) -> ErrorCode | None:
-    if request.transactional_id is not None:
-        return ErrorCode.INVALID_REQUEST
-    if not call.allowed_on_cluster(AclOperation.IDEMPOTENT_WRITE):
+    transactional_id = request.transactional_id
+    if transactional_id is not None:
+        resource = ResourceType.TRANSACTIONAL_ID
+        if not call.allowed(AclOperation.WRITE, resource, transactional_id):
+            return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        if not transactional_id:
+            return ErrorCode.INVALID_REQUEST
+    elif not call.allowed_on_cluster(AclOperation.IDEMPOTENT_WRITE):
         return ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_PRODUCER_EPOCH):
         return ErrorCode.INVALID_REQUEST

@@ -2,6 +2,7 @@
 
 from asyncio import Future
 
+from barnabas_broker.coordinator.group.commits import group_write_error
 from barnabas_broker.coordinator.group.joining import Join
 from barnabas_broker.coordinator.group.members import Client
 from barnabas_broker.coordinator.group.shard import Shard
@@ -28,11 +29,16 @@ def handle(request: JoinGroupRequest, call: Call) -> JoinGroupResponse | Future[
 
     try:
         answer: JoinGroupResponse | Future[JoinGroupResponse] = call.broker.groups.ask(
-            request.group_id, step
+            request.group_id, step, lambda error: refusal(error, request.member_id)
         )
     except KafkaError as error:
         return JoinGroupResponse(error_code=error.code, member_id=request.member_id)
     return answer
+
+
+def refusal(error: KafkaError, member_id: str) -> JoinGroupResponse:
+    """What a member is told where what was decided does not count."""
+    return JoinGroupResponse(error_code=group_write_error(error.code), member_id=member_id)
 
 
 HANDLER = Handler(ApiKey.JOIN_GROUP, VersionRange(0, 9), handle)

@@ -11,8 +11,6 @@ from barnabas_kafka.protocol.messages.list_groups import (
 )
 from barnabas_kafka.protocol.registry import ApiKey
 
-CLASSIC = "classic"
-
 
 def handle(request: ListGroupsRequest, call: Call) -> ListGroupsResponse:
     """List what the caller may know of; filters are words in any case."""
@@ -23,12 +21,12 @@ def handle(request: ListGroupsRequest, call: Call) -> ListGroupsResponse:
         ListedGroup(
             group_id=group.id,
             protocol_type=group.protocol_type or "",
-            group_state=group.state.value,
-            group_type=CLASSIC,
+            group_state=group.state_name,
+            group_type=group.kind,
         )
         for group in call.broker.groups.groups()
-        if (not states or group.state.value.lower() in states)
-        and (not types or CLASSIC in types)
+        if (not states or group.state_name.lower() in states)
+        and (not types or group.kind in types)
         and (everything or call.allowed(AclOperation.DESCRIBE, ResourceType.GROUP, group.id))
     ]
     loading = call.broker.groups.loading

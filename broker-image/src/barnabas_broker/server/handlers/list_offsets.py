@@ -2,16 +2,24 @@
 
 Consumers never learn of offsets beyond what they may read: the high watermark, or the last
 stable offset where only committed records are asked for.
+
+A debugging replica is told the end of the log by any replica, as in Kafka, and where nobody leads
+it hears the latest epoch in the log with it, of which Apache's brokers tell nothing: a controller
+asks so before a careful election.
 """
 
 from collections import Counter
+from functools import partial
 
+from barnabas_broker.cluster.image import NO_LEADER
 from barnabas_broker.replica.partition import Partition
 from barnabas_broker.security.acls import AclOperation, ResourceType
 from barnabas_broker.server.call import Call
 from barnabas_broker.server.handler import Handler
+from barnabas_broker.server.turns import Work, each
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.ids import (
+    DEBUGGING_REPLICA_ID,
     EARLIEST_LOCAL_TIMESTAMP,
     EARLIEST_TIMESTAMP,
     LATEST_TIERED_TIMESTAMP,
@@ -44,30 +52,28 @@ SPECIAL_SINCE = {
 FIRST_WITH_ONE_ANSWER = 1
 """Before this version a partition has a list of offsets, and may be asked about twice."""
 
+FIRST_WITH_OFFSET_NOT_AVAILABLE = 5
+
 FIRST_WITH_LEADER_EPOCH = 4
 
 
-def handle(request: ListOffsetsRequest, call: Call) -> ListOffsetsResponse:
+def handle(request: ListOffsetsRequest, call: Call) -> Work[ListOffsetsResponse]:
     """Look up every partition asked for; each has an error of its own."""
-    asked = Counter(
-        (topic.name, entry.partition_index)
-        for topic in request.topics
-        for entry in topic.partitions
-    )
+    asked: Counter[tuple[str, int]] = Counter()
+    for topic in request.topics:
+        for entry in topic.partitions:
+            asked[topic.name, entry.partition_index] += 1
+            yield
     repeated = {
         key for key, times in asked.items() if times > 1 and call.version >= FIRST_WITH_ONE_ANSWER
     }
-    return ListOffsetsResponse(
-        topics=[
-            ListOffsetsTopicResponse(
-                name=topic.name,
-                partitions=[
-                    _answer(request, call, topic, entry, repeated) for entry in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
-    )
+    response = ListOffsetsResponse()
+    for topic in request.topics:
+        answer = partial(_answer, request, call, topic, repeated=repeated)
+        answers = yield from each(topic.partitions, answer)
+        response.topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
+        yield
+    return response
 
 
 def _answer(
@@ -75,6 +81,7 @@ def _answer(
     call: Call,
     topic: ListOffsetsTopic,
     entry: ListOffsetsPartition,
+    *,
     repeated: set[tuple[str, int]],
 ) -> ListOffsetsPartitionResponse:
     answer = ListOffsetsPartitionResponse(partition_index=entry.partition_index)
@@ -83,17 +90,34 @@ def _answer(
             raise KafkaError(ErrorCode.INVALID_REQUEST)
         if not call.allowed(AclOperation.DESCRIBE, ResourceType.TOPIC, topic.name):
             raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-        partition = call.broker.replicas.leader(
-            TopicPartition(topic.name, entry.partition_index), entry.current_leader_epoch
-        )
         _check_special(entry.timestamp, call.version)
+        tp = TopicPartition(topic.name, entry.partition_index)
+        if request.replica_id == DEBUGGING_REPLICA_ID and entry.timestamp == LATEST_TIMESTAMP:
+            _tell_end(call.broker.replicas.readable(tp, entry.current_leader_epoch), call, answer)
+            return answer
+        partition = call.broker.replicas.leader(tp, entry.current_leader_epoch)
         if call.version < FIRST_WITH_ONE_ANSWER:
             answer.old_style_offsets = _old_style(partition, entry)
         else:
-            _find(partition, entry.timestamp, request.isolation_level, call.version, answer)
+            if request.replica_id >= 0:
+                readable_until = partition.log.log_end_offset
+            else:
+                readable_until = partition.readable_until(request.isolation_level)
+            _find(partition, entry.timestamp, readable_until, call.version, answer)
     except KafkaError as error:
         answer.error_code = error.code
     return answer
+
+
+def _tell_end(partition: Partition, call: Call, answer: ListOffsetsPartitionResponse) -> None:
+    log = partition.log
+    if call.version < FIRST_WITH_ONE_ANSWER:
+        answer.old_style_offsets = [log.log_end_offset]
+        return
+    answer.offset = log.log_end_offset
+    if call.version >= FIRST_WITH_LEADER_EPOCH:
+        unled = partition.state.leader == NO_LEADER
+        answer.leader_epoch = log.latest_epoch if unled else partition.leader_epoch
 
 
 def _check_special(timestamp: int, version: int) -> None:
@@ -104,14 +128,14 @@ def _check_special(timestamp: int, version: int) -> None:
 def _find(
     partition: Partition,
     timestamp: int,
-    isolation_level: int,
+    readable_until: int,
     version: int,
     answer: ListOffsetsPartitionResponse,
 ) -> None:
     log = partition.log
-    readable_until = partition.readable_until(isolation_level)
     leader_epoch = NO_EPOCH
     if timestamp == LATEST_TIMESTAMP:
+        _check_settled(partition, readable_until, version)
         answer.offset = readable_until
         leader_epoch = partition.leader_epoch
     elif timestamp in (EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP):
@@ -129,9 +153,24 @@ def _find(
             answer.timestamp = found.timestamp
             leader_epoch = found.leader_epoch
         else:
+            _check_settled(partition, readable_until, version)
             answer.offset, answer.timestamp = NO_OFFSET, NO_TIMESTAMP
     if version >= FIRST_WITH_LEADER_EPOCH:
         answer.leader_epoch = leader_epoch
+
+
+def _check_settled(partition: Partition, readable_until: int, version: int) -> None:
+    """Raise while a new leader does not know yet how much is committed (KIP-207).
+
+    Records of earlier epochs that are committed may lie above its high watermark; to deny them
+    would have clients see the end of the partition go back.
+    """
+    if readable_until < partition.in_sync.epoch_start:
+        raise KafkaError(
+            ErrorCode.OFFSET_NOT_AVAILABLE
+            if version >= FIRST_WITH_OFFSET_NOT_AVAILABLE
+            else ErrorCode.LEADER_NOT_AVAILABLE
+        )
 
 
 def _old_style(partition: Partition, entry: ListOffsetsPartition) -> list[int]:
@@ -150,4 +189,4 @@ def _old_style(partition: Partition, entry: ListOffsetsPartition) -> list[int]:
     return readable[: entry.max_num_offsets]
 
 
-HANDLER = Handler(ApiKey.LIST_OFFSETS, VersionRange(0, 9), handle)
+HANDLER = Handler(ApiKey.LIST_OFFSETS, VersionRange(0, 9), handle, large=True)

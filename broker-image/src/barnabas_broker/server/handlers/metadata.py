@@ -6,7 +6,8 @@ have when the creation returns, so the first answer is already complete.
 """
 
 from asyncio import Future
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from uuid import UUID
 
 from barnabas_broker.cluster.image import Endpoint, MetadataImage, PartitionState, TopicImage
@@ -19,10 +20,13 @@ from barnabas_broker.security.acls import (
     AclOperation,
     ResourceType,
 )
+from barnabas_broker.server.auto_creation import auto_create
 from barnabas_broker.server.call import Call
 from barnabas_broker.server.handler import Handler, VersionRange
+from barnabas_broker.server.turns import Work, each
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import ZERO_UUID
+from barnabas_kafka.protocol.codec import encode
 from barnabas_kafka.protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -40,58 +44,98 @@ TOPIC_IDS_SINCE = 12
 LISTENER_NOT_FOUND_SINCE = 6
 
 
-def handle(request: MetadataRequest, call: Call) -> MetadataResponse | Future[MetadataResponse]:
-    """Answer for the topics asked for, through the listener that the request came in on."""
-    creatable, errors = _to_create(request, call)
-    if not creatable:
-        return _response(request, call, errors)
+# An answer about so many partitions is kept as bytes: encoding a thousand takes 0.4 ms.
+KEPT_PARTITIONS_MIN = 20
+KEPT_BYTES_MAX = 8 << 20
+# What names more topics is not asked again and again, and would be as much of a key.
+KEPT_TOPICS_MAX = 10_000
 
-    def answer(created: list[CreatedTopic]) -> MetadataResponse:
+Answer = MetadataResponse | bytes
+
+
+def handle(request: MetadataRequest, call: Call) -> Work[Answer | Future[Work[Answer]]]:
+    """Answer for the topics asked for, through the listener that the request came in on."""
+    creatable, errors = yield from _to_create(request, call)
+    if not creatable:
+        return (yield from _response(request, call, errors))
+
+    def answer(created: list[CreatedTopic]) -> Work[Answer]:
         refused = {
-            each.outcome.name: each.outcome.error for each in created if not each.outcome.granted
+            topic.outcome.name: topic.outcome.error
+            for topic in created
+            if not topic.outcome.granted
         }
         return _response(request, call, errors | refused)
 
-    return call.broker.controller.ask(
-        lambda controller: controller.auto_create(
-            creatable, principal=call.principal, now_ms=call.now_ms
-        ),
-        answer,
-    )
+    return auto_create(creatable, call, answer)
 
 
 def _response(
     request: MetadataRequest, call: Call, errors: Mapping[str, ErrorCode]
-) -> MetadataResponse:
+) -> Work[Answer]:
     """The answer from the current image; `errors` say why topics were not created."""
     asked = request.topics
+    image = call.broker.image  # One for the whole answer, however many turns it takes.
     if asked is None or (call.version == 0 and not asked):
-        topics = _all_topics(call)
+        topics = yield from _all_topics(call, image)
     elif _is_malformed(asked, call):
         # A whole-request error, which this response can only tell topic by topic.
-        topics = [_refused(ErrorCode.INVALID_REQUEST, each.name or "") for each in asked]
+        topics = yield from each(
+            asked, lambda topic: _refused(ErrorCode.INVALID_REQUEST, topic.name or "")
+        )
     else:
-        topics = _some_topics(asked, call, errors)
+        topics = yield from _some_topics(asked, call, image, errors)
     if request.include_topic_authorized_operations:
         for topic in topics:
             if topic.name is not None and topic.error_code != ErrorCode.TOPIC_AUTHORIZATION_FAILED:
                 topic.topic_authorized_operations = call.allowed_operations(
                     ResourceType.TOPIC, topic.name
                 )
-    image = call.broker.image
-    return MetadataResponse(
+            yield
+    response = MetadataResponse(
         brokers=_brokers(image, call.listener),
         cluster_id=image.cluster_id,
         controller_id=image.controller_id,
         topics=topics,
         cluster_authorized_operations=_cluster_operations(request, call),
     )
+    if (
+        len(topics) > KEPT_TOPICS_MAX
+        or sum(len(topic.partitions) for topic in topics) < KEPT_PARTITIONS_MIN
+    ):
+        return response
+    return _encoded(response, call, image)
+
+
+def _encoded(response: MetadataResponse, call: Call, image: MetadataImage) -> bytes:
+    """The body of a large response, kept for as long as the image is the current one.
+
+    Who asks decides which topics are in it and with which errors and operations; that is part of
+    the key. All else follows from the image, listener and version.
+    """
+    key = (
+        call.listener,
+        call.version,
+        response.cluster_authorized_operations,
+        tuple(
+            (topic.name, topic.topic_id, topic.error_code, topic.topic_authorized_operations)
+            for topic in response.topics
+        ),
+    )
+    kept: dict[object, bytes] = image.memo.setdefault((__name__, "bodies"), {})
+    body = kept.get(key)
+    if body is None:
+        body = encode(response, call.version)
+        if sum(map(len, kept.values())) + len(body) > KEPT_BYTES_MAX:
+            kept.clear()
+        kept[key] = body
+    return body
 
 
 def _is_malformed(asked: Sequence[MetadataRequestTopic], call: Call) -> bool:
     """Whether a topic is meant by something else than its name where only that can be."""
     return call.version < TOPIC_IDS_SINCE and any(
-        each.name is None or each.topic_id != ZERO_UUID for each in asked
+        topic.name is None or topic.topic_id != ZERO_UUID for topic in asked
     )
 
 
@@ -116,35 +160,39 @@ def _may_describe(call: Call, name: str) -> bool:
     return call.allowed(AclOperation.DESCRIBE, ResourceType.TOPIC, name)
 
 
-def _all_topics(call: Call) -> list[MetadataResponseTopic]:
+def _all_topics(call: Call, image: MetadataImage) -> Work[list[MetadataResponseTopic]]:
     """Every topic that the caller may know of; the others are not mentioned."""
-    names = (name for name in call.broker.image.topics if _may_describe(call, name))
-    return _described(names, call)
+    names = (name for name in image.topics if _may_describe(call, name))
+    return (yield from each(names, _describing(call, image)))
 
 
 def _names(asked: Sequence[MetadataRequestTopic]) -> dict[str, None] | None:
     """The topics that are asked for by name, each once; None where they are meant by id."""
-    if any(each.topic_id != ZERO_UUID for each in asked):
+    if any(topic.topic_id != ZERO_UUID for topic in asked):
         return None
-    return dict.fromkeys(each.name for each in asked if each.name is not None)
+    return dict.fromkeys(topic.name for topic in asked if topic.name is not None)
 
 
 def _some_topics(
-    asked: Sequence[MetadataRequestTopic], call: Call, errors: Mapping[str, ErrorCode]
-) -> list[MetadataResponseTopic]:
+    asked: Sequence[MetadataRequestTopic],
+    call: Call,
+    image: MetadataImage,
+    errors: Mapping[str, ErrorCode],
+) -> Work[list[MetadataResponseTopic]]:
     names = _names(asked)
+    describe = _describing(call, image)
     if names is None:
-        ids = dict.fromkeys(each.topic_id for each in asked if each.topic_id != ZERO_UUID)
-        return [_by_id(topic_id, call) for topic_id in ids]
-    answers: dict[str, MetadataResponseTopic] = {}
-    for name in names:
+        ids = dict.fromkeys(topic.topic_id for topic in asked if topic.topic_id != ZERO_UUID)
+        return (yield from each(ids, partial(_by_id, call, image, describe)))
+
+    def answer(name: str) -> MetadataResponseTopic:
         if not _may_describe(call, name):
-            answers[name] = _refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name)
-        elif name not in call.broker.image.topics:
-            answers[name] = _refused(errors.get(name) or _why_unknown(name), name)
-    described = _described((name for name in names if name not in answers), call)
-    answers |= {topic.name: topic for topic in described if topic.name is not None}
-    return [answers[name] for name in names]
+            return _refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name)
+        if name not in image.topics:
+            return _refused(errors.get(name) or _why_unknown(name), name)
+        return describe(name)
+
+    return (yield from each(names, answer))
 
 
 def _why_unknown(name: str) -> ErrorCode:
@@ -153,7 +201,9 @@ def _why_unknown(name: str) -> ErrorCode:
     return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def _to_create(request: MetadataRequest, call: Call) -> tuple[list[str], dict[str, ErrorCode]]:
+def _to_create(
+    request: MetadataRequest, call: Call
+) -> Work[tuple[list[str], dict[str, ErrorCode]]]:
     """Unknown topics that this request creates, and why others that it asks for are not."""
     asked = request.topics
     if (
@@ -168,6 +218,7 @@ def _to_create(request: MetadataRequest, call: Call) -> tuple[list[str], dict[st
     creatable: list[str] = []
     errors: dict[str, ErrorCode] = {}
     for name in unknown:
+        yield
         if name_fault(name) is not None or not _may_describe(call, name):
             continue  # Told, without a creation, by the answer itself.
         if call.allowed_on_cluster(AclOperation.CREATE) or call.allowed(
@@ -189,37 +240,45 @@ def _refused(
     )
 
 
-def _by_id(topic_id: UUID, call: Call) -> MetadataResponseTopic:
-    topic = call.broker.image.topic_by_id(topic_id)
+def _by_id(
+    call: Call,
+    image: MetadataImage,
+    describe: Callable[[str], MetadataResponseTopic],
+    topic_id: UUID,
+) -> MetadataResponseTopic:
+    topic = image.topic_by_id(topic_id)
     if topic is None:
         return _refused(ErrorCode.UNKNOWN_TOPIC_ID, None, topic_id)
     if not _may_describe(call, topic.name):
         return _refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED, None, topic_id)
-    return _described([topic.name], call)[0]
+    return describe(topic.name)
 
 
-def _described(names: Iterable[str], call: Call) -> list[MetadataResponseTopic]:
-    image = call.broker.image
+def _describing(call: Call, image: MetadataImage) -> Callable[[str], MetadataResponseTopic]:
+    """What describes topics of the image, by name."""
     # Clients ask over and over while nothing changes, and building thousands of partitions is the
     # costly part of the answer; they are made once for each image, listener and kind of version.
-    kind = (__name__, call.listener, call.version == 0, call.version < LISTENER_NOT_FOUND_SINCE)
+    # A log directory that fails here changes the answer too.
+    replicas = call.broker.replicas
+    dialect = (call.version == 0, call.version < LISTENER_NOT_FOUND_SINCE)
+    kind = (__name__, call.listener, dialect, replicas.reach_version)
     known: dict[str, list[MetadataResponsePartition]] = image.memo.setdefault(kind, {})
     endpoints = live_endpoints(image, call.listener)
-    described = []
-    for name in names:
+
+    def describe(name: str) -> MetadataResponseTopic:
         topic = image.topics[name]
         partitions = known.get(name)
         if partitions is None:
-            partitions = known[name] = _partitions(topic, image, endpoints, call.version)
-        described.append(
-            MetadataResponseTopic(
-                name=name,
-                topic_id=topic.id,
-                is_internal=is_internal(name),
-                partitions=partitions,
-            )
+            seen = replicas.as_served(topic)
+            partitions = known[name] = _partitions(seen, image, endpoints, call.version)
+        return MetadataResponseTopic(
+            name=name,
+            topic_id=topic.id,
+            is_internal=is_internal(name),
+            partitions=partitions,
         )
-    return described
+
+    return describe
 
 
 def _partitions(
@@ -262,4 +321,4 @@ def _partition(
     )
 
 
-HANDLER = Handler(ApiKey.METADATA, VersionRange(0, 12), handle)
+HANDLER = Handler(ApiKey.METADATA, VersionRange(0, 12), handle, large=True)

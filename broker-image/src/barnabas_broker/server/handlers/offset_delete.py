@@ -1,10 +1,14 @@
 """OffsetDelete: forget single committed offsets of a group (KIP-496)."""
 
-from barnabas_broker.coordinator.group.shard import Shard, deletions
+from asyncio import Future
+
+from barnabas_broker.coordinator.group.commits import deletions, write_error
+from barnabas_broker.coordinator.group.shard import Shard
 from barnabas_broker.coordinator.group.turns import Turn, Waiter
 from barnabas_broker.security.acls import AclOperation, ResourceType
 from barnabas_broker.server.call import Call
 from barnabas_broker.server.handler import Handler, VersionRange
+from barnabas_broker.server.later import then
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.ids import TopicPartition
 from barnabas_kafka.protocol.messages.offset_delete import (
@@ -14,34 +18,48 @@ from barnabas_kafka.protocol.messages.offset_delete import (
 from barnabas_kafka.protocol.registry import ApiKey
 
 
-def handle(request: OffsetDeleteRequest, call: Call) -> OffsetDeleteResponse:
+def handle(
+    request: OffsetDeleteRequest, call: Call
+) -> OffsetDeleteResponse | Future[OffsetDeleteResponse]:
     """Delete the offsets of partitions that the group does not read at the moment."""
     if not call.allowed(AclOperation.DELETE, ResourceType.GROUP, request.group_id):
         return OffsetDeleteResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
     if not request.group_id:
         return OffsetDeleteResponse(error_code=ErrorCode.INVALID_GROUP_ID)
+    faults = _faults(request, call)
+    known = [partition for partition, fault in faults.items() if fault is None]
+
+    def step(shard: Shard, waiter: Waiter, now_ms: int) -> Turn:
+        return shard.delete_offsets(request.group_id, known, waiter, now_ms)
+
+    def answer(response: OffsetDeleteResponse) -> OffsetDeleteResponse:
+        if response.error_code:
+            return response
+        for topic_answer in response.topics:
+            for each in topic_answer.partitions:
+                partition = TopicPartition(topic_answer.name, each.partition_index)
+                faults[partition] = ErrorCode(each.error_code)
+        return deletions(faults)
+
+    try:
+        found: OffsetDeleteResponse | Future[OffsetDeleteResponse] = call.broker.groups.ask(
+            request.group_id, step
+        )
+    except KafkaError as error:
+        return OffsetDeleteResponse(error_code=error.code)
+    return then(
+        found, answer, lambda error: OffsetDeleteResponse(error_code=write_error(error.code))
+    )
+
+
+def _faults(request: OffsetDeleteRequest, call: Call) -> dict[TopicPartition, ErrorCode | None]:
     faults: dict[TopicPartition, ErrorCode | None] = {}
     for topic in request.topics:
         allowed = call.allowed(AclOperation.READ, ResourceType.TOPIC, topic.name)
         for each in topic.partitions:
             partition = TopicPartition(topic.name, each.partition_index)
             faults[partition] = _fault(partition, call, allowed=allowed)
-    known = [partition for partition, fault in faults.items() if fault is None]
-
-    def step(shard: Shard, waiter: Waiter, now_ms: int) -> Turn:
-        return shard.delete_offsets(request.group_id, known, waiter, now_ms)
-
-    try:
-        response: OffsetDeleteResponse = call.broker.groups.ask(request.group_id, step)
-    except KafkaError as error:
-        return OffsetDeleteResponse(error_code=error.code)
-    if response.error_code:
-        return response
-    for topic_answer in response.topics:
-        for answer in topic_answer.partitions:
-            partition = TopicPartition(topic_answer.name, answer.partition_index)
-            faults[partition] = ErrorCode(answer.error_code)
-    return deletions(faults)
+    return faults
 
 
 def _fault(partition: TopicPartition, call: Call, *, allowed: bool) -> ErrorCode | None:

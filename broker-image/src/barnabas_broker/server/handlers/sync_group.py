@@ -2,6 +2,7 @@
 
 from asyncio import Future
 
+from barnabas_broker.coordinator.group.commits import group_write_error
 from barnabas_broker.security.acls import AclOperation, ResourceType
 from barnabas_broker.server.call import Call
 from barnabas_broker.server.handler import Handler, VersionRange
@@ -20,7 +21,9 @@ def handle(request: SyncGroupRequest, call: Call) -> SyncGroupResponse | Future[
         return SyncGroupResponse(error_code=code)
     try:
         answer: SyncGroupResponse | Future[SyncGroupResponse] = call.broker.groups.ask(
-            request.group_id, lambda shard, waiter, now_ms: shard.sync(request, waiter, now_ms)
+            request.group_id,
+            lambda shard, waiter, now_ms: shard.sync(request, waiter, now_ms),
+            refusal,
         )
     except KafkaError as error:
         code = error.code
@@ -29,6 +32,11 @@ def handle(request: SyncGroupRequest, call: Call) -> SyncGroupResponse | Future[
             code = ErrorCode.REBALANCE_IN_PROGRESS
         return SyncGroupResponse(error_code=code)
     return answer
+
+
+def refusal(error: KafkaError) -> SyncGroupResponse:
+    """What a member is told where what was decided does not count."""
+    return SyncGroupResponse(error_code=group_write_error(error.code))
 
 
 def _fault(request: SyncGroupRequest, call: Call) -> ErrorCode | None:

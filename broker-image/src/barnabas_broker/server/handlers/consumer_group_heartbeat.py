@@ -1,0 +1,71 @@
+"""ConsumerGroupHeartbeat: a member of the consumer protocol joins, lives, or leaves (KIP-848)."""
+
+from asyncio import Future
+
+from barnabas_broker.coordinator.group.commits import group_write_error
+from barnabas_broker.coordinator.group.consumer.availability import is_served
+from barnabas_broker.coordinator.group.consumer.heartbeat import Beat
+from barnabas_broker.coordinator.group.members import Client
+from barnabas_broker.coordinator.group.shard import Shard, refused_beat
+from barnabas_broker.coordinator.group.turns import Turn, Waiter
+from barnabas_broker.security.acls import AclOperation, ResourceType
+from barnabas_broker.server.broker import Broker
+from barnabas_broker.server.call import Call
+from barnabas_broker.server.handler import Handler, VersionRange
+from barnabas_broker.server.later import then
+from barnabas_kafka.errors import ErrorCode, KafkaError
+from barnabas_kafka.protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+from barnabas_kafka.protocol.registry import ApiKey
+
+
+def offered(broker: Broker) -> bool:
+    """Whether the protocol is on."""
+    return is_served(broker.settings, broker.image)
+
+
+def handle(
+    request: ConsumerGroupHeartbeatRequest, call: Call
+) -> ConsumerGroupHeartbeatResponse | Future[ConsumerGroupHeartbeatResponse]:
+    """Have the group's coordinator take the member one step further."""
+    code = _fault(request, call)
+    if code is not None:
+        return refused_beat(KafkaError(code))
+
+    def step(shard: Shard, waiter: Waiter, now_ms: int) -> Turn:
+        beat = Beat(
+            request=request,
+            version=call.version,
+            client=Client(call.client_id or "", f"/{call.client_host}"),
+            waiter=waiter,
+            visible=lambda name: call.allowed(AclOperation.DESCRIBE, ResourceType.TOPIC, name),
+        )
+        return shard.consumer_heartbeat(beat, now_ms)
+
+    try:
+        answer: ConsumerGroupHeartbeatResponse | Future[ConsumerGroupHeartbeatResponse] = (
+            call.broker.groups.ask(request.group_id, step)
+        )
+    except KafkaError as error:
+        return refused_beat(error)
+    return then(
+        answer,
+        lambda told: told,
+        lambda error: refused_beat(KafkaError(group_write_error(error.code))),
+    )
+
+
+def _fault(request: ConsumerGroupHeartbeatRequest, call: Call) -> ErrorCode | None:
+    if not offered(call.broker):
+        return ErrorCode.UNSUPPORTED_VERSION
+    if not call.allowed(AclOperation.READ, ResourceType.GROUP, request.group_id):
+        return ErrorCode.GROUP_AUTHORIZATION_FAILED
+    for name in request.subscribed_topic_names or ():
+        if not call.allowed(AclOperation.DESCRIBE, ResourceType.TOPIC, name):
+            return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    return None
+
+
+HANDLER = Handler(ApiKey.CONSUMER_GROUP_HEARTBEAT, VersionRange(0, 1), handle, offered=offered)

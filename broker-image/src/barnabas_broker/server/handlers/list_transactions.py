@@ -1,0 +1,42 @@
+"""ListTransactions: the transactional ids that are coordinated here (KIP-664, KIP-994)."""
+
+from barnabas_broker.coordinator.transaction.states import TransactionState as State
+from barnabas_broker.security.acls import AclOperation, ResourceType
+from barnabas_broker.server.call import Call
+from barnabas_broker.server.handler import Handler
+from barnabas_kafka.errors import ErrorCode
+from barnabas_kafka.protocol.messages.list_transactions import (
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+    TransactionState,
+)
+from barnabas_kafka.protocol.registry import ApiKey, VersionRange
+
+_NAMES = {state.value for state in State}
+
+
+def handle(request: ListTransactionsRequest, call: Call) -> ListTransactionsResponse:
+    """List what the caller may know of and the filters let through."""
+    transactions = call.broker.transactions
+    if transactions.loading:
+        return ListTransactionsResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+    states, producers = set(request.state_filters), set(request.producer_id_filters)
+    longer_ms = request.duration_filter
+    return ListTransactionsResponse(
+        unknown_state_filters=[name for name in request.state_filters if name not in _NAMES],
+        transaction_states=[
+            TransactionState(
+                transactional_id=each.id,
+                producer_id=each.producer_id,
+                transaction_state=each.state.value,
+            )
+            for each in transactions.transactions()
+            if (not states or each.state.value in states)
+            and (not producers or each.producer_id in producers)
+            and (longer_ms < 0 or call.now_ms - each.started_ms > longer_ms)
+            and call.allowed(AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, each.id)
+        ],
+    )
+
+
+HANDLER = Handler(ApiKey.LIST_TRANSACTIONS, VersionRange(0, 1), handle)

@@ -1,0 +1,87 @@
+"""Requests that name thousands of things: decoded and encoded in a thread, handled in turns.
+
+One is in work at a time, because what was decoded is many times what arrived; the others wait as
+the bytes they came in, of which there are only so many (`server.heavy`). A fetch that waits for
+records lets the next one begin.
+"""
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from types import GeneratorType
+from typing import Any
+
+from barnabas_broker.server.heavy import HeavyWork
+from barnabas_broker.server.turns import Turns, Unfinished, Work
+
+Encode = Callable[[Any], Any]
+"""From a response to the parts of its body."""
+
+
+class LongWork:
+    """What of one broker's requests does not fit into a turn."""
+
+    def __init__(self, heavy: HeavyWork) -> None:
+        self._heavy = heavy
+        self._turns = Turns()
+        self._place = asyncio.Lock()
+
+    def begin(self, work: Work[Any], encode: Encode) -> Any:
+        """The answer that work comes to in its first turn, else a future of an encoded one."""
+        answer: Any = work
+        while isinstance(answer, GeneratorType):
+            answer = self._turns.begin(answer)
+            if isinstance(answer, Unfinished):
+                return asyncio.ensure_future(self._encoded(answer.future, encode))
+        return answer
+
+    def large(
+        self,
+        frame: memoryview,
+        *,
+        decode: Callable[[memoryview], Any],
+        handle: Callable[[Any], Any],
+        encode: Encode,
+        may_wait: bool,
+    ) -> "asyncio.Future[Any]":
+        """A future of the encoded answer; `may_wait` where it may be long until there is one.
+
+        Raises KafkaError where there is no room for the request.
+        """
+        size = len(frame)
+        self._heavy.reserve(size)
+        copy = memoryview(bytearray(frame))
+        task = asyncio.ensure_future(
+            self._in_place(partial(decode, copy), handle, encode, may_wait=may_wait)
+        )
+        task.add_done_callback(lambda _: self._heavy.release(size))
+        return task
+
+    async def _in_place(
+        self,
+        decode: Callable[[], Any],
+        handle: Callable[[Any], Any],
+        encode: Encode,
+        *,
+        may_wait: bool,
+    ) -> Any:
+        async with self._place:
+            answer = await self._worked_on(handle(await self._heavy.run(decode)))
+            if not may_wait:
+                return await self._encoded(answer, encode)
+        return await self._encoded(answer, encode)
+
+    async def _encoded(self, answer: Any, encode: Encode) -> Any:
+        """Wait for an answer, whatever it takes, and encode it in the thread."""
+        answer = await self._worked_on(answer)
+        while isinstance(answer, asyncio.Future):
+            answer = await self._worked_on(await answer)
+        return None if answer is None else await self._heavy.run(partial(encode, answer))
+
+    async def _worked_on(self, answer: Any) -> Any:
+        """What is left of an answer when its work is done: the response, or a future of it."""
+        while isinstance(answer, GeneratorType):
+            answer = self._turns.begin(answer)
+            if isinstance(answer, Unfinished):
+                answer = await answer.future
+        return answer

@@ -1,0 +1,357 @@
+"""Requests to the other brokers of the cluster, over a listener that is for brokers.
+
+One `Peers` is one purpose (control, markers, one replica fetcher): it holds at most one connection
+to each broker, so that what one purpose asks never waits behind another. A connection is made when
+it is first needed; which versions the peer speaks is asked on it before anything else, since peers
+may be of any release, Apache Kafka's included. Requests go out in the order of the calls and are
+answered in that order.
+
+Everything is bounded: a request by its timeout, the requests under way by `IN_FLIGHT_MAX`, an
+answer by `answer_bytes_max`, and attempts to connect by a backoff that doubles. A request that
+timed out ends its connection, for the answers behind it would be as late (Kafka's NetworkClient).
+Lives on the event loop.
+"""
+
+import asyncio
+import random
+from collections.abc import Callable, Mapping
+from typing import Final, TypeVar, cast
+
+from barnabas_broker.cluster.image import Endpoint
+from barnabas_kafka.errors import ErrorCode
+from barnabas_kafka.protocol import codec, registry
+from barnabas_kafka.protocol.codec import DecodeError
+from barnabas_kafka.protocol.frames import (
+    FRAME_SIZE_MAX,
+    LENGTH_SIZE,
+    FrameError,
+    frame,
+    frame_size,
+)
+from barnabas_kafka.protocol.headers import (
+    RequestHeader,
+    decode_response_header,
+    encode_request_header,
+)
+from barnabas_kafka.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from barnabas_kafka.protocol.registry import ApiKey
+from barnabas_kafka.protocol.schema import Request, Response
+
+IN_FLIGHT_MAX: Final = 256
+"""Requests on one connection that have no answer yet; whoever sends more is told so."""
+
+BACKOFF_S: Final = 0.05
+BACKOFF_MAX_S: Final = 1.0
+"""Between attempts to connect: doubled from the one to the other, a fifth of it by chance, as
+Kafka's clients do by default (reconnect.backoff.ms, reconnect.backoff.max.ms)."""
+
+CONNECT_TIMEOUT_S: Final = 10.0
+"""Kafka's default of socket.connection.setup.timeout.ms: for one attempt, whoever waits for it."""
+
+NOT_LIMITED: Final[Mapping[ApiKey, int]] = {}
+
+Answer = TypeVar("Answer", bound=Response)
+EndpointOf = Callable[[int], Endpoint | None]
+
+
+class PeerError(Exception):
+    """No answer to a request; it may have been carried out all the same."""
+
+
+class UnreachableError(PeerError):
+    """The peer is not known, cannot be connected to, hung up or did not answer in time."""
+
+
+class UnsupportedError(PeerError):
+    """The peer knows no version of the request that we know."""
+
+
+class Peers:
+    """Connections to other brokers for one purpose. `close` when done with it."""
+
+    def __init__(
+        self,
+        endpoint_of: EndpointOf,
+        *,
+        client_id: str,
+        answer_bytes_max: int = FRAME_SIZE_MAX,
+        newest: Mapping[ApiKey, int] = NOT_LIMITED,
+    ) -> None:
+        """`endpoint_of` gives the address of a broker as it is now, None where it is not alive.
+
+        `newest` limits the versions of some requests, whatever both sides know.
+        """
+        self._newest = newest
+        self._endpoint_of = endpoint_of
+        self._client_id = client_id
+        self._answer_bytes_max = answer_bytes_max
+        self._links: dict[int, _Link] = {}
+
+    async def send(
+        self,
+        broker: int,
+        request: Request,
+        kind: type[Answer],
+        *,
+        timeout_s: float,
+        version_max: int | None = None,
+    ) -> Answer:
+        """The answer of a broker, in the newest version both sides know, or up to `version_max`.
+
+        Raises UnreachableError or UnsupportedError; EncodeError where the request holds what the
+        version cannot say (`version` tells it beforehand). Cancelling gives up the answer only.
+        """
+        link = self._link(broker)
+        name = ApiKey(request.api_key).name
+        asked: _Connection | None = None
+        try:
+            async with asyncio.timeout(timeout_s):
+                connection = await link.connection()
+                api_key = ApiKey(request.api_key)
+                version = connection.version(api_key, self._limit(api_key, version_max))
+                asked = connection
+                return await connection.ask(request, kind, version)
+        except TimeoutError:
+            fault = UnreachableError(f"broker {broker} did not answer {name} in {timeout_s:g} s")
+            if asked is not None:
+                asked.end(fault)
+            raise fault from None
+
+    async def version(
+        self, broker: int, api_key: ApiKey, *, timeout_s: float, version_max: int | None = None
+    ) -> int:
+        """The version `send` will use; raises as it does."""
+        link = self._link(broker)
+        try:
+            async with asyncio.timeout(timeout_s):
+                connection = await link.connection()
+                return connection.version(api_key, self._limit(api_key, version_max))
+        except TimeoutError:
+            raise UnreachableError(
+                f"cannot connect to broker {broker} in {timeout_s:g} s"
+            ) from None
+
+    def forget(self, broker: int) -> None:
+        """End the connection to a broker, if there is one; requests on it fail."""
+        link = self._links.pop(broker, None)
+        if link is not None:
+            link.hang_up()
+
+    def close(self) -> None:
+        """End all connections."""
+        for broker in list(self._links):
+            self.forget(broker)
+
+    def _limit(self, api_key: ApiKey, version_max: int | None) -> int | None:
+        limit = self._newest.get(api_key, version_max)
+        return limit if limit is None or version_max is None else min(limit, version_max)
+
+    def _link(self, broker: int) -> "_Link":
+        endpoint = self._endpoint_of(broker)
+        if endpoint is None:
+            self.forget(broker)
+            raise UnreachableError(
+                f"broker {broker} is not alive, or not on the listener of brokers"
+            )
+        link = self._links.get(broker)
+        if link is None or link.endpoint != endpoint:
+            self.forget(broker)
+            link = self._links[broker] = _Link(
+                broker, endpoint, client_id=self._client_id, answer_bytes_max=self._answer_bytes_max
+            )
+        return link
+
+
+class _Link:
+    """The way to one address: a connection, the attempt to make one, or the pause before it."""
+
+    def __init__(
+        self, broker: int, endpoint: Endpoint, *, client_id: str, answer_bytes_max: int
+    ) -> None:
+        self.endpoint = endpoint
+        self._name = f"broker {broker} at {endpoint.host}:{endpoint.port}"
+        self._client_id = client_id
+        self._answer_bytes_max = answer_bytes_max
+        self._connection: _Connection | None = None
+        self._connecting: asyncio.Task[_Connection] | None = None
+        self._failures = 0
+        self._not_before = 0.0
+        self._hung_up = False
+
+    async def connection(self) -> "_Connection":
+        """The connection, made if need be; all who wait for it share one attempt."""
+        if self._connection is not None and self._connection.alive:
+            return self._connection
+        if self._connecting is None:
+            self._connecting = asyncio.create_task(self._connect(), name=f"connect to {self._name}")
+            self._connecting.add_done_callback(self._connected)
+        attempt = self._connecting
+        try:
+            return await asyncio.shield(attempt)
+        except asyncio.CancelledError:
+            # Only the attempt was given up, not who waits for it: that is no cancellation.
+            if attempt.cancelled():
+                raise UnreachableError(f"{self._name} is not asked any more") from None
+            raise
+
+    def hang_up(self) -> None:
+        """End what there is, for good; whoever waits for it is told."""
+        self._hung_up = True
+        if self._connecting is not None:
+            self._connecting.cancel()
+        self._end()
+
+    def _connected(self, attempt: "asyncio.Task[_Connection]") -> None:
+        self._connecting = None
+        if attempt.cancelled() or attempt.exception() is not None:
+            pause = min(BACKOFF_S * 2**self._failures, BACKOFF_MAX_S)
+            self._failures = min(self._failures + 1, 16)
+            spread = random.uniform(0.8, 1.2)  # noqa: S311 - so that brokers do not come all at once
+            self._not_before = asyncio.get_running_loop().time() + pause * spread
+        else:
+            self._failures = 0
+            self._connection = attempt.result()
+            if self._hung_up:  # When it had just been made, and nothing was left to be cancelled.
+                self._end()
+
+    def _end(self) -> None:
+        if self._connection is not None:
+            self._connection.end(UnreachableError(f"the connection to {self._name} was ended"))
+
+    async def _connect(self) -> "_Connection":
+        loop = asyncio.get_running_loop()
+        await asyncio.sleep(self._not_before - loop.time())
+        endpoint = self.endpoint
+        if endpoint.security_protocol != "PLAINTEXT":
+            raise UnreachableError(f"{self._name} speaks {endpoint.security_protocol} to brokers")
+        connection = _Connection(self._name, self._client_id, self._answer_bytes_max)
+        try:
+            async with asyncio.timeout(CONNECT_TIMEOUT_S):
+                await loop.create_connection(lambda: connection, endpoint.host, endpoint.port)
+                await connection.learn_versions()
+        except OSError as error:
+            raise UnreachableError(f"cannot connect to {self._name}: {error}") from None
+        finally:
+            if not connection.ready:
+                connection.end(UnreachableError(f"{self._name} was not connected to"))
+        return connection
+
+
+class _Connection(asyncio.BufferedProtocol):
+    """One connection; an answer is received straight into the buffer that is decoded.
+
+    Records of an answer are views into that buffer, which nobody else uses.
+    """
+
+    def __init__(self, name: str, client_id: str, answer_bytes_max: int) -> None:
+        self.alive = False
+        self._name = name
+        self._client_id = client_id
+        self._limit = answer_bytes_max
+        self.ready = False
+        self._transport: asyncio.Transport | None = None
+        self._fault: UnreachableError | None = None
+        self._versions: dict[int, tuple[int, int]] = {}
+        self._correlation_id = 0
+        self._pending: dict[int, asyncio.Future[bytearray]] = {}
+        self._length = bytearray(LENGTH_SIZE)
+        self._body: bytearray | None = None  # None while the length is received.
+        self._received = 0
+
+    async def learn_versions(self) -> None:
+        """Ask what the peer speaks: in version 0, which every broker there ever was answers."""
+        told = await self.ask(ApiVersionsRequest(), ApiVersionsResponse, 0)
+        if told.error_code != ErrorCode.NONE:
+            name = ErrorCode(told.error_code).name
+            raise UnreachableError(f"{self._name} does not tell its versions: {name}")
+        self._versions = {api.api_key: (api.min_version, api.max_version) for api in told.api_keys}
+        self.ready = True
+
+    def version(self, api_key: ApiKey, version_max: int | None) -> int:
+        """The newest version of a request that both sides know; raises UnsupportedError."""
+        ours = registry.api(api_key).versions
+        low, high = self._versions.get(api_key, (0, -1))
+        version = min(high, ours.max if version_max is None else min(ours.max, version_max))
+        if version < max(low, ours.min):
+            raise UnsupportedError(
+                f"{self._name} knows {api_key.name} in the versions {low} to {high}"
+            )
+        return version
+
+    async def ask(self, request: Request, kind: type[Answer], version: int) -> Answer:
+        """The answer to a request; raises UnreachableError where none comes that can be read."""
+        if self._fault is not None or self._transport is None:
+            raise self._fault or UnreachableError(f"{self._name} is not connected")
+        if len(self._pending) >= IN_FLIGHT_MAX:
+            raise UnreachableError(f"{self._name} has {IN_FLIGHT_MAX} requests to answer already")
+        key = request.api_key
+        self._correlation_id = correlation_id = self._correlation_id + 1 & 0x7FFFFFFF
+        header = RequestHeader(key, version, correlation_id, self._client_id)
+        body = codec.encode(request, version)
+        answered = asyncio.get_running_loop().create_future()
+        self._pending[correlation_id] = answered
+        self._transport.write(frame(encode_request_header(header), body))
+        data = await answered
+        try:
+            header_version = registry.api(key).response_header_version(version)
+            _, start = decode_response_header(data, header_version)
+            return codec.decode_from(kind, data, version, start)[0]
+        except DecodeError as error:
+            fault = UnreachableError(f"cannot read what {self._name} answers: {error}")
+            self.end(fault)
+            raise fault from error
+
+    def end(self, fault: UnreachableError) -> None:
+        """Close the connection; all who wait for answers get `fault`."""
+        self.alive = False
+        self._fault = self._fault or fault
+        if self._transport is not None:
+            self._transport.abort()
+        pending, self._pending = self._pending, {}
+        for answered in pending.values():
+            if not answered.done():
+                answered.set_exception(fault)
+                answered.exception()  # Retrieved: who was cancelled meanwhile does not look at it.
+
+    # What the transport calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """The peer has accepted the connection."""
+        self._transport = cast(asyncio.Transport, transport)
+        self.alive = True
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """It is gone, by either side."""
+        self.end(UnreachableError(f"the connection to {self._name} is lost: {error or 'closed'}"))
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """The rest of the length, or of the answer, is to be received next."""
+        target = self._length if self._body is None else self._body
+        return memoryview(target)[self._received :]
+
+    def buffer_updated(self, count: int) -> None:
+        """So many bytes have come."""
+        self._received += count
+        if self._body is None:
+            if self._received < LENGTH_SIZE:
+                return
+            try:
+                size = frame_size(self._length, limit=self._limit)
+            except FrameError as error:
+                self.end(UnreachableError(f"what {self._name} sends is no answer: {error}"))
+                return
+            self._body, self._received = bytearray(size), 0
+        if self._received == len(self._body):
+            data, self._body, self._received = self._body, None, 0
+            self._take(data)
+
+    def _take(self, data: bytearray) -> None:
+        correlation_id = int.from_bytes(data[:4], "big")
+        # They come in the order of the requests; another order would be another's answer.
+        expected = next(iter(self._pending), None)
+        if len(data) < 4 or correlation_id != expected:
+            self.end(UnreachableError(f"{self._name} answers what it was not asked"))
+            return
+        answered = self._pending.pop(correlation_id)
+        if not answered.done():
+            answered.set_result(data)

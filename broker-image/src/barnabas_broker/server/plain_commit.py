@@ -1,0 +1,82 @@
+"""The short way of an OffsetCommit request that is ordinary in everything, from frame to answer.
+
+Consumers commit often, one small request after the other, so that what the general way
+(`server.handlers.offset_commit`) does with objects and a turn of the coordinator is done with
+tuples for what nearly all requests hold: a few partitions that exist, committed by a member where
+its group has it, whose records count as soon as they are appended. Every check of the general way
+is made here too. Nothing is changed before all of them have passed, so that whatever is not
+ordinary, errors and waits included, simply goes the general way from its beginning.
+"""
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+from barnabas_broker.security.acls import AclOperation, ResourcePattern, ResourceType
+from barnabas_broker.security.authorizer import Authorizer
+from barnabas_broker.server.handler import UnanswerableError
+from barnabas_broker.server.outbound import Item
+from barnabas_kafka.protocol.plain_commit import PlainTopic, answer, read
+
+if TYPE_CHECKING:
+    from barnabas_broker.server.broker import Broker
+    from barnabas_broker.server.dispatch import Caller
+
+log = logging.getLogger(__name__)
+
+PARTITIONS_AT_ONCE: Final = 100
+"""Requests for more are served in turns: these take a fraction of a millisecond."""
+
+# An enum's members are looked up several times slower than names of the module.
+_GROUP: Final = ResourceType.GROUP
+_TOPIC: Final = ResourceType.TOPIC
+_READ: Final = AclOperation.READ
+
+
+class PlainCommits:
+    """Serves what is ordinary, and leaves the rest alone."""
+
+    __slots__ = ("_authorizer", "_broker")
+
+    def __init__(self, broker: "Broker", authorizer: Authorizer) -> None:
+        self._broker = broker
+        self._authorizer = authorizer
+
+    def serve(
+        self, frame: memoryview, version: int, correlation_id: int, caller: "Caller", now_ms: int
+    ) -> list[Item] | None:
+        """What to send, or None for a request that the general way has to look at.
+
+        Raises UnanswerableError for any bug: what was appended is not known then, so that nothing
+        may be tried again.
+        """
+        try:
+            request = read(bytes(frame), version, PARTITIONS_AT_ONCE)
+            if request is None:
+                return None
+            group_id, topics = request[0], request[5]
+            if not self._may_commit(group_id, topics, caller):
+                return None
+            if not self._broker.groups.commit_plain(request, version, now_ms):
+                return None
+            return [answer(version, correlation_id, topics)]
+        except Exception as error:  # The boundary between one request and the broker's life.
+            host = caller.client_host
+            log.exception("serving OffsetCommit version %d for %s failed", version, host)
+            raise UnanswerableError("OffsetCommit failed and cannot say so") from error
+
+    def _may_commit(self, group_id: str, topics: list[PlainTopic], caller: "Caller") -> bool:
+        """Whether all partitions exist, and the caller may read them in this group."""
+        authorize, image = self._authorizer.authorize, self._broker.image
+        principal, host = caller.principal, caller.client_host
+        if not authorize(principal, host, _READ, ResourcePattern(_GROUP, group_id)):
+            return False
+        for name, _, partitions in topics:
+            if not authorize(principal, host, _READ, ResourcePattern(_TOPIC, name)):
+                return False
+            topic = image.topics.get(name)
+            if topic is None:
+                return False
+            for each in partitions:
+                if topic.partition(each[0]) is None:
+                    return False
+        return True

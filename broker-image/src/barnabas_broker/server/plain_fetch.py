@@ -1,0 +1,169 @@
+"""The short way of a Fetch request that is ordinary in everything, from frame to what is sent.
+
+Raw throughput is a matter of few system calls and of little else between them, so that what the
+general way (`server.handlers.fetch`) does with objects, for sessions of thousands of partitions
+and for followers, is done with tuples for the common request of a consumer: a few partitions
+without a session, of which there is enough to answer with at once. Every check of the general way
+is made here too. Nothing is changed before all of them have passed, so that whatever is not
+ordinary, errors and waits included, simply goes the general way from its beginning.
+"""
+
+import logging
+from typing import TYPE_CHECKING, Final
+from uuid import UUID
+
+from barnabas_broker.log.files import FileSlice
+from barnabas_broker.replica.partition import READ_COMMITTED, Partition
+from barnabas_broker.security.acls import AclOperation, ResourcePattern, ResourceType
+from barnabas_broker.security.authorizer import Authorizer
+from barnabas_broker.server.call import QuotaKind, Quotas
+from barnabas_broker.server.outbound import Item
+from barnabas_kafka.errors import KafkaError
+from barnabas_kafka.protocol.plain_fetch import (
+    FIRST_BY_ID,
+    PlainFetch,
+    PlainFound,
+    PlainWanted,
+    answer,
+    read,
+)
+from barnabas_kafka.settings import broker as keys
+
+if TYPE_CHECKING:
+    from barnabas_broker.server.broker import Broker
+    from barnabas_broker.server.dispatch import Caller
+
+log = logging.getLogger(__name__)
+
+PARTITIONS_AT_ONCE: Final = 100
+"""Requests for more are served in turns: these take a fraction of a millisecond."""
+
+# An enum's members are looked up several times slower than names of the module.
+_TOPIC: Final = ResourceType.TOPIC
+_READ: Final = AclOperation.READ
+_FETCH: Final = QuotaKind.FETCH
+
+_Found = list[tuple[Partition, FileSlice, PlainFound]]
+
+
+class PlainFetches:
+    """Serves what is ordinary, and leaves the rest alone."""
+
+    __slots__ = ("_authorizer", "_broker", "_quotas")
+
+    def __init__(self, broker: "Broker", authorizer: Authorizer, quotas: Quotas) -> None:
+        self._broker = broker
+        self._authorizer = authorizer
+        self._quotas = quotas
+
+    def serve(
+        self, frame: memoryview, version: int, correlation_id: int, caller: "Caller", now_ms: int
+    ) -> list[Item] | None:
+        """What to send, or None for a request that the general way has to look at."""
+        try:
+            return self._serve(frame, version, correlation_id, caller, now_ms)
+        except (KafkaError, UnicodeDecodeError):
+            return None  # In which words to say so is known there.
+        except Exception:  # The boundary between one request and the broker's life.
+            log.exception("serving Fetch version %d for %s failed", version, caller.client_host)
+            return None
+
+    def _serve(
+        self, frame: memoryview, version: int, correlation_id: int, caller: "Caller", now_ms: int
+    ) -> list[Item] | None:
+        request = read(bytes(frame), version, PARTITIONS_AT_ONCE)
+        if request is None or (request.names_rack and self._broker.selector is not None):
+            return None  # A replica may have to be picked.
+        found = self._read(request, version, caller)
+        if found is None:
+            return None
+        size = sum([each[1].length for each in found])
+        throttle_ms = self._quotas.record(
+            _FETCH, caller.principal, request.client_id, amount=size, now_ms=now_ms
+        )
+        parts = answer(
+            version,
+            correlation_id,
+            throttle_ms,
+            request.topics,
+            [each[2] for each in found],
+            committed=request.isolation_level == READ_COMMITTED,
+        )
+        items: list[Item] = [parts[0]]
+        for (partition, records, _), behind in zip(found, parts[1:], strict=True):
+            traffic = partition.traffic
+            traffic.fetches += 1
+            traffic.bytes_out += records.length
+            if records.length:
+                items.append(records)
+            if behind:
+                items.append(behind)
+        return items
+
+    def _read(self, request: PlainFetch, version: int, caller: "Caller") -> _Found | None:
+        """The records of each partition, None if one is not ordinary or they are too few.
+
+        Raises KafkaError for a partition that cannot be read, UnicodeDecodeError for a name.
+        """
+        limit = remaining = min(request.max_bytes, self._broker.settings[keys.FETCH_MAX_BYTES])
+        if limit <= 0:
+            return None
+        found: _Found = []
+        for written, wanted in request.topics:
+            name = self._name(written) if version >= FIRST_BY_ID else str(written, "utf-8")
+            if not self._authorizer.authorize(
+                caller.principal, caller.client_host, _READ, ResourcePattern(_TOPIC, name)
+            ):
+                return None
+            for each in wanted:
+                partition = self._broker.replicas.led(name, each[0])
+                one = _read(partition, each, request.isolation_level, remaining, limit=limit)
+                if one is None:
+                    return None
+                found.append(one)
+                remaining -= one[1].length
+                if remaining < 0:
+                    remaining = 0
+        if not found:
+            return None
+        if request.max_wait_ms > 0:
+            size = sum([each[1].length for each in found])
+            if size < request.min_bytes and size < limit:
+                return None
+        return found
+
+    def _name(self, written: bytes) -> str:
+        """The name of a topic given by its id; one that nobody has for ids of nothing here."""
+        image = self._broker.image
+        topic_id = UUID(bytes=written)
+        name = image.topic_ids.get(topic_id, "")
+        topic = image.topics.get(name)
+        return name if topic is not None and topic.id == topic_id else ""
+
+
+def _read(
+    partition: Partition, wanted: PlainWanted, isolation_level: int, remaining: int, *, limit: int
+) -> tuple[Partition, FileSlice, PlainFound] | None:
+    """The records of one partition; None where that is not ordinary. Raises KafkaError.
+
+    A first batch that is larger than the limits comes whole while nothing was found before.
+    """
+    _, leader_epoch, offset, last_epoch, max_bytes = wanted
+    stored = partition.log
+    if (
+        last_epoch >= 0
+        or stored.failure is not None
+        or (leader_epoch >= 0 and leader_epoch != partition.state.leader_epoch)
+    ):
+        return None
+    upper_bound = partition.readable_until(isolation_level)
+    records = stored.read(
+        offset,
+        remaining if remaining < max_bytes else max_bytes,
+        upper_bound=upper_bound,
+        at_least_one=remaining == limit,
+    )
+    if isolation_level == READ_COMMITTED and stored.aborted_transactions(offset, upper_bound):
+        return None
+    offsets = stored.high_watermark, stored.last_stable_offset, stored.log_start_offset
+    return partition, records, (*offsets, records.length)

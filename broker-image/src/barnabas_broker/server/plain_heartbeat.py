@@ -1,0 +1,51 @@
+"""The short way of a Heartbeat request, from frame to answer.
+
+Heartbeats are what a coordinator hears most, and a rebalance begins with one of each member. What
+the group says is the same whichever way it is asked (`handlers.heartbeat.beat`); the short way only
+reads and answers without a message object. What is malformed or not allowed goes the general way.
+"""
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+from barnabas_broker.security.acls import AclOperation, ResourcePattern, ResourceType
+from barnabas_broker.security.authorizer import Authorizer
+from barnabas_broker.server.handlers.heartbeat import beat
+from barnabas_broker.server.outbound import Item
+from barnabas_kafka.protocol.plain_heartbeat import answer, read
+
+if TYPE_CHECKING:
+    from barnabas_broker.server.broker import Broker
+    from barnabas_broker.server.dispatch import Caller
+
+log = logging.getLogger(__name__)
+
+# An enum's members are looked up several times slower than names of the module.
+_GROUP: Final = ResourceType.GROUP
+_READ: Final = AclOperation.READ
+
+
+class PlainHeartbeats:
+    """Serves what is ordinary, and leaves the rest alone."""
+
+    __slots__ = ("_authorizer", "_broker")
+
+    def __init__(self, broker: "Broker", authorizer: Authorizer) -> None:
+        self._broker = broker
+        self._authorizer = authorizer
+
+    def serve(
+        self, frame: memoryview, version: int, correlation_id: int, caller: "Caller", now_ms: int
+    ) -> list[Item] | None:
+        """What to send, or None for a request that the general way has to look at."""
+        request = read(bytes(frame), version)
+        if request is None:
+            return None
+        resource = ResourcePattern(_GROUP, request.group_id)
+        if not self._authorizer.authorize(caller.principal, caller.client_host, _READ, resource):
+            return None
+        try:
+            return [answer(version, correlation_id, beat(request, self._broker.groups))]
+        except Exception:  # The boundary between one request and the broker's life.
+            log.exception("serving Heartbeat version %d for %s failed", version, caller.client_host)
+            return None

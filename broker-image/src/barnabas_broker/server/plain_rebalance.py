@@ -1,0 +1,156 @@
+"""The short ways of JoinGroup and SyncGroup, from frame to answer.
+
+What a group decides is the same whichever way it is asked (`Shard.join`, `Shard.sync`). These only
+read and answer without message objects, and wait without a future: a rebalance of a large group is
+little else. What is malformed, not allowed or not to be answered by this broker goes the general
+way from its beginning, for nothing has been done about it before.
+"""
+
+import logging
+from typing import TYPE_CHECKING, Final, cast
+
+from barnabas_broker.coordinator.group.joining import Join
+from barnabas_broker.coordinator.group.members import Client
+from barnabas_broker.security.acls import AclOperation, ResourcePattern, ResourceType
+from barnabas_broker.security.authorizer import Authorizer
+from barnabas_broker.server.handler import UnanswerableError
+from barnabas_broker.server.handlers.join_group import refusal as join_refusal
+from barnabas_broker.server.handlers.sync_group import PROTOCOL_SINCE
+from barnabas_broker.server.handlers.sync_group import refusal as sync_refusal
+from barnabas_broker.server.outbound import Item
+from barnabas_broker.server.parking import Answers, ParkedRequest
+from barnabas_kafka.errors import KafkaError
+from barnabas_kafka.protocol import codec, registry
+from barnabas_kafka.protocol.headers import encode_response_header
+from barnabas_kafka.protocol.plain_rebalance import (
+    answer_join,
+    answer_sync,
+    read_join,
+    read_sync,
+)
+from barnabas_kafka.protocol.registry import ApiKey
+from barnabas_kafka.protocol.schema import Response
+
+if TYPE_CHECKING:
+    from barnabas_broker.server.broker import Broker
+    from barnabas_broker.server.dispatch import Caller
+
+log = logging.getLogger(__name__)
+
+PROTOCOLS_AT_ONCE: Final = 100
+ASSIGNMENTS_AT_ONCE: Final = 10_000
+"""Of what a request names; those with more go the general way."""
+
+# An enum's members are looked up several times slower than names of the module.
+_GROUP: Final = ResourceType.GROUP
+_READ: Final = AclOperation.READ
+_JOIN_GROUP: Final = registry.api(ApiKey.JOIN_GROUP)
+_SYNC_GROUP: Final = registry.api(ApiKey.SYNC_GROUP)
+
+
+class ParkedJoin(ParkedRequest):
+    """A JoinGroup request that waits for the others of its group."""
+
+    __slots__ = ("_member_id",)
+
+    def __init__(self, answers: Answers, version: int, correlation_id: int, member_id: str) -> None:
+        super().__init__(answers, version, correlation_id)
+        self._member_id = member_id
+
+    def refusal(self, error: KafkaError) -> object:
+        """The response where what was decided does not count."""
+        return join_refusal(error, self._member_id)
+
+    def encoded(self) -> bytes:
+        """The response as it is sent."""
+        answer = answer_join(self.version, self.correlation_id, self.response)
+        return answer or _declared(_JOIN_GROUP, self)
+
+
+class ParkedSync(ParkedRequest):
+    """A SyncGroup request that waits for the leader of its group."""
+
+    __slots__ = ()
+
+    def refusal(self, error: KafkaError) -> object:
+        """The response where what was decided does not count."""
+        return sync_refusal(error)
+
+    def encoded(self) -> bytes:
+        """The response as it is sent."""
+        answer = answer_sync(self.version, self.correlation_id, self.response)
+        return answer or _declared(_SYNC_GROUP, self)
+
+
+def _declared(api: registry.Api, request: ParkedRequest) -> bytes:
+    """A response as the declared codec writes it."""
+    version = request.version
+    header = encode_response_header(request.correlation_id, api.response_header_version(version))
+    body = header + codec.encode(cast(Response, request.response), version)
+    return len(body).to_bytes(4, "big") + body
+
+
+class PlainRebalances:
+    """Serves what is ordinary, and leaves the rest alone."""
+
+    __slots__ = ("_answers", "_authorizer", "_broker")
+
+    def __init__(self, broker: "Broker", authorizer: Authorizer, answers: Answers) -> None:
+        self._broker = broker
+        self._authorizer = authorizer
+        self._answers = answers
+
+    def join(
+        self, frame: memoryview, version: int, correlation_id: int, caller: "Caller", now_ms: int
+    ) -> list[Item] | ParkedRequest | None:
+        """What to send, or who waits for it; None for what the general way has to look at.
+
+        Raises UnanswerableError for any bug: what the group has made of the request is not known
+        then, so that nothing may be tried again.
+        """
+        request = read_join(bytes(frame), version, PROTOCOLS_AT_ONCE)
+        if request is None or not self._may_speak(request.group_id, caller):
+            return None
+        waiter = ParkedJoin(self._answers, version, correlation_id, request.member_id)
+        client = Client(request.client_id, f"/{caller.client_host}")
+        try:
+            held = self._broker.groups.held(request.group_id)
+        except KafkaError:
+            return None
+        try:
+            join = Join(request, version, client, waiter, request.protocols)
+            self._broker.groups.perform(held, held.shard.join(join, now_ms))
+            return waiter if waiter.response is None else [waiter.encoded()]
+        except Exception as error:  # The boundary between one request and the broker's life.
+            raise _unanswerable("JoinGroup", version, caller) from error
+
+    def sync(
+        self, frame: memoryview, version: int, correlation_id: int, caller: "Caller", now_ms: int
+    ) -> list[Item] | ParkedRequest | None:
+        """As `join`."""
+        request = read_sync(bytes(frame), version, ASSIGNMENTS_AT_ONCE)
+        if request is None or not self._may_speak(request.group_id, caller):
+            return None
+        if version >= PROTOCOL_SINCE and None in (request.protocol_type, request.protocol_name):
+            return None
+        waiter = ParkedSync(self._answers, version, correlation_id)
+        try:
+            held = self._broker.groups.held(request.group_id)
+        except KafkaError:
+            return None
+        try:
+            self._broker.groups.perform(held, held.shard.sync(request, waiter, now_ms))
+            return waiter if waiter.response is None else [waiter.encoded()]
+        except Exception as error:  # The boundary between one request and the broker's life.
+            raise _unanswerable("SyncGroup", version, caller) from error
+
+    def _may_speak(self, group_id: str, caller: "Caller") -> bool:
+        """Whether there can be such a group, and the caller may read in it."""
+        resource = ResourcePattern(_GROUP, group_id)
+        authorize = self._authorizer.authorize
+        return bool(group_id) and authorize(caller.principal, caller.client_host, _READ, resource)
+
+
+def _unanswerable(api: str, version: int, caller: "Caller") -> UnanswerableError:
+    log.exception("serving %s version %d for %s failed", api, version, caller.client_host)
+    return UnanswerableError(f"{api} failed and cannot say so")

@@ -1,0 +1,392 @@
+"""One fetcher: copies partitions from one leader, over one connection, round after round.
+
+A round asks about all partitions together: first where epochs end, for those that do not know yet
+where their log and the leader's agree; then where the leader's logs begin and end, for those that
+are outside of them; then for records. `replica.follower` decides what is asked of each and what
+the answers mean; here it is asked, and done to the logs. Partitions whose fetching is throttled are
+not asked for while too much comes (`replica.replication_quota`).
+
+What fails is tried again after `replica.fetch.backoff.ms`, the partition alone where only it
+failed. A partition whose own disk fails, or that is fenced, is left until the controller names its
+leader anew. The next fetch tells the leader that everything before is held: where records count
+only once they are on disk, it is not sent before they are.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from struct import Struct
+from typing import Final, Protocol, TypeVar
+from uuid import UUID
+
+from barnabas_broker.log.segmented_log import StorageError
+from barnabas_broker.replica import follower
+from barnabas_broker.replica.follower import (
+    Append,
+    AskEpochEnd,
+    AskLogEnds,
+    AskRecords,
+    EpochEnd,
+    Following,
+    LogEnds,
+    Phase,
+    StartAt,
+    Step,
+    Stop,
+    Truncate,
+    Wait,
+)
+from barnabas_broker.replica.leader_session import Wanted
+from barnabas_broker.replica.partition import Partition
+from barnabas_broker.replica.replication_quota import ReplicationQuota, follower_holds_back
+from barnabas_broker.server.peers import PeerError
+from barnabas_broker.server.replication.leader_link import FetchLimits, LeaderLink, Records
+from barnabas_kafka.errors import ErrorCode, KafkaError
+from barnabas_kafka.ids import TopicPartition
+from barnabas_kafka.primitives import Buffer
+from barnabas_kafka.settings import broker as keys
+from barnabas_kafka.settings.broker import BrokerSettings
+
+log = logging.getLogger(__name__)
+
+_BASE_OFFSET: Final = Struct(">q")
+
+APPENDED_AT_ONCE: Final = 1 << 20
+"""Bytes that are appended before others have their turn on the event loop."""
+
+Ask = TypeVar("Ask")
+
+
+class Cutter(Protocol):
+    """Cuts logs in a thread, one cut of a partition at a time; see `replication.cutting`."""
+
+    async def truncate(self, partition: Partition, offset: int) -> None:
+        """Nothing at or above `offset` stays. Raises KafkaError."""
+
+    async def start_at(self, partition: Partition, offset: int) -> None:
+        """Nothing stays, and the log begins at `offset`. Raises KafkaError."""
+
+
+@dataclass(slots=True, eq=False)
+class Copied:
+    """A partition that is copied from the leader."""
+
+    partition: Partition
+    topic_id: UUID
+    leader_epoch: int
+    state: Following | None = None  # None until the leader has been asked what it speaks.
+    not_before: float = 0.0  # By the clock of the event loop.
+    lag: int | None = None  # Offsets behind the leader's high watermark, at the last answer.
+    told: set[ErrorCode] = field(default_factory=set)  # Errors in the log already.
+
+
+class Fetcher:
+    """Copies from one leader. `start` once, then `stop` once; lives on the event loop."""
+
+    def __init__(
+        self,
+        name: str,
+        link: LeaderLink,
+        *,
+        cutter: Cutter,
+        quota: ReplicationQuota,
+        monotonic_ms: Callable[[], int],
+        settings: Callable[[], BrokerSettings],
+        broker_epoch: Callable[[], int],
+        clock_ms: Callable[[], int],
+    ) -> None:
+        self.name = name
+        self.copied: dict[TopicPartition, Copied] = {}
+        self._link = link
+        self._cutter = cutter
+        self._quota = quota
+        self._monotonic_ms = monotonic_ms
+        self._settings = settings
+        self._broker_epoch = broker_epoch
+        self._clock_ms = clock_ms
+        self._loop = asyncio.get_running_loop()
+        self._changed = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin to fetch."""
+        self._task = self._loop.create_task(self._run(), name=self.name)
+
+    async def stop(self) -> None:
+        """Fetch no more; what was received and not appended is received again by the next."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait({self._task})
+
+    def copy(self, partition: Partition, topic_id: UUID, leader_epoch: int) -> None:
+        """Copy a partition, in that leader epoch; one that is copied so already goes on."""
+        known = self.copied.get(partition.tp)
+        if (
+            known is not None
+            and known.partition is partition
+            and known.leader_epoch == leader_epoch
+            and known.topic_id == topic_id
+        ):
+            return
+        self.copied[partition.tp] = Copied(partition, topic_id, leader_epoch)
+        self._changed.set()
+
+    def leave(self, tp: TopicPartition) -> None:
+        """Copy a partition no more."""
+        self.copied.pop(tp, None)
+
+    # --- rounds
+
+    async def _run(self) -> None:
+        failing = False
+        while True:
+            self._changed.clear()
+            backoff_s = self._settings()[keys.REPLICA_FETCH_BACKOFF_MS] / 1000
+            try:
+                if not await self._round():
+                    await self._idle(backoff_s)
+                failing = False
+            except PeerError as error:
+                # A leader that is away is told of once; who leads instead the controller says.
+                log.log(logging.DEBUG if failing else logging.WARNING, "%s: %s", self.name, error)
+                failing = True
+                await asyncio.sleep(backoff_s)
+            except KafkaError as error:
+                log.warning("%s: the leader refuses: %s", self.name, error.code.name)
+                await asyncio.sleep(backoff_s)
+            except Exception:  # Replication must not end for good by what one round met.
+                log.exception("%s failed; it is tried again", self.name)
+                await asyncio.sleep(backoff_s)
+
+    async def _idle(self, backoff_s: float) -> None:
+        """Nothing is to be asked: wait for a new partition, or for a backoff to end."""
+        try:
+            async with asyncio.timeout(backoff_s):
+                await self._changed.wait()
+        except TimeoutError:
+            pass
+
+    async def _round(self) -> bool:
+        """Ask once whatever there is to ask; False if that is nothing."""
+        ready = self._ready()
+        if not ready:
+            return False
+        timeout_s = self._settings()[keys.REPLICA_SOCKET_TIMEOUT_MS] / 1000
+        if any(each.state is None for each in ready.values()):
+            divergence = await self._link.names_divergence(timeout_s)
+            for each in ready.values():
+                if each.state is None:
+                    each.state = follower.follow(
+                        each.partition.log,
+                        leader_epoch=each.leader_epoch,
+                        truncates_on_fetch=divergence,
+                    )
+        asked = {
+            tp: asking
+            for tp, each in ready.items()
+            if not (isinstance(asking := self._question(each), AskRecords) and self._is_held(each))
+        }
+        if not asked:
+            return False
+        for tp, cut in _those(asked, Truncate).items():
+            await self._perform(tp, ready[tp], Step(_state(ready[tp]), cut))
+        if epochs := _those(asked, AskEpochEnd):
+            await self._ask_epochs(ready, epochs, timeout_s)
+        if ends := _those(asked, AskLogEnds):
+            await self._ask_ends(ready, ends, timeout_s)
+        if records := _those(asked, AskRecords):
+            await self._ask_records(ready, records, timeout_s)
+        return True
+
+    def _ready(self) -> dict[TopicPartition, Copied]:
+        now = self._loop.time()
+        return {
+            tp: each
+            for tp, each in self.copied.items()
+            if each.not_before <= now
+            and not each.partition.counted_out
+            and (each.state is None or each.state.phase is not Phase.STOPPED)
+        }
+
+    def _is_held(self, each: Copied) -> bool:
+        return follower_holds_back(
+            self._quota,
+            throttled=each.partition.follower_throttled,
+            lag=each.lag,
+            now_ms=self._monotonic_ms(),
+        )
+
+    def _question(self, each: Copied) -> follower.Question | Truncate | None:
+        return follower.question(_state(each), each.partition.log)
+
+    async def _ask_epochs(
+        self,
+        ready: Mapping[TopicPartition, Copied],
+        asked: Mapping[TopicPartition, AskEpochEnd],
+        timeout_s: float,
+    ) -> None:
+        answers = await self._link.epoch_ends(asked, timeout_s)
+        for tp, ask in asked.items():
+            each = ready[tp]
+            if self._current(tp, each):
+                answer = answers.get(tp, EpochEnd(error=ErrorCode.UNKNOWN_SERVER_ERROR))
+                state = _state(each)
+                step = follower.on_epoch_end(state, each.partition.log, ask, answer)
+                await self._perform(tp, each, step)
+
+    async def _ask_ends(
+        self,
+        ready: Mapping[TopicPartition, Copied],
+        asked: Mapping[TopicPartition, AskLogEnds],
+        timeout_s: float,
+    ) -> None:
+        answers = await self._link.log_ends(asked, timeout_s)
+        for tp, ask in asked.items():
+            each = ready[tp]
+            if self._current(tp, each):
+                answer = answers.get(tp, LogEnds(error=ErrorCode.UNKNOWN_SERVER_ERROR))
+                state = _state(each)
+                step = follower.on_log_ends(state, each.partition.log, ask, answer)
+                await self._perform(tp, each, step)
+
+    async def _ask_records(
+        self,
+        ready: Mapping[TopicPartition, Copied],
+        asked: Mapping[TopicPartition, AskRecords],
+        timeout_s: float,
+    ) -> None:
+        settings = self._settings()
+        answers = await self._link.fetch(
+            {tp: Wanted(ready[tp].topic_id, ask) for tp, ask in asked.items()},
+            FetchLimits(
+                max_wait_ms=settings[keys.REPLICA_FETCH_WAIT_MAX_MS],
+                min_bytes=settings[keys.REPLICA_FETCH_MIN_BYTES],
+                max_bytes=settings[keys.REPLICA_FETCH_RESPONSE_MAX_BYTES],
+                partition_max_bytes=settings[keys.REPLICA_FETCH_MAX_BYTES],
+            ),
+            broker_epoch=self._broker_epoch(),
+            timeout_s=timeout_s,
+        )
+        appended: list[Partition] = []
+        done = 0
+        for tp, answer in answers.items():
+            each, ask = ready.get(tp), asked.get(tp)
+            if each is None or ask is None or not self._current(tp, each):
+                continue
+            step = follower.on_fetch(_state(each), each.partition.log, ask, answer.fetched)
+            if isinstance(step.effect, Append):
+                await self._append(tp, each, step.effect, answer)
+                appended.append(each.partition)
+                done += len(answer.batches)
+            else:
+                await self._perform(tp, each, step)
+            if done >= APPENDED_AT_ONCE:
+                done = 0
+                await asyncio.sleep(0)
+        for partition in appended:
+            await partition.until_durable()
+
+    def _current(self, tp: TopicPartition, each: Copied) -> bool:
+        """Whether nothing has been said about the partition since it was asked about."""
+        return self.copied.get(tp) is each and each.partition.leader_epoch == each.leader_epoch
+
+    # --- effects
+
+    async def _perform(self, tp: TopicPartition, each: Copied, step: Step) -> None:
+        each.state = step.state
+        match step.effect:
+            case Truncate() | StartAt() as cut:
+                await self._cut(tp, each, cut)
+            case Wait(error):
+                self._delay(tp, each, error)
+            case Stop(error):
+                log.info("%s: %s is not copied until its leader is named: %s",
+                         self.name, tp, error.name)  # fmt: skip
+            case _:
+                each.told.clear()
+
+    async def _cut(self, tp: TopicPartition, each: Copied, cut: Truncate | StartAt) -> None:
+        partition = each.partition
+        own = partition.log
+        if isinstance(cut, StartAt) or cut.offset < own.log_end_offset:
+            level = logging.WARNING if cut.offset < own.high_watermark else logging.INFO
+            log.log(
+                level, "%s: %s, of %d to %d and high watermark %d, is cut to %d (leader epoch %d)",
+                self.name, tp, own.log_start_offset, own.log_end_offset, own.high_watermark,
+                cut.offset, each.leader_epoch,
+            )  # fmt: skip
+        try:
+            if isinstance(cut, StartAt):
+                await self._cutter.start_at(partition, cut.offset)
+            else:
+                await self._cutter.truncate(partition, cut.offset)
+        except KafkaError as error:
+            log.error("%s: %s cannot be cut: %s", self.name, tp, error)
+            self._delay(tp, each, error.code)
+            return
+        if self._current(tp, each):
+            each.state = follower.truncated(_state(each), partition.log, cut)
+
+    async def _append(
+        self, tp: TopicPartition, each: Copied, effect: Append, answer: Records
+    ) -> None:
+        partition = each.partition
+        try:
+            await self._take(partition, answer.batches, effect.max_epoch)
+        except StorageError as error:
+            # A directory that is full is given time, one that fails has said so itself.
+            self._delay(tp, each, error.code)
+            return
+        except KafkaError as error:
+            log.error("%s: what was fetched of %s is not appended: %s", self.name, tp, error)
+            self._delay(tp, each, error.code)
+            return
+        if self._current(tp, each):
+            partition.take_marks(high_watermark=effect.high_watermark, log_start=effect.log_start)
+            each.lag = max(0, effect.high_watermark - partition.log.log_end_offset)
+            if not (each.lag or answer.batches):
+                partition.trust()
+            if partition.follower_throttled:
+                self._quota.record(len(answer.batches), self._monotonic_ms())
+            each.state = follower.appended(_state(each), partition.log)
+            each.told.clear()
+
+    async def _take(self, partition: Partition, batches: Buffer, max_epoch: int) -> None:
+        if not batches:
+            return
+        append = partial(
+            partition.append_as_follower, batches, max_epoch=max_epoch, now_ms=self._clock_ms()
+        )
+        try:
+            append()
+        except KafkaError as error:
+            first = _BASE_OFFSET.unpack_from(batches)[0]
+            own = partition.log
+            if (
+                error.code is not ErrorCode.OFFSET_OUT_OF_RANGE
+                or own.log_start_offset != own.log_end_offset
+                or first >= own.log_end_offset
+            ):
+                raise
+            # Records were deleted up to the middle of a batch: an empty log begins with it.
+            await self._cutter.start_at(partition, first)
+            append()
+
+    def _delay(self, tp: TopicPartition, each: Copied, error: ErrorCode) -> None:
+        backoff_s = self._settings()[keys.REPLICA_FETCH_BACKOFF_MS] / 1000
+        each.not_before = self._loop.time() + backoff_s
+        level = logging.DEBUG if error in each.told else logging.INFO
+        each.told.add(error)
+        log.log(level, "%s: %s is tried again: %s", self.name, tp, error.name)
+
+
+def _state(each: Copied) -> Following:
+    if each.state is None:
+        raise ValueError(f"{each.partition.tp} has not begun to follow")
+    return each.state
+
+
+def _those(asked: Mapping[TopicPartition, object], kind: type[Ask]) -> dict[TopicPartition, Ask]:
+    return {tp: ask for tp, ask in asked.items() if isinstance(ask, kind)}

@@ -1,0 +1,146 @@
+"""All fetchers of a broker: which of them copies what.
+
+There are up to `num.replica.fetchers` for each leader, each with a connection of its own; a
+partition is always with the same of them, by its name, so that its rounds do not overlap.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+from uuid import UUID
+from zlib import crc32
+
+from barnabas_broker.cluster.inter_broker import newest_versions, spoken
+from barnabas_broker.replica.partition import Partition
+from barnabas_broker.replica.replication_quota import ReplicationQuota
+from barnabas_broker.server.peers import EndpointOf, Peers
+from barnabas_broker.server.replication.cutting import Cutting
+from barnabas_broker.server.replication.fetcher import Fetcher
+from barnabas_broker.server.replication.leader_link import LeaderLink
+from barnabas_kafka.ids import TopicPartition
+from barnabas_kafka.settings import broker as keys
+from barnabas_kafka.settings.broker import BrokerSettings
+
+log = logging.getLogger(__name__)
+
+ANSWER_SPARE_BYTES: Final = 64 << 20
+"""Above replica.fetch.response.max.bytes: one batch is sent however large, and what is beside."""
+
+Place = tuple[int, int]
+"""A leader, and which of the fetchers for it."""
+
+
+@dataclass(slots=True)
+class _Running:
+    fetcher: Fetcher
+    peers: Peers
+
+
+class Fetchers:
+    """Copies partitions from their leaders (`replica.manager.Copying`). Lives on the event loop."""
+
+    def __init__(
+        self,
+        broker_id: int,
+        endpoint_of: EndpointOf,
+        cutting: Cutting,
+        *,
+        quota: ReplicationQuota,
+        monotonic_ms: Callable[[], int],
+        settings: Callable[[], BrokerSettings],
+        broker_epoch: Callable[[], int],
+        clock_ms: Callable[[], int],
+    ) -> None:
+        self._broker_id = broker_id
+        self._endpoint_of = endpoint_of
+        self._cutting = cutting
+        self._quota = quota
+        self._monotonic_ms = monotonic_ms
+        self._settings = settings
+        self._broker_epoch = broker_epoch
+        self._clock_ms = clock_ms
+        #: the fetchers at work, by the leader they copy from and their number
+        self.running: dict[Place, _Running] = {}
+        self._place: dict[TopicPartition, Place] = {}
+        self._stopping: set[asyncio.Task[None]] = set()
+        self._stopped = False
+
+    def copy(self, partition: Partition, topic_id: UUID) -> None:
+        """Copy from the leader that the partition's state names, in its epoch, and no other."""
+        if self._stopped:
+            return
+        tp, state = partition.tp, partition.state
+        place = state.leader, self._slot(tp)
+        if self._place.get(tp, place) != place:
+            self.leave(tp)
+        self._place[tp] = place
+        running = self.running.get(place)
+        if running is None:
+            running = self.running[place] = self._start(*place)
+        running.fetcher.copy(partition, topic_id, state.leader_epoch)
+
+    def leave(self, tp: TopicPartition) -> None:
+        """Copy a partition no more; nothing is done to its log from now on."""
+        place = self._place.pop(tp, None)
+        if place is None:
+            return
+        running = self.running[place]
+        running.fetcher.leave(tp)
+        if not running.fetcher.copied:
+            del self.running[place]
+            self._stop(running)
+
+    def rearrange(self) -> None:
+        """Go by a number of fetchers that has changed."""
+        for place, running in list(self.running.items()):
+            for tp, each in list(running.fetcher.copied.items()):
+                if self._slot(tp) != place[1]:
+                    self.leave(tp)
+                    self.copy(each.partition, each.topic_id)
+
+    async def stop(self) -> None:
+        """Copy nothing any more, and wait until nothing is done to any log."""
+        self._stopped = True
+        for running in self.running.values():
+            self._stop(running)
+        self.running, self._place = {}, {}
+        if self._stopping:
+            await asyncio.wait(self._stopping)
+        await asyncio.to_thread(self._cutting.close)
+
+    def _slot(self, tp: TopicPartition) -> int:
+        count = self._settings()[keys.NUM_REPLICA_FETCHERS]
+        return (crc32(tp.topic.encode()) + tp.partition) % count
+
+    def _start(self, leader: int, slot: int) -> _Running:
+        settings = self._settings()
+        name = f"fetcher {slot} of broker {leader}"
+        peers = Peers(
+            self._endpoint_of,
+            client_id=f"broker-{self._broker_id}-fetcher-{slot}",
+            answer_bytes_max=settings[keys.REPLICA_FETCH_RESPONSE_MAX_BYTES] + ANSWER_SPARE_BYTES,
+            newest=newest_versions(spoken(settings)),
+        )
+        fetcher = Fetcher(
+            name,
+            LeaderLink(peers, leader, broker_id=self._broker_id),
+            cutter=self._cutting,
+            quota=self._quota,
+            monotonic_ms=self._monotonic_ms,
+            settings=self._settings,
+            broker_epoch=self._broker_epoch,
+            clock_ms=self._clock_ms,
+        )
+        fetcher.start()
+        return _Running(fetcher, peers)
+
+    def _stop(self, running: _Running) -> None:
+        async def end() -> None:
+            await running.fetcher.stop()
+            running.peers.close()
+
+        task = asyncio.get_running_loop().create_task(end())
+        self._stopping.add(task)
+        task.add_done_callback(self._stopping.discard)

@@ -1,0 +1,159 @@
+"""The parts of replication, put together for one broker."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable
+
+from barnabas_broker.cluster.image import Endpoint, MetadataImage
+from barnabas_broker.cluster.inter_broker import newest_versions, spoken
+from barnabas_broker.log.directories import LogDirectories
+from barnabas_broker.replica.context import ReplicationContext
+from barnabas_broker.replica.manager import ReplicaManager
+from barnabas_broker.replica.replication_quota import ReplicationQuota, ReplicationQuotas
+from barnabas_broker.server.peers import EndpointOf, Peers
+from barnabas_broker.server.replication.alter_partition import AlterPartitions
+from barnabas_broker.server.replication.cutting import Cutting
+from barnabas_broker.server.replication.fetchers import Fetchers
+from barnabas_broker.server.replication.isr_changes import AlterPartition, IsrChanges
+from barnabas_kafka.settings import broker as keys
+from barnabas_kafka.settings.broker import BrokerSettings
+from barnabas_kafka.settings.dynamic import (
+    FOLLOWER_THROTTLED_RATE,
+    LEADER_THROTTLED_RATE,
+    MOVE_THROTTLED_RATE,
+    rate_in,
+)
+
+log = logging.getLogger(__name__)
+
+
+class Replication:
+    """What copies from other brokers, and what looks after those that copy from here.
+
+    `image`, `settings` and `broker_epoch` are asked for as they are now. `alter_partition` may be
+    set before `start`; `context` and `fetchers` are for the ReplicaManager, `quotas` for whoever
+    answers followers or moves logs.
+    """
+
+    def __init__(
+        self,
+        broker_id: int,
+        logs: LogDirectories,
+        *,
+        image: Callable[[], MetadataImage],
+        settings: Callable[[], BrokerSettings],
+        broker_epoch: Callable[[], int],
+        monotonic_ms: Callable[[], int],
+        clock_ms: Callable[[], int],
+    ) -> None:
+        self._broker_id = broker_id
+        self._image = image
+        self._settings = settings
+        self._newest = newest_versions(spoken(settings()))
+        self._alter = AlterPartitions(
+            broker_id,
+            self.control_peers("alter-partition"),
+            controller_id=lambda: image().controller_id,
+            broker_epoch=broker_epoch,
+        )
+        self.alter_partition: AlterPartition = self._alter.alter
+        self._isr_changes = IsrChanges(
+            lambda tp, topic_id, wanted: self.alter_partition(tp, topic_id, wanted),
+            clock_ms=clock_ms,
+        )
+        self.context = ReplicationContext(
+            monotonic_ms,
+            lag_max_ms=settings()[keys.REPLICA_LAG_TIME_MAX_MS],
+            flush_on_shrink=settings()[keys.BARNABAS_ISR_SHRINK_FLUSH],
+            change_isr=self._isr_changes.begin,
+            doubts=logs.doubts,
+        )
+        self.quotas = _quotas(settings())
+        self.fetchers = Fetchers(
+            broker_id,
+            self.endpoint_of,
+            Cutting(logs, clock_ms=clock_ms),
+            quota=self.quotas.follower,
+            monotonic_ms=monotonic_ms,
+            settings=settings,
+            broker_epoch=broker_epoch,
+            clock_ms=clock_ms,
+        )
+        self._fetcher_count = settings()[keys.NUM_REPLICA_FETCHERS]
+        self._sweep: asyncio.Task[None] | None = None
+
+    def endpoint_of(self, broker: int) -> Endpoint | None:
+        """Where a live broker is reached by brokers."""
+        known = self._image().brokers.get(broker)
+        return None if known is None else known.endpoint(self._settings().inter_broker_listener)
+
+    def control_endpoint_of(self, broker: int) -> Endpoint | None:
+        """Where a live broker is reached by its controller, and the controller by brokers.
+
+        That is `control.plane.listener.name` where it is set and the other one has it too; else,
+        as while it is introduced broker by broker, the listener of brokers. Apache's controller
+        does not do the latter: it does not reach brokers without that listener at all.
+        """
+        known = self._image().brokers.get(broker)
+        listener = self._settings().control_plane_listener
+        dedicated = known.endpoint(listener) if known is not None and listener is not None else None
+        return dedicated or self.endpoint_of(broker)
+
+    def peers(self, purpose: str) -> Peers:
+        """Connections to other brokers for one purpose; whoever asked for them closes them."""
+        return self._peers(purpose, self.endpoint_of)
+
+    def control_peers(self, purpose: str) -> Peers:
+        """The same, between the controller and others."""
+        return self._peers(purpose, self.control_endpoint_of)
+
+    def _peers(self, purpose: str, endpoint_of: EndpointOf) -> Peers:
+        client_id = f"broker-{self._broker_id}-{purpose}"
+        return Peers(endpoint_of, client_id=client_id, newest=self._newest)
+
+    def start(self, replicas: ReplicaManager) -> None:
+        """Begin to look after the in-sync replicas."""
+        self._sweep = asyncio.get_running_loop().create_task(self._shrink(replicas))
+
+    def on_image(self) -> None:
+        """The replicas have done what the image says; go by settings that have changed."""
+        count = self._settings()[keys.NUM_REPLICA_FETCHERS]
+        if count != self._fetcher_count:
+            self._fetcher_count = count
+            self.fetchers.rearrange()
+        configs = self._image().broker_configs.get(str(self._broker_id), {})
+        self.quotas.leader.limit = rate_in(configs, LEADER_THROTTLED_RATE)
+        self.quotas.follower.limit = rate_in(configs, FOLLOWER_THROTTLED_RATE)
+        self.quotas.moves.limit = rate_in(configs, MOVE_THROTTLED_RATE)
+
+    async def stop(self) -> None:
+        """Copy nothing any more, and ask for nothing."""
+        if self._sweep is not None:
+            self._sweep.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._sweep
+        await self._isr_changes.stop()
+        await self._alter.stop()
+        await self.fetchers.stop()
+
+    async def _shrink(self, replicas: ReplicaManager) -> None:
+        while True:
+            await asyncio.sleep(self.context.lag_max_ms / 2000)
+            try:
+                replicas.shrink_isrs()
+            except Exception:  # One failed turn must not end the task for the life of the broker.
+                log.exception("looking for replicas that lag failed; it is done again")
+
+
+def _quotas(settings: BrokerSettings) -> ReplicationQuotas:
+    windows = settings[keys.REPLICATION_QUOTA_WINDOW_NUM]
+    window_ms = settings[keys.REPLICATION_QUOTA_WINDOW_SIZE_SECONDS] * 1000
+    return ReplicationQuotas(
+        leader=ReplicationQuota(windows=windows, window_ms=window_ms),
+        follower=ReplicationQuota(windows=windows, window_ms=window_ms),
+        moves=ReplicationQuota(
+            windows=settings[keys.ALTER_LOG_DIRS_REPLICATION_QUOTA_WINDOW_NUM],
+            window_ms=settings[keys.ALTER_LOG_DIRS_REPLICATION_QUOTA_WINDOW_SIZE_SECONDS] * 1000,
+        ),
+    )

@@ -1,0 +1,227 @@
+"""The process that ends a dead broker's ZooKeeper session, so that others lead at once.
+
+A broker that dies by itself leaves a session that ZooKeeper believes in until
+`zookeeper.session.timeout.ms` have passed; until then nobody else leads what it led. This program
+stands by. The broker tells it id and password of each session it has; when the broker's process has
+ended, however it did, it connects as that session and closes it. It never acts before: a session
+of a process that may still write must not be ended by anybody but ZooKeeper.
+
+It is run by path in an interpreter of its own (`-I -S`), knows nothing but a few modules of the
+standard library, and waits in some megabytes of memory. Where it stands (`supervision` decides):
+
+* as the parent of the broker, where the broker would be process 1 of a container, with which the
+  kernel ends all others. It hands on signals, reaps what is left to process 1, and exits as the
+  broker did. That the broker has ended it knows from `waitpid`.
+* else as a child of the broker, which keeps its pid. That the broker has ended it knows from the
+  end of the connection between them: the kernel closes a process's descriptors when its last
+  thread can run no more, and nobody else has this one.
+
+Arguments: descriptor of the connection, pid of the broker if it is a child, `text` or `json`. Each
+line that arrives replaces the one before: `id password timeout_ms host:port,...`, the id and the
+password in hexadecimal, or `-` when there is no session to end any more.
+
+Of ZooKeeper's protocol it speaks two requests, ConnectRequest and closeSession (`zookeeper.jute`,
+`ZooDefs.OpCode` of Apache ZooKeeper).
+"""
+
+import os
+import select
+import signal
+import socket
+import struct
+import sys
+import time
+
+GIVE_UP_S = 5.0
+"""How long to try. A container is started again only when its process 1 has ended, and an ensemble
+that is away for longer than this lets no other broker lead either."""
+
+ATTEMPT_S = 1.0
+"""How long one member of the ensemble may take to answer."""
+
+PAUSE_S = 0.1
+"""Between two rounds over all members."""
+
+FORWARDED = (
+    signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2,
+)  # fmt: skip
+
+NONE = "-"
+
+_CLOSE_SESSION = struct.pack("!iii", 8, 1, -11)
+_FRAME_BYTES_MAX = 1024
+_LINE_BYTES_MAX = 1 << 16
+
+
+class Told:
+    """What the broker said, of which the last whole line counts."""
+
+    def __init__(self) -> None:
+        self._unfinished = b""
+        self.last = NONE
+
+    def take(self, data: bytes) -> None:
+        """Bytes that have arrived."""
+        *lines, self._unfinished = (self._unfinished + data).split(b"\n")
+        if lines:
+            self.last = lines[-1].decode()
+        self._unfinished = self._unfinished[-_LINE_BYTES_MAX:]
+
+
+def main(descriptor: int, child: int, shape: str) -> int:
+    """Wait for the broker's end, close its session, and return what to exit with."""
+    told = Told()
+    link = socket.socket(fileno=descriptor)
+    status = _as_parent(link, child, told) if child else _as_child(link, told)
+    if told.last == NONE:
+        return status
+    # In a thread: to look up a name may take longer than there is time, and nothing ends it.
+    from threading import Thread
+
+    results: list[str] = []
+    thread = Thread(target=lambda: results.append(end_session(told.last)), daemon=True)
+    thread.start()
+    thread.join(GIVE_UP_S)
+    result = results[0] if results else "ZooKeeper did not answer in time"
+    if result:
+        _say(f"the broker ended without closing its session with ZooKeeper: {result}", shape)
+    return status
+
+
+def _as_child(link: socket.socket, told: Told) -> int:
+    """Wait for the end of a broker that is not our child; returns 0."""
+    # Keys on a terminal and service managers signal all processes; ours ends with the broker.
+    for number in FORWARDED:
+        signal.signal(number, signal.SIG_IGN)
+    while data := link.recv(4096):
+        told.take(data)
+    return 0
+
+
+def _as_parent(link: socket.socket, child: int, told: Told) -> int:
+    """Hand on signals until the broker has ended; returns what to exit with."""
+    woken, wake = os.pipe()
+    os.set_blocking(wake, False)
+    signal.set_wakeup_fd(wake)
+    numbers = (*FORWARDED, signal.SIGCHLD)
+    for number in numbers:
+        signal.signal(number, lambda *_: None)  # The number is in the pipe.
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, numbers)
+    waiting = select.poll()
+    waiting.register(woken, select.POLLIN)
+    waiting.register(link, select.POLLIN)
+    code = _reap(child)  # It may have ended before anything could be noticed.
+    while code is None:
+        for descriptor, _ in waiting.poll():
+            if descriptor != woken:
+                _receive(link, told, waiting)
+                continue
+            for told_of in os.read(woken, 4096):
+                if told_of != signal.SIGCHLD:
+                    os.kill(child, told_of)
+            code = _reap(child)
+    link.setblocking(False)
+    try:
+        while data := link.recv(4096):
+            told.take(data)
+    except BlockingIOError:  # A process that it started has the other end, too.
+        pass
+    return code
+
+
+def _receive(link: socket.socket, told: Told, waiting: "select.poll") -> None:
+    data = link.recv(4096)
+    told.take(data)
+    if not data:  # It has ended, or is about to: `waitpid` says when.
+        waiting.unregister(link)
+
+
+def _reap(child: int) -> int | None:
+    """Bury every process that has ended; what to exit with when the broker is among them."""
+    code = None
+    while True:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return code
+        if pid == 0:
+            return code
+        if pid == child:
+            ended = os.waitstatus_to_exitcode(status)
+            code = ended if ended >= 0 else 128 - ended
+
+
+def end_session(line: str) -> str:
+    """Close the session that a line names; returns a word on it, empty if it had ended before.
+
+    Tries all members in turn, for `GIVE_UP_S` or as long as the session lasts.
+    """
+    name, password, timeout_ms, hosts = line.split(" ")
+    request = struct.pack("!iqiQ", 0, 0, int(timeout_ms), int(name, 16))
+    request += _buffer(bytes.fromhex(password)) + b"\0"
+    give_up_at = time.monotonic() + min(GIVE_UP_S, int(timeout_ms) / 1000)
+    while time.monotonic() < give_up_at:
+        for address in hosts.split(","):
+            host, _, port = address.rpartition(":")
+            try:
+                closed = _end_at((host.strip("[]"), int(port)), _buffer(request))
+            except OSError:
+                continue
+            return f"0x{name} is closed now" if closed else ""
+        time.sleep(PAUSE_S)
+    return f"0x{name} cannot be closed, for no ZooKeeper answers at {hosts}"
+
+
+def _end_at(address: tuple[str, int], request: bytes) -> bool:
+    """Connect as the session and close it; False if there is none. Raises OSError to try again."""
+    with socket.create_connection(address, ATTEMPT_S) as connection:
+        connection.sendall(request)
+        _, granted_ms, session = struct.unpack_from("!iiq", _frame(connection, 16))
+        if granted_ms <= 0 or session == 0:
+            return False
+        connection.sendall(_CLOSE_SESSION)
+        xid, _, error = struct.unpack_from("!iqi", _frame(connection, 16))
+        if (xid, error) != (1, 0):
+            raise ConnectionError("another answer than that it is closed")
+    return True
+
+
+def _frame(connection: socket.socket, least: int) -> bytes:
+    (length,) = struct.unpack("!i", _exactly(connection, 4))
+    if not least <= length <= _FRAME_BYTES_MAX:
+        raise ConnectionError("no answer of a ZooKeeper")
+    return _exactly(connection, length)
+
+
+def _exactly(connection: socket.socket, count: int) -> bytes:
+    received = b""
+    while len(received) < count:
+        data = connection.recv(count - len(received))
+        if not data:
+            raise ConnectionError("it hung up")
+        received += data
+    return received
+
+
+def _buffer(data: bytes) -> bytes:
+    return struct.pack("!i", len(data)) + data
+
+
+def _say(message: str, shape: str) -> None:
+    """One line on standard error, in the shape of the broker's own (`barnabas.log.format`)."""
+    line = f"barnabas: {message}"
+    if shape == "json":
+        import json
+        from datetime import UTC, datetime
+
+        now = datetime.now(tz=UTC).isoformat()
+        told = {"level": "WARNING", "message": message, "logger": "supervisor", "time": now}
+        line = json.dumps(told)
+    try:
+        os.write(2, f"{line}\n".encode())
+    except OSError:  # Nobody reads it any more.
+        pass
+
+
+if __name__ == "__main__":
+    os._exit(main(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]))

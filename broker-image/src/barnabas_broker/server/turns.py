@@ -1,0 +1,103 @@
+"""Long work on the event loop, done in turns with everybody else's.
+
+A handler that looks at each of the things a request names is a generator: it yields after each of
+them and returns its answer. Most are finished before their first turn is over and never wait. The
+others stand in one line, of which the loop serves one turn at a time, however many there are, so
+that a hundred large requests delay a small one no more than one does.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Generator, Iterable
+from dataclasses import dataclass
+from functools import partial
+from time import monotonic
+from typing import Any, Final, Generic, TypeVar
+
+TURN_S: Final = 0.001
+"""How long one piece of work keeps the loop to itself."""
+
+T = TypeVar("T")
+A = TypeVar("A")
+
+Work = Generator[None, None, T]
+"""Yields where it may be interrupted, and returns what it is for."""
+
+
+def each(items: Iterable[A], do: Callable[[A], T]) -> Work[list[T]]:
+    """What `do` makes of each item, in order."""
+    done = []
+    for item in items:
+        done.append(do(item))
+        yield
+    return done
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished(Generic[T]):
+    """Work that stands in the line; `future` is of what it comes to."""
+
+    future: asyncio.Future[T]
+
+
+class Line:
+    """Those who have more to do than one turn, on one event loop: each round serves one of them."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[Callable[[], None]] = deque()
+
+    def join(self, turn: Callable[[], None]) -> None:
+        """Have `turn` called when its turn has come."""
+        if not self._waiting:
+            asyncio.get_running_loop().call_soon(self._next)
+        self._waiting.append(turn)
+
+    def _next(self) -> None:
+        turn = self._waiting.popleft()
+        if self._waiting:  # Before the turn, which may join again.
+            asyncio.get_running_loop().call_soon(self._next)
+        turn()
+
+
+class Turns:
+    """The unfinished work of one event loop."""
+
+    def __init__(self, *, clock: Callable[[], float] = monotonic) -> None:
+        self._clock = clock
+        self._line = Line()
+
+    def begin(self, work: Work[T]) -> T | Unfinished[T]:
+        """Do work for a turn; returns what it comes to where that was enough.
+
+        What `work` raises is raised, or given to the future. Cancelling the future ends the work.
+        """
+        try:
+            self._turn(work)
+        except StopIteration as finished:
+            answer: T = finished.value
+            return answer
+        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._line.join(partial(self._go_on, work, future))
+        return Unfinished(future)
+
+    def _turn(self, work: Work[Any]) -> None:
+        """Go on with the work until the turn is over; raises StopIteration at its end."""
+        clock = self._clock
+        end = clock() + TURN_S
+        while True:
+            next(work)
+            if clock() >= end:
+                return
+
+    def _go_on(self, work: Work[Any], future: "asyncio.Future[Any]") -> None:
+        if future.done():
+            work.close()
+            return
+        try:
+            self._turn(work)
+        except StopIteration as finished:
+            future.set_result(finished.value)
+        except Exception as error:  # Whoever waits for the work reports it, not the loop.
+            future.set_exception(error)
+        else:
+            self._line.join(partial(self._go_on, work, future))

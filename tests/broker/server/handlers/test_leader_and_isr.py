@@ -1,0 +1,97 @@
+"""LeaderAndIsr: an answer for each partition, by topic name or id."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import pytest
+
+from barnabas_broker.security.acls import AclOperation, ResourceType
+from barnabas_broker.server.handlers.leader_and_isr import HANDLER, TOPIC_IDS_SINCE, handle
+from barnabas_kafka.errors import ErrorCode
+from barnabas_kafka.ids import TopicPartition
+from barnabas_kafka.protocol import codec
+from barnabas_kafka.protocol.messages.leader_and_isr import (
+    LeaderAndIsrPartitionState,
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    LeaderAndIsrTopicState,
+)
+
+from ...controller.embedded import Denying
+from ...controller.ensemble import Cluster
+
+ID = UUID(int=5)
+
+
+def request(controller_epoch: int = 5) -> LeaderAndIsrRequest:
+    """Two partitions of a topic, of which one lies on broker 2."""
+    states = [
+        LeaderAndIsrPartitionState(
+            partition_index=number, leader=replica, leader_epoch=3, isr=[replica],
+            replicas=[replica],
+        )
+        for number, replica in enumerate((1, 2))
+    ]  # fmt: skip
+    return LeaderAndIsrRequest(
+        controller_id=9,
+        controller_epoch=controller_epoch,
+        topic_states=[LeaderAndIsrTopicState(topic_name="t", topic_id=ID, partition_states=states)],
+    )
+
+
+class Replicas:
+    """What broker 2 holds: all it is told of, but for a disk that takes nothing."""
+
+    def __init__(self, *counted_out: TopicPartition) -> None:
+        self._counted_out = counted_out
+
+    def get(self, tp: TopicPartition) -> object:
+        """The replica."""
+        return tp
+
+    def is_counted_out(self, tp: TopicPartition) -> bool:
+        """Whether its log directory takes nothing."""
+        return tp in self._counted_out
+
+
+@pytest.mark.parametrize("version", range(HANDLER.versions.min, HANDLER.versions.max + 1))
+def test_what_lies_here_is_led_and_the_rest_is_refused(version: int) -> None:
+    """In every version."""
+    cluster = Cluster(2)
+    answer = cluster.ask(2, handle, request(), version, replicas=Replicas())
+    assert codec.decode(LeaderAndIsrResponse, codec.encode(answer, version), version)
+    errors = answer.partition_errors
+    if version >= TOPIC_IDS_SINCE:
+        (topic,) = answer.topics
+        assert topic.topic_id == ID
+        errors = topic.partition_errors
+    assert [each.error_code for each in errors] == [
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.NONE,
+    ]
+    assert [each.leader for each in cluster.controllers[2].image.topics["t"].partitions] == [-1, 2]
+
+
+def test_an_earlier_controller_and_others_are_refused() -> None:
+    """As a whole."""
+    cluster = Cluster(2)
+    answer = cluster.ask(2, handle, request(0), HANDLER.versions.max)
+    assert answer.error_code == ErrorCode.STALE_CONTROLLER_EPOCH
+    denying = Denying((AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER, None))
+    answer = cluster.ask(2, handle, request(), HANDLER.versions.max, authorizer=denying)
+    assert answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    assert cluster.controllers[2].image.topics == {}
+
+
+def test_a_replica_whose_log_directory_takes_nothing() -> None:
+    """KAFKA_STORAGE_ERROR, and the controller goes on without it; it is taken all the same."""
+    cluster = Cluster(2)
+    lost = Replicas(TopicPartition("t", 1))
+    answer = cluster.ask(2, handle, request(), HANDLER.versions.max, replicas=lost)
+    (topic,) = answer.topics
+    assert [each.error_code for each in topic.partition_errors] == [
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+    ]
+    assert cluster.controllers[2].image.topics["t"].partitions[1].leader == 2

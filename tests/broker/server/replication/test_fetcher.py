@@ -1,0 +1,198 @@
+"""Followers copy their leaders: records, high watermarks, log starts, and what they lack."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from barnabas_broker.cluster.image import PartitionState, TopicImage
+from barnabas_kafka.protocol.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
+from barnabas_kafka.records.builder import build_batch
+from tests.broker.server.replication.hand_made import (
+    T0,
+    T_ID,
+    HandMade,
+    Member,
+    hand_made,
+    until,
+)
+from tests.broker.server.running import Wire
+
+NOW_MS = 1_700_000_000_000
+
+
+def batch(*values: bytes) -> bytes:
+    """A batch of records without keys."""
+    return bytes(build_batch([(NOW_MS, None, value, ()) for value in values]))
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Iterator[HandMade]:
+    """Two brokers."""
+    with hand_made(tmp_path) as cluster:
+        yield cluster
+
+
+def content(member: Member) -> bytes:
+    """All bytes of t-0 on a broker."""
+    directory = member.partition().log.directory
+    return b"".join(path.read_bytes() for path in sorted(directory.glob("*.log")))
+
+
+def same(cluster: HandMade) -> bool:
+    """Whether all replicas have the same marks, and the follower knows what is committed."""
+    ends = {member.ends() for member in cluster.members.values()}
+    return len(ends) == 1 and len(set(ends.pop())) == 1
+
+
+def test_a_follower_copies_its_leader(pair: HandMade) -> None:
+    """Byte by byte, and the high watermark follows."""
+    pair.appoint(0)
+    with Wire(pair.members[0].port) as wire:
+        for number in range(5):
+            assert wire.produce("t", batch(b"%d" % number, b"x")).error_code == 0
+    until(lambda: same(pair), lambda: [m.ends() for m in pair.members.values()])
+    assert pair.members[1].ends() == (10, 10)
+    assert content(pair.members[0]) == content(pair.members[1])
+
+
+def test_who_leads_or_has_caught_up_doubts_its_log_no_more(pair: HandMade) -> None:
+    """After a stop that was not in order; who has no leader goes on doubting."""
+    doubted = [member.node.broker.logs.doubts.partitions for member in pair.members.values()]
+    for each in doubted:
+        each.add(T0)
+    pair.appoint(-1)
+    assert doubted == [{T0}, {T0}]
+    pair.appoint(0)
+    until(lambda: doubted == [set(), set()])
+
+
+def test_who_had_less_is_copied_from_the_start_of_the_difference(pair: HandMade) -> None:
+    """A leader that lost its leadership with records nobody else has cuts them off (KIP-101)."""
+    pair.appoint(0)
+    with Wire(pair.members[0].port) as wire:
+        assert wire.produce("t", batch(b"both")).error_code == 0
+        until(lambda: same(pair))
+        pair.appoint(1, isr=(1,), only=(1,))  # 0 has not heard of it.
+        assert wire.produce("t", batch(b"lost-1", b"lost-2"), acks=1).error_code == 0
+    with Wire(pair.members[1].port) as wire:
+        assert wire.produce("t", batch(b"kept")).error_code == 0
+    pair.show(pair.members[0])
+    until(lambda: same(pair), lambda: [m.ends() for m in pair.members.values()])
+    assert pair.members[0].ends() == (2, 2)
+    assert b"lost" not in content(pair.members[0])
+    assert content(pair.members[0]) == content(pair.members[1])
+
+
+def test_who_led_without_writing_follows_again(pair: HandMade) -> None:
+    """Its epoch has no records: it is forgotten, and not named in one fetch after the other."""
+    pair.appoint(0)
+    with Wire(pair.members[0].port) as wire:
+        assert wire.produce("t", batch(b"before")).error_code == 0
+        until(lambda: same(pair))
+        pair.appoint(1)
+        pair.appoint(0)
+        assert wire.produce("t", batch(b"after")).error_code == 0
+    until(lambda: same(pair), lambda: [m.ends() for m in pair.members.values()])
+    assert content(pair.members[0]) == content(pair.members[1])
+
+
+def test_a_follower_that_is_far_behind_starts_where_the_leader_does(pair: HandMade) -> None:
+    """What retention has taken on the leader meanwhile is not missed; the rest is copied."""
+    pair.appoint(0)
+    with Wire(pair.members[0].port) as wire:
+        assert wire.produce("t", batch(b"early")).error_code == 0
+        until(lambda: same(pair))
+        pair.appoint(0, isr=(0,), only=(0,))
+        for number in range(4):
+            assert wire.produce("t", batch(b"%d" % number, b"-")).error_code == 0
+        leader = pair.members[0]
+        leader.do(lambda: leader.partition().log.roll(NOW_MS))
+        assert wire.produce("t", batch(b"late")).error_code == 0
+    leader.do(lambda: leader.partition().delete_records_before(9))
+    leader.do(lambda: leader.node.broker.logs.housekeeping(NOW_MS))
+    pair.show(pair.members[1])
+    until(lambda: same(pair), lambda: [m.ends() for m in pair.members.values()])
+    log = pair.members[1].partition().log
+    assert (log.log_start_offset, log.log_end_offset) == (9, 10)
+
+
+def test_a_log_that_starts_inside_a_batch_is_copied_from_its_batch(pair: HandMade) -> None:
+    """Records deleted up to the middle of a batch: the copy has the batch and the same start."""
+    pair.appoint(0, isr=(0,), only=(0,))
+    leader = pair.members[0]
+    with Wire(leader.port) as wire:
+        assert wire.produce("t", batch(b"a", b"b", b"c", b"d")).error_code == 0
+    leader.do(lambda: leader.partition().delete_records_before(2))
+    pair.show(pair.members[1])
+    until(lambda: same(pair), lambda: [m.ends() for m in pair.members.values()])
+    log = pair.members[1].partition().log
+    assert (log.log_start_offset, log.log_end_offset) == (2, 4)
+
+
+def test_deleted_records_are_deleted_on_followers(pair: HandMade) -> None:
+    """The log start travels with every answer, and back; the client hears of it after that."""
+    pair.appoint(0)
+    leader, follower = pair.members.values()
+    with Wire(leader.port) as wire:
+        assert wire.produce("t", batch(b"a", b"b")).error_code == 0
+        until(lambda: same(pair))
+        entry = DeleteRecordsPartition(partition_index=0, offset=1)
+        topics = [DeleteRecordsTopic(name="t", partitions=[entry])]
+        answer = wire.ask(DeleteRecordsRequest(timeout_ms=60_000, topics=topics), 2)
+    (deleted,) = answer.topics[0].partitions
+    assert (deleted.error_code, deleted.low_watermark) == (0, 1)
+    assert follower.partition().log.log_start_offset == 1
+
+
+def test_a_large_backlog_is_copied_in_pieces(tmp_path: Path) -> None:
+    """However small the pieces are that a fetch may bring."""
+    with hand_made(tmp_path, replica_fetch_max_bytes=100) as cluster:
+        cluster.appoint(0, isr=(0,), only=(0,))
+        with Wire(cluster.members[0].port) as wire:
+            for number in range(20):
+                assert wire.produce("t", batch(b"%d" % number * 50)).error_code == 0
+        cluster.show(cluster.members[1])
+        until(lambda: same(cluster))
+        assert content(cluster.members[0]) == content(cluster.members[1])
+
+
+def test_what_is_on_disk_alone_counts_where_that_is_asked_for(tmp_path: Path) -> None:
+    """With barnabas.durability=fsync a follower fetches on when it has synced."""
+    with hand_made(tmp_path, barnabas_durability="fsync") as cluster:
+        cluster.appoint(0)
+        with Wire(cluster.members[0].port) as wire:
+            assert wire.produce("t", batch(b"a")).error_code == 0
+            follower = cluster.members[1].partition().log
+            assert follower.durable_offset == 1
+        until(lambda: same(cluster))
+
+
+def test_a_deleted_topic_is_left(pair: HandMade) -> None:
+    """Its fetcher ends with it, and another topic of the name is copied anew."""
+    pair.appoint(0)
+    follower = pair.members[1]
+    assert follower.do(lambda: len(follower.node.replication.fetchers.running)) == 1
+    pair.image = pair.image.with_changes(remove=frozenset({"t"}))
+    for member in pair.members.values():
+        pair.show(member)
+    assert follower.do(lambda: len(follower.node.replication.fetchers.running)) == 0
+    assert follower.node.broker.replicas.get(T0) is None
+
+
+def test_more_fetchers_share_the_partitions(tmp_path: Path) -> None:
+    """Each has a connection of its own, and every partition one of them."""
+    with hand_made(tmp_path, num_replica_fetchers=3) as cluster:
+        state = PartitionState(
+            replicas=(0, 1), isr=(0, 1), leader=0, leader_epoch=0, controller_epoch=1
+        )
+        cluster.tell(TopicImage("t", T_ID, (state,) * 6))
+        leader, follower = cluster.members.values()
+        assert follower.do(lambda: len(follower.node.replication.fetchers.running)) == 3
+        with Wire(leader.port) as wire:
+            for index in range(6):
+                assert wire.produce("t", batch(b"x"), partition=index).error_code == 0

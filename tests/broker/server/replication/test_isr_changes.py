@@ -1,0 +1,149 @@
+"""Followers join and leave the in-sync replicas, and producers are told what that means."""
+
+import errno
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from barnabas_broker.cluster.image import PartitionState
+from barnabas_broker.log.flushing import FlushPlan
+from barnabas_broker.log.partition_log import PartitionLog
+from barnabas_kafka.errors import ErrorCode, KafkaError
+from barnabas_kafka.ids import TopicPartition
+from tests.broker.server.replication.hand_made import HandMade, hand_made, until
+from tests.broker.server.replication.test_fetcher import batch
+from tests.broker.server.running import Wire, produce_request
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Iterator[HandMade]:
+    """Two brokers, of which a follower may lag for a second."""
+    with hand_made(tmp_path, replica_lag_time_max_ms=1000, replica_fetch_wait_max_ms=200) as both:
+        yield both
+
+
+def test_a_follower_that_has_caught_up_joins(pair: HandMade) -> None:
+    """When it has all that is committed and all of former leaders."""
+    pair.appoint(0, isr=(0,), only=(0,))
+    with Wire(pair.members[0].port) as wire:
+        assert wire.produce("t", batch(b"a")).error_code == 0
+    pair.show(pair.members[1])
+    until(lambda: pair.state().isr == (0, 1))
+    leader = pair.members[0].partition()
+    until(lambda: leader.state.isr == (0, 1))
+    assert pair.asked == [(0, 1)]
+
+
+def test_a_follower_that_stops_leaves(pair: HandMade) -> None:
+    """Records wait for it until then, and count without it afterwards."""
+    pair.appoint(0)
+    leader, follower = pair.members.values()
+    until(lambda: leader.partition().in_sync.followers[1].log_end_offset == 0)
+    follower.do(lambda: follower.node.replication.fetchers.leave(leader.partition().tp))
+    with Wire(leader.port) as wire:
+        assert wire.produce("t", batch(b"a")).error_code == 0
+    assert pair.asked == [(0,)]
+    assert pair.state().isr == (0,)
+    assert follower.ends() == (0, 0)
+
+
+def followed_no_more(pair: HandMade) -> PartitionLog:
+    """Broker 0 leads and has a record that broker 1 will not fetch; returns its log."""
+    pair.appoint(0)
+    leader, follower = pair.members.values()
+    until(lambda: leader.partition().in_sync.followers[1].log_end_offset == 0)
+    follower.do(lambda: follower.node.replication.fetchers.leave(leader.partition().tp))
+    with Wire(leader.port) as wire:
+        assert wire.produce("t", batch(b"a"), acks=1).error_code == 0
+    return leader.partition().log
+
+
+@pytest.mark.parametrize(("flush", "on_disk"), [("false", 0), ("true", 1)])
+def test_the_log_is_on_disk_before_others_leave(tmp_path: Path, flush: str, on_disk: int) -> None:
+    """Where barnabas.isr.shrink.flush asks for it; Apache leaves it to the system."""
+    given: dict[str, Any] = {"replica_lag_time_max_ms": 1000, "barnabas_isr_shrink_flush": flush}
+    with hand_made(tmp_path, **given) as pair:
+        flushed: list[int] = []
+        change = pair.members[0].node.replication.alter_partition
+
+        async def alter(tp: TopicPartition, topic_id: UUID, wanted: PartitionState) -> Any:
+            flushed.append(pair.members[0].partition().log.recovery_point)
+            return await change(tp, topic_id, wanted)
+
+        pair.members[0].node.replication.alter_partition = alter
+        followed_no_more(pair)
+        until(lambda: pair.state().isr == (0,))
+        assert flushed == [on_disk]
+
+
+def test_nobody_leaves_when_the_log_cannot_be_on_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sync fails once, is not tried again, and the controller is not asked."""
+    tried: list[int] = []
+
+    def fail(plan: FlushPlan) -> None:
+        tried.append(plan.up_to)
+        plan.error = OSError(errno.EIO, os.strerror(errno.EIO))
+
+    given: dict[str, Any] = {"replica_lag_time_max_ms": 1000, "barnabas_isr_shrink_flush": "true"}
+    with hand_made(tmp_path, **given) as pair:
+        monkeypatch.setattr(FlushPlan, "run", fail)
+        log = followed_no_more(pair)
+        until(lambda: log.failure is not None)
+        leader = pair.members[0]
+        with pytest.raises(KafkaError, match="Input/output error"):
+            leader.do(leader.partition().check_leader)
+        assert (tried, pair.asked, pair.state().isr) == ([1], [], (0, 1))
+
+
+def test_below_the_minimum_nothing_is_taken(pair: HandMade) -> None:
+    """acks=all is refused before the append; others are not."""
+    pair.appoint(0, isr=(0,), only=(0,), min_insync_replicas="2")
+    with Wire(pair.members[0].port) as wire:
+        refused = wire.produce("t", batch(b"a"))
+        assert refused.error_code == ErrorCode.NOT_ENOUGH_REPLICAS
+        assert wire.produce("t", batch(b"b"), acks=1).error_code == 0
+        assert pair.members[0].ends() == (0, 1)
+
+
+def test_a_shrink_below_the_minimum_meets_who_waits(pair: HandMade) -> None:
+    """The mark is held while too few are in sync, so the producer hears of its timeout."""
+    pair.appoint(0, min_insync_replicas="2")
+    leader, follower = pair.members.values()
+    until(lambda: leader.partition().in_sync.followers[1].log_end_offset == 0)
+    follower.do(lambda: follower.node.replication.fetchers.leave(leader.partition().tp))
+    request = produce_request("t", batch(b"a"))
+    request.timeout_ms = 3000
+    with Wire(leader.port) as wire:
+        answer = wire.ask(request, 9).responses[0].partition_responses[0]
+    assert answer.error_code == ErrorCode.REQUEST_TIMED_OUT
+    assert leader.partition().state.isr == (0,)
+    assert leader.ends() == (0, 1)
+
+
+def test_a_refused_change_leaves_things_as_they_were(pair: HandMade) -> None:
+    """INELIGIBLE_REPLICA: the broker is on its way out. It is asked for again later."""
+    pair.refusal = ErrorCode.INELIGIBLE_REPLICA
+    pair.appoint(0, isr=(0,))
+    until(lambda: len(pair.asked) >= 2)
+    assert pair.members[0].partition().state.isr == (0,)
+    pair.refusal = None
+    until(lambda: pair.state().isr == (0, 1))
+
+
+def test_what_may_have_happened_is_waited_for(pair: HandMade) -> None:
+    """After INVALID_UPDATE_VERSION the mark waits for the follower, until the controller speaks."""
+    pair.refusal = ErrorCode.INVALID_UPDATE_VERSION
+    pair.appoint(0, isr=(0,))
+    until(lambda: pair.asked)
+    leader = pair.members[0].partition()
+    assert leader.in_sync.maximal_isr == {0, 1}
+    pair.refusal = None
+    pair.appoint(0, isr=(0, 1))
+    assert leader.in_sync.pending is None
+    assert leader.state.isr == (0, 1)

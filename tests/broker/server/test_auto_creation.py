@@ -1,0 +1,38 @@
+"""Topics that are created because somebody asked: here, or by the controller elsewhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from barnabas_broker.server.handlers.metadata import HANDLER, handle
+from barnabas_kafka.errors import ErrorCode
+from barnabas_kafka.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+
+from ..controller.embedded import Embedded, no_replicas
+from ..controller.ensemble import Cluster
+
+WANTED = MetadataRequest(topics=[MetadataRequestTopic(name="t")])
+
+
+def test_the_controller_creates_it_at_once(tmp_path: Path) -> None:
+    """The answer has the topic."""
+    embedded = Embedded(tmp_path)
+    answer = embedded.ask(handle, WANTED, embedded.call(HANDLER.versions.max))
+    assert [(each.name, each.error_code) for each in answer.topics] == [("t", 0)]
+
+
+def test_a_member_has_its_client_ask_again() -> None:
+    """It asks the controller, and does not know the topic yet."""
+    cluster = Cluster(2)
+    asked = []
+
+    class Link:
+        async def ask(self, request: object, kind: type, *, timeout_s: float) -> object:
+            asked.append(request)
+            return kind()
+
+    answer = cluster.ask(
+        2, handle, WANTED, HANDLER.versions.max, link=Link(), replicas=no_replicas(2)
+    )
+    assert [each.error_code for each in answer.topics] == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+    assert len(asked) == 1

@@ -1,0 +1,76 @@
+"""A broker that stops asks the controller first, and again while something is left."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from barnabas_broker.cluster.image import BrokerRegistration, MetadataImage
+from barnabas_broker.server.controlled_shutdown import hand_over
+from barnabas_broker.server.controller_link import ControllerLink
+from barnabas_broker.server.peers import Peers
+from barnabas_kafka.errors import ErrorCode
+from barnabas_kafka.protocol import codec
+from barnabas_kafka.protocol.headers import decode_request_header, encode_response_header
+from barnabas_kafka.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
+from barnabas_kafka.protocol.messages.controlled_shutdown import (
+    ControlledShutdownResponse,
+    RemainingPartition,
+)
+from barnabas_kafka.protocol.registry import ApiKey
+from barnabas_kafka.settings.broker import BrokerSettings
+
+from .test_peers import against, respond
+
+IMAGE = MetadataImage(
+    cluster_id="c", controller_id=7, brokers={1: BrokerRegistration(1, (), epoch=5)}
+)
+VERSIONS = ApiVersionsResponse(
+    api_keys=[ApiVersion(api_key=ApiKey.CONTROLLED_SHUTDOWN, min_version=0, max_version=2)]
+)
+LEFT = ControlledShutdownResponse(
+    remaining_partitions=[RemainingPartition(topic_name="t", partition_index=3)]
+)
+MOVED = ControlledShutdownResponse(error_code=ErrorCode.NOT_CONTROLLER)
+DONE = ControlledShutdownResponse()
+
+
+@pytest.mark.parametrize(
+    ("answers", "given", "handed_over", "asked"),
+    [
+        ([DONE], {}, True, 1),
+        ([LEFT, MOVED, DONE], {}, True, 3),
+        ([LEFT, LEFT, LEFT], {}, False, 3),
+        ([LEFT], {"controlled.shutdown.max.retries": "1"}, False, 1),
+        ([], {"controlled.shutdown.enable": "false"}, False, 0),
+    ],
+)
+def test_it_asks_as_often_as_it_may(
+    answers: Sequence[ControlledShutdownResponse],
+    given: dict[str, str],
+    handed_over: bool,
+    asked: int,
+) -> None:
+    """Until the controller says that nothing is left."""
+    remaining = list(answers)
+    settings = BrokerSettings.from_mapping({"controlled.shutdown.retry.backoff.ms": "1", **given})
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while True:
+            size = int.from_bytes(await reader.readexactly(4), "big")
+            header, _ = decode_request_header(await reader.readexactly(size))
+            if header.api_key == ApiKey.API_VERSIONS:
+                respond(writer, header.correlation_id, VERSIONS)
+                continue
+            body = encode_response_header(header.correlation_id, 0)
+            body += codec.encode(remaining.pop(0), 2)
+            writer.write(len(body).to_bytes(4, "big") + body)
+
+    async def story(peers: Peers) -> None:
+        link = ControllerLink(peers, lambda: IMAGE)
+        assert await hand_over(link, IMAGE, 1, settings) is handed_over
+
+    against(serve, story)
+    assert len(answers) - len(remaining) == asked

@@ -1,0 +1,239 @@
+"""The short way of Produce and the general one: the same answers, and the same logs."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from barnabas_broker.replica.manager import ReplicaManager
+from barnabas_broker.server import plain_produce
+from barnabas_broker.server.dispatch import Dispatcher
+from barnabas_broker.server.handlers import produce
+from barnabas_broker.server.node import Node
+from barnabas_kafka.protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+)
+from barnabas_kafka.protocol.plain_produce import PlainAnswer
+from barnabas_kafka.protocol.plain_produce import read as read_plain
+from barnabas_kafka.records.builder import build_batch
+from barnabas_kafka.records.compression import Codec
+from tests.broker.server.running import (
+    Wire,
+    port_of,
+    produce_request,
+    running_node,
+    told_of_dispatchers,
+)
+
+NOW = 1_700_000_000_000
+TOPICS = ("plain", "compact", "stamped", "small", "nowhere")
+
+
+class Pair:
+    """Two brokers that are told the same, one of which knows the general way only."""
+
+    def __init__(self, directory: Path, nodes: tuple[Node, Node], wires: tuple[Wire, Wire]) -> None:
+        self.directory = directory
+        self.nodes = nodes
+        self.wires = wires
+        for wire in wires:
+            wire.create_topic("plain", partitions=3)
+            wire.create_topic("compact", cleanup_policy="compact")
+            wire.create_topic("stamped", message_timestamp_type="LogAppendTime")
+            wire.create_topic("small", max_message_bytes="150", segment_bytes="1000")
+
+    def ask(self, request: ProduceRequest, version: int) -> bytes:
+        """Send both the same bytes; their answer, which is the same."""
+        answers = []
+        for wire in self.wires:
+            wire.send(request, version)
+            answers.append(wire.receive_frame() if request.acks else b"")
+        assert answers[0] == answers[1]
+        return answers[0]
+
+    def compare_logs(self) -> None:
+        """Segments of both are the same, file by file, but where a topic has the broker's time."""
+        trees = [
+            {
+                path.relative_to(root): path.read_bytes()
+                for path in sorted(root.glob("*/*.log"))
+                if not path.parent.name.startswith("stamped")
+            }
+            for root in (self.directory / "short", self.directory / "general")
+        ]
+        assert trees[0] == trees[1]
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+    """One pair for the module; what one test leaves in the logs is in both."""
+    directory = tmp_path_factory.mktemp("pair")
+    with ExitStack() as stack:
+        short = stack.enter_context(running_node(directory / "short"))
+        stack.enter_context(told_of_dispatchers(general_only))
+        general = stack.enter_context(running_node(directory / "general"))
+        wires = (
+            stack.enter_context(Wire(port_of(short))),
+            stack.enter_context(Wire(port_of(general))),
+        )
+        yield Pair(directory, (short, general), wires)
+
+
+def general_only(dispatcher: Dispatcher) -> None:
+    """Close the short way of a broker."""
+    dispatcher._plain_produce = step_aside  # type: ignore[assignment]
+
+
+def step_aside(*asked: object) -> list[PlainAnswer]:
+    """The short way of somebody to whom nothing is ordinary."""
+    return []
+
+
+@st.composite
+def _batches(draw: st.DrawFn) -> bytes:
+    """Batches of all kinds: most are sound and plain, some are one or neither."""
+    content = [
+        (NOW + draw(st.integers(0, 50)), draw(st.none() | st.just(b"key")), b"v" * length, ())
+        for length in draw(st.lists(st.integers(0, 60), min_size=1, max_size=3))
+    ]
+    kind = draw(st.sampled_from(("plain",) * 6 + ("sequenced",) * 3 + ("lz4", "damaged", "old")))
+    if kind == "sequenced":
+        return build_batch(
+            content,
+            producer_id=draw(st.integers(1, 2)),
+            producer_epoch=draw(st.integers(0, 1)),
+            base_sequence=draw(st.integers(0, 3)),
+        )
+    batch = bytearray(build_batch(content, codec=Codec.LZ4 if kind == "lz4" else Codec.NONE))
+    if kind == "damaged":
+        batch[draw(st.integers(0, len(batch) - 1))] ^= 0x55
+    if kind == "old":
+        batch[16] = 1
+    return bytes(batch)
+
+
+REQUESTS = st.builds(
+    ProduceRequest,
+    acks=st.sampled_from((-1, -1, 1, 1, 2)),
+    timeout_ms=st.just(1000),
+    topic_data=st.lists(
+        st.builds(
+            TopicProduceData,
+            name=st.sampled_from(TOPICS),
+            partition_data=st.lists(
+                st.builds(
+                    PartitionProduceData,
+                    index=st.sampled_from((0, 0, 0, 1, 2)),
+                    records=st.none() | _batches() | _batches(),
+                ),
+                min_size=1,
+                max_size=4,
+            ),
+        ),
+        min_size=1,
+        max_size=3,
+    ),
+)
+
+
+@given(request=REQUESTS, version=st.integers(3, 12))
+def test_random_requests_get_the_same_answer(
+    pair: Pair, request: ProduceRequest, version: int
+) -> None:
+    """Partition by partition, whatever is wrong with one of them and wherever it comes."""
+    for topic in request.topic_data:
+        if topic.name == "stamped":
+            for data in topic.partition_data:
+                data.records = None  # Answers would hold the time of each broker.
+    pair.ask(request, version)
+    pair.compare_logs()
+
+
+def test_retries_get_their_first_offset(pair: Pair) -> None:
+    """A sequence that came before is told where it is, by either way; the next one follows."""
+    for sequence in (0, 0, 1, 1, 5):
+        batch = build_batch(
+            [(NOW, b"k", b"v", ())], producer_id=77, producer_epoch=0, base_sequence=sequence
+        )
+        pair.ask(produce_request("compact", batch), 9)
+    pair.compare_logs()
+
+
+def test_what_comes_behind_a_served_partition_is_served_too(pair: Pair) -> None:
+    """The general way goes on where the short one stopped, and serves nothing twice."""
+    batch = build_batch([(NOW, b"k", b"v", ())])
+    packed = build_batch([(NOW, b"k", b"v" * 100, ())], codec=Codec.LZ4)
+    data = [
+        PartitionProduceData(index=0, records=batch),
+        PartitionProduceData(index=1, records=packed),
+        PartitionProduceData(index=2, records=batch),
+        PartitionProduceData(index=9, records=batch),
+        PartitionProduceData(index=0, records=batch),
+    ]
+    topic = TopicProduceData(name="plain", partition_data=data)
+    for version in (3, 9):
+        pair.ask(ProduceRequest(acks=1, timeout_ms=1, topic_data=[topic]), version)
+    pair.compare_logs()
+
+
+def test_large_requests_go_the_general_way(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are not copied as a whole; in all else they are as the others."""
+    monkeypatch.setattr(plain_produce, "FRAME_BYTES_AT_ONCE", 2000)
+    ways: list[int] = []
+
+    def read(data: bytes, *limits: int) -> object:
+        ways.append(len(data))
+        return read_plain(data, *limits)
+
+    monkeypatch.setattr("barnabas_broker.server.plain_produce.read", read)
+    for length in (1000, 3000):
+        pair.ask(produce_request("plain", build_batch([(NOW, None, bytes(length), ())])), 8)
+    assert len(ways) == 1
+    pair.compare_logs()
+
+
+def test_ordinary_requests_do_not_reach_the_general_way(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With and without producer ids, for several partitions, and with no response at all."""
+    monkeypatch.setattr(produce, "resume", None)
+    with Wire(port_of(pair.nodes[0])) as wire:
+        wire.create_topic("ordinary")
+        for acks in (0, 1, -1):
+            batch = build_batch([(NOW, None, b"v", ())])
+            wire.send(produce_request("ordinary", batch, acks=acks), 7)
+            if acks:
+                assert wire.receive_frame()
+        sequenced = build_batch(
+            [(NOW, None, b"v", ())], producer_id=78, producer_epoch=0, base_sequence=0
+        )
+        assert wire.produce("ordinary", sequenced).base_offset == 3
+
+
+def test_traffic_is_counted_alike(pair: Pair) -> None:
+    """Metrics of a topic do not depend on the way its records took."""
+    pair.ask(produce_request("plain", build_batch([(NOW, None, b"v", ())])), 8)
+    short, general = (node.broker.replicas.traffic["plain"] for node in pair.nodes)
+    assert [getattr(short, name) for name in short.__slots__] == [
+        getattr(general, name) for name in general.__slots__
+    ]
+
+
+def test_a_bug_on_the_short_way_ends_the_connection_and_is_logged(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What was appended is not known then: no answer would be true, nor may it be tried again."""
+
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr(ReplicaManager, "led", broken)
+    with Wire(port_of(pair.nodes[0])) as wire:
+        wire.send(produce_request("plain", build_batch([(NOW, None, b"v", ())])), 9)
+        assert wire.closed_by_broker()
+    assert "a bug" in caplog.text

@@ -36,7 +36,7 @@ Run = Callable[..., Outcome]
 
 def until(condition: Callable[[], bool]) -> None:
     """Ask again until it is so: Apache's broker hears of changed settings a little later."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < deadline, "it did not come true"
 

@@ -65,6 +65,22 @@ def test_the_other_files(run: Run, stopped: Path) -> None:
         assert "PROBLEM" not in run("dump-log", *indexes, option).stdout
 
 
+def test_what_a_segment_comes_to(run: Run, stopped: Path) -> None:
+    """Records, batches, sizes, times and codecs, from the segment or from the broker's notes."""
+    log = stopped / f"{FIRST}.log"
+    [found] = [
+        row
+        for row in run("dump-log", str(log), "--summary", "--output", "json").json_lines()
+        if "records" in row
+    ]
+    assert (found["records"], found["batches"], found["codecs"]) == (6, 4, "none,zstd")
+    assert (found["first_timestamp"], found["last_timestamp"]) == (9, 9)
+    assert found["stored_bytes"] == log.stat().st_size
+    [noted] = run("dump-log", str(stopped / "barnabas-segments"), "--output", "json").json_lines()
+    for name in ("records", "batches", "raw_bytes", "stored_bytes", "first_timestamp", "codecs"):
+        assert noted[name] == found[name], name
+
+
 def test_damage_is_found_and_is_code_1(run: Run, stopped: Path) -> None:
     """A changed byte, a torn tail, an index that points into nothing."""
     log = stopped / f"{FIRST}.log"

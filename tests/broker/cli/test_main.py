@@ -31,6 +31,18 @@ def test_help_lists_every_verb_without_importing_any() -> None:
     assert heavy == "set()"
 
 
+def test_a_broker_starts_without_what_only_others_need() -> None:
+    """What takes part of a start's time and of a broker's memory is imported by who needs it."""
+    code = (
+        "import sys\n"
+        "import barnabas_broker.cli.broker, barnabas_broker.cli.main\n"
+        "import barnabas_broker.server.lifecycle\n"
+        "print({'confluent_kafka', 'javaproperties', 'kazoo', 'rich', 'xml'} & set(sys.modules))"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
+    assert out.stdout.strip() == "set()"
+
+
 @pytest.mark.parametrize("name", VERBS)
 def test_every_verb_explains_itself(name: str) -> None:
     """The overview and the verb's own help begin with the same sentence."""
@@ -42,7 +54,7 @@ def test_half_an_installation_does_not_hide_the_other_verbs(
 ) -> None:
     """A verb whose module is missing says so in the overview; the rest is there."""
     gone = EntryPoint("gone", "no_such_module:command", "barnabas.commands")
-    monkeypatch.setattr("barnabas_broker.cli.main.entry_points", EntryPoints([gone]).select)
+    monkeypatch.setattr("importlib.metadata.entry_points", EntryPoints([gone]).select)
     shown = run_command("--help").stdout
     assert "(not available: No module named 'no_such_module')" in shown
     assert VERBS["broker"].help in shown

@@ -6,12 +6,18 @@ table renderer: they would cost start-up time and memory for as long as the brok
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
 from barnabas_broker.cli.errors import InputError
 from barnabas_broker.cli.properties import parse_assignments
+
+if TYPE_CHECKING:
+    from barnabas_broker.server.supervision import Supervision
+    from barnabas_kafka.settings.broker import BrokerSettings
 
 
 @click.group()
@@ -38,32 +44,29 @@ def broker() -> None:
     type=click.Path(dir_okay=False, path_type=Path),
     help="Written when clients can connect: pid, cluster id and listeners as JSON.",
 )
+@click.option(
+    "--supervised",
+    is_flag=True,
+    help="With zookeeper.connect: have a second process end the broker's session if it dies.",
+)
 def start(
-    config: Path | None, assignments: tuple[str, ...], strict: bool, ready_file: Path | None
+    config: Path | None,
+    assignments: tuple[str, ...],
+    strict: bool,
+    ready_file: Path | None,
+    supervised: bool,
 ) -> None:
     """Run a broker until SIGTERM or Ctrl-C.
 
     Exits with 0 after a clean stop, 1 when it cannot start or go on (port in use, data directory
     locked or unwritable, wrong cluster id), 2 when a setting is wrong.
     """
-    from barnabas_kafka.settings.broker import BrokerSettings
-    from barnabas_kafka.settings.definitions import SettingError
-
-    try:
-        given = _given(config, assignments)
-        problems = BrokerSettings.problems(given, strict=strict)
-    except SettingError as problem:
-        raise InputError(str(problem)) from None
-    if problems:
-        *others, last = (InputError(str(problem)) for problem in problems)
-        for other in others:
-            other.show()
-        raise last
-
-    # Only now: a wrong setting is told without the server's imports.
-    from barnabas_broker.server.lifecycle import run_broker
-
-    raise SystemExit(run_broker(BrokerSettings.from_mapping(given), ready_file=ready_file))
+    run_with(
+        given_settings(config, assignments),
+        strict=strict,
+        ready_file=ready_file,
+        supervised=supervised,
+    )
 
 
 @broker.command()
@@ -94,8 +97,52 @@ def ready(bootstrap_server: str, timeout_s: float) -> None:
     click.echo(f"ready: {ask(bootstrap_server, timeout_s)} APIs at {bootstrap_server}")
 
 
-def _given(config: Path | None, assignments: tuple[str, ...]) -> dict[str, str]:
-    """The file's settings with those of the command line over them."""
+def run_with(
+    given: Mapping[str, str],
+    *,
+    ready_file: Path | None,
+    strict: bool = False,
+    supervised: bool = False,
+) -> NoReturn:
+    """Run a broker with these settings, and exit as it ended.
+
+    Raises InputError, after telling all others, where settings are wrong.
+    """
+    from barnabas_kafka.settings.broker import BrokerSettings
+    from barnabas_kafka.settings.definitions import SettingError
+
+    try:
+        problems = BrokerSettings.problems(given, strict=strict)
+    except SettingError as problem:
+        raise InputError(str(problem)) from None
+    if problems:
+        *others, last = (InputError(str(problem)) for problem in problems)
+        for other in others:
+            other.show()
+        raise last
+
+    settings = BrokerSettings.from_mapping(given)
+    supervision = _supervised(settings) if supervised else None
+    # Only now: a wrong setting is told without the server's imports.
+    from barnabas_broker.server.lifecycle import run_broker
+
+    raise SystemExit(run_broker(settings, ready_file=ready_file, supervision=supervision))
+
+
+def _supervised(settings: BrokerSettings) -> Supervision | None:
+    """A supervisor, where there is a session with ZooKeeper to end."""
+    from barnabas_kafka.settings import broker as keys
+
+    if not settings[keys.ZOOKEEPER_CONNECT]:
+        return None
+    from barnabas_broker.server.supervision import Supervision
+
+    return Supervision.begin(settings[keys.BARNABAS_LOG_FORMAT])
+
+
+def given_settings(config: Path | None, assignments: tuple[str, ...]) -> dict[str, str]:
+    """The file's settings with those of the command line over them; or InputError."""
+    from barnabas_kafka.settings.definitions import SettingError
     from barnabas_kafka.settings.properties import parse_properties
 
     settings: dict[str, str] = {}
@@ -104,5 +151,8 @@ def _given(config: Path | None, assignments: tuple[str, ...]) -> dict[str, str]:
             data = config.read_bytes()
         except OSError as error:
             raise InputError(f"cannot read {config}: {error.strerror}") from None
-        settings = parse_properties(data, origin=str(config))
+        try:
+            settings = parse_properties(data, origin=str(config))
+        except SettingError as problem:
+            raise InputError(str(problem)) from None
     return settings | parse_assignments(assignments, "--set")

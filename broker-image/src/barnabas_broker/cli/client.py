@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import functools
 import socket
-from collections.abc import Callable, Iterator, Mapping
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent import futures
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -28,6 +31,7 @@ DEFAULT_PORT = 9092
 # Long enough for a busy broker, short enough that nobody wonders whether the command hangs.
 DEFAULT_TIMEOUT_S = 30.0
 CONNECT_TIMEOUT_S = 5.0
+CONTROLLER_POLL_S = 0.2
 
 Result = TypeVar("Result")
 Command = Callable[..., Any]
@@ -76,11 +80,50 @@ class Connection:
             raise CommandError(text) from None
         return found
 
+    def order(
+        self,
+        client: AdminClient,
+        names: Sequence[str],
+        ask: Callable[[list[str]], Mapping[str, Future[Result]]],
+    ) -> dict[str, Future[Result]]:
+        """What became of orders that only the controller takes, by topic, once all are answered.
+
+        A broker that has not heard of a new controller yet names the old one, which refuses. Java's
+        AdminClient then looks for the controller again until its time is over; librdkafka leaves
+        that to whoever uses it. `ask` is called again with the topics that were refused so.
+        """
+        give_up_at = time.monotonic() + self.timeout_s
+        pause = threading.Event()
+        answers: dict[str, Future[Result]] = {}
+        left = list(names)
+        while True:
+            asked = ask(left)
+            # The client times out by itself; the second is for its answer to arrive here.
+            futures.wait(asked.values(), self.timeout_s + 1)
+            answers.update(asked)
+            left = [name for name, future in asked.items() if _went_to_another_controller(future)]
+            if not left or time.monotonic() > give_up_at:
+                return answers
+            pause.wait(CONTROLLER_POLL_S)
+            self.metadata(client)  # It remembers who the controller is.
+
     def wait(self, what: str, future: Future[Result]) -> Result:
         """The result of an admin operation; `CommandError` naming `what` when it failed."""
         with failures(what):
             # The client times out by itself; the second is for its answer to arrive here.
             return future.result(self.timeout_s + 1)
+
+    def answer(self, future: Future[Result]) -> Result:
+        """The same, where the broker's own words are all that is to be told."""
+        from confluent_kafka import KafkaException
+
+        try:
+            return future.result(self.timeout_s + 1)
+        except KafkaException as error:
+            cause = error.args[0]
+            raise CommandError(cause.str().removeprefix("Broker: "), code=cause.code()) from None
+        except TimeoutError:
+            raise CommandError("no answer in time") from None
 
     def knock(self) -> None:
         """Try the addresses once over plain TCP.
@@ -172,6 +215,13 @@ def describe(error: KafkaError) -> str:
     text = error.str().replace("Broker: ", "").replace("Local: ", "").rstrip(".")
     name = error.name().removeprefix("_")
     return text if error.code() < 0 else f"{text} ({name})"
+
+
+def _went_to_another_controller(future: Future[Any]) -> bool:
+    from confluent_kafka import KafkaError, KafkaException
+
+    error = future.exception() if future.done() else None
+    return isinstance(error, KafkaException) and error.args[0].code() == KafkaError.NOT_CONTROLLER
 
 
 def _split_address(address: str) -> tuple[str, int]:

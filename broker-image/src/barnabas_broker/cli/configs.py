@@ -58,7 +58,7 @@ def describe(
     names = [entity_name] if entity_name is not None else sorted(map(str, there))
     rows = []
     for name in names:
-        described = _described(connection, client, (entity_type, name))
+        described = describe_resource(connection, client, (entity_type, name))
         rows += [
             row for row in described if everything or row["source"] in OWN_SOURCES[entity_type]
         ]
@@ -153,7 +153,7 @@ def alter_resource(
         connection.wait(what, future)
 
 
-def _described(
+def describe_resource(
     connection: Connection, client: AdminClient, entity: tuple[str, str]
 ) -> list[dict[str, Any]]:
     """The settings of one entity as rows, by name."""
@@ -170,7 +170,7 @@ def _row(entry: ConfigEntry) -> dict[str, Any]:
     return {
         "name": entry.name,
         "value": "(hidden)" if entry.is_sensitive else entry.value,
-        "source": _source_name(entry.source),
+        "source": source_name(entry.source),
         "default": entry.is_default,
         "read_only": entry.is_read_only,
         "sensitive": entry.is_sensitive,
@@ -178,18 +178,24 @@ def _row(entry: ConfigEntry) -> dict[str, Any]:
             {
                 "name": synonym.name,
                 "value": synonym.value,
-                "source": _source_name(synonym.source),
+                "source": source_name(synonym.source),
             }
             for synonym in entry.synonyms.values()
         ],
     }
 
 
-def _source_name(source: Any) -> str:
-    """Kafka's name of a config source; the library leaves it a number."""
-    from confluent_kafka.admin import ConfigSource
+# The protocol's numbers; librdkafka knows those up to 6.
+SOURCES = (
+    "UNKNOWN", "DYNAMIC_TOPIC", "DYNAMIC_BROKER", "DYNAMIC_DEFAULT_BROKER", "STATIC_BROKER",
+    "DEFAULT", "DYNAMIC_BROKER_LOGGER", "CLIENT_METRICS", "GROUP",
+)  # fmt: skip
 
-    return ConfigSource(source).name.removesuffix("_CONFIG")
+
+def source_name(source: Any) -> str:
+    """Kafka's name of a config source; the library leaves it a number."""
+    number = int(getattr(source, "value", source))
+    return SOURCES[number] if 0 <= number < len(SOURCES) else SOURCES[0]
 
 
 def _resource(entity: tuple[str, str]) -> ConfigResource:

@@ -7,7 +7,7 @@ and what their scripts look for, is there.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,10 @@ import click
 
 from barnabas_broker.cli.errors import CommandError, InputError
 from barnabas_broker.cli.records import json_value
-from barnabas_broker.log import dump
+from barnabas_broker.log import batches, dump, tally
+from barnabas_broker.log.batches import CorruptSegmentError
 from barnabas_broker.log.epochs import EpochEntry
+from barnabas_broker.log.files import DataFile
 from barnabas_broker.log.producer_state import ProducerEntry
 from barnabas_broker.log.transaction_index import AbortedTransaction
 
@@ -47,6 +49,9 @@ APACHE_NAMES = {
 @click.option(
     "--verify-index-only", is_flag=True, help="Only say where an index contradicts its log."
 )
+@click.option(
+    "--summary", is_flag=True, help="Of a .log file: records, batches, compression, times."
+)
 @click.option("--max-bytes", type=click.IntRange(min=1), help="Look no further into a .log file.")
 @click.option(
     "--output",
@@ -61,6 +66,11 @@ def dump_log(files: tuple[Path, ...], *, output: str, **options: Any) -> None:
     Segments, indexes, producer snapshots and leader epochs, of a broker that runs or not.
     Exits with 1 if anything in them does not fit.
     """
+    dump_files(files, output=output, **options)
+
+
+def dump_files(files: Sequence[Path], *, output: str, **options: Any) -> None:
+    """Print the files; CommandError where one cannot be read or something in one does not fit."""
     for path in files:
         _kind(path, options)
     problems = 0
@@ -88,13 +98,19 @@ def _kind(path: Path, options: dict[str, Any]) -> Reader:
         return _sanity if options["index_sanity_check"] else _index
     reader = READERS.get(path.suffix) or READERS.get(path.name)
     if reader is None:
-        known = ".log, .index, .timeindex, .txnindex, .snapshot or leader-epoch-checkpoint"
+        known = (
+            ".log, .index, .timeindex, .txnindex, .snapshot, leader-epoch-checkpoint "
+            f"or {tally.FILE_NAME}"
+        )
         raise InputError(f"{path} is none of {known}")
     return reader
 
 
 def _log(path: Path, options: dict[str, Any]) -> Iterator[Fields]:
-    """Batches, and their records where asked for."""
+    """Batches, and their records where asked for; or only what they come to."""
+    if options.get("summary"):
+        yield _summary(path)
+        return
     deep = options["deep"] or options["print_data_log"]
     if path.stem.isdigit():
         yield {"log_starting_offset": int(path.stem)}
@@ -108,6 +124,26 @@ def _log(path: Path, options: dict[str, Any]) -> Iterator[Fields]:
             yield _record(row, with_data=options["print_data_log"])
         else:
             yield _problem(row)
+
+
+def _summary(path: Path) -> Fields:
+    file = DataFile.open(path, writable=False)
+    try:
+        found = tally.count(file)
+    except CorruptSegmentError as error:
+        return {"problem": error.reason, "position": error.position}
+    raw_bytes = file.size + found.saved_bytes
+    return {
+        "records": found.records,
+        "batches": found.batches,
+        "raw_bytes": raw_bytes,
+        "stored_bytes": file.size,
+        "compression_ratio": round(file.size / raw_bytes, 2) if raw_bytes else None,
+        "average_record_bytes": round(raw_bytes / found.records) if found.records else None,
+        "first_timestamp": found.first_timestamp,
+        "last_timestamp": max((batch.max_timestamp for batch in batches.walk(file)), default=-1),
+        "codecs": ",".join(found.codec_names),
+    }
 
 
 def _index(path: Path, options: dict[str, Any]) -> Iterator[Fields]:
@@ -147,8 +183,22 @@ def _epochs(path: Path, _: dict[str, Any]) -> Iterator[Fields]:
         yield row._asdict() if isinstance(row, EpochEntry) else _problem(row)
 
 
+def _tallies(path: Path, _: dict[str, Any]) -> Iterator[Fields]:
+    for base, (size, found) in tally.decode(path.read_bytes()).items():
+        yield {
+            "base_offset": base,
+            "records": found.records,
+            "batches": found.batches,
+            "raw_bytes": size + found.saved_bytes,
+            "stored_bytes": size,
+            "first_timestamp": found.first_timestamp,
+            "codecs": ",".join(found.codec_names),
+        }
+
+
 READERS: dict[str, Reader] = {
     ".log": _log,
+    tally.FILE_NAME: _tallies,
     ".snapshot": _snapshot,
     ".txnindex": _transactions,
     "leader-epoch-checkpoint": _epochs,

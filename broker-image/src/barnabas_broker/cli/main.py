@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
-from importlib.metadata import entry_points
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from barnabas_broker.cli.errors import CommandError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoints
 
 PLUGINS = "barnabas.commands"
 
@@ -35,14 +37,14 @@ class LazyGroup(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Our names in the order of the table, then those of other distributions."""
-        return [*self._verbs, *sorted(entry_points(group=PLUGINS).names - self._verbs.keys())]
+        return [*self._verbs, *sorted(_plugins().names - self._verbs.keys())]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import the command; an absent client library is an error with the way out in it."""
         verb = self._verbs.get(cmd_name)
         if verb is not None:
             return _command(getattr(import_module(verb.module), verb.attribute), cmd_name)
-        for plugin in entry_points(group=PLUGINS, name=cmd_name):
+        for plugin in _plugins().select(name=cmd_name):
             return _command(plugin.load(), cmd_name)
         return None
 
@@ -71,6 +73,13 @@ class LazyGroup(click.Group):
             raise CommandError(text) from None
 
 
+def _plugins() -> EntryPoints:
+    # The look-up costs a start of the broker, which needs none, more than anything but click.
+    from importlib.metadata import entry_points
+
+    return entry_points(group=PLUGINS)
+
+
 def _command(loaded: object, name: str) -> click.Command:
     if not isinstance(loaded, click.Command):
         raise TypeError(f"{name} names a {type(loaded).__name__}, not a command")
@@ -87,8 +96,38 @@ VERBS = {
     "configs": _verb("configs", "configs", "Describe and alter settings of topics and brokers."),
     "produce": _verb("produce", "produce", "Send lines as records."),
     "consume": _verb("consume", "consume", "Print the records of a topic."),
+    "groups": _verb(
+        "groups.command", "groups", "Describe consumer groups, and set where they go on."
+    ),
+    "transactions": _verb(
+        "transactions", "transactions", "Show transactions, and abort one that hangs."
+    ),
     "offsets": _verb("offsets", "offsets", "Look up offsets: first, next, or by time."),
+    "log-dirs": _verb(
+        "log_dirs", "log_dirs", "Describe log directories, and move partitions between them."
+    ),
+    "brokers": _verb(
+        "brokers",
+        "brokers",
+        "List brokers, and ask whether they may be restarted.",
+    ),
+    "reassign": _verb(
+        "reassign.command",
+        "reassignment",
+        "Move partitions to other brokers, and plan what to move.",
+    ),
+    "elect-leaders": _verb(
+        "elect_leaders",
+        "elect_leaders",
+        "Elect preferred leaders, or any where there are none.",
+    ),
+    "cluster-id": _verb("cluster_id", "cluster_id", "Print the id of the cluster."),
     "dump-log": _verb("dump_log", "dump_log", "Show what is in the files of a data directory."),
+    "perf": _verb("perf.command", "perf", "Measure how fast a cluster is."),
+    "zk": _verb("zk", "zk", "Look at znodes, and at the members of the ensemble."),
+    "zookeeper": _verb(
+        "zookeeper", "zookeeper", "Run a ZooKeeper for development, or a member of Apache's."
+    ),
     "version": _verb("version", "version", "Show which versions these are."),
 }
 

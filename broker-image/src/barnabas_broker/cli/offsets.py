@@ -62,11 +62,11 @@ def offsets(
     """
     when = parse_moment(moment)
     client, metadata = connection.admin()
-    wanted = _partitions(selections, metadata, exclude_internal=exclude_internal)
+    wanted = partitions_there(selections, metadata, exclude_internal=exclude_internal)
     rows: list[dict[str, Any]] = []
     try:
         with Attempts() as attempts:
-            for name, found in _answers(connection, client, wanted, when):
+            for name, found in list_offsets(connection, client, wanted, when):
                 with attempts.one():
                     result = connection.wait(f"cannot look up {name[0]}-{name[1]}", found)
                     rows.append(_row(name, result))
@@ -106,7 +106,7 @@ def parse_partitions(text: str) -> set[int]:
     return numbers
 
 
-def _partitions(
+def partitions_there(
     selections: tuple[str, ...], metadata: ClusterMetadata, *, exclude_internal: bool
 ) -> list[tuple[str, int]]:
     """What is asked for, checked against what there is."""
@@ -126,7 +126,7 @@ def _partitions(
     return wanted
 
 
-def _answers(
+def list_offsets(
     connection: Connection, client: AdminClient, wanted: list[tuple[str, int]], when: int
 ) -> list[tuple[tuple[str, int], Future[Any]]]:
     """Ask for all partitions at once; topic and partition of each with its answer to come."""

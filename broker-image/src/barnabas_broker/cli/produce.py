@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 # The limit is the broker's and the topic's to set; this is as far as the client library can go.
 MESSAGE_BYTES_MAX = 1_000_000_000
 
-Headers = list[tuple[str, str | bytes | None]]
+Header = tuple[str, str | bytes | None]
+Headers = list[Header]
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,17 +163,20 @@ def produce(
 
     The lines are those of standard input or of a file.
     """
-    line_format = _line_format(options)
+    record_format = line_format(
+        options["reader_properties"], options["key_separator"], options["null_marker"]
+    )
     common: Headers = [
-        (name, line_format.nullable(value.encode()))
+        (name, record_format.nullable(value.encode()))
         for name, value in parse_assignments(headers, "--header").items()
     ]
-    producer = _producer(connection, topic, options)
+    shape = {"acks": options["acks"], "compression.type": options["compression"]}
+    producer = open_producer(connection, topic, shape)
     sender = Sender(producer, topic, -1 if partition is None else partition)
     try:
         with _lines(path) as lines, failures(f"cannot send to {topic}"):
             for number, line in enumerate(lines, 1):
-                sender.send(*_record(line_format, number, line, common))
+                sender.send(*line_record(record_format, number, line, common))
     except KeyboardInterrupt:
         pass  # How a person ends the input; what was typed is still sent.
     finally:
@@ -181,18 +185,18 @@ def produce(
         click.echo(f"Sent {sender.delivered} records to {topic}.", err=True)
 
 
-def _record(
-    line_format: LineFormat, number: int, line: bytes, common: Headers
+def line_record(
+    record_format: LineFormat, number: int, line: bytes, common: Sequence[Header] = ()
 ) -> tuple[Headers, bytes | None, bytes | None]:
     """The record in one line; the error says which line it was."""
     try:
-        headers, key, value = line_format.parse(line.removesuffix(b"\n").removesuffix(b"\r"))
+        headers, key, value = record_format.parse(line.removesuffix(b"\n").removesuffix(b"\r"))
     except ValueError as error:
         raise CommandError(f"line {number}: {error}") from None
-    return common + headers, key, value
+    return [*common, *headers], key, value
 
 
-def _producer(connection: Connection, topic: str, options: dict[str, Any]) -> Producer:
+def open_producer(connection: Connection, topic: str, properties: Mapping[str, Any]) -> Producer:
     """A producer that has seen the topic, whether it was there or the broker made it just now."""
     from confluent_kafka import KafkaError, Producer
 
@@ -200,12 +204,11 @@ def _producer(connection: Connection, topic: str, options: dict[str, Any]) -> Pr
     errors: list[KafkaError] = []
     config = connection.config(
         {
-            "acks": options["acks"],
-            "compression.type": options["compression"],
             "partitioner": "murmur2_random",  # The Java clients': the same key, the same partition.
             "message.max.bytes": MESSAGE_BYTES_MAX,
             "message.timeout.ms": int(connection.timeout_s * 1000),
             "error_cb": errors.append,
+            **properties,
         }
     )
     with failures("the client configuration is refused", InputError):
@@ -238,16 +241,18 @@ READER_PROPERTIES = {
 }
 
 
-def _line_format(options: dict[str, Any]) -> LineFormat:
-    """The format out of the short options and of Kafka's property names."""
-    given = parse_assignments(options["reader_properties"], "--property")
+def line_format(
+    properties: Sequence[str], key_separator: str | None = None, null_marker: str | None = None
+) -> LineFormat:
+    """The format out of Kafka's property names and of the short options; the latter win."""
+    given = parse_assignments(properties, "--property")
     if unknown := sorted(set(given) - READER_PROPERTIES):
         names = ", ".join(sorted(READER_PROPERTIES))
         raise InputError(f"--property {unknown[0]} is not known; there are {names}")
-    if options["key_separator"] is not None:
-        given |= {"parse.key": "true", "key.separator": options["key_separator"]}
-    if options["null_marker"] is not None:
-        given["null.marker"] = options["null_marker"]
+    if key_separator is not None:
+        given |= {"parse.key": "true", "key.separator": key_separator}
+    if null_marker is not None:
+        given["null.marker"] = null_marker
     fields: dict[str, Any] = {}
     for name, value in given.items():
         if name.startswith("parse.") or name == "ignore.error":

@@ -7,7 +7,7 @@ tools runs into are translated here; what only makes sense inside a JVM is left 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from barnabas_broker.cli.errors import InputError
@@ -20,12 +20,15 @@ RENAMED = {
     "request.timeout.ms": "socket.timeout.ms",
     "connections.max.idle.ms": "connections.max.idle.ms",
     "default.api.timeout.ms": "",
+    "fetch.max.wait.ms": "fetch.wait.max.ms",
+    "send.buffer.bytes": "socket.send.buffer.bytes",
+    "receive.buffer.bytes": "socket.receive.buffer.bytes",
 }
 # Names whose effect has no place in this client: class names, JVM stores, buffers it sizes itself.
 LEFT_OUT = re.compile(
     r"(key|value)\.(de)?serializer|.*\.class(es)?|metric\.reporters|metrics\..*|auto\.include\..*"
     r"|ssl\.(truststore|keystore)\.type|ssl\.truststore\.password|ssl\.protocol"
-    r"|ssl\.enabled\.protocols|ssl\.provider|buffer\.memory|max\.block\.ms"
+    r"|ssl\.enabled\.protocols|ssl\.provider|buffer\.memory|max\.block\.ms|max\.poll\.records"
 )
 _CREDENTIAL = re.compile(r"""\b(username|password)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'([^']*)')""")
 
@@ -49,15 +52,20 @@ def client_properties(path: Path) -> dict[str, str]:
         loaded = javaproperties.loads(path.read_text(encoding="latin-1"))
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: {error}") from None
+    return java_properties(loaded, f"{path}: ")
+
+
+def java_properties(given: Mapping[str, str], origin: str) -> dict[str, str]:
+    """Java client properties in librdkafka's terms; complaints begin with `origin`."""
     properties: dict[str, str] = {}
-    for name, value in loaded.items():
+    for name, value in given.items():
         if name == "sasl.jaas.config":
             properties |= _credentials(value)
         elif name == "ssl.keystore.location":
             properties |= _key_pair(value)
         elif name == "ssl.truststore.location" and not value.endswith((".pem", ".crt", ".cer")):
             raise InputError(
-                f"{path}: {value} is a Java keystore; give the certificates as PEM"
+                f"{origin}{value} is a Java keystore; give the certificates as PEM"
                 " (ssl.ca.location, or ssl.truststore.location ending in .pem)"
             )
         elif not LEFT_OUT.fullmatch(name):

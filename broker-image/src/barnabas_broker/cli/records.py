@@ -27,7 +27,7 @@ def _timestamp(message: Message, _: bytes) -> bytes:
 
 
 def _headers(message: Message, null: bytes) -> bytes:
-    pairs = _header_pairs(message)
+    pairs = header_pairs(message)
     return b",".join(b"%s:%s" % (_data(name), _nullable(value, null)) for name, value in pairs) or (
         b"NO_HEADERS"
     )
@@ -67,14 +67,14 @@ def as_json(message: Message) -> bytes:
         "leader_epoch": message.leader_epoch(),
         "timestamp": milliseconds if kind else None,
         "timestamp_type": TIMESTAMP_KINDS[kind] if kind else None,
-        "headers": [[name, json_value(value)] for name, value in _header_pairs(message)],
+        "headers": [[name, json_value(value)] for name, value in header_pairs(message)],
         "key": json_value(message.key()),
         "value": json_value(message.value()),
     }
     return json.dumps(record, ensure_ascii=False).encode() + b"\n"
 
 
-def _header_pairs(message: Message) -> list[tuple[str, str | bytes | None]]:
+def header_pairs(message: Message) -> list[tuple[str, str | bytes | None]]:
     headers = message.headers() or []
     return list(headers.items()) if isinstance(headers, dict) else list(headers)
 

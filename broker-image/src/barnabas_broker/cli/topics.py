@@ -59,14 +59,19 @@ def create(
         "replication_factor": -1 if replication_factor is None else replication_factor,
     }
     if replica_assignment:
-        assignment = _assignment(replica_assignment)
+        assignment = parse_assignment(replica_assignment)
         shape = {"num_partitions": len(assignment), "replica_assignment": assignment}
     config = parse_assignments(configs, "--config")
     client, _ = connection.admin()
     with failures("cannot create"):
-        wanted = [NewTopic(name, config=config, **shape) for name in names]
-        futures = client.create_topics(
-            wanted, request_timeout=connection.timeout_s, validate_only=validate_only
+        futures = connection.order(
+            client,
+            names,
+            lambda left: client.create_topics(
+                [NewTopic(name, config=config, **shape) for name in left],
+                request_timeout=connection.timeout_s,
+                validate_only=validate_only,
+            ),
         )
     forgive = KafkaError.TOPIC_ALREADY_EXISTS if if_not_exists else None
     with Attempts() as attempts:
@@ -86,7 +91,9 @@ def list_(exclude_internal: bool, output: str, connection: Connection) -> None:
     names = sorted(metadata.topics)
     if exclude_internal and names:
         names = [
-            topic["name"] for topic in _describe(connection, client, names) if not topic["internal"]
+            topic["name"]
+            for topic in describe_topics(connection, client, names)
+            if not topic["internal"]
         ]
     if output == "json":
         print_json(names)
@@ -120,8 +127,8 @@ def describe(
 ) -> None:
     """Show partitions, replicas and settings of topics, of all if none is named."""
     client, metadata = connection.admin()
-    described = _describe(connection, client, list(names) or sorted(metadata.topics))
-    configs = _topic_configs(connection, client, [topic["name"] for topic in described])
+    described = describe_topics(connection, client, list(names) or sorted(metadata.topics))
+    configs = topic_configs(connection, client, [topic["name"] for topic in described])
     for topic in described:
         topic["configs"] = configs[topic["name"]]
         topic["partitions"] = [
@@ -176,8 +183,9 @@ def alter(
         raise InputError("--replica-assignment needs --partitions, the new number in all")
     client, _ = connection.admin()
     if partitions is not None:
-        assignment = _assignment(replica_assignment) if replica_assignment else None
-        _grow(connection, client, name, partitions, assignment)
+        assignment = parse_assignment(replica_assignment) if replica_assignment else None
+        add_partitions(connection, client, name, partitions, assignment)
+        click.echo(f"Topic {name} has {partitions} partitions now.")
     if additions or removals:
         alter_resource(connection, client, ("topics", name), additions, removals)
         click.echo(f"Altered the settings of topic {name}.")
@@ -193,7 +201,11 @@ def delete(names: tuple[str, ...], if_exists: bool, connection: Connection) -> N
 
     client, _ = connection.admin()
     with failures("cannot delete"):
-        futures = client.delete_topics(list(names), request_timeout=connection.timeout_s)
+        futures = connection.order(
+            client,
+            names,
+            lambda left: client.delete_topics(left, request_timeout=connection.timeout_s),
+        )
     forgive = KafkaError.UNKNOWN_TOPIC_OR_PART if if_exists else None
     with Attempts() as attempts:
         for name, future in futures.items():
@@ -202,7 +214,7 @@ def delete(names: tuple[str, ...], if_exists: bool, connection: Connection) -> N
                 click.echo(f"Deleted topic {name}.")
 
 
-def _describe(
+def describe_topics(
     connection: Connection, client: AdminClient, names: Sequence[str]
 ) -> list[dict[str, Any]]:
     """Topics as plain values; `CommandError` naming the first that is not there."""
@@ -238,7 +250,7 @@ def _as_values(topic: TopicDescription) -> dict[str, Any]:
     }
 
 
-def _topic_configs(
+def topic_configs(
     connection: Connection, client: AdminClient, names: Sequence[str]
 ) -> dict[str, dict[str, str | None]]:
     """The settings each topic has of its own."""
@@ -272,7 +284,7 @@ def _headline(topic: dict[str, Any]) -> str:
     return "  ".join(parts)
 
 
-def _grow(
+def add_partitions(
     connection: Connection,
     client: AdminClient,
     name: str,
@@ -285,13 +297,16 @@ def _grow(
     extra = {} if assignment is None else {"replica_assignment": assignment}
     what = f"cannot add partitions to topic {name}"
     with failures(what):
-        wanted = NewPartitions(name, partitions, **extra)
-        futures = client.create_partitions([wanted], request_timeout=connection.timeout_s)
+        wanted = [NewPartitions(name, partitions, **extra)]
+        futures = connection.order(
+            client,
+            [name],
+            lambda _: client.create_partitions(wanted, request_timeout=connection.timeout_s),
+        )
     connection.wait(what, futures[name])
-    click.echo(f"Topic {name} has {partitions} partitions now.")
 
 
-def _assignment(text: str) -> list[list[int]]:
+def parse_assignment(text: str) -> list[list[int]]:
     """`0:1,1:0` as the brokers of each partition."""
     try:
         return [[int(broker) for broker in part.split(":")] for part in text.split(",")]

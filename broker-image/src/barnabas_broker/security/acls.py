@@ -5,8 +5,8 @@ fields of Metadata, DescribeCluster and DescribeGroups (KIP-430).
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import IntEnum
+from typing import NamedTuple
 
 
 class AclOperation(IntEnum):
@@ -52,8 +52,7 @@ class PatternType(IntEnum):
     PREFIXED = 4
 
 
-@dataclass(frozen=True, slots=True)
-class ResourcePattern:
+class ResourcePattern(NamedTuple):
     """A resource, or the set of resources that a rule covers."""
 
     type: ResourceType

@@ -1,0 +1,314 @@
+"""`barnabas brokers`: who is in the cluster, and what the brokers say of themselves."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from barnabas_broker.cli.admin_port import Verdict, admin_url, has_caught_up, may_restart, risks
+from barnabas_broker.cli.client import Connection, connection_options, failures
+from barnabas_broker.cli.configs import describe_resource
+from barnabas_broker.cli.errors import Attempts, CommandError, InputError
+from barnabas_broker.cli.output import output_option, print_json, print_table
+
+if TYPE_CHECKING:
+    from confluent_kafka.admin import AdminClient, ClusterMetadata
+
+POLL_S = 0.5
+ADMIN_LISTENER = "barnabas.admin.listener"
+
+Ask = Callable[[str, float], Verdict]
+
+
+@dataclass(slots=True)
+class Member:
+    """A broker that lives, and what lies on it."""
+
+    id: int
+    host: str
+    port: int
+    rack: str | None
+    controller: bool
+    leads: int = 0
+    preferred: int = 0
+    replicas: int = 0
+    in_sync: int = 0
+
+    def row(self) -> dict[str, Any]:
+        """As it is printed."""
+        return {
+            "broker": self.id,
+            "address": f"{self.host}:{self.port}",
+            "rack": self.rack,
+            "controller": self.controller,
+            "leads": self.leads,
+            "preferred": self.preferred,
+            "replicas": self.replicas,
+            "in_sync": self.in_sync,
+        }
+
+
+def admin_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add `--admin`, for brokers that do not tell where their admin port is."""
+    return click.option(
+        "--admin",
+        "given",
+        multiple=True,
+        metavar="ID=HOST:PORT",
+        help=f"Where a broker's admin port is, if not where its {ADMIN_LISTENER} says.",
+    )(command)
+
+
+def wait_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add `--wait`."""
+    return click.option(
+        "--wait",
+        "wait_s",
+        type=click.FloatRange(min=0),
+        default=0,
+        metavar="SECONDS",
+        help="Ask again for so long, until all say yes.",
+    )(command)
+
+
+@click.group()
+def brokers() -> None:
+    """List brokers, and ask whether they may be restarted."""
+
+
+@brokers.command(name="list")
+@output_option
+@connection_options
+def list_(output: str, connection: Connection) -> None:
+    """Show the brokers that live: leaders and replicas on each, and how many are in sync.
+
+    `preferred` counts the partitions that name the broker first: what it leads in the best order.
+    """
+    client, metadata = connection.admin()
+    rows = [member.row() for member in _members(connection, client, metadata).values()]
+    if output == "json":
+        print_json(rows)
+    else:
+        _print(rows)
+
+
+@brokers.command()
+@click.argument("ids", nargs=-1, type=int, metavar="[BROKER]...")
+@admin_option
+@output_option
+@connection_options
+def describe(
+    ids: tuple[int, ...], given: tuple[str, ...], output: str, connection: Connection
+) -> None:
+    """Show all that is known of brokers, with what they answer on their admin ports."""
+    client, metadata = connection.admin()
+    members = _chosen(_members(connection, client, metadata), ids)
+    urls = _urls(connection, client, members, given)
+    told = [member.row() | _standing(urls[member.id], connection) for member in members]
+    if output == "json":
+        print_json(told)
+        return
+    for index, each in enumerate(told):
+        if index:
+            click.echo()
+        for name, value in each.items():
+            _print_field(name, value)
+
+
+@brokers.command(name="safe-to-restart")
+@click.argument("ids", nargs=-1, required=True, type=int, metavar="BROKER...")
+@admin_option
+@wait_option
+@output_option
+@connection_options
+def safe_to_restart(
+    ids: tuple[int, ...], given: tuple[str, ...], wait_s: float, output: str, connection: Connection
+) -> None:
+    """Ask brokers whether they may be restarted; exits with 0 if so, else with 1.
+
+    Each is asked about itself alone: restart one at a time. What no waiting makes better, like a
+    partition with one replica, does not speak against it, and is told on standard error.
+    """
+    verdicts = _verdicts(connection, ids, given, may_restart, wait_s)
+    for broker, verdict in verdicts.items():
+        for text in risks(verdict, "unavoidable"):
+            click.echo(f"broker {broker}: {text}", err=True)
+    if output == "json":
+        print_json([{"broker": broker, **it.told} for broker, it in verdicts.items()])
+    with Attempts() as attempts:
+        for broker, verdict in verdicts.items():
+            with attempts.one():
+                if not verdict.yes:
+                    reasons = "; ".join(risks(verdict, "atRisk"))
+                    raise CommandError(f"broker {broker} may not be restarted: {reasons}")
+            if verdict.yes and output != "json":
+                click.echo(f"Broker {broker} may be restarted.")
+
+
+@brokers.command(name="caught-up")
+@click.argument("ids", nargs=-1, type=int, metavar="[BROKER]...")
+@admin_option
+@wait_option
+@output_option
+@connection_options
+def caught_up(
+    ids: tuple[int, ...], given: tuple[str, ...], wait_s: float, output: str, connection: Connection
+) -> None:
+    """Ask brokers, or all, whether every replica on them is in sync; exits with 0 if so."""
+    verdicts = _verdicts(connection, ids, given, has_caught_up, wait_s)
+    rows = [{"broker": broker, **it.told} for broker, it in verdicts.items()]
+    if output == "json":
+        print_json(rows)
+    else:
+        columns = ["broker", "percent", "replicas", "behind"]
+        print_table(columns, [[row.get(column) for column in columns] for row in rows])
+    late = [broker for broker, verdict in verdicts.items() if not verdict.yes]
+    if late:
+        raise CommandError(f"not caught up: broker {', '.join(map(str, late))}")
+
+
+def _members(
+    connection: Connection, client: AdminClient, metadata: ClusterMetadata
+) -> dict[int, Member]:
+    what = "cannot describe the cluster"
+    with failures(what):
+        future = client.describe_cluster(request_timeout=connection.timeout_s)
+    told = connection.wait(what, future)
+    controller = told.controller.id if told.controller is not None else None
+    members = {
+        node.id: Member(node.id, node.host, node.port, node.rack or None, node.id == controller)
+        for node in sorted(told.nodes, key=lambda node: node.id)
+    }
+    for topic in metadata.topics.values():
+        for partition in topic.partitions.values():
+            if partition.leader in members:
+                members[partition.leader].leads += 1
+            for index, broker in enumerate(partition.replicas):
+                if broker in members:
+                    members[broker].replicas += 1
+                    members[broker].preferred += index == 0
+                    members[broker].in_sync += broker in partition.isrs
+    return members
+
+
+def _chosen(members: dict[int, Member], ids: Sequence[int]) -> list[Member]:
+    for broker in ids:
+        if broker not in members:
+            raise CommandError(f"there is no broker {broker}, or it does not run")
+    return [members[broker] for broker in dict.fromkeys(ids)] if ids else list(members.values())
+
+
+def _urls(
+    connection: Connection, client: AdminClient, members: Sequence[Member], given: Sequence[str]
+) -> dict[int, str | None]:
+    """The admin port of each; None where there is none."""
+    told = dict(map(_given, given))
+    if strangers := told.keys() - {member.id for member in members}:
+        raise InputError(f"--admin {min(strangers)}: it is none of the brokers asked")
+    urls: dict[int, str | None] = {}
+    for member in members:
+        if member.id in told:
+            urls[member.id] = told[member.id]
+            continue
+        rows = describe_resource(connection, client, ("brokers", str(member.id)))
+        listener = next((row["value"] for row in rows if row["name"] == ADMIN_LISTENER), None)
+        urls[member.id] = admin_url(listener or "", member.host)
+    return urls
+
+
+def _given(text: str) -> tuple[int, str]:
+    broker, _, address = text.partition("=")
+    host, _, port = address.removeprefix("http://").rstrip("/").rpartition(":")
+    if not broker.isdigit() or not host or not port.isdigit():
+        raise InputError(f"--admin takes ID=HOST:PORT, not {text!r}")
+    return int(broker), f"http://{host}:{port}"
+
+
+def _reached(broker: int, url: str | None) -> str:
+    if url is None:
+        raise CommandError(
+            f"broker {broker} does not say where its admin port is: "
+            f"set {ADMIN_LISTENER}, or give --admin {broker}=HOST:PORT"
+        )
+    return url
+
+
+def _verdicts(
+    connection: Connection, ids: Sequence[int], given: Sequence[str], ask: Ask, wait_s: float
+) -> dict[int, Verdict]:
+    """What each says, asked again until all say yes or the time is over.
+
+    While there is time, a broker that is not there or does not answer has not said yes.
+    """
+    give_up_at = time.monotonic() + wait_s
+    pause = threading.Event()
+    while True:
+        try:
+            verdicts = _ask_once(connection, ids, given, ask)
+            left_s = give_up_at - time.monotonic()
+            if left_s <= 0 or all(verdict.yes for verdict in verdicts.values()):
+                return verdicts
+        except InputError:
+            raise
+        except CommandError:
+            left_s = give_up_at - time.monotonic()
+            if left_s <= 0:
+                raise
+        pause.wait(min(POLL_S, left_s))
+
+
+def _ask_once(
+    connection: Connection, ids: Sequence[int], given: Sequence[str], ask: Ask
+) -> dict[int, Verdict]:
+    client, metadata = connection.admin()
+    members = _chosen(_members(connection, client, metadata), ids)
+    urls = _urls(connection, client, members, given)
+    reached = {member.id: _reached(member.id, urls[member.id]) for member in members}
+    return {broker: ask(url, connection.timeout_s) for broker, url in reached.items()}
+
+
+def _standing(url: str | None, connection: Connection) -> dict[str, Any]:
+    """What the admin port answers, None where it does not."""
+    row: dict[str, Any] = {
+        "admin": url, "may_restart": None, "at_risk": [], "unavoidable": [], "caught_up": None,
+    }  # fmt: skip
+    if url is None:
+        return row
+    try:
+        restart = may_restart(url, connection.timeout_s)
+        standing = has_caught_up(url, connection.timeout_s)
+    except CommandError as error:
+        error.show()
+        return row
+    return row | {
+        "may_restart": restart.yes,
+        "at_risk": risks(restart, "atRisk"),
+        "unavoidable": risks(restart, "unavoidable"),
+        "caught_up": standing.told.get("percent"),
+    }
+
+
+def _print(rows: Sequence[dict[str, Any]]) -> None:
+    if rows:
+        columns = list(rows[0])
+        headings = [column.replace("_", " ") for column in columns]
+        print_table(headings, [list(row.values()) for row in rows])
+
+
+def _print_field(name: str, value: Any) -> None:
+    label = f"{name.replace('_', ' ')}:"
+    if isinstance(value, list):
+        for item in value or ["-"]:
+            click.echo(f"{label:<13}{item}")
+            label = ""
+        return
+    if isinstance(value, bool):
+        value = "yes" if value else "no"
+    elif name == "caught_up" and value is not None:
+        value = f"{value} %"
+    click.echo(f"{label:<13}{'-' if value is None else value}")

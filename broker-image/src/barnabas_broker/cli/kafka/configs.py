@@ -1,0 +1,227 @@
+"""`kafka-configs`: describe and alter the settings of topics, brokers and loggers."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+
+from barnabas_broker.cli.client import Connection
+from barnabas_broker.cli.configs import alter_resource, describe_resource, source_name
+from barnabas_broker.cli.errors import CommandError
+from barnabas_broker.cli.kafka.answers import told_as
+from barnabas_broker.cli.kafka.tool import connected, refused, tool
+from barnabas_broker.cli.properties import parse_assignments
+from barnabas_broker.cli.wire import Wire, broker_addresses
+from barnabas_kafka.errors import ErrorCode
+from barnabas_kafka.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+)
+from barnabas_kafka.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+
+DEFAULT = ""
+SET, DELETE = 0, 1
+
+
+class Kind(NamedTuple):
+    """What one entity is called, its number in the protocol, and the source of its own settings."""
+
+    singular: str
+    number: int
+    source: str
+
+
+KINDS = {
+    "topics": Kind("topic", 2, "DYNAMIC_TOPIC"),
+    "brokers": Kind("broker", 4, "DYNAMIC_BROKER"),
+    "broker-loggers": Kind("broker-logger", 8, "DYNAMIC_BROKER_LOGGER"),
+}
+# The source of what was set for all brokers.
+FOR_ALL = "DYNAMIC_DEFAULT_BROKER"
+REFUSED_TYPES = ("users", "clients", "ips", "client-metrics", "groups")
+
+
+@tool("kafka-configs")
+@click.option("--describe", is_flag=True)
+@click.option("--alter", is_flag=True)
+@click.option("--all", "everything", is_flag=True, help="Defaults and the file's settings too.")
+@click.option("--entity-type", type=click.Choice([*KINDS, *REFUSED_TYPES]))
+@click.option("--entity-name")
+@click.option("--entity-default", is_flag=True, help="What holds for all brokers.")
+@click.option("--topic", help="The same as --entity-type topics --entity-name.")
+@click.option("--broker", help="The same as --entity-type brokers --entity-name.")
+@click.option("--broker-defaults", is_flag=True)
+@click.option("--broker-logger", metavar="BROKER")
+@click.option("--add-config", metavar="NAME=VALUE,NAME=[A,B]")
+@click.option("--add-config-file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--delete-config", metavar="NAME,NAME")
+@click.option("--force", is_flag=True, hidden=True)
+@refused("--user", "--client", "--ip", "--group", "--client-metrics", "--user-defaults",
+         "--client-defaults", "--ip-defaults", "--bootstrap-controller",
+         why="settings of topics, brokers and broker-loggers are")  # fmt: skip
+@connected(zookeeper=True)
+def main(connection: Connection, zookeeper: str | None, **options: Any) -> None:
+    """Describe and alter settings while brokers run."""
+    if options["describe"] == options["alter"]:
+        raise click.UsageError("Command must include exactly one action: --describe, --alter")
+    kind, name = _entity(options)
+    with told_as("Error while executing config command with args: "):
+        cluster = _Cluster(connection)
+        if options["alter"]:
+            if name is None:
+                raise click.UsageError("--alter needs --entity-name or --entity-default.")
+            _alter(cluster, kind, name, options)
+        else:
+            _describe(cluster, kind, name, everything=options["everything"])
+
+
+def _entity(options: dict[str, Any]) -> tuple[str, str | None]:
+    """The kind and the name; None means all of them, "" what holds for all brokers."""
+    for option, kind in (("topic", "topics"), ("broker", "brokers"),
+                         ("broker_logger", "broker-loggers")):  # fmt: skip
+        if options[option] is not None:
+            return kind, str(options[option])
+    if options["broker_defaults"]:
+        return "brokers", DEFAULT
+    kind = options["entity_type"]
+    if kind is None:
+        raise click.UsageError("At least one of --entity-type, --topic, --broker is needed.")
+    if kind in REFUSED_TYPES:
+        raise click.UsageError(f"--entity-type {kind} is not supported: {', '.join(KINDS)} are")
+    if options["entity_default"]:
+        if kind != "brokers":
+            raise click.UsageError(f"--entity-default is not supported for {kind}")
+        return kind, DEFAULT
+    return kind, options["entity_name"]
+
+
+class _Cluster:
+    """Asks through librdkafka what it can ask, and over a plain socket what it cannot."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.client, self.metadata = connection.admin()
+
+    def describe(self, kind: str, name: str) -> list[dict[str, Any]]:
+        """The settings of one entity in the rows of `barnabas configs describe`."""
+        if kind != "broker-loggers" and name != DEFAULT:
+            return describe_resource(self.connection, self.client, (kind, name))
+        resource = DescribeConfigsResource(
+            resource_type=KINDS[kind].number, resource_name=name, configuration_keys=None
+        )
+        request = DescribeConfigsRequest(resources=[resource], include_synonyms=True)
+        with self._wire(name) as wire:
+            (result,) = wire.ask(request, DescribeConfigsResponse).results
+        _succeeded(result.error_code, result.error_message)
+        return [_row(config) for config in sorted(result.configs, key=lambda each: each.name)]
+
+    def alter(self, kind: str, name: str, additions: dict[str, str], removals: list[str]) -> None:
+        """One change, all of it or nothing."""
+        if kind != "broker-loggers" and name != DEFAULT:
+            alter_resource(self.connection, self.client, (kind, name), additions, removals)
+            return
+        changes = [AlterableConfig(name=n, config_operation=SET, value=v)
+                   for n, v in additions.items()]  # fmt: skip
+        changes += [AlterableConfig(name=n, config_operation=DELETE, value=None) for n in removals]
+        resource = AlterConfigsResource(
+            resource_type=KINDS[kind].number, resource_name=name, configs=changes
+        )
+        with self._wire(name) as wire:
+            request = IncrementalAlterConfigsRequest(resources=[resource])
+            (result,) = wire.ask(request, IncrementalAlterConfigsResponse).responses
+        _succeeded(result.error_code, result.error_message)
+
+    def _wire(self, name: str) -> Wire:
+        """The broker of that name; for what holds for all of them the first."""
+        there = broker_addresses(self.connection)
+        broker = min(there) if name == DEFAULT else int(name) if name.isdigit() else -1
+        if broker not in there:
+            raise CommandError(f"there is no broker {name}")
+        return Wire(there[broker], self.connection.timeout_s)
+
+
+def _describe(cluster: _Cluster, kind: str, name: str | None, *, everything: bool) -> None:
+    if name is not None:
+        names = [name]
+    elif kind == "topics":
+        names = sorted(cluster.metadata.topics)
+    else:
+        names = sorted(map(str, cluster.metadata.brokers)) + ([DEFAULT] * (kind == "brokers"))
+    for each in names:
+        source = FOR_ALL if each == DEFAULT else KINDS[kind].source
+        rows = cluster.describe(kind, each)
+        if each == DEFAULT:
+            click.echo("Default configs for brokers in the cluster are:")
+        else:
+            scope = "All" if everything else "Dynamic"
+            click.echo(f"{scope} configs for {KINDS[kind].singular} {each} are:")
+        for row in rows:
+            if row["source"] == source or (everything and each != DEFAULT):
+                click.echo(_line(row))
+
+
+def _line(row: dict[str, Any]) -> str:
+    value = "null" if row["sensitive"] or row["value"] is None else row["value"]
+    synonyms = ", ".join(
+        f"{each['source']}_CONFIG:{each['name']}={'null' if row['sensitive'] else each['value']}"
+        for each in row["synonyms"]
+    )
+    sensitive = str(row["sensitive"]).lower()
+    return f"  {row['name']}={value} sensitive={sensitive} synonyms={{{synonyms}}}"
+
+
+def _alter(cluster: _Cluster, kind: str, name: str, options: dict[str, Any]) -> None:
+    additions: dict[str, str] = {}
+    if options["add_config_file"]:
+        from barnabas_kafka.settings.properties import parse_properties
+
+        path = options["add_config_file"]
+        additions |= parse_properties(path.read_bytes(), origin=str(path))
+    if options["add_config"]:
+        additions |= parse_assignments(_split(options["add_config"]), "--add-config")
+    removals = [each.strip() for each in (options["delete_config"] or "").split(",") if each]
+    if not additions and not removals:
+        raise click.UsageError(
+            "At least one of --add-config, --add-config-file, --delete-config must be specified "
+            "with --alter"
+        )
+    # Lists are written in square brackets, since commas separate the settings.
+    additions = {key: re.sub(r"^\[(.*)\]$", r"\1", value) for key, value in additions.items()}
+    cluster.alter(kind, name, additions, removals)
+    if name == DEFAULT:
+        click.echo("Completed updating default config for brokers in the cluster.")
+    else:
+        click.echo(f"Completed updating config for {KINDS[kind].singular} {name}.")
+
+
+def _split(text: str) -> list[str]:
+    """`a=1,b=[x,y]` at the commas outside of brackets."""
+    return re.split(r",(?![^\[\]]*\])", text)
+
+
+def _row(config: DescribeConfigsResourceResult) -> dict[str, Any]:
+    return {
+        "name": config.name,
+        "value": config.value,
+        "source": source_name(config.config_source),
+        "sensitive": config.is_sensitive,
+        "synonyms": [
+            {"name": each.name, "value": each.value, "source": source_name(each.source)}
+            for each in config.synonyms
+        ],
+    }
+
+
+def _succeeded(code: int, message: str | None) -> None:
+    if code != ErrorCode.NONE:
+        raise CommandError(f"{message or ErrorCode(code).name}", code=code)

@@ -1,0 +1,1 @@
+"""`barnabas reassign`: partitions to other brokers."""

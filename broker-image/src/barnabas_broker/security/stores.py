@@ -1,0 +1,131 @@
+"""Key stores and trust stores: files in Java's formats, read into a context of Python's.
+
+PEM files are text: certificates, and in a key store a private key, which may be encrypted. PKCS12
+files (`.p12`) are what `keytool` writes since Java 9. JKS, its older format, is refused with the
+command that converts it. Private keys out of PKCS12 go to OpenSSL by way of memory, not of a disk.
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12KeyAndCertificates
+
+PEM: Final = "PEM"
+PKCS12: Final = "PKCS12"
+JKS: Final = "JKS"
+
+_ENDINGS: Final = {".pem": PEM, ".p12": PKCS12, ".pfx": PKCS12, ".jks": JKS}
+
+
+class StoreError(Exception):
+    """A store cannot be used; the message is one line that says which, why, and what to do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Store:
+    """A file of keys or certificates. `kind` is told by the file's name where it is not given."""
+
+    path: Path
+    kind: str | None = None
+    password: str | None = field(default=None, repr=False)
+
+    @property
+    def format(self) -> str:
+        """PEM or PKCS12; raises StoreError where it is neither, or nothing tells."""
+        kind = self.kind.upper() if self.kind else _ENDINGS.get(self.path.suffix.lower())
+        if kind is None:
+            endings = ", ".join(_ENDINGS)
+            raise StoreError(
+                f"{self.path}: give the type of the store, or end its name in {endings}"
+            )
+        if kind == JKS:
+            raise StoreError(
+                f"{self.path}: JKS is not read; make a PKCS12 store of it: keytool -importkeystore "
+                f"-srckeystore {self.path.name} -destkeystore {self.path.stem}.p12 "
+                "-deststoretype PKCS12"
+            )
+        if kind not in (PEM, PKCS12):
+            raise StoreError(f"{self.path}: the type {kind} is not read, only {PEM} and {PKCS12}")
+        return kind
+
+
+def load_identity(context: ssl.SSLContext, store: Store) -> None:
+    """Have a context show the certificate of a key store. Raises StoreError."""
+    if store.format == PEM:
+        _load_chain(context, store, str(store.path), store.password)
+        return
+    from cryptography.hazmat.primitives.serialization import (  # Late, a third of a second.
+        Encoding,
+        NoEncryption,
+        PrivateFormat,
+    )
+
+    found = _pkcs12(store)
+    if found.key is None or found.cert is None:
+        raise StoreError(f"{store.path}: there is no private key with a certificate in it")
+    chain = [found.cert, *found.additional_certs]
+    text = found.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    text += b"".join(each.certificate.public_bytes(Encoding.PEM) for each in chain)
+    descriptor = os.memfd_create("key store", os.MFD_CLOEXEC)
+    try:
+        os.write(descriptor, text)
+        _load_chain(context, store, f"/proc/self/fd/{descriptor}", None)
+    finally:
+        os.close(descriptor)
+
+
+def load_trust(context: ssl.SSLContext, store: Store) -> None:
+    """Have a context trust the certificates of a trust store, and none but them.
+
+    Each of them is an anchor, also one that another has signed, as in Java. Raises StoreError.
+    """
+    if store.format == PEM:
+        text = _read(store).decode("ascii", "replace")
+    else:
+        from cryptography.hazmat.primitives.serialization import Encoding
+
+        found = _pkcs12(store)
+        held = ([found.cert] if found.cert is not None else []) + found.additional_certs
+        text = "".join(each.certificate.public_bytes(Encoding.PEM).decode() for each in held)
+    if "-----BEGIN" not in text:
+        raise StoreError(f"{store.path}: there is no certificate in it")
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    try:
+        context.load_verify_locations(cadata=text)
+    except (ssl.SSLError, ValueError) as error:
+        raise StoreError(f"{store.path}: its certificates cannot be read ({error})") from error
+
+
+def _load_chain(context: ssl.SSLContext, store: Store, file: str, password: str | None) -> None:
+    try:
+        # Without a password OpenSSL would ask the terminal for one.
+        context.load_cert_chain(file, password=password or "")
+    except ssl.SSLError as error:
+        wrong = "the password is wrong, or it does not hold a private key and its certificate"
+        raise StoreError(f"{store.path}: {wrong} ({error.reason or error})") from error
+    except OSError as error:
+        raise StoreError(f"{store.path}: {error.strerror}") from error
+
+
+def _pkcs12(store: Store) -> PKCS12KeyAndCertificates:
+    from cryptography.hazmat.primitives.serialization.pkcs12 import load_pkcs12
+
+    password = None if store.password is None else store.password.encode()
+    try:
+        return load_pkcs12(_read(store), password)
+    except ValueError as error:
+        wrong = "the password is wrong, or it is no PKCS12 store"
+        raise StoreError(f"{store.path}: {wrong} ({error})") from error
+
+
+def _read(store: Store) -> bytes:
+    try:
+        return store.path.read_bytes()
+    except OSError as error:
+        raise StoreError(f"{store.path}: {error.strerror}") from error

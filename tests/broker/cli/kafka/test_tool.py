@@ -1,0 +1,158 @@
+"""What all of Kafka's tools have in common: refusals by name, exit codes, ways to the brokers."""
+
+from __future__ import annotations
+
+import json
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from barnabas_broker.testing import Broker
+
+TOOLS = (
+    "broker_api_versions", "configs", "console_consumer", "console_producer", "consumer_groups",
+    "consumer_perf_test", "delete_records", "dump_log", "get_offsets", "log_dirs",
+    "producer_perf_test", "server_start", "server_stop", "topics", "transactions",
+    "zookeeper_start", "zookeeper_stop",
+)  # fmt: skip
+
+
+def run(module: str, *args: str, stdin: bytes = b"", fails: bool = False) -> Result:
+    """Run the tool in a module of this package."""
+    tool = import_module(f"barnabas_broker.cli.kafka.{module}").main
+    result = CliRunner().invoke(tool, args, input=stdin)
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.output
+    assert result.exit_code == (1 if fails else 0), result.output
+    return result
+
+
+@pytest.mark.parametrize("module", TOOLS)
+def test_every_tool_explains_itself_and_refuses_what_it_does_not_know(module: str) -> None:
+    """By name, and with the exit code of Kafka's tools."""
+    assert "Usage:" in run(module, "--help").stdout
+    assert "--bogus" in run(module, "--bogus", fails=True).stderr
+
+
+@pytest.mark.parametrize(
+    ("module", "args"),
+    [
+        ("topics", ["--list", "--topic-id", "x"]),
+        ("consumer_groups", ["--list", "--validate-regex=a.*"]),
+        ("console_producer", ["--topic", "t", "--line-reader", "my.Reader"]),
+        ("producer_perf_test", ["--transactional-id", "x"]),
+        ("dump_log", ["--files", "f", "--offsets-decoder"]),
+        ("configs", ["--describe", "--user", "alice"]),
+    ],
+)
+def test_what_apaches_tool_has_and_ours_has_not(module: str, args: list[str]) -> None:
+    """Is refused by name before anything is done."""
+    option = next(word for word in args if word.startswith("--") and word not in
+                  ("--list", "--topic", "--files", "--describe")).partition("=")[0]  # fmt: skip
+    outcome = run(module, *args, fails=True)
+    assert f"{option} is not supported" in outcome.stderr
+
+
+def test_a_foreign_formatter_is_refused_by_name(kafka_broker: Broker) -> None:
+    """It would be a Java class."""
+    args = ("--bootstrap-server", kafka_broker.bootstrap_servers, "--topic", "t")
+    outcome = run("console_consumer", *args, "--formatter", "my.Formatter", fails=True)
+    assert "my.Formatter is not supported" in outcome.stderr
+
+
+def test_no_broker_is_named(kafka_broker: Broker) -> None:
+    """Kafka's tools have no default."""
+    assert "--bootstrap-server" in run("topics", "--list", fails=True).stderr
+
+
+def test_no_zookeeper_answers() -> None:
+    """The error says what to type instead."""
+    outcome = run("topics", "--list", "--zookeeper", "127.0.0.1:1", fails=True)
+    assert "--bootstrap-server" in outcome.stderr
+
+
+def test_settings_of_an_existing_topic_are_for_another_tool(kafka_broker: Broker) -> None:
+    """And the error has the command."""
+    outcome = run("topics", "--bootstrap-server", kafka_broker.bootstrap_servers, "--alter",
+                  "--topic", "t", "--config", "a=b", fails=True)  # fmt: skip
+    assert "kafka-configs" in outcome.stderr
+
+
+@pytest.mark.kafka_topic(partitions=1)
+def test_lines_with_keys_go_in_and_come_out(kafka_broker: Broker, kafka_topic: str) -> None:
+    """In the properties of reader and formatter that Kafka has; from an offset of a partition."""
+    where = ("--bootstrap-server", kafka_broker.bootstrap_servers, "--topic", kafka_topic)
+    run("console_producer", *where, "--property", "parse.key=true", "--property",
+        "key.separator=:", "--compression-codec", "--request-required-acks", "-1",
+        stdin=b"a:1\nb:2\nc:3\n")  # fmt: skip
+    found = run("console_consumer", *where, "--partition", "0", "--offset", "1",
+                "--max-messages", "2", "--property", "print.key=true", "--property",
+                "print.offset=true", "--property", "key.separator=|")  # fmt: skip
+    assert found.stdout == "Offset:1|b|2\nOffset:2|c|3\n"
+    assert "Processed a total of 2 messages" in found.stderr
+
+
+def test_records_are_deleted_up_to_an_offset(
+    kafka_broker: Broker, kafka_topic: str, tmp_path: Path
+) -> None:
+    """Each partition of the file is told of, those that failed too."""
+    where = ("--bootstrap-server", kafka_broker.bootstrap_servers)
+    run("console_producer", *where, "--topic", kafka_topic, stdin=b"1\n2\n3\n")
+    offsets = [(0, 2), (7, 1)]
+    asked = [{"topic": kafka_topic, "partition": p, "offset": o} for p, o in offsets]
+    file = tmp_path / "offset.json"
+    file.write_text(json.dumps({"partitions": asked, "version": 1}))
+    lines = run("delete_records", *where, "--offset-json-file", str(file)).stdout.splitlines()
+    assert lines[:2] == [
+        "Executing records delete operation", "Records delete operation completed:",
+    ]  # fmt: skip
+    assert f"partition: {kafka_topic}-0\tlow_watermark: 2" in lines
+    assert any(line.startswith(f"partition: {kafka_topic}-7\terror: ") for line in lines)
+    early = run("get_offsets", *where, "--topic", kafka_topic, "--time", "-2").stdout
+    assert early == f"{kafka_topic}:0:2\n"
+
+
+def test_log_directories_are_one_line_of_json(kafka_broker: Broker, kafka_topic: str) -> None:
+    """Behind two lines of talk, as scripts expect it."""
+    where = ("--bootstrap-server", kafka_broker.bootstrap_servers)
+    lines = run("log_dirs", *where, "--describe", "--topic-list", kafka_topic).stdout.splitlines()
+    (broker,) = json.loads(lines[2])["brokers"]
+    (directory,) = broker["logDirs"]
+    assert directory["error"] is None
+    assert directory["partitions"] == [
+        {"partition": f"{kafka_topic}-0", "size": 0, "offsetLag": 0, "isFuture": False}
+    ]
+
+
+def test_settings_of_all_brokers(kafka_broker: Broker) -> None:
+    """What librdkafka cannot ask is asked all the same."""
+    where = ("--bootstrap-server", kafka_broker.bootstrap_servers, "--entity-type", "brokers",
+             "--entity-default")  # fmt: skip
+    run("configs", *where, "--alter", "--add-config", "log.cleaner.backoff.ms=14000")
+    shown = run("configs", *where, "--describe").stdout
+    assert "log.cleaner.backoff.ms=14000 sensitive=false" in shown
+    run("configs", *where, "--alter", "--delete-config", "log.cleaner.backoff.ms")
+    assert "14000" not in run("configs", *where, "--describe").stdout
+
+
+def test_versions_of_the_broker(kafka_broker: Broker) -> None:
+    """Under Kafka's names."""
+    shown = run("broker_api_versions", "--bootstrap-server", kafka_broker.bootstrap_servers).stdout
+    assert "\tProduce(0): " in shown
+    assert "\tListOffsets(2): " in shown
+
+
+def test_measuring_in_kafkas_lines(kafka_broker: Broker, kafka_topic: str) -> None:
+    """One line each, in the shape that scripts take apart."""
+    address = kafka_broker.bootstrap_servers
+    sent = run("producer_perf_test", "--topic", kafka_topic, "--num-records", "500",
+               "--record-size", "100", "--throughput", "-1", "--producer-props",
+               f"bootstrap.servers={address}", "acks=-1").stdout  # fmt: skip
+    assert sent.startswith("500 records sent, ")
+    assert sent.endswith("ms 99.9th.\n")
+    read = run("consumer_perf_test", "--broker-list", address, "--messages", "500",
+               "--topic", kafka_topic, "--message-size", "100").stdout  # fmt: skip
+    header, line = read.splitlines()
+    assert len(line.split(", ")) == len(header.split(", ")) == 10
+    assert line.split(", ")[4] == "500"

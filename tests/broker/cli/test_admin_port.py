@@ -1,0 +1,89 @@
+"""What brokers answer on their admin ports, and what is made of other answers."""
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+
+from barnabas_broker.cli.admin_port import admin_url, has_caught_up, may_restart, risks
+from barnabas_broker.cli.errors import CommandError
+
+TIMEOUT_S = 30.0
+
+
+@contextmanager
+def answering(status: int, body: object) -> Iterator[str]:
+    """An HTTP server that has one answer for everything."""
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+
+    class Answer(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, *args: object) -> None:
+            """Tests say nothing."""
+
+    with HTTPServer(("127.0.0.1", 0), Answer) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.mark.parametrize(
+    ("listener", "host", "url"),
+    [
+        ("0.0.0.0:9404", "broker-1", "http://broker-1:9404"),
+        ("[::]:9404", "fe80::1", "http://[fe80::1]:9404"),
+        (":9404", "broker-1", "http://broker-1:9404"),
+        ("10.0.0.1:9404", "broker-1", "http://10.0.0.1:9404"),
+        ("127.0.0.1:0", "broker-1", None),
+        ("", "broker-1", None),
+    ],
+)
+def test_where_the_port_is(listener: str, host: str, url: str | None) -> None:
+    """All addresses are reached where clients are; a port that the system chose is unknown."""
+    assert admin_url(listener, host) == url
+
+
+def test_yes_and_no_with_reasons() -> None:
+    """503 is a no, with as much to say as a yes."""
+    with answering(200, {"caughtUp": True, "percent": 100.0}) as url:
+        assert has_caught_up(url, TIMEOUT_S).yes
+    one = {"topic": "t", "partition": 3, "reason": "1 needed"}
+    no = {"mayRestart": False, "atRisk": {"count": 5, "partitions": [one]}, "unavoidable": None}
+    with answering(503, no) as url:
+        verdict = may_restart(url, TIMEOUT_S)
+    assert not verdict.yes
+    assert risks(verdict, "atRisk") == ["t-3: 1 needed", "and 4 more"]
+    assert risks(verdict, "unavoidable") == []
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "told"),
+    [
+        (404, {}, "answers 404"),
+        (200, b"hello", "is not the admin port"),
+        (200, {"mayRestart": "yes"}, "is not the admin port"),
+        (200, [], "is not the admin port"),
+    ],
+)
+def test_whoever_else_answers(status: int, body: object, told: str) -> None:
+    """Is no broker of ours: that is a failure, and never a yes."""
+    with answering(status, body) as url, pytest.raises(CommandError, match=told):
+        may_restart(url, TIMEOUT_S)
+
+
+def test_nobody_answers() -> None:
+    """Port 1 is nobody's."""
+    with pytest.raises(CommandError, match=r"no answer from http://127.0.0.1:1/restart"):
+        may_restart("http://127.0.0.1:1", TIMEOUT_S)

@@ -1,0 +1,82 @@
+"""`barnabas brokers` against one broker; tests/cluster asks several."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from barnabas_broker.server.node import Node
+from tests.broker.cli.conftest import Outcome, run_command
+from tests.broker.server.running import Wire, port_of, running_node
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    settings = {"barnabas.admin.listener": "127.0.0.1:0", "broker.rack": "west"}
+    with running_node(tmp_path_factory.mktemp("broker"), settings) as running:
+        with Wire(port_of(running)) as wire:
+            wire.create_topic("orders", partitions=3)
+        yield running
+
+
+def brokers(node: Node, *args: str, fails: int = 0) -> Outcome:
+    """Run `barnabas brokers`."""
+    return run_command("brokers", *args, bootstrap=f"127.0.0.1:{port_of(node)}", fails=fails)
+
+
+def admin(node: Node) -> str:
+    """The option that says where its admin port is: the system chose it."""
+    assert node.admin is not None
+    return f"--admin=0={node.admin.url.removeprefix('http://')}"
+
+
+def test_who_is_there(node: Node) -> None:
+    """Address, rack, controller, and how much lies on each."""
+    row = {
+        "broker": 0, "address": f"127.0.0.1:{port_of(node)}", "rack": "west", "controller": True,
+        "leads": 3, "preferred": 3, "replicas": 3, "in_sync": 3,
+    }  # fmt: skip
+    assert brokers(node, "list", "--output", "json").json() == [row]
+    assert "in sync" in brokers(node, "list").stdout.splitlines()[0]
+
+
+def test_all_that_is_known(node: Node) -> None:
+    """With what it says of itself; a broker that says nothing is shown without."""
+    (row,) = brokers(node, "describe", admin(node), "--output", "json").json()
+    assert row["may_restart"] is True
+    assert row["caught_up"] == 100.0
+    assert len(row["unavoidable"]) == 3
+    shown = brokers(node, "describe", "0", admin(node)).stdout
+    assert "may restart: yes" in shown
+    assert "caught up:   100.0 %" in shown
+    silent = brokers(node, "describe", "--admin", "0=127.0.0.1:1")
+    assert "may restart: -" in silent.stdout
+    assert "no answer from http://127.0.0.1:1/restart" in silent.stderr
+    assert "admin:       -" in brokers(node, "describe").stdout
+
+
+def test_whether_it_may_be_restarted(node: Node) -> None:
+    """What no waiting makes better is told, and does not speak against it."""
+    told = brokers(node, "safe-to-restart", "0", admin(node))
+    assert told.stdout == "Broker 0 may be restarted.\n"
+    assert told.stderr.count("its only replica is here") == 3
+    (row,) = brokers(node, "safe-to-restart", "0", admin(node), "--output", "json").json()
+    assert row["broker"] == 0
+    assert row["mayRestart"] is True
+
+
+def test_whether_it_has_caught_up(node: Node) -> None:
+    """All brokers are asked where none is named."""
+    told = brokers(node, "caught-up", admin(node), "--wait", "1")
+    assert told.stdout.split() == ["broker", "percent", "replicas", "behind", "0", "100.0", "3"]
+
+
+def test_what_cannot_be_asked(node: Node) -> None:
+    """Is never a yes: exit code 1, or 2 where the command line is wrong."""
+    failed = brokers(node, "safe-to-restart", "0", fails=1)
+    assert "broker 0 does not say where its admin port is" in failed.stderr
+    assert "there is no broker 9" in brokers(node, "caught-up", "9", fails=1).stderr
+    for wrong in ("0", "x=a:1", "0=a", "0=:1"):
+        refused = brokers(node, "caught-up", "--admin", wrong, "--wait", "60", fails=2)
+        assert "--admin takes ID=HOST:PORT" in refused.stderr
+    refused = brokers(node, "caught-up", "--admin", "7=a:1", fails=2)
+    assert "--admin 7: it is none of the brokers asked" in refused.stderr

@@ -1,0 +1,78 @@
+"""`barnabas log-dirs` against a broker with two log directories."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from barnabas_broker.server.node import Node
+from barnabas_kafka.ids import TopicPartition
+from barnabas_kafka.records.builder import build_batch
+from tests.broker.cli.conftest import run_command
+from tests.broker.server.running import Wire, port_of, running_node
+
+BATCH = build_batch([(1000, None, b"value", ())])
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+    root = tmp_path_factory.mktemp("disks")
+    with running_node(root, {"log.dirs": f"{root / 'one'},{root / 'two'}"}) as running:
+        yield running
+
+
+@pytest.fixture
+def bootstrap(node: Node) -> str:
+    return f"127.0.0.1:{port_of(node)}"
+
+
+def other(node: Node, tp: TopicPartition) -> Path:
+    home = node.broker.logs.directory_of(tp)
+    return home.parent / ("two" if home.name == "one" else "one")
+
+
+def test_a_move_is_waited_for_and_shown(node: Node, bootstrap: str) -> None:
+    """The partition is where it was sent; the table and the JSON say so."""
+    tp = TopicPartition("orders", 1)
+    with Wire(port_of(node)) as wire:
+        wire.create_topic(tp.topic, partitions=2)
+        wire.produce(tp.topic, BATCH, partition=1)
+    target = other(node, tp)
+    moved = run_command(
+        "log-dirs", "move", "orders:1", "--to", str(target), "--wait", bootstrap=bootstrap
+    )
+    assert "All copies are made." in moved.stderr
+    rows = run_command(
+        "log-dirs", "describe", "--topic", "orders", "--output", "json", bootstrap=bootstrap
+    ).json()
+    assert rows[1] == {
+        "broker": 0, "directory": str(target), "topic": "orders", "partition": 1,
+        "size": len(BATCH), "lag": 0, "future": False,
+    }  # fmt: skip
+    table = run_command("log-dirs", "describe", bootstrap=bootstrap).stdout.splitlines()
+    assert table[0].split() == [
+        "broker", "directory", "state", "free", "total", "partitions", "size", "future"
+    ]  # fmt: skip
+    assert len([line for line in table if "online" in line]) == 2
+
+
+def test_what_cannot_be_moved_is_told(bootstrap: str) -> None:
+    """With the protocol's name of the error, all of them, exit code 1."""
+    failed = run_command(
+        "log-dirs", "move", "nothing:0", "nothing:3", "--to", "/nowhere",
+        bootstrap=bootstrap, fails=1,
+    )  # fmt: skip
+    for number in (0, 3):
+        assert f"cannot move nothing:{number} to /nowhere: LOG_DIR_NOT_FOUND" in failed.stderr
+
+
+def test_a_selection_needs_partitions(bootstrap: str) -> None:
+    """Exit code 2, and nothing is asked."""
+    wrong = run_command("log-dirs", "move", "orders", "--to", "/x", bootstrap=bootstrap, fails=2)
+    assert "names no partitions" in wrong.stderr
+
+
+def test_a_broker_that_is_not_there(bootstrap: str) -> None:
+    """Is told, not passed over."""
+    failed = run_command("log-dirs", "describe", "--broker", "9", bootstrap=bootstrap, fails=1)
+    assert "there is no broker 9" in failed.stderr

@@ -1,0 +1,73 @@
+"""`barnabas zookeeper start`: a process that kazoo works with, and that may be killed."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from kazoo.client import KazooClient
+
+START = [sys.executable, "-m", "barnabas_broker.cli", "zookeeper", "start"]
+
+
+@contextmanager
+def started(directory: Path, *args: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """The process, and where it serves."""
+    command = [*START, "--data-dir", str(directory), "--port", "0", *args]
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, text=True, **streams) as process:  # type: ignore[call-overload]
+        try:
+            told = process.stdout.readline().split()
+            assert told[:1] == ["zookeeper:"], process.stderr.read()
+            yield process, told[1]
+        finally:
+            process.kill()
+
+
+@contextmanager
+def client(address: str) -> Iterator[KazooClient]:
+    """A session of kazoo's."""
+    opened = KazooClient(address, timeout=4.0)
+    try:
+        opened.start()
+        yield opened
+    finally:
+        opened.stop()
+        opened.close()
+
+
+def test_it_says_that_it_is_for_development(tmp_path: Path) -> None:
+    """On every start; and it ends with 0 when it is told to."""
+    with started(tmp_path) as (process, address), client(address) as kazoo:
+        assert kazoo.create("/a", b"x") == "/a"
+        kazoo.stop()
+        process.terminate()
+        _, said = process.communicate(timeout=30)
+    assert process.returncode == 0
+    assert "This is one process for development and tests" in said
+
+
+def test_a_kill_loses_nothing(tmp_path: Path) -> None:
+    """What it answered it has after kill -9, ephemeral znodes of a living session too."""
+    with started(tmp_path) as (process, address), client(address) as kazoo:
+        kazoo.create("/kept", b"x")
+        kazoo.create("/mine", b"", ephemeral=True)
+        for number in range(50):
+            kazoo.set("/kept", b"%d" % number)
+        session = kazoo.client_id[0]
+        process.kill()
+        process.wait()
+        with started(tmp_path) as (_, again), client(again) as other:
+            data, stat = other.get("/kept")
+            assert (data, stat.version) == (b"49", 50)
+            assert other.exists("/mine").ephemeralOwner == session
+
+
+def test_it_says_why_it_does_not_start(tmp_path: Path) -> None:
+    """One line, and the exit code of a failed operation."""
+    with started(tmp_path):
+        command = [*START, "--data-dir", str(tmp_path)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert "another process uses this directory" in done.stderr

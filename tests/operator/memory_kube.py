@@ -21,6 +21,7 @@ from barnabas_operator.kube import (
 )
 from barnabas_operator.resources.objects import digest
 
+NODE = "worker"
 NODE_ADDRESS = "172.18.0.3"
 FIRST_NODE_PORT = 30000
 
@@ -68,6 +69,8 @@ class MemoryKube:
 
     def get(self, kind: Kind, namespace: str, name: str) -> Document | None:
         """See Kube."""
+        if refusal := self.refuses.get(f"get {kind.kind} {name}"):
+            raise KubeError(403, refusal)
         return copy.deepcopy(self.objects.get((kind.kind, namespace, name)))
 
     def list(
@@ -160,6 +163,7 @@ class MemoryKube:
                 "ownerReferences": [{"kind": "StatefulSet", "uid": meta["uid"]}],
             }
             self.put({"kind": PODS.kind, "metadata": head})
+        self.objects[PODS.kind, place, name].setdefault("spec", {})["nodeName"] = NODE
         self.objects[PODS.kind, place, name]["status"] = {
             "hostIP": NODE_ADDRESS,
             "conditions": [{"type": "Ready", "status": "True" if ready else "False"}],

@@ -11,6 +11,7 @@ from barnabas_operator.plan.clusters import Images
 from barnabas_operator.plan.topics import TopicView
 from barnabas_operator.progress import Progress
 from barnabas_operator.reconcile.context import Context
+from barnabas_operator.standing import Standing
 
 NOW = "2026-01-02T03:04:05Z"
 IMAGES = Images(broker="b:1", zookeeper="z:1", pipeline="p:1")
@@ -85,6 +86,8 @@ def context_on(
         kube=kube,
         brokers=lambda _: cluster,
         progress=lambda _: progress,
+        may_restart=lambda _: Standing(yes=True),
+        has_caught_up=lambda _: Standing(yes=True),
         images=IMAGES,
         now=NOW,
     )

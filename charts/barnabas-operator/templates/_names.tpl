@@ -34,10 +34,10 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 - apiGroups: [policy]
   resources: [poddisruptionbudgets]
   verbs: [get, list, create, patch]
-# Rolling restarts delete pods, one at a time; growing storage patches claims.
+# Rolling restarts delete pods, one at a time; a pod is told its rack; growing storage patches claims.
 - apiGroups: [""]
   resources: [pods]
-  verbs: [get, list, delete]
+  verbs: [get, list, patch, delete]
 - apiGroups: [""]
   resources: [persistentvolumeclaims]
   verbs: [get, list, patch]

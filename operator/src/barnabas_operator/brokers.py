@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from confluent_kafka import KafkaException, TopicCollection
+from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -28,7 +28,10 @@ TIMEOUT_S: Final = 10.0
 
 
 class BrokersError(Exception):
-    """The cluster refused or cannot be reached; `code` is the protocol's name of the error."""
+    """The cluster refused or cannot be reached; `code` is the protocol's name of the error.
+
+    `reachable` is False where it is worth trying again: no broker, or no controller, has answered.
+    """
 
     def __init__(self, code: str, message: str, *, reachable: bool) -> None:
         self.code = code
@@ -188,11 +191,13 @@ def _own_settings(entries: Mapping[str, ConfigEntry]) -> Mapping[str, str]:
     }
 
 
-# librdkafka's own errors, as opposed to a broker's answer, have negative codes.
+# librdkafka's own errors, as opposed to a broker's answer, have negative codes. Who says that it is
+# not the controller has refused nothing: the next attempt looks for the controller anew.
 @contextmanager
 def _errors() -> Iterator[None]:
     try:
         yield
     except KafkaException as raised:
         error = raised.args[0]
-        raise BrokersError(error.name(), error.str(), reachable=error.code() >= 0) from raised
+        reachable = error.code() >= 0 and error.code() != KafkaError.NOT_CONTROLLER
+        raise BrokersError(error.name(), error.str(), reachable=reachable) from raised

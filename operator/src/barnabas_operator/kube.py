@@ -41,6 +41,7 @@ class Kind:
 CONFIG_MAPS: Final = Kind("v1", "ConfigMap", "configmaps")
 SERVICES: Final = Kind("v1", "Service", "services")
 PODS: Final = Kind("v1", "Pod", "pods")
+NODES: Final = Kind("v1", "Node", "nodes")
 CLAIMS: Final = Kind("v1", "PersistentVolumeClaim", "persistentvolumeclaims")
 STATEFUL_SETS: Final = Kind("apps/v1", "StatefulSet", "statefulsets")
 BUDGETS: Final = Kind("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets")

@@ -16,6 +16,8 @@ PIPELINE: Final = f"{GROUP}/pipeline"
 APPLIED_HASH: Final = f"{GROUP}/applied-hash"
 # On pod templates: the hash of the configuration that the pod reads at start.
 CONFIG_HASH: Final = f"{GROUP}/config-hash"
+# On the brokers' pods: the rack of the node on which a pod has come to run.
+RACK: Final = f"{GROUP}/rack"
 
 ZOOKEEPER_PORT: Final = 2181
 PEER_PORT: Final = 2888

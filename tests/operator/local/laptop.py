@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,17 +16,11 @@ from barnabas_operator.local.state import StateDirectory
 from barnabas_operator.local.up import up
 from barnabas_operator.local.view import View, look
 from tests.operator import examples
+from tests.oracle.apache import free_port
 
 TIMEOUT_S = 60.0
 
 Document = dict[str, Any]
-
-
-def free_port() -> int:
-    """A port that was free a moment ago."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-        return port
 
 
 def cluster(*, config: Mapping[str, str] | None = None, **spec: Any) -> Document:
@@ -91,6 +84,6 @@ class Laptop:
     @property
     def broker(self) -> Entry:
         """The broker's process."""
-        entry = BrokerFiles(self.state.broker).entry()
+        entry = BrokerFiles(self.state.broker(0)).entry()
         assert entry is not None
         return entry

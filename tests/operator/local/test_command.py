@@ -9,12 +9,15 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from barnabas_operator.local.zookeeper import ZooKeeperFiles
 from tests.operator.local.laptop import Laptop, cluster, topic
+from tests.oracle.apache import free_port
 
 TIMEOUT_S = 100
 COMMAND = (sys.executable, "-P", "-m", "barnabas_broker.cli", "local")
@@ -134,19 +137,10 @@ def test_in_the_foreground_until_it_is_told_to_stop(
 ) -> None:
     """The broker ends with it, cleanly; the data stay."""
     laptop.write(cluster())
-    process = subprocess.Popen(
-        [*COMMAND, "up", str(laptop.file), "--foreground"],
-        env=terminal.environment,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    with process:
-        assert process.stdout is not None
-        for line in process.stdout:
-            if "Ctrl-C stops it" in line:
-                break
+    with _in_the_foreground(laptop, terminal) as process:
         (seen,) = terminal.status()
         process.send_signal(number)
+        assert process.stdout is not None
         assert "the broker is stopped" in process.stdout.read()
     assert process.returncode == 0
     port = int(seen["status"]["listeners"][0]["bootstrapServers"].rpartition(":")[2])
@@ -159,25 +153,53 @@ def test_in_the_foreground_a_broker_that_ends_is_noticed(
 ) -> None:
     """Stopped by another command it is no failure; killed it is."""
     laptop.write(cluster())
-    for end, code in ((lambda pid: terminal.run("down"), 0), (_kill, 1)):
-        process = subprocess.Popen(
-            [*COMMAND, "up", str(laptop.file), "--foreground"],
-            env=terminal.environment,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        with process:
-            assert process.stdout is not None
-            for line in process.stdout:
-                if "Ctrl-C stops it" in line:
-                    break
-            end(terminal.status()[0]["brokers"][0]["pid"])
-            process.stdout.read()
-        assert process.returncode == code
+    with _in_the_foreground(laptop, terminal) as process:
+        terminal.run("down")
+    assert process.returncode == 0
+    with _in_the_foreground(laptop, terminal) as process:
+        os.kill(terminal.status()[0]["brokers"][0]["pid"], signal.SIGKILL)
+    assert process.returncode == 1
 
 
-def _kill(pid: int) -> None:
-    os.kill(pid, signal.SIGKILL)
+def test_in_the_foreground_a_zookeeper_that_ends_is_noticed(
+    laptop: Laptop, terminal: Terminal
+) -> None:
+    """It is told by name, and the brokers are stopped: without it nobody would be elected."""
+    listeners = [{"name": "plain", "type": "internal", "port": free_port(2)}]
+    laptop.write(cluster(brokers={"replicas": 2, "storage": {"size": "1Gi"}}, listeners=listeners))
+    with _in_the_foreground(laptop, terminal) as process:
+        entry = ZooKeeperFiles(terminal.directory / "quickstart" / "zookeeper").entry()
+        assert entry is not None
+        os.kill(entry.pid, signal.SIGKILL)
+        assert process.stdout is not None
+        said = process.stdout.read()
+    assert process.returncode == 1, said
+    assert "Error: the ZooKeeper ended by itself; its last words: " in said, said
+    (seen,) = terminal.status()
+    assert [each["running"] for each in seen["brokers"]] == [False, False]
+
+
+@contextmanager
+def _in_the_foreground(laptop: Laptop, terminal: Terminal) -> Iterator[subprocess.Popen[str]]:
+    """`up --foreground` once it watches; read to its end."""
+    process = subprocess.Popen(
+        [*COMMAND, "up", str(laptop.file), "--foreground"],
+        env=terminal.environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    with process:
+        assert process.stdout is not None
+        told: list[str] = []
+        for line in process.stdout:
+            told.append(line)
+            if "Ctrl-C stops it" in line:
+                break
+        else:
+            raise AssertionError("".join(told))
+        yield process
+        process.stdout.read()
 
 
 def test_the_overview_is_quick(terminal: Terminal) -> None:

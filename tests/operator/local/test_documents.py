@@ -71,8 +71,14 @@ def test_a_document_that_cannot_be_used(document: Any, problem: str) -> None:
     ("spec", "problem"),
     [
         (
-            {"brokers": {"replicas": 3, "storage": {"size": "1Gi"}}},
-            "brokers.replicas: this version",
+            {
+                "brokers": {"replicas": 3, "storage": {"size": "1Gi"}},
+                "listeners": [
+                    {"name": "in", "port": 9092},
+                    {"name": "out", "type": "nodeport", "port": 9094},
+                ],
+            },
+            "listeners: out: needs a nodePort where there are several brokers",
         ),
         ({"brokers": {"storage": {}}}, "brokers.storage: give either size or sizing"),
         (
@@ -90,6 +96,10 @@ def test_a_document_that_cannot_be_used(document: Any, problem: str) -> None:
         (
             {"listeners": [{"name": "a", "port": 9092, "nodePort": 30000}]},
             "listeners: a: nodePort is for listeners of type nodeport",
+        ),
+        (
+            {"listeners": [{"name": "a", "port": 9404}]},
+            "listeners: a: name metrics and port 9404 are taken",
         ),
         ({"config": {"log.dirs": "/x"}}, "config.log.dirs: follows from the resource itself"),
         ({"config": {"log.retention.hour": "1"}}, "did you mean log.retention.hours"),

@@ -17,7 +17,7 @@ def test_the_data_stay(laptop: Laptop) -> None:
     laptop.down()
     assert laptop.said == ["the broker is stopped", f"the data stay in {laptop.state.path}"]
     assert not broker.running
-    assert (laptop.state.broker / "data" / ".kafka_cleanshutdown").exists()
+    assert (laptop.state.broker(0) / "data" / ".kafka_cleanshutdown").exists()
     assert laptop.look().status.conditions[0].reason == "Stopped"
     after = laptop.up()
     assert after.status.listeners == before.status.listeners

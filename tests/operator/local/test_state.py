@@ -9,7 +9,15 @@ import pytest
 
 from barnabas_operator.api.storage import DeletionPolicy
 from barnabas_operator.local import state
-from barnabas_operator.local.state import BusyError, LocalError, Port, Record, StateDirectory
+from barnabas_operator.local.state import (
+    BrokerRecord,
+    BusyError,
+    LocalError,
+    MemberPorts,
+    Port,
+    Record,
+    StateDirectory,
+)
 from barnabas_operator.plan.topics import LedgerEntry
 from tests.operator.local import laptop
 
@@ -29,10 +37,11 @@ def test_a_record_comes_back_as_it_was(directory: StateDirectory) -> None:
         cluster="quickstart",
         file="/somewhere/cluster.yaml",
         documents=[laptop.cluster()],
-        ports={"plain": Port(9092, 40000)},
+        brokers={0: BrokerRecord({"plain": Port(9092, 40000)}, 0.25), 1: BrokerRecord()},
+        zookeeper=2181,
+        ensemble={1: MemberPorts(client=2181, peer=20001, election=20002)},
         ledger={"files": entry},
         cluster_id="id",
-        startup_s=0.25,
     )
     assert directory.load() is None
     directory.save(record)
@@ -61,11 +70,11 @@ def test_a_directory_of_other_things_is_not_taken(tmp_path: Path) -> None:
 def test_a_record_that_cannot_be_read(directory: StateDirectory) -> None:
     """Damaged, or of a version to come: it says what to do."""
     path = directory.path / "cluster.json"
-    for content in ("{", "[]", "{}", json.dumps({"version": 1})):
+    for content in ("{", "[]", "{}", json.dumps({"version": 2})):
         path.write_text(content)
         with pytest.raises(LocalError, match=r"is damaged .*; remove it to begin anew"):
             directory.load()
-    path.write_text(json.dumps({"version": 2}))
+    path.write_text(json.dumps({"version": 3}))
     with pytest.raises(LocalError, match=r"another version .*another directory with --dir"):
         directory.load()
 
@@ -83,7 +92,7 @@ def test_what_cannot_be_a_directory(tmp_path: Path) -> None:
 def test_only_what_is_ours_is_removed(directory: StateDirectory) -> None:
     """The directory goes too, if there is nothing else in it."""
     directory.save(Record(cluster="a", file="f"))
-    directory.broker.joinpath("data").mkdir(parents=True)
+    directory.broker(0).joinpath("data").mkdir(parents=True)
     note = directory.path / "note.txt"
     note.touch()
     directory.remove()

@@ -6,7 +6,9 @@ import os
 import shutil
 import signal
 import socket
+from http import HTTPStatus
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 from confluent_kafka.admin import (
@@ -20,7 +22,9 @@ from confluent_kafka.admin import (
 from barnabas_operator.api.conditions import is_ready
 from barnabas_operator.local.processes import Entry
 from barnabas_operator.local.state import LocalError
+from e2e import kafka
 from tests.operator.local.laptop import Laptop, cluster, topic
+from tests.oracle.apache import free_port
 
 
 def test_the_second_time_only_what_is_different_is_done(laptop: Laptop) -> None:
@@ -43,6 +47,54 @@ def test_the_second_time_only_what_is_different_is_done(laptop: Laptop) -> None:
     assert laptop.said == []
     assert laptop.broker == broker
     assert laptop.look().status.conditions[0].last_transition_time == first_ready
+
+
+def test_three_brokers_and_the_loss_of_one(laptop: Laptop) -> None:
+    """Each has a port counted on from the first, and a topic survives a broker."""
+    port = free_port(3)
+    listeners = [{"name": "plain", "type": "internal", "port": port}]
+    brokers = {"replicas": 3, "storage": {"size": "1Gi"}}
+    wanted = cluster(brokers=brokers, listeners=listeners)
+    seen = laptop.up(wanted, topic(partitions=3, replicas=3))
+    assert is_ready(seen.status.conditions)
+    assert [each.id for each in seen.brokers] == [0, 1, 2]
+    servers = seen.status.listeners[0].bootstrap_servers
+    assert len(servers.split(",")) == 3
+    assert f"127.0.0.1:{port}" in servers
+    killed = seen.brokers[1].pid
+    assert killed is not None
+    sent = kafka.send(servers, "packages", [(b"%d" % n, b"before") for n in range(100)])
+    os.kill(killed, signal.SIGKILL)
+    sent |= kafka.send(servers, "packages", [(b"%d" % n, b"after") for n in range(100)])
+    assert not is_ready(laptop.look().status.conditions)
+    seen = laptop.up()
+    assert laptop.said[0].startswith("broker 1 had ended without being told to")
+    assert is_ready(seen.status.conditions)
+    assert kafka.read(servers, "packages") == sent
+    with pytest.raises(LocalError, match="brokers can be added, not taken away"):
+        laptop.up({**wanted, "spec": {**wanted["spec"], "brokers": {**brokers, "replicas": 2}}})
+
+
+def test_one_broker_that_keeps_its_own_data_stays_alone(laptop: Laptop) -> None:
+    """Its topics are in its own journal; a cluster of several is begun as one."""
+    wanted = cluster()
+    laptop.up(wanted)
+    brokers = {"replicas": 3, "storage": {"size": "1Gi"}}
+    with pytest.raises(LocalError, match="the only broker keeps the coordination data"):
+        laptop.up({**wanted, "spec": {**wanted["spec"], "brokers": brokers}})
+    assert laptop.broker.running
+
+
+def test_the_admin_port_is_shown_and_answers(laptop: Laptop) -> None:
+    """Each start takes a free port; a broker that is stopped shows none."""
+    laptop.up(cluster())
+    (running,) = laptop.look().brokers
+    assert running.admin is not None
+    assert running.admin.startswith("http://127.0.0.1:")
+    with urlopen(f"{running.admin}/ready", timeout=20) as answer:
+        assert answer.status == HTTPStatus.OK
+    laptop.down()
+    assert [each.admin for each in laptop.look().brokers] == [None]
 
 
 def test_what_others_changed_on_a_topic_is_mended(laptop: Laptop) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas_operator.local.state import Record
+from barnabas_operator.local.state import BrokerRecord, Record
 from barnabas_operator.local.view import KUBERNETES_ONLY, look, with_statuses
 from tests.operator.local.laptop import Laptop, cluster, pipeline, topic
 
@@ -13,7 +13,9 @@ from tests.operator.local.laptop import Laptop, cluster, pipeline, topic
 def record(laptop: Laptop) -> Record:
     """Of a cluster that never ran."""
     documents = [cluster(), topic(), pipeline()]
-    return Record(cluster="quickstart", file=str(laptop.file), documents=documents)
+    brokers = {0: BrokerRecord()}
+    file = str(laptop.file)
+    return Record(cluster="quickstart", file=file, documents=documents, brokers=brokers)
 
 
 def test_nothing_runs(laptop: Laptop, record: Record) -> None:

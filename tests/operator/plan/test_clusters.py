@@ -11,7 +11,7 @@ from barnabas_operator.reconcile.clusters import observe
 from barnabas_operator.reconcile.context import Context
 from barnabas_operator.reconcile.deeds import take
 from tests.operator import examples
-from tests.operator.memory_kube import MemoryKube
+from tests.operator.memory_kube import NODE, MemoryKube
 from tests.operator.ports import context_on
 
 IMAGES = Images(broker="b:1", zookeeper="z:1", pipeline="p:1")
@@ -68,7 +68,10 @@ def test_brokers_wait_for_a_port_that_kubernetes_chooses() -> None:
     _take(context, document)
     assert _take(context, document)[-1] == "apply StatefulSet quickstart-broker: missing"
     arguments = kube.find("StatefulSet", "quickstart-broker")["spec"]["template"]["spec"]
-    assert any("OUT://$(HOST_IP):30000" in each for each in arguments["containers"][0]["command"])
+    assert any(
+        "OUT://$HOST_IP:$((30000 + POD_INDEX))" in each
+        for each in arguments["containers"][0]["command"]
+    )
 
 
 def test_a_new_configuration_rolls_the_broker_after_it_is_applied() -> None:
@@ -140,3 +143,58 @@ def test_storage_grows_by_the_claim() -> None:
     assert plan.warnings == (
         "data-quickstart-broker-0 keeps its 5.0 GiB: a claim cannot shrink to 2Gi",
     )
+
+
+IN_RACKS = {
+    "replicas": 2,
+    "storage": {"size": "1Gi"},
+    "rack": {"topologyKey": "topology.kubernetes.io/zone"},
+}
+
+
+def _node(**labels: str) -> dict[str, Any]:
+    return {"kind": "Node", "metadata": {"name": NODE, "namespace": "", "labels": labels}}
+
+
+def test_brokers_are_told_their_racks() -> None:
+    """Once a pod has a node the operator writes that node's rack on the pod, once."""
+    kube = MemoryKube(_node(**{"topology.kubernetes.io/zone": "east"}))
+    context = context_on(kube)
+    document = examples.cluster(brokers=IN_RACKS)
+    _take(context, document)
+    kube.settle(ready=False)
+    assert _take(context, document) == (
+        "tell Pod quickstart-broker-0 its rack: east",
+        "tell Pod quickstart-broker-1 its rack: east",
+    )
+    pod = kube.find("Pod", "quickstart-broker-1")
+    assert pod["metadata"]["annotations"] == {"barnabas.io/rack": "east"}
+    kube.settle()
+    assert _plan(context, document) == Plan(steps=(), waiting=())
+
+
+def test_a_node_without_a_rack_is_named() -> None:
+    """A broker that waits for its rack says what is missing where."""
+    kube = MemoryKube(_node())
+    context = context_on(kube)
+    document = examples.cluster(brokers=IN_RACKS)
+    _take(context, document)
+    kube.settle(ready=False)
+    plan = _plan(context, document)
+    assert plan.steps == ()
+    assert plan.waiting[0] == (
+        "quickstart-broker-0 waits for its rack: "
+        "node worker has no label topology.kubernetes.io/zone; label it"
+    )
+
+
+def test_without_the_right_to_get_nodes_the_remedy_is_told() -> None:
+    """Racks need a right that the operator is only given on demand."""
+    kube = MemoryKube()
+    kube.refuses["get Node worker"] = "forbidden"
+    context = context_on(kube)
+    document = examples.cluster(brokers=IN_RACKS)
+    _take(context, document)
+    kube.settle(ready=False)
+    plan = _plan(context, document)
+    assert "install the operator's chart with racks=true" in plan.waiting[0]

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from barnabas_operator.api.reading import read_cluster
@@ -49,7 +53,7 @@ def test_chosen_port_is_advertised() -> None:
     ]
     cluster = read_cluster(examples.cluster(listeners=listeners))
     told = advertised_listeners(cluster, NAMES, {"external": 31234})
-    assert told.endswith(",EXTERNAL://$(HOST_IP):31234")
+    assert told.endswith(",EXTERNAL://$HOST_IP:$((31234 + POD_INDEX))")
     with pytest.raises(ValueError, match="not known yet"):
         advertised_listeners(cluster, NAMES, {})
 
@@ -62,7 +66,58 @@ def test_advertised_host_replaces_the_node() -> None:
          "advertisedHost": "localhost"},
     ]  # fmt: skip
     cluster = read_cluster(examples.cluster(listeners=listeners))
-    assert advertised_listeners(cluster, NAMES, {}).endswith(",OUT://localhost:31000")
+    assert advertised_listeners(cluster, NAMES, {}).endswith(
+        ",OUT://localhost:$((31000 + POD_INDEX))"
+    )
+
+
+def _start(body: dict[str, Any], tmp_path: Path, ordinal: int) -> list[str]:
+    """What a pod's script starts the broker with."""
+    program = tmp_path / "barnabas"
+    program.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
+    program.chmod(0o755)
+    (tmp_path / "rack").write_text("east")
+    container = body["spec"]["template"]["spec"]["containers"][0]
+    *shell, script = container["command"]
+    environment = {
+        "PATH": f"{tmp_path}:/usr/bin:/bin",
+        "POD_NAME": f"quickstart-broker-{ordinal}",
+        "POD_INDEX": str(ordinal),
+        "HOST_IP": "172.18.0.3",
+    }
+    command = [*shell, script.replace("/etc/barnabas-pod", str(tmp_path))]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()
+
+
+def test_each_broker_advertises_its_own_name_and_port(tmp_path: Path) -> None:
+    """One template for all pods: the ports of the nodes are counted on from broker 0's."""
+    stateful_set = broker_workload(read_cluster(examples.cluster()), image="i", node_ports={})[-1]
+    host = "quickstart-broker-2.quickstart-broker-nodes.default.svc"
+    assert _start(stateful_set, tmp_path, 2) == [
+        "broker", "start", "--supervised", "--config", "/etc/barnabas/server.properties",
+        "--set", "broker.id=2",
+        "--set", f"advertised.listeners=PLAIN://{host}:9092,EXTERNAL://172.18.0.3:32096",
+    ]  # fmt: skip
+
+
+def test_a_broker_in_a_rack_waits_to_be_told_which(tmp_path: Path) -> None:
+    """The rack is the pod's annotation, which reaches the broker as a file."""
+    brokers = {
+        "replicas": 3,
+        "storage": {"size": "1Gi"},
+        "rack": {"topologyKey": "topology.kubernetes.io/zone"},
+    }
+    cluster = read_cluster(examples.cluster(brokers=brokers))
+    stateful_set = broker_workload(cluster, image="i", node_ports={})[-1]
+    assert _start(stateful_set, tmp_path, 0)[-2:] == ["--set", "broker.rack=east"]
+    pod = stateful_set["spec"]["template"]["spec"]
+    assert "until [ -s /etc/barnabas-pod/rack ]" in pod["initContainers"][0]["command"][-1]
+    spread = pod["topologySpreadConstraints"][0]
+    assert spread["topologyKey"] == "topology.kubernetes.io/zone"
+    (file,) = [volume for volume in pod["volumes"] if volume["name"] == "pod"]
+    (item,) = file["downwardAPI"]["items"]
+    assert item["fieldRef"]["fieldPath"] == "metadata.annotations['barnabas.io/rack']"
 
 
 def test_config_changes_the_pod_template() -> None:
@@ -74,6 +129,13 @@ def test_config_changes_the_pod_template() -> None:
         assert f"auto.create.topics.enable={value}" in broker_config(cluster)
         hashes.append(made[-1]["spec"]["template"]["metadata"]["annotations"])
     assert hashes[0] != hashes[1]
+
+
+def test_durability_is_a_setting_of_the_broker() -> None:
+    """`durability: fsync` reaches the brokers; the default leaves the file as it was."""
+    assert "barnabas.durability" not in broker_config(read_cluster(examples.cluster()))
+    forced = read_cluster(examples.cluster(durability="fsync"))
+    assert "barnabas.durability=fsync" in broker_config(forced).splitlines()
 
 
 def test_claim_is_given_or_reckoned() -> None:

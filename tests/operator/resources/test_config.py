@@ -8,7 +8,12 @@ import pytest
 from barnabas_kafka.settings.properties import parse_properties
 from barnabas_operator.api.clusters import Listener, ListenerType
 from barnabas_operator.resources import config
-from barnabas_operator.resources.config import inter_broker_listener, server_properties, zoo_cfg
+from barnabas_operator.resources.config import (
+    EnsembleMember,
+    inter_broker_listener,
+    server_properties,
+    zoo_cfg,
+)
 
 PLAIN = Listener(name="plain", port=9092)
 OUTSIDE = Listener(name="outside", type=ListenerType.NODEPORT, port=9094)
@@ -38,8 +43,22 @@ def test_brokers_speak_on_the_first_internal_listener() -> None:
 
 def test_zoo_cfg_has_the_settings_of_the_notes() -> None:
     """Two seconds a tick, five ticks to join and to follow."""
-    lines = zoo_cfg("c", members=["a", "b", "c"]).splitlines()
+    members = [EnsembleMember(host=host) for host in "abc"]
+    lines = zoo_cfg("c", members=members).splitlines()
     assert {"tickTime=2000", "initLimit=5", "syncLimit=2", "server.2=b:2888:3888"} <= set(lines)
+
+
+def test_members_on_one_host_differ_in_their_ports() -> None:
+    """Nothing listens beyond the address that is given."""
+    members = [
+        EnsembleMember(host="127.0.0.1", peer_port=2887 + n, election_port=3887 + n)
+        for n in (1, 2, 3)
+    ]
+    text = zoo_cfg("c", members=members, client_port=2182, client_address="127.0.0.1")
+    assert {"clientPort=2182", "clientPortAddress=127.0.0.1", "server.3=127.0.0.1:2890:3890"} <= {
+        *text.splitlines()
+    }
+    assert "quorumListenOnAllIPs" not in text
 
 
 def test_a_template_without_its_value_is_an_error() -> None:

@@ -22,11 +22,20 @@ from barnabas_operator.api.storage import BrokerStorage, Claim, ContainerResourc
 
 # Settings that follow from the resource itself. Refusing them loudly beats dropping them silently.
 OPERATOR_SETTINGS: Final = (
-    "advertised.", "broker.id", "control.plane.listener", "inter.broker.listener",
-    "listener.", "listeners", "log.dir", "zookeeper.connect",
+    "advertised.", "barnabas.admin.", "barnabas.durability", "broker.id", "control.plane.listener",
+    "inter.broker.listener", "listener.", "listeners", "log.dir", "zookeeper.connect",
 )  # fmt: skip
+# Brokers tell metrics and their health here.
+ADMIN_PORT: Final = 9404
 _ZOOKEEPER_RESOURCES: Final = ContainerResources(memory="512Mi", cpu="100m")
 _BROKER_RESOURCES: Final = ContainerResources(memory="512Mi", cpu="250m")
+
+
+class Durability(StrEnum):
+    """When a record counts."""
+
+    REPLICATED = "replicated"
+    FSYNC = "fsync"
 
 
 class ListenerType(StrEnum):
@@ -48,6 +57,10 @@ class Listener:
         Rule(
             "!has(self.advertisedHost) || self.type == 'nodeport'",
             "advertisedHost is for listeners of type nodeport",
+        ),
+        Rule(
+            f"self.port != {ADMIN_PORT} && self.name != 'metrics'",
+            f"the name metrics and port {ADMIN_PORT} are taken: brokers tell their metrics there",
         ),
     )
 
@@ -85,6 +98,12 @@ class Listener:
         return self.name.upper()
 
 
+class ZooKeeperType(StrEnum):
+    """What keeps the coordination data."""
+
+    APACHE = "apache"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZooKeeper:
     """The ensemble that keeps the cluster's coordination data."""
@@ -96,6 +115,13 @@ class ZooKeeper:
         ),
     )
 
+    type: Annotated[
+        ZooKeeperType | None,
+        Doc(
+            "apache: an ensemble of Apache ZooKeeper. It always is one on Kubernetes; `barnabas"
+            " local` runs the one for development unless this is said."
+        ),
+    ] = None
     replicas: Annotated[int, Doc("Members: 1, or 3 of which one may fail."), OneOf((1, 3))] = 1
     storage: Annotated[Claim, Doc("The claim of each member.")]
     resources: Annotated[ContainerResources, Doc("Memory and CPU of each member.")] = (
@@ -104,26 +130,56 @@ class ZooKeeper:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Rack:
+    """What a rack is: nodes that may fail together."""
+
+    topology_key: Annotated[
+        str,
+        Doc("Label of the nodes whose value is the rack, such as topology.kubernetes.io/zone."),
+        Fewest(1),
+        Longest(317),
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Brokers:
     """The brokers."""
 
     RULES: ClassVar = (
         Rule(
-            "self.replicas <= 1",
-            "brokers.replicas: this version runs one broker per cluster; set it to 1",
+            "self.replicas >= oldSelf.replicas",
+            "brokers.replicas may not shrink: partitions would lose replicas with their brokers",
         ),
     )
 
-    replicas: Annotated[int, Doc("How many brokers; this version runs one."), Between(1, 999)] = 1
+    replicas: Annotated[
+        int, Doc("How many brokers; they can be added, not taken away."), Between(1, 999)
+    ] = 1
     storage: Annotated[BrokerStorage, Doc("The claim of each broker.")]
     resources: Annotated[ContainerResources, Doc("Memory and CPU of each broker.")] = (
         _BROKER_RESOURCES
     )
+    rack: Annotated[
+        Rack | None,
+        Doc(
+            "Spread brokers over racks, and tell each broker its own: replicas of a partition are"
+            " then placed in different racks. The operator needs the right to get nodes."
+        ),
+    ] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSpec:
     """The cluster that is wanted."""
+
+    RULES: ClassVar = (
+        Rule(
+            "self.brokers.replicas == 1"
+            " || self.listeners.all(l, l.type != 'nodeport' || has(l.nodePort))",
+            "listeners of type nodeport need a nodePort where there are several brokers:"
+            " their ports are counted on from it",
+        ),
+    )
 
     zookeeper: Annotated[ZooKeeper, Doc("The ZooKeeper ensemble.")]
     brokers: Annotated[Brokers, Doc("The brokers.")]
@@ -141,6 +197,13 @@ class ClusterSpec:
             "each listener needs a port of its own",
         ),
     ] = (Listener(name="plain", port=9092),)
+    durability: Annotated[
+        Durability,
+        Doc(
+            "When a record counts: replicated, once every in-sync broker has it in memory, as in"
+            " Kafka; fsync, once each of them has it on disk."
+        ),
+    ] = Durability.REPLICATED
     config: Annotated[
         Mapping[str, str],
         Doc("Broker settings, as in server.properties; values are strings."),
@@ -149,10 +212,17 @@ class ClusterSpec:
             "self.all(k, !["
             + ", ".join(f"'{prefix}'" for prefix in OPERATOR_SETTINGS)
             + "].exists(p, k.startsWith(p)))",
-            "config: listeners, broker.id, log.dirs and zookeeper.connect"
-            " follow from the resource; remove them",
+            "config: listeners, broker.id, log.dirs, zookeeper.connect, barnabas.durability and"
+            " barnabas.admin follow from the resource; remove them",
         ),
     ] = field(default_factory=dict)
+
+    @property
+    def broker_config(self) -> dict[str, str]:
+        """The settings of every broker that do not depend on where it runs."""
+        if self.durability is Durability.REPLICATED:
+            return dict(self.config)
+        return {**self.config, "barnabas.durability": self.durability.value}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from typing import Final
 
 import kopf
 
-from barnabas_operator import progress
+from barnabas_operator import progress, standing
 from barnabas_operator.brokers import AdminBrokers
 from barnabas_operator.handlers.events import register, settings
 from barnabas_operator.handlers.shell import Loop
@@ -67,6 +67,8 @@ async def run(environment: Environment) -> None:
             kube=kube,
             brokers=brokers,
             progress=progress.ask,
+            may_restart=standing.may_restart,
+            has_caught_up=standing.has_caught_up,
             images=environment.images,
             now=now,
         )

@@ -1,9 +1,9 @@
-"""The broker of a cluster as a process on loopback: started, found again, restarted with a reason.
+"""A broker as a process on loopback: started, found again, restarted with a reason.
 
-Its server.properties comes from the template that pods get theirs from. Two things differ: without
-`zookeeper.connect` the broker keeps the coordination data itself, and the ports are those that are
-free here. A listener of type nodeport is reached under its port of the nodes, for that is the port
-that clients outside of Kubernetes know.
+Its server.properties comes from the template that pods get theirs from. Two things differ: where
+it is the only broker it keeps the coordination data itself, and the ports are those that are free
+here, counted on from broker to broker. A listener of type nodeport is reached under its port of the
+nodes, for that is the port that clients outside of Kubernetes know.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ from barnabas_operator.resources.config import inter_broker_listener, server_pro
 from barnabas_operator.resources.objects import digest
 
 HOST: Final = "127.0.0.1"
-BROKER_ID: Final = 0
 # How long a broker that was not ready in time may take to end.
 ABANDON_S: Final = 10.0
 
@@ -65,20 +64,46 @@ class BrokerFiles:
         """The data directory."""
         return self.directory / "data"
 
+    def admin_url(self) -> str | None:
+        """Where a broker that is ready tells its metrics; None if it has not come so far."""
+        try:
+            url: str | None = json.loads(self.ready.read_text()).get("admin")
+        except FileNotFoundError:
+            return None
+        return url
+
     def entry(self) -> processes.Entry | None:
         """The process that was started last, whether it runs or not."""
         return processes.read_entry(self.pid)
 
 
-def asked_port(listener: Listener) -> int:
+def name_of(broker_id: int, record: Record) -> str:
+    """What a broker is called, for a person."""
+    return f"broker {broker_id}" if len(record.brokers) > 1 else "the broker"
+
+
+def files_of(record: Record, state: StateDirectory) -> dict[str, BrokerFiles]:
+    """The files of every broker of the cluster, by what it is called."""
+    return {
+        name_of(broker_id, record): BrokerFiles(state.broker(broker_id))
+        for broker_id in record.brokers
+    }
+
+
+def asked_port(listener: Listener, broker_id: int) -> int:
     """The port that a client on this machine would try."""
-    return listener.port if listener.node_port is None else listener.node_port
+    first = listener.port if listener.node_port is None else listener.node_port
+    return first + broker_id
 
 
 def bootstrap_servers(cluster: Cluster, record: Record) -> str:
     """Where the cluster is reached; clients on this machine reach every listener."""
-    own = inter_broker_listener(cluster.body.spec.listeners)
-    return f"{HOST}:{record.ports[own.name].got}"
+    return _servers(record, inter_broker_listener(cluster.body.spec.listeners).name)
+
+
+def _servers(record: Record, listener: str) -> str:
+    ports = (each.ports.get(listener) for each in record.brokers.values())
+    return ",".join(f"{HOST}:{port.got}" for port in ports if port is not None)
 
 
 def listeners(cluster: Cluster, record: Record) -> tuple[ListenerStatus, ...]:
@@ -87,24 +112,28 @@ def listeners(cluster: Cluster, record: Record) -> tuple[ListenerStatus, ...]:
         ListenerStatus(
             name=each.name,
             type=each.type.value,
-            bootstrap_servers=f"{HOST}:{record.ports[each.name].got}",
+            bootstrap_servers=servers,
         )
         for each in cluster.body.spec.listeners
-        if each.name in record.ports
+        if (servers := _servers(record, each.name))
     )
 
 
-def settings_text(cluster: Cluster, ports: Mapping[str, Port], data: Path) -> str:
+def settings_text(
+    cluster: Cluster, ports: Mapping[str, Port], data: Path, connect: str | None = None
+) -> str:
     """The server.properties; a port of 0 takes a free one."""
     spec = cluster.body.spec
     here = tuple(replace(each, port=ports[each.name].got) for each in spec.listeners)
     return server_properties(
         cluster.meta.name,
         listeners=here,
-        config=spec.config,
-        zookeeper_connect=None,
+        config=spec.broker_config,
+        brokers=spec.brokers.replicas,
+        zookeeper_connect=connect,
         data_directory=str(data),
         host=HOST,
+        admin_port=0,
     )
 
 
@@ -136,12 +165,12 @@ def is_free(port: int) -> bool:
     return True
 
 
-def choose_port(listener: Listener, before: Port | None, *, keep: bool) -> Port:
+def choose_port(listener: Listener, before: Port | None, *, keep: bool, broker_id: int = 0) -> Port:
     """The port for a start: the one asked for, else the one it had, else a free one (0).
 
     With `keep` the one it had comes first: clients are connected to it.
     """
-    asked = asked_port(listener)
+    asked = asked_port(listener, broker_id)
     had = [before.got] if before is not None and before.asked == asked else []
     candidates = [*had, asked] if keep else [asked, *had]
     return Port(asked, next((port for port in candidates if is_free(port)), 0))
@@ -150,10 +179,13 @@ def choose_port(listener: Listener, before: Port | None, *, keep: bool) -> Port:
 class Starting:
     """A broker between its command and its readiness."""
 
-    def __init__(self, entry: processes.Entry, files: BrokerFiles, began: float) -> None:
+    def __init__(
+        self, entry: processes.Entry, files: BrokerFiles, *, began: float, name: str
+    ) -> None:
         self._entry = entry
         self._files = files
         self._began = began
+        self._name = name
 
     def await_ready(self, deadline: float) -> tuple[Mapping[str, int], str, float]:
         """Ports by the listeners' names in Kafka, cluster id, seconds it took.
@@ -172,116 +204,144 @@ class Starting:
             # The moment of readiness, whatever else this command did meanwhile.
             seconds = ready.stat().st_mtime - self._began
         except BaseException:  # An interrupt must not leave a broker half started.
-            processes.abandon(self._entry, timeout_s=ABANDON_S)
-            self._files.pid.unlink(missing_ok=True)
+            self.abandon()
             raise
         ports = {
             name: int(address.rpartition(":")[2]) for name, address in told["listeners"].items()
         }
         return ports, told["cluster_id"], max(seconds, 0.0)
 
+    def abandon(self) -> None:
+        """End it; there is nothing to lose yet."""
+        processes.abandon(self._entry, timeout_s=ABANDON_S)
+        self._files.pid.unlink(missing_ok=True)
+
     def _why(self, what: str) -> str:
         said = processes.last_words(self._files.log)
         said = said.removeprefix("barnabas: ").removeprefix("cannot start: ")
-        return f"the broker {what}: {said or 'it said nothing'} (log: {self._files.log})"
+        return f"{self._name} {what}: {said or 'it said nothing'} (log: {self._files.log})"
 
 
-def ensure(
-    cluster: Cluster, record: Record, state: StateDirectory, *, say: Say, timeout_s: float
-) -> Starting | None:
-    """Bring the process to what it should be; returns it if it had to be started.
+@dataclass(frozen=True, slots=True)
+class LocalBroker:
+    """One broker of a cluster; `connect` is where its coordination data are, None within it."""
 
-    Settings take effect at a start, so other settings are another start; the reasons are told.
-    """
-    files = BrokerFiles(state.broker)
-    files.directory.mkdir(parents=True, exist_ok=True)
-    entry = files.entry()
-    running = entry is not None and entry.running
-    if entry is not None and running:
-        reasons = _reasons(cluster, record, files, entry)
-        if not reasons:
-            return None
-        say(f"restarting the broker: {'; '.join(reasons)}")
-        end(files, timeout_s=timeout_s)
-    elif entry is not None:
-        said = processes.last_words(files.log)
-        say(f"the broker had ended without being told to; its last words: {said}")
-    before = record.ports
-    record.ports = {
-        each.name: choose_port(each, before.get(each.name), keep=running)
-        for each in cluster.body.spec.listeners
-    }
-    return _start(settings_text(cluster, record.ports, files.data), files)
+    id: int
+    cluster: Cluster
+    record: Record
+    state: StateDirectory
+    connect: str | None
+
+    @property
+    def name(self) -> str:
+        """What it is called, for a person."""
+        return name_of(self.id, self.record)
+
+    @property
+    def files(self) -> BrokerFiles:
+        """Where its files are."""
+        return BrokerFiles(self.state.broker(self.id))
+
+    @property
+    def running(self) -> bool:
+        """Whether its process lives."""
+        entry = self.files.entry()
+        return entry is not None and entry.running
+
+    def ensure(self, *, say: Say, timeout_s: float) -> Starting | None:
+        """Bring the process to what it should be; returns it if it had to be started.
+
+        Settings take effect at a start, so other settings are another start; the reasons are told.
+        """
+        files = self.files
+        files.directory.mkdir(parents=True, exist_ok=True)
+        entry = files.entry()
+        running = entry is not None and entry.running
+        if entry is not None and running:
+            reasons = self._reasons(entry)
+            if not reasons:
+                return None
+            say(f"restarting {self.name}: {'; '.join(reasons)}")
+            end(files, name=self.name, timeout_s=timeout_s)
+        elif entry is not None:
+            say(processes.told_end(self.name, files.log))
+        known = self.record.brokers[self.id]
+        before = known.ports
+        known.ports = {
+            each.name: choose_port(each, before.get(each.name), keep=running, broker_id=self.id)
+            for each in self.cluster.body.spec.listeners
+        }
+        return self._start(self._settings(known.ports))
+
+    def _settings(self, ports: Mapping[str, Port]) -> str:
+        return settings_text(self.cluster, ports, self.files.data, self.connect)
+
+    def _reasons(self, entry: processes.Entry) -> list[str]:
+        """Why the broker that runs is not the one that is wanted."""
+        wanted = self.cluster.body.spec.listeners
+        known = self.record.brokers[self.id].ports
+        asked = {each.name: asked_port(each, self.id) for each in wanted}
+        ports = {name: known.get(name, Port(port, 0)) for name, port in asked.items()}
+        moved = [
+            f"listener {name} asks for port {port} now"
+            for name, port in asked.items()
+            if ports[name].asked != port
+        ]
+        text = self._settings(ports)
+        if digest(text) == entry.fingerprint:
+            return moved
+        try:
+            found = differences(self.files.settings.read_text(), text)
+        except OSError:
+            found = []
+        return moved + (found or ["it runs with other settings than it should"])
+
+    def _start(self, text: str) -> Starting:
+        files = self.files
+        files.settings.write_text(text)
+        files.ready.unlink(missing_ok=True)
+        # -P: a module in somebody's directory must not shadow one that the broker imports.
+        command = [
+            sys.executable, "-P", "-m", "barnabas_broker.cli", "broker", "start",
+            "--config", str(files.settings), "--set", f"broker.id={self.id}",
+            "--ready-file", str(files.ready), "--supervised",
+        ]  # fmt: skip
+        began = time.time()
+        entry = processes.launch(
+            command,
+            directory=files.directory,
+            log=files.log,
+            pid_file=files.pid,
+            fingerprint=digest(text),
+        )
+        return Starting(entry, files, began=began, name=self.name)
+
+    def settle(self, starting: Starting, deadline: float) -> list[str]:
+        """Wait for a started broker and remember its ports; returns what a person should know."""
+        known = self.record.brokers[self.id]
+        got, self.record.cluster_id, known.startup_s = starting.await_ready(deadline)
+        told = []
+        for each in self.cluster.body.spec.listeners:
+            port = Port(asked_port(each, self.id), got[each.kafka_name])
+            known.ports[each.name] = port
+            if port.got != port.asked:
+                told.append(f"port {port.asked} is in use; listener {each.name} is at {port.got}")
+        # From now on it is known what a free port was, and this is what the broker runs with.
+        text = self._settings(known.ports)
+        self.files.settings.write_text(text)
+        entry = self.files.entry()
+        if entry is not None:
+            processes.write_entry(self.files.pid, replace(entry, fingerprint=digest(text)))
+        told.append(f"{self.name} was ready after {known.startup_s * 1000:.0f} ms")
+        return told
 
 
-def _reasons(
-    cluster: Cluster, record: Record, files: BrokerFiles, entry: processes.Entry
-) -> list[str]:
-    """Why the broker that runs is not the one that is wanted."""
-    wanted = cluster.body.spec.listeners
-    ports = {each.name: record.ports.get(each.name, Port(asked_port(each), 0)) for each in wanted}
-    moved = [
-        f"listener {each.name} asks for port {asked_port(each)} now"
-        for each in wanted
-        if ports[each.name].asked != asked_port(each)
-    ]
-    text = settings_text(cluster, ports, files.data)
-    if digest(text) == entry.fingerprint:
-        return moved
-    try:
-        found = differences(files.settings.read_text(), text)
-    except OSError:
-        found = []
-    return moved + (found or ["it runs with other settings than it should"])
-
-
-def _start(text: str, files: BrokerFiles) -> Starting:
-    files.settings.write_text(text)
-    files.ready.unlink(missing_ok=True)
-    # -P: a module in somebody's directory must not shadow one that the broker imports.
-    command = [
-        sys.executable, "-P", "-m", "barnabas_broker.cli", "broker", "start",
-        "--config", str(files.settings), "--set", f"broker.id={BROKER_ID}",
-        "--ready-file", str(files.ready),
-    ]  # fmt: skip
-    began = time.time()
-    entry = processes.launch(
-        command,
-        directory=files.directory,
-        log=files.log,
-        pid_file=files.pid,
-        fingerprint=digest(text),
-    )
-    return Starting(entry, files, began)
-
-
-def settle(
-    starting: Starting, cluster: Cluster, record: Record, state: StateDirectory, deadline: float
-) -> list[str]:
-    """Wait for a started broker and remember its ports; returns what a person should know."""
-    files = BrokerFiles(state.broker)
-    got, record.cluster_id, record.startup_s = starting.await_ready(deadline)
-    told = []
-    for each in cluster.body.spec.listeners:
-        port = Port(asked_port(each), got[each.kafka_name])
-        record.ports[each.name] = port
-        if port.got != port.asked:
-            told.append(f"port {port.asked} is in use; listener {each.name} is at {port.got}")
-    # From now on it is known what a free port was, and this is what the broker runs with.
-    text = settings_text(cluster, record.ports, files.data)
-    files.settings.write_text(text)
-    entry = files.entry()
-    if entry is not None:
-        processes.write_entry(files.pid, replace(entry, fingerprint=digest(text)))
-    return told
-
-
-def end(files: BrokerFiles, *, timeout_s: float) -> bool:
-    """Stop the broker; whether one was running. Raises LocalError if it does not stop in time."""
+def end(files: BrokerFiles, *, name: str, timeout_s: float) -> bool:
+    """Stop a broker; whether one was running. Raises LocalError if it does not stop in time."""
     entry = files.entry()
     running = entry is not None and entry.running
     if entry is not None and not processes.stop(entry, timeout_s=timeout_s):
-        text = f"the broker does not stop within {timeout_s:g} s; it may be writing much"
+        text = f"{name} does not stop within {timeout_s:g} s; it may be writing much"
         raise LocalError(f"{text}: see {files.log}, try again, or kill -9 {entry.pid}")
     files.pid.unlink(missing_ok=True)
     return running

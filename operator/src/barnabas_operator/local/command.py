@@ -104,7 +104,7 @@ def up(
 ) -> None:
     """Bring up the KafkaCluster of FILE with its topics and pipelines.
 
-    One broker on 127.0.0.1, on the ports of the resource if they are free. Run it again after a
+    Brokers on 127.0.0.1, on the ports of the resource if they are free. Run it again after a
     change: only what is different is done, and a restart says why.
 
     Exit codes: 0 all is Ready, 1 something is not, 2 the file or an option is wrong. A pipeline
@@ -264,30 +264,38 @@ def _signals_interrupt() -> Iterator[None]:
 
 
 def _watch(state: StateDirectory, say: Callable[[str], None], timeout_s: float) -> None:
-    """Stay while the broker runs; raises LocalError when it ends by itself, and ends the rest."""
-    from barnabas_operator.local.broker import BrokerFiles
-    from barnabas_operator.local.processes import last_words
+    """Stay while the cluster runs.
+
+    Raises LocalError when one of its processes ends by itself, and ends the rest.
+    """
     from barnabas_operator.local.state import BusyError, LocalError
 
-    files = BrokerFiles(state.broker)
     say("Ctrl-C stops it")
     while True:
         time.sleep(WATCH_S)
-        entry = files.entry()
-        if entry is None:
-            say("it was stopped by another command")
-            return
-        if entry.running:
-            continue
         try:
-            with state.held():
-                entry = files.entry()
+            ended = _ended(state)
+            if ended:
+                with state.held():
+                    ended = _ended(state)
         except BusyError:
             continue  # Another command has stopped it, or is restarting it.
-        if entry is not None and not entry.running:
-            text = f"the broker ended: {last_words(files.log)} (log: {files.log})"
+        if ended is None:
+            say("it was stopped by another command")
+            return
+        if ended:
             _stop(state, say, timeout_s)
-            raise LocalError(text)
+            raise LocalError(ended)
+
+
+def _ended(state: StateDirectory) -> str | None:
+    """What ended by itself, and its last words; None where all were stopped by somebody."""
+    from barnabas_operator.local.watching import watched
+
+    record = state.load()
+    found = [] if record is None else watched(record, state)
+    ended = next((text for each in found if (text := each.end())), "")
+    return ended if ended or not all(each.stopped for each in found) else None
 
 
 def _stop(state: StateDirectory, say: Callable[[str], None], timeout_s: float, **how: Any) -> None:

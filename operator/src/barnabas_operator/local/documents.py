@@ -19,6 +19,7 @@ import yaml
 from barnabas_kafka.settings.broker import BrokerSettings
 from barnabas_operator.api import API_VERSION
 from barnabas_operator.api.clusters import (
+    ADMIN_PORT,
     OPERATOR_SETTINGS,
     ClusterSpec,
     KafkaCluster,
@@ -204,7 +205,10 @@ def _broken_rules(resource: AnyResource) -> Iterator[str]:
 
 def _cluster_rules(spec: ClusterSpec) -> Iterator[str]:
     if spec.brokers.replicas > 1:
-        yield "spec.brokers.replicas: this version runs one broker per cluster; set it to 1"
+        for each in spec.listeners:
+            if each.type is ListenerType.NODEPORT and each.node_port is None:
+                text = "needs a nodePort where there are several brokers"
+                yield f"spec.listeners: {each.name}: {text}"
     storage = spec.brokers.storage
     if (storage.size is None) == (storage.sizing is None):
         yield "spec.brokers.storage: give either size or sizing"
@@ -222,6 +226,8 @@ def _listener_rules(listeners: Sequence[Listener]) -> Iterator[str]:
             if count > 1:
                 yield f"spec.listeners: {count} have the {what} {value}; each needs its own"
     for each in listeners:
+        if each.port == ADMIN_PORT or each.name == "metrics":
+            yield f"spec.listeners: {each.name}: name metrics and port {ADMIN_PORT} are taken"
         given = {"nodePort": each.node_port, "advertisedHost": each.advertised_host}
         for name, found in given.items():
             if found is not None and each.type is not ListenerType.NODEPORT:

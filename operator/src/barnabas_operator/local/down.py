@@ -4,27 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from barnabas_operator.local import broker, pipelines
-from barnabas_operator.local.state import StateDirectory
+from barnabas_operator.local import broker, coordination, pipelines, zookeeper
+from barnabas_operator.local.state import Record, StateDirectory
 
 Say = Callable[[str], None]
 
 
 def down(state: StateDirectory, *, say: Say, timeout_s: float, delete_data: bool = False) -> None:
-    """Stop pipelines, then the broker, each by SIGTERM; raises LocalError if one does not stop.
+    """Stop pipelines, brokers, then what they share; raises LocalError if one does not stop.
 
     Nothing is killed and nothing is deleted unless `delete_data` asks for it.
     """
     with state.held():
         stopped = 0
         for name in state.pipelines():
-            files = pipelines.PipelineFiles(state.pipeline(name))
-            if pipelines.end(files, timeout_s=timeout_s):
+            pipeline = pipelines.PipelineFiles(state.pipeline(name))
+            if pipelines.end(pipeline, timeout_s=timeout_s):
                 stopped += 1
                 say(f"pipeline {name}: stopped")
-        if broker.end(broker.BrokerFiles(state.broker), timeout_s=timeout_s):
-            stopped += 1
-            say("the broker is stopped")
+        record = state.load() or Record(cluster="", file="")
+        for name, files in broker.files_of(record, state).items():
+            if broker.end(files, name=name, timeout_s=timeout_s):
+                stopped += 1
+                say(f"{name} is stopped")
+        for name, keeper in coordination.files_of(record, state).items():
+            if zookeeper.end(keeper, name=name, timeout_s=timeout_s):
+                stopped += 1
+                say(f"{name} is stopped")
         if not stopped:
             say("nothing was running")
         if delete_data:

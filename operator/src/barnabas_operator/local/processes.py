@@ -101,6 +101,16 @@ def read_entry(pid_file: Path) -> Entry | None:
         return None
 
 
+def pid_of(entry: Entry | None) -> int | None:
+    """The pid of a process that runs; None where it was stopped, or has ended."""
+    return entry.pid if entry is not None and entry.running else None
+
+
+def told_end(name: str, log: Path) -> str:
+    """That a process has ended although nobody stopped it, for a person."""
+    return f"{name} had ended without being told to; its last words: {last_words(log)}"
+
+
 def launch(
     command: Sequence[str], *, directory: Path, log: Path, pid_file: Path, fingerprint: str
 ) -> Entry:

@@ -2,8 +2,10 @@
 
 cluster.json            the record: resources as they were applied, ports, ledger of topics
 lock                    held while a command works here
-broker/                 server.properties, broker.pid, broker.log, ready.json
-broker/data/            the broker's data directory
+broker-<id>/            server.properties, broker.pid, broker.log, ready.json
+broker-<id>/data/       the broker's data directory
+zookeeper/              zookeeper.pid, zookeeper.log, data/, where there are several brokers
+zookeeper-<n>/          the same of a member of Apache's ensemble, with zoo.cfg, log4j.properties
 pipelines/<name>/       pipeline.yaml, pipeline.pid, pipeline.log
 pipelines/<name>/data/  what /data is in a pod
 """
@@ -13,10 +15,11 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,9 +27,10 @@ from barnabas_operator.api.storage import DeletionPolicy
 from barnabas_operator.local.processes import write_atomically
 from barnabas_operator.plan.topics import Ledger, LedgerEntry
 
-VERSION: Final = 1
+VERSION: Final = 2
 _RECORD: Final = "cluster.json"
 _LOCK: Final = "lock"
+_OURS: Final = re.compile(rf"{_LOCK}|broker-\d+|zookeeper(-\d+)?|pipelines")
 
 
 class LocalError(Exception):
@@ -45,17 +49,39 @@ class Port:
     got: int
 
 
+@dataclass(slots=True)
+class BrokerRecord:
+    """What is remembered of a broker: ports by listener, and how long it took to start."""
+
+    ports: dict[str, Port] = field(default_factory=dict)
+    startup_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberPorts:
+    """The ports of a member of Apache's ensemble; 0 where none was chosen yet."""
+
+    client: int = 0
+    peer: int = 0
+    election: int = 0
+
+
 @dataclass(slots=True, kw_only=True)
 class Record:
-    """What is remembered of a cluster; `documents` are its resources with their status."""
+    """What is remembered of a cluster; `documents` are its resources with their status.
+
+    `zookeeper` is the port of the ZooKeeper for development, `ensemble` what there is of Apache's,
+    by the numbers of members. Where there is neither, the one broker keeps its data itself.
+    """
 
     cluster: str
     file: str
     documents: Sequence[Mapping[str, Any]] = ()
-    ports: dict[str, Port] = field(default_factory=dict)
+    brokers: dict[int, BrokerRecord] = field(default_factory=dict)
+    zookeeper: int | None = None
+    ensemble: dict[int, MemberPorts] = field(default_factory=dict)
     ledger: Ledger = field(default_factory=dict)
     cluster_id: str = ""
-    startup_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +90,22 @@ class StateDirectory:
 
     path: Path
 
+    def broker(self, broker_id: int) -> Path:
+        """The files of a broker."""
+        return self.path / f"broker-{broker_id}"
+
     @property
-    def broker(self) -> Path:
-        """The broker's files."""
-        return self.path / "broker"
+    def zookeeper(self) -> Path:
+        """The files of the coordination data's process."""
+        return self.path / "zookeeper"
+
+    def member(self, number: int) -> Path:
+        """The files of a member of Apache's ensemble."""
+        return self.path / f"zookeeper-{number}"
+
+    def members(self) -> list[Path]:
+        """The data directories that members of Apache's ensemble have made."""
+        return sorted(self.path.glob("zookeeper-*/data"))
 
     def pipeline(self, name: str) -> Path:
         """The files of a pipeline."""
@@ -104,15 +142,23 @@ class StateDirectory:
             "cluster": record.cluster,
             "file": record.file,
             "documents": list(record.documents),
-            "ports": {
-                name: {"asked": port.asked, "got": port.got} for name, port in record.ports.items()
+            "brokers": {
+                str(broker_id): {
+                    "ports": {
+                        name: {"asked": port.asked, "got": port.got}
+                        for name, port in each.ports.items()
+                    },
+                    "startupSeconds": each.startup_s,
+                }
+                for broker_id, each in record.brokers.items()
             },
+            "zookeeperPort": record.zookeeper,
+            "ensemble": {str(number): asdict(each) for number, each in record.ensemble.items()},
             "ledger": {
                 name: {"resource": entry.resource, "deletionPolicy": entry.policy.value}
                 for name, entry in record.ledger.items()
             },
             "clusterId": record.cluster_id,
-            "startupSeconds": record.startup_s,
         }
         write_atomically(self.path / _RECORD, json.dumps(told, indent=1, default=str))
 
@@ -138,7 +184,9 @@ class StateDirectory:
 
     def remove(self) -> None:
         """Remove everything of ours, data and all; what others put there stays."""
-        for folder in (self.broker, self.path / "pipelines"):
+        places = ("broker-*", "zookeeper", "zookeeper-*", "pipelines")
+        ours = [folder for place in places for folder in self.path.glob(place)]
+        for folder in ours:
             shutil.rmtree(folder, ignore_errors=True)
         for name in (_RECORD, _LOCK):
             self.path.joinpath(name).unlink(missing_ok=True)
@@ -150,7 +198,7 @@ class StateDirectory:
         if not self.path.is_dir() or (self.path / _RECORD).exists():
             return
         strangers = sorted(
-            {each.name for each in self.path.iterdir()} - {_LOCK, "broker", "pipelines"}
+            each.name for each in self.path.iterdir() if not _OURS.fullmatch(each.name)
         )
         if strangers:
             text = f"{self.path} is no directory of `barnabas local`: there is {strangers[0]} in it"
@@ -175,7 +223,17 @@ def _record(told: Mapping[str, Any]) -> Record:
         cluster=told["cluster"],
         file=told["file"],
         documents=told["documents"],
-        ports={name: Port(**port) for name, port in told["ports"].items()},
+        brokers={
+            int(broker_id): BrokerRecord(
+                {name: Port(**port) for name, port in each["ports"].items()},
+                each["startupSeconds"],
+            )
+            for broker_id, each in told["brokers"].items()
+        },
+        zookeeper=told["zookeeperPort"],
+        ensemble={
+            int(number): MemberPorts(**each) for number, each in told.get("ensemble", {}).items()
+        },
         ledger={
             name: LedgerEntry(
                 resource=entry["resource"], policy=DeletionPolicy(entry["deletionPolicy"])
@@ -183,5 +241,4 @@ def _record(told: Mapping[str, Any]) -> Record:
             for name, entry in told["ledger"].items()
         },
         cluster_id=told["clusterId"],
-        startup_s=told["startupSeconds"],
     )

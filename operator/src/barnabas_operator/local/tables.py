@@ -27,13 +27,36 @@ def show(view: View) -> None:
     console.print(_table(("cluster", "ready", "reason", "listeners", "directory"), [row]))
     console.print(
         _table(
-            ("broker", "pid", "memory", "log"),
+            ("broker", "pid", "memory", "admin", "log"),
             [
-                (str(each.id), _number(each.pid), _megabytes(each.memory_bytes), str(each.log))
+                (
+                    str(each.id),
+                    _number(each.pid),
+                    _megabytes(each.memory_bytes),
+                    each.admin or NOTHING,
+                    str(each.log),
+                )
                 for each in view.brokers
             ],
         )
     )
+    if view.zookeeper:
+        console.print(
+            _table(
+                ("zookeeper", "pid", "memory", "address", "mode", "log"),
+                [
+                    (
+                        str(each.id),
+                        _number(each.pid),
+                        _megabytes(each.memory_bytes),
+                        each.address,
+                        each.mode or NOTHING,
+                        str(each.log),
+                    )
+                    for each in view.zookeeper
+                ],
+            )
+        )
     if view.topics:
         console.print(_topics(view))
     if view.pipelines:

@@ -1,20 +1,23 @@
 """`barnabas local up`: bring what runs on this machine to what a file says.
 
 The second time it finds the broker running and does only what is missing. What is decided about
-topics is the operator's reconciler; here is only the order: the broker, topics, then pipelines.
+topics is the operator's reconciler; here is only the order: what keeps the coordination
+data, brokers, topics, then pipelines.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 from barnabas_operator.api.conditions import Verdict
-from barnabas_operator.local import broker, pipelines
+from barnabas_operator.local import broker, coordination, pipelines
+from barnabas_operator.local.broker import LocalBroker, Starting
 from barnabas_operator.local.documents import Manifest, carry_statuses
-from barnabas_operator.local.state import LocalError, Record, StateDirectory
+from barnabas_operator.local.state import BrokerRecord, LocalError, Record, StateDirectory
 
 Say = Callable[[str], None]
 
@@ -43,16 +46,29 @@ def up(
         record = _record(manifest, file, state, replace=replace)
         record.file = str(file)
         record.documents = carry_statuses(manifest.documents, record.documents)
+        _count_brokers(manifest, record, state)
+        keeper = coordination.choose(manifest.cluster, record, state)
         # Before anything is started: what is not known cannot be stopped.
         state.save(record)
-        starting = broker.ensure(manifest.cluster, record, state, say=say, timeout_s=timeout_s)
-        # Half a second of imports, while the broker starts.
-        from barnabas_operator.local import topics, view
+        coordination.ensure(keeper, record, state, say=say, deadline=deadline)
+        state.save(record)
+        brokers = [
+            LocalBroker(broker_id, manifest.cluster, record, state, coordination.connect(record))
+            for broker_id in record.brokers
+        ]
+        with _starting(brokers, say=say, timeout_s=timeout_s) as starting:
+            # Half a second of imports, while brokers start.
+            from barnabas_operator.local import topics, view
 
-        if starting is not None:
-            for told in broker.settle(starting, manifest.cluster, record, state, deadline):
-                say(told)
-            say(f"the broker was ready after {record.startup_s * 1000:.0f} ms")
+            for each, process in starting:
+                for told in each.settle(process, deadline):
+                    say(told)
+        # Those that ran are restarted one by one: the others serve meanwhile.
+        for each in brokers:
+            restarted = each.ensure(say=say, timeout_s=timeout_s)
+            if restarted is not None:
+                for told in each.settle(restarted, deadline):
+                    say(told)
         outcomes = topics.reconcile(manifest, record, state, say=say, deadline=deadline)
         _run_pipelines(manifest, record, state, say=say, deadline=deadline)
         verdicts: Mapping[str, Verdict] = {
@@ -81,6 +97,35 @@ def _record(manifest: Manifest, file: Path, state: StateDirectory, *, replace: b
             " and --replace if this file takes the place of that one"
         )
     return record
+
+
+def _count_brokers(manifest: Manifest, record: Record, state: StateDirectory) -> None:
+    """Remember as many brokers as are wanted. Raises LocalError where that cannot be."""
+    wanted, there = manifest.cluster.body.spec.brokers.replicas, len(record.brokers)
+    if wanted < there:
+        text = f"spec.brokers.replicas is {wanted}, and there are {there} brokers"
+        raise LocalError(f"{text} in {state.path}: here brokers can be added, not taken away")
+    for broker_id in range(there, wanted):
+        record.brokers[broker_id] = BrokerRecord()
+
+
+@contextmanager
+def _starting(
+    brokers: Sequence[LocalBroker], *, say: Say, timeout_s: float
+) -> Iterator[list[tuple[LocalBroker, Starting]]]:
+    """Start all that do not run, side by side; if one of them fails none is left half started."""
+    started: list[tuple[LocalBroker, Starting]] = []
+    try:
+        for each in brokers:
+            if not each.running:
+                process = each.ensure(say=say, timeout_s=timeout_s)
+                if process is not None:
+                    started.append((each, process))
+        yield started
+    except BaseException:
+        for _, process in started:
+            process.abandon()
+        raise
 
 
 def _run_pipelines(

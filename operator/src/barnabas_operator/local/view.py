@@ -7,7 +7,7 @@ reason; what cannot be known while the broker is stopped is left out.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,7 +20,8 @@ from barnabas_operator.api.reading import Resource
 from barnabas_operator.api.topics import KafkaTopic, TopicStatus
 from barnabas_operator.api.writing import to_json
 from barnabas_operator.brokers import AdminBrokers, Brokers, BrokersError, ClusterView
-from barnabas_operator.local import broker, pipelines, processes
+from barnabas_operator.local import broker, coordination, pipelines, processes, watching
+from barnabas_operator.local.coordination import ServerView
 from barnabas_operator.local.documents import Manifest, choose
 from barnabas_operator.local.state import Record, StateDirectory
 from barnabas_operator.plan.topics import Refusal, Topic, TopicView, owners, plan_topic, topic_name
@@ -29,6 +30,14 @@ KUBERNETES_ONLY: Final = (
     "spec.zookeeper, storage and resources are for Kubernetes:"
     " here the broker keeps the coordination data itself and takes the disk and memory it needs"
 )
+SEVERAL: Final = (
+    "spec.zookeeper, spec.brokers.rack, storage and resources are for Kubernetes: here one process"
+    " keeps the coordination data, and brokers take the disk and memory they need"
+)
+ENSEMBLE: Final = (
+    "spec.brokers.rack, storage and resources are for Kubernetes: here brokers and the members of"
+    " the ensemble take the disk and memory they need"
+)
 STOPPED: Final = "Stopped"
 
 Verdicts = Mapping[str, Verdict]
@@ -36,13 +45,14 @@ Verdicts = Mapping[str, Verdict]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerView:
-    """The broker's process; `pid` and `memory_bytes` are None when it does not run."""
+    """A broker's process; `pid`, `memory_bytes` and `admin` are None when it does not run."""
 
     id: int
     pid: int | None
     memory_bytes: int | None
     startup_s: float
     log: Path
+    admin: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +74,7 @@ class View:
     directory: Path
     status: ClusterStatus
     brokers: tuple[BrokerView, ...]
+    zookeeper: tuple[ServerView, ...]
     topics: Mapping[str, TopicStatus]
     pipelines: Mapping[str, PipelineView]
 
@@ -105,8 +116,21 @@ class View:
                     "memoryBytes": each.memory_bytes,
                     "startupSeconds": round(each.startup_s, 3),
                     "log": str(each.log),
+                    "admin": each.admin,
                 }
                 for each in self.brokers
+            ],
+            "zookeeper": [
+                {
+                    "id": each.id,
+                    "running": each.pid is not None,
+                    "pid": each.pid,
+                    "memoryBytes": each.memory_bytes,
+                    "address": each.address,
+                    "mode": each.mode,
+                    "log": str(each.log),
+                }
+                for each in self.zookeeper
             ],
             "topics": [
                 {"name": name, "status": to_json(each)} for name, each in self.topics.items()
@@ -129,38 +153,72 @@ def look(record: Record, state: StateDirectory, verdicts: Verdicts | None = None
     """Look at everything; `verdicts` on topics are of somebody who just tried, by resource name."""
     manifest = choose(record.documents)
     now = datetime.now(tz=UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    files = broker.BrokerFiles(state.broker)
-    entry = files.entry()
-    running = entry is not None and entry.running
+    brokers = tuple(_broker(broker_id, record, state) for broker_id in record.brokers)
+    running = sum(each.pid is not None for each in brokers)
+    servers = tuple(coordination.servers(record, state))
     admin: Brokers | None = None
     described: ClusterView | None = None
+    reason, message = _why_not_running(record, state, servers)
     if running:
         admin = AdminBrokers(broker.bootstrap_servers(manifest.cluster, record))
-        verdict, described = _ask(admin)
-    elif entry is None:
-        verdict = _unready(STOPPED, "the broker is stopped; `barnabas local up` starts it")
-    else:
-        said = processes.last_words(files.log)
-        text = f"the broker ended by itself; its last words: {said} (log: {files.log})"
-        verdict = _unready("BrokerEnded", text)
-    status = _cluster_status(manifest.cluster, record, verdict, running=running, now=now)
-    pid = entry.pid if entry is not None and running else None
-    process = BrokerView(
-        id=broker.BROKER_ID,
-        pid=pid,
-        memory_bytes=processes.resident_bytes(pid) if pid else None,
-        startup_s=record.startup_s,
-        log=files.log,
+        described, trouble = _ask(admin)
+        if trouble:
+            reason, message = "Unreachable", trouble
+    ready = described is not None and not reason
+    text = "the broker answers" if len(brokers) == 1 else f"{running} brokers run"
+    verdict = Verdict(
+        ready=ready, reason=reason or "Ready", message=message or text, warnings=(_warning(record),)
+    )
+    serving = sum(each.mode is not None for each in servers)
+    status = dataclasses.replace(
+        _cluster_status(manifest.cluster, record, verdict, running=running, now=now),
+        zookeeper=ReplicaStatus(replicas=len(servers), ready=serving),
     )
     return View(
         name=record.cluster,
         file=record.file,
         directory=state.path,
         status=status,
-        brokers=(process,),
+        brokers=brokers,
+        zookeeper=servers,
         topics=_topics(manifest, admin if described else None, verdicts or {}, now=now),
         pipelines={each.meta.name: _pipeline(each, state, now=now) for each in manifest.pipelines},
     )
+
+
+def _broker(broker_id: int, record: Record, state: StateDirectory) -> BrokerView:
+    files = broker.BrokerFiles(state.broker(broker_id))
+    pid = processes.pid_of(files.entry())
+    return BrokerView(
+        id=broker_id,
+        pid=pid,
+        memory_bytes=processes.resident_bytes(pid) if pid else None,
+        startup_s=record.brokers[broker_id].startup_s,
+        log=files.log,
+        admin=files.admin_url() if pid else None,
+    )
+
+
+def _warning(record: Record) -> str:
+    if record.ensemble:
+        return ENSEMBLE
+    return KUBERNETES_ONLY if record.zookeeper is None else SEVERAL
+
+
+def _why_not_running(
+    record: Record, state: StateDirectory, servers: Sequence[ServerView]
+) -> tuple[str, str]:
+    """Reason and message where a process of the cluster does not do its work; empty if all do."""
+    for each in watching.watched(record, state):
+        if each.stopped:
+            return STOPPED, f"{each.name} is stopped; `barnabas local up` starts it"
+        if ended := each.end():
+            return each.ended_reason, ended
+    for server in servers:
+        if server.mode is None:
+            text = f"ZooKeeper at {server.address} runs and does not serve (log: {server.log})"
+            return "ZooKeeperNotServing", text
+    return "", ""
 
 
 def with_statuses(record: Record, view: View) -> None:
@@ -172,29 +230,23 @@ def with_statuses(record: Record, view: View) -> None:
     ]
 
 
-def _ask(admin: Brokers) -> tuple[Verdict, ClusterView | None]:
+def _ask(admin: Brokers) -> tuple[ClusterView | None, str]:
+    """What the cluster says of itself, or why it does not."""
     try:
-        described = admin.describe()
+        return admin.describe(), ""
     except BrokersError as error:
-        return _unready("Unreachable", str(error)), None
-    text = "the broker answers"
-    verdict = Verdict(ready=True, reason="Ready", message=text, warnings=(KUBERNETES_ONLY,))
-    return verdict, described
-
-
-def _unready(reason: str, message: str) -> Verdict:
-    return Verdict(ready=False, reason=reason, message=message, warnings=(KUBERNETES_ONLY,))
+        return None, str(error)
 
 
 def _cluster_status(
-    cluster: Resource[KafkaCluster], record: Record, verdict: Verdict, *, running: bool, now: str
+    cluster: Resource[KafkaCluster], record: Record, verdict: Verdict, *, running: int, now: str
 ) -> ClusterStatus:
     return ClusterStatus(
         observed_generation=cluster.meta.generation,
         conditions=_told(cluster, verdict, now),
         cluster_id=record.cluster_id,
         listeners=broker.listeners(cluster, record) if running else (),
-        brokers=ReplicaStatus(replicas=1, ready=int(verdict.ready)),
+        brokers=ReplicaStatus(replicas=len(record.brokers), ready=running),
     )
 
 
@@ -260,8 +312,7 @@ def _pipeline(pipeline: pipelines.Pipeline, state: StateDirectory, *, now: str) 
     name = pipeline.meta.name
     status, verdict = pipelines.look(name, state, pipeline.body.status)
     files = pipelines.PipelineFiles(state.pipeline(name))
-    entry = files.entry()
-    pid = entry.pid if entry is not None and entry.running else None
+    pid = processes.pid_of(files.entry())
     return PipelineView(
         status=dataclasses.replace(
             status,

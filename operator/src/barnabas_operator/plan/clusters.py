@@ -9,7 +9,7 @@ waits.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from barnabas_operator.api.clusters import KafkaCluster, ListenerType
@@ -18,7 +18,7 @@ from barnabas_operator.names import ClusterNames
 from barnabas_operator.plan.claims import growth, with_present_templates
 from barnabas_operator.plan.drift import drift
 from barnabas_operator.plan.rolling import PodView, SetView, next_to_roll, outdated
-from barnabas_operator.plan.steps import Apply, GrowClaim, Step
+from barnabas_operator.plan.steps import Apply, GrowClaim, Step, TellRack
 from barnabas_operator.resources.brokers import broker_services, broker_workload, claim_size
 from barnabas_operator.resources.zookeeper import zookeeper_objects
 
@@ -43,6 +43,9 @@ class Observed:
     objects: Mapping[tuple[str, str], Object]
     pods: Mapping[str, Sequence[PodView]]
     claims: Mapping[str, Sequence[Object]]
+    # The rack of each node on which a broker waits to be told its own; empty where it has none.
+    racks: Mapping[str, str] = field(default_factory=dict)
+    trouble: str = ""
 
     def stateful_set(self, name: str) -> SetView | None:
         """The StatefulSet of this name, as far as a roll needs to know it."""
@@ -82,6 +85,9 @@ def plan_cluster(cluster: Resource[KafkaCluster], observed: Observed, *, images:
             steps.append(Apply(body=possible, reason=reason))
     grown, warnings = _claims(cluster, observed)
     steps += grown
+    told, homeless = _racks(cluster, observed)
+    steps += told
+    waiting += homeless
     rolled = False
     for component, name in zip(COMPONENTS, (names.zookeeper, names.broker), strict=True):
         seen = observed.stateful_set(name)
@@ -120,6 +126,24 @@ def _missing(component: str, pods: Sequence[PodView], seen: SetView) -> list[str
     if not seen.current:
         told.append(f"{component}: its StatefulSet changed")
     return told
+
+
+def _racks(cluster: Resource[KafkaCluster], observed: Observed) -> tuple[list[TellRack], list[str]]:
+    """Racks to tell the brokers, and why some cannot be told."""
+    rack = cluster.body.spec.brokers.rack
+    if rack is None:
+        return [], []
+    steps = []
+    waiting = [observed.trouble] if observed.trouble else []
+    for pod in observed.pods.get("broker", ()):
+        if pod.rack or pod.node not in observed.racks:
+            continue
+        if found := observed.racks[pod.node]:
+            steps.append(TellRack(name=pod.name, rack=found))
+        else:
+            text = f"node {pod.node} has no label {rack.topology_key}; label it"
+            waiting.append(f"{pod.name} waits for its rack: {text}")
+    return steps, waiting
 
 
 def _claims(

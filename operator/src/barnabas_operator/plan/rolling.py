@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from barnabas_operator.names import RACK
 from barnabas_operator.plan.steps import DeletePod
 
 
@@ -24,6 +25,16 @@ class PodView:
     ready: bool
     leaving: bool
     node_address: str
+    # Its own address, empty before it has one.
+    address: str = ""
+    # Where it runs, empty before it was scheduled; the rack that it was told, empty before.
+    node: str = ""
+    rack: str = ""
+
+    @property
+    def ordinal(self) -> int:
+        """Its number in its StatefulSet."""
+        return int(self.name.rpartition("-")[2])
 
     @classmethod
     def of(cls, pod: Mapping[str, Any]) -> PodView:
@@ -37,6 +48,9 @@ class PodView:
             ready=any(each["type"] == "Ready" and each["status"] == "True" for each in conditions),
             leaving=bool(meta.get("deletionTimestamp")),
             node_address=status.get("hostIP") or "",
+            address=status.get("podIP") or "",
+            node=(pod.get("spec") or {}).get("nodeName") or "",
+            rack=(meta.get("annotations") or {}).get(RACK, ""),
         )
 
 
@@ -73,15 +87,11 @@ def next_to_roll(pods: Sequence[PodView], seen: SetView) -> DeletePod | None:
         return None
     broken = [pod for pod in old if not pod.ready]
     if broken:
-        pod = min(broken, key=_ordinal)
+        pod = min(broken, key=lambda each: each.ordinal)
         return DeletePod(name=pod.name, uid=pod.uid, reason="not ready, and its template changed")
     complete = len(pods) >= seen.replicas and all(pod.ready for pod in pods)
     if not old or not complete:
         return None
     # From the last to the first, as StatefulSets do.
-    pod = max(old, key=_ordinal)
+    pod = max(old, key=lambda each: each.ordinal)
     return DeletePod(name=pod.name, uid=pod.uid, reason="its template changed")
-
-
-def _ordinal(pod: PodView) -> int:
-    return int(pod.name.rpartition("-")[2])

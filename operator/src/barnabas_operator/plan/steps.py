@@ -42,7 +42,18 @@ class GrowClaim:
         return f"grow PersistentVolumeClaim {self.name} to {self.size}: {self.reason}"
 
 
-Step = Apply | DeletePod | GrowClaim
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TellRack:
+    """Tell a pod in which rack it has come to run; its broker waits for that."""
+
+    name: str
+    rack: str
+
+    def __str__(self) -> str:
+        return f"tell Pod {self.name} its rack: {self.rack}"
+
+
+Step = Apply | DeletePod | GrowClaim | TellRack
 Transcript = tuple[str, ...]
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from barnabas_kafka.settings.broker import BrokerSettings
 from barnabas_operator.api.clusters import (
     ClusterStatus,
     KafkaCluster,
+    Listener,
     ListenerStatus,
     ListenerType,
     ReplicaStatus,
@@ -21,15 +22,18 @@ from barnabas_operator.kube import (
     BUDGETS,
     CLAIMS,
     CONFIG_MAPS,
+    NODES,
     PODS,
     SERVICES,
     STATEFUL_SETS,
+    KubeError,
 )
 from barnabas_operator.names import INSTANCE, ClusterNames
 from barnabas_operator.plan.clusters import COMPONENTS, Observed, Plan, node_ports, plan_cluster
 from barnabas_operator.plan.rolling import PodView
 from barnabas_operator.reconcile.context import Context
 from barnabas_operator.reconcile.deeds import take
+from barnabas_operator.reconcile.rolls import hold_back
 from barnabas_operator.reconcile.status import write_status
 from barnabas_operator.resources.brokers import claim_size, storage_estimate
 from barnabas_operator.resources.config import inter_broker_listener
@@ -43,7 +47,7 @@ def reconcile_cluster(cluster: Cluster, context: Context) -> ClusterStatus:
         verdict = Verdict(ready=False, reason="InvalidSpec", message=refusal, stalled=True)
         return write_status(cluster, cluster.body.status, verdict, context)
     observed = observe(cluster, context)
-    plan = plan_cluster(cluster, observed, images=context.images)
+    plan = hold_back(plan_cluster(cluster, observed, images=context.images), observed, context)
     failed = take(plan.steps, cluster.meta, context)
     view, trouble = ask_brokers(cluster, observed, context)
     verdict = judge(plan, failed=failed, answered=view is not None, trouble=trouble)
@@ -76,7 +80,29 @@ def observe(cluster: Cluster, context: Context) -> Observed:
             if owner is not None and _is_owned(pod, owner)
         ]
         claims[component] = kube.list(CLAIMS, namespace, selector)
-    return Observed(objects=objects, pods=pods, claims=claims)
+    racks, trouble = look_for_racks(cluster, pods["broker"], context)
+    return Observed(objects=objects, pods=pods, claims=claims, racks=racks, trouble=trouble)
+
+
+def look_for_racks(
+    cluster: Cluster, pods: Sequence[PodView], context: Context
+) -> tuple[Mapping[str, str], str]:
+    """The rack of each node on which a broker waits for it, and why it cannot be found out."""
+    rack = cluster.body.spec.brokers.rack
+    if rack is None:
+        return {}, ""
+    found: dict[str, str] = {}
+    for node in {pod.node for pod in pods if pod.node and not pod.rack}:
+        try:
+            body = context.kube.get(NODES, "", node)
+        except KubeError as error:
+            if error.status != 403:
+                raise
+            remedy = "install the operator's chart with racks=true"
+            return {}, f"brokers wait for their racks: the operator may not get nodes; {remedy}"
+        labels = (body or {}).get("metadata", {}).get("labels") or {}
+        found[node] = labels.get(rack.topology_key, "")
+    return found, ""
 
 
 def _is_owned(pod: Mapping[str, Any], owner: Mapping[str, Any]) -> bool:
@@ -153,9 +179,14 @@ def listeners(cluster: Cluster, observed: Observed) -> tuple[ListenerStatus, ...
         if each.type is ListenerType.INTERNAL:
             servers = names.bootstrap_server(each.port)
         else:
-            port = ports.get(each.name)
-            nodes = [pod.node_address for pod in observed.pods["broker"] if pod.node_address]
-            host = each.advertised_host or next(iter(nodes), None)
-            servers = f"{host}:{port}" if host and port else ""
+            servers = _on_nodes(each, ports.get(each.name), observed.pods["broker"])
         told.append(ListenerStatus(name=each.name, type=each.type.value, bootstrap_servers=servers))
     return tuple(told)
+
+
+def _on_nodes(listener: Listener, first: int | None, pods: Sequence[PodView]) -> str:
+    """Where each broker is reached by the address of its node, as far as it is known."""
+    if first is None:
+        return ""
+    hosts = [(pod.ordinal, listener.advertised_host or pod.node_address) for pod in pods]
+    return ",".join(f"{host}:{first + ordinal}" for ordinal, host in sorted(hosts) if host)

@@ -9,6 +9,7 @@ from barnabas_operator.brokers import Brokers
 from barnabas_operator.kube import Kube
 from barnabas_operator.plan.clusters import Images
 from barnabas_operator.progress import Progress
+from barnabas_operator.standing import Standing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,5 +19,7 @@ class Context:
     kube: Kube
     brokers: Callable[[str], Brokers]
     progress: Callable[[str], Progress | None]
+    may_restart: Callable[[str], Standing]
+    has_caught_up: Callable[[str], Standing]
     images: Images
     now: str

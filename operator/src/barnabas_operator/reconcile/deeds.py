@@ -8,7 +8,8 @@ from typing import Final
 
 from barnabas_operator.api.reading import Metadata
 from barnabas_operator.kube import CLAIMS, PODS, KubeError
-from barnabas_operator.plan.steps import Apply, DeletePod, Step
+from barnabas_operator.names import RACK
+from barnabas_operator.plan.steps import Apply, DeletePod, GrowClaim, Step
 from barnabas_operator.reconcile.context import Context
 
 LOG: Final = logging.getLogger(__name__)
@@ -37,6 +38,9 @@ def _take(step: Step, namespace: str, context: Context) -> None:
         context.kube.apply(dict(step.body))
     elif isinstance(step, DeletePod):
         context.kube.delete(PODS, namespace, step.name, uid=step.uid)
-    else:
+    elif isinstance(step, GrowClaim):
         request = {"spec": {"resources": {"requests": {"storage": step.size}}}}
         context.kube.patch(CLAIMS, namespace, step.name, request)
+    else:
+        told = {"metadata": {"annotations": {RACK: step.rack}}}
+        context.kube.patch(PODS, namespace, step.name, told)

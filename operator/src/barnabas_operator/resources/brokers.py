@@ -7,18 +7,25 @@ from collections.abc import Mapping
 from typing import Final
 
 from barnabas_operator.api.amounts import format_bytes
-from barnabas_operator.api.clusters import KafkaCluster, Listener, ListenerType
+from barnabas_operator.api.clusters import ADMIN_PORT, KafkaCluster, Listener, ListenerType
 from barnabas_operator.api.reading import Resource
-from barnabas_operator.names import CONFIG_HASH, ClusterNames
+from barnabas_operator.names import CONFIG_HASH, RACK, ClusterNames
 from barnabas_operator.resources import config, objects, services
 from barnabas_operator.resources.objects import Document
 from barnabas_operator.sizing import Estimate, LogShape, estimate
 
 COMPONENT: Final = "broker"
 CONFIG_PATH: Final = "/etc/barnabas"
+POD_PATH: Final = "/etc/barnabas-pod"
 # A broker closes its logs at the end; without that the next start checks them.
 GRACE_SECONDS: Final = 120
 DISCOVERY: Final = "barnabas.io/listeners"
+# What Prometheus looks for where pods are found by annotations.
+SCRAPED: Final = {
+    "prometheus.io/scrape": "true",
+    "prometheus.io/port": str(ADMIN_PORT),
+    "prometheus.io/path": "/metrics",
+}
 
 # Ports of the nodes by listener name, as far as they are known.
 NodePorts = Mapping[str, int]
@@ -78,7 +85,10 @@ def broker_workload(
         "persistentVolumeClaimRetentionPolicy": objects.claim_policy(storage.deletion_policy),
         "selector": {"matchLabels": selector},
         "template": {
-            "metadata": {"labels": labels, "annotations": {CONFIG_HASH: objects.digest(text)}},
+            "metadata": {
+                "labels": labels,
+                "annotations": {CONFIG_HASH: objects.digest(text), **SCRAPED},
+            },
             "spec": _pod(cluster, names, image=image, node_ports=node_ports),
         },
         "volumeClaimTemplates": [
@@ -105,7 +115,8 @@ def broker_config(cluster: Resource[KafkaCluster]) -> str:
     return config.server_properties(
         cluster.meta.name,
         listeners=spec.listeners,
-        config=spec.config,
+        config=spec.broker_config,
+        brokers=spec.brokers.replicas,
         zookeeper_connect=names.zookeeper_connect(spec.zookeeper.replicas),
     )
 
@@ -156,37 +167,41 @@ def _external(listeners: tuple[Listener, ...]) -> list[Listener]:
 def advertised_listeners(
     cluster: Resource[KafkaCluster], names: ClusterNames, node_ports: NodePorts
 ) -> str:
-    """What the brokers tell clients; `$(…)` are the pod's variables, put in by the kubelet."""
+    """What the brokers tell clients, as text in double quotes for the pod's shell."""
     addresses = []
     for each in cluster.body.spec.listeners:
         if each.type is ListenerType.NODEPORT:
-            host = each.advertised_host or "$(HOST_IP)"
-            port = node_ports.get(each.name, each.node_port)
-            if port is None:
+            host = each.advertised_host or "$HOST_IP"
+            first = node_ports.get(each.name, each.node_port)
+            if first is None:
                 raise ValueError(f"listener {each.name}: its port of the nodes is not known yet")
+            port = f"$(({first} + POD_INDEX))"
         else:
-            host = f"$(POD_NAME).{names.broker_nodes}.{names.namespace}.svc"
-            port = each.port
+            host = f"$POD_NAME.{names.broker_nodes}.{names.namespace}.svc"
+            port = str(each.port)
         addresses.append(f"{each.kafka_name}://{host}:{port}")
     return ",".join(addresses)
+
+
+def _probe(path: str, *, period_s: int, failures: int) -> Document:
+    """The broker gives its event loop five seconds to answer."""
+    return {
+        "httpGet": {"path": path, "port": "metrics"},
+        "periodSeconds": period_s,
+        "timeoutSeconds": 6,
+        "failureThreshold": failures,
+    }
 
 
 def _pod(
     cluster: Resource[KafkaCluster], names: ClusterNames, *, image: str, node_ports: NodePorts
 ) -> Document:
     spec = cluster.body.spec
-    own = config.inter_broker_listener(spec.listeners)
-    tcp = {"tcpSocket": {"port": own.name}}
     container: Document = {
         "name": COMPONENT,
         "image": image,
         "imagePullPolicy": "IfNotPresent",
-        "command": [
-            "barnabas", "broker", "start",
-            "--config", f"{CONFIG_PATH}/server.properties",
-            "--set", "broker.id=$(POD_INDEX)",
-            "--set", f"advertised.listeners={advertised_listeners(cluster, names, node_ports)}",
-        ],
+        "command": ["/bin/sh", "-euc", _script(cluster, names, node_ports)],
         "env": [
             objects.field_env("POD_NAME", "metadata.name"),
             objects.field_env("POD_INDEX", "metadata.labels['apps.kubernetes.io/pod-index']"),
@@ -195,15 +210,12 @@ def _pod(
         "ports": [
             {"name": each.name, "containerPort": each.port, "protocol": "TCP"}
             for each in spec.listeners
-        ],
+        ]
+        + [{"name": "metrics", "containerPort": ADMIN_PORT, "protocol": "TCP"}],
         # Logs that were not closed are checked first: an hour of patience.
-        "startupProbe": {**tcp, "periodSeconds": 2, "failureThreshold": 1800},
-        "livenessProbe": {**tcp, "periodSeconds": 10, "failureThreshold": 6},
-        "readinessProbe": {
-            "exec": {"command": ["barnabas", "broker", "ready", "-b", f"127.0.0.1:{own.port}"]},
-            "periodSeconds": 10,
-            "timeoutSeconds": 10,
-        },
+        "startupProbe": _probe("/live", period_s=2, failures=1800),
+        "livenessProbe": _probe("/live", period_s=10, failures=6),
+        "readinessProbe": _probe("/ready", period_s=10, failures=3),
         "resources": objects.container_resources(spec.brokers.resources),
         "securityContext": objects.container_security(),
         "volumeMounts": [
@@ -212,7 +224,7 @@ def _pod(
             {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108 - the container's own
         ],
     }  # fmt: skip
-    return {
+    pod: Document = {
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "terminationGracePeriodSeconds": GRACE_SECONDS,
@@ -224,3 +236,53 @@ def _pod(
             {"name": "tmp", "emptyDir": {"sizeLimit": "64Mi"}},
         ],
     }
+    if spec.brokers.rack is not None:
+        _add_rack(pod, names, image=image, topology_key=spec.brokers.rack.topology_key)
+    return pod
+
+
+def _script(cluster: Resource[KafkaCluster], names: ClusterNames, node_ports: NodePorts) -> str:
+    """What starts a broker: only a shell can count on from the port of broker 0."""
+    settings = [
+        "broker.id=$POD_INDEX",
+        f"advertised.listeners={advertised_listeners(cluster, names, node_ports)}",
+    ]
+    if cluster.body.spec.brokers.rack is not None:
+        settings.append(f"broker.rack=$(cat {POD_PATH}/rack)")
+    given = "".join(f' \\\n  --set "{setting}"' for setting in settings)
+    return (
+        f"exec barnabas broker start --supervised --config {CONFIG_PATH}/server.properties{given}\n"
+    )
+
+
+def _add_rack(pod: Document, names: ClusterNames, *, image: str, topology_key: str) -> None:
+    """Spread the pods over racks, and start no broker before the operator told it its own.
+
+    Only the operator may look at nodes. What it finds it writes to the pod's annotation, and that
+    comes to the broker as a file; a broker that started without it would be placed as if it had
+    no rack.
+    """
+    selector = names.selector(COMPONENT)
+    pod["topologySpreadConstraints"] = [
+        {
+            "maxSkew": 1,
+            "topologyKey": topology_key,
+            "whenUnsatisfiable": "ScheduleAnyway",
+            "labelSelector": {"matchLabels": selector},
+        }
+    ]
+    mount = {"name": "pod", "mountPath": POD_PATH, "readOnly": True}
+    pod["containers"][0]["volumeMounts"].append(mount)
+    item = {"path": "rack", "fieldRef": {"fieldPath": f"metadata.annotations['{RACK}']"}}
+    pod["volumes"].append({"name": "pod", "downwardAPI": {"items": [item]}})
+    pod["initContainers"] = [
+        {
+            "name": "rack",
+            "image": image,
+            "imagePullPolicy": "IfNotPresent",
+            "command": ["/bin/sh", "-euc", f"until [ -s {POD_PATH}/rack ]; do sleep 1; done"],
+            "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}},
+            "securityContext": objects.container_security(),
+            "volumeMounts": [mount],
+        }
+    ]

@@ -8,11 +8,12 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import jinja2
 
-from barnabas_operator.api.clusters import Listener, ListenerType
+from barnabas_operator.api.clusters import ADMIN_PORT, Listener, ListenerType
 from barnabas_operator.names import ELECTION_PORT, PEER_PORT, ZOOKEEPER_PORT
 
 BROKER_VOLUME: Final = "/var/lib/barnabas"
@@ -26,24 +27,40 @@ def server_properties(
     *,
     listeners: Sequence[Listener],
     config: Mapping[str, str],
+    brokers: int = 1,
     zookeeper_connect: str | None,
     data_directory: str = BROKER_DATA,
     host: str = "0.0.0.0",  # noqa: S104 - all interfaces of a pod
+    admin_port: int = ADMIN_PORT,
 ) -> str:
     """A broker's server.properties, except what differs from broker to broker.
 
-    Without `zookeeper_connect` the broker keeps coordination data itself.
+    Without `zookeeper_connect` the broker keeps coordination data itself. Of topics that brokers
+    keep for themselves there are as many replicas as `brokers` can hold, unless `config` says so.
     """
+    if zookeeper_connect is not None:
+        config = {**internal_topics(brokers), **config}
     return _render(
         "server.properties.j2",
         cluster=cluster,
         listeners=",".join(f"{each.kafka_name}://{host}:{each.port}" for each in listeners),
         protocol_map=",".join(f"{each.kafka_name}:PLAINTEXT" for each in listeners),
         inter_broker_listener=inter_broker_listener(listeners).kafka_name,
+        admin_listener=f"{host}:{admin_port}",
         data_directory=data_directory,
         zookeeper_connect=zookeeper_connect,
         config=config,
     )
+
+
+def internal_topics(brokers: int) -> dict[str, str]:
+    """Replicas of offsets and transactions: Kafka's three, or as many as there are brokers."""
+    replicas = min(brokers, 3)
+    return {
+        "offsets.topic.replication.factor": str(replicas),
+        "transaction.state.log.replication.factor": str(replicas),
+        "transaction.state.log.min.isr": str(min(replicas, 2)),
+    }
 
 
 def inter_broker_listener(listeners: Sequence[Listener]) -> Listener:
@@ -54,16 +71,34 @@ def inter_broker_listener(listeners: Sequence[Listener]) -> Listener:
     return internal[0]
 
 
-def zoo_cfg(cluster: str, *, members: Sequence[str], data_directory: str = ZOOKEEPER_DATA) -> str:
-    """The zoo.cfg of a member; a single member stands alone."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnsembleMember:
+    """Where a member of an ensemble is reached by the others."""
+
+    host: str
+    peer_port: int = PEER_PORT
+    election_port: int = ELECTION_PORT
+
+
+def zoo_cfg(
+    cluster: str,
+    *,
+    members: Sequence[EnsembleMember],
+    data_directory: str = ZOOKEEPER_DATA,
+    client_port: int = ZOOKEEPER_PORT,
+    client_address: str | None = None,
+) -> str:
+    """The zoo.cfg of a member; a single member stands alone.
+
+    With `client_address` it listens at that address alone, and to the others at its own host's.
+    """
     return _render(
         "zoo.cfg.j2",
         cluster=cluster,
         members=members,
         data_directory=data_directory,
-        client_port=ZOOKEEPER_PORT,
-        peer_port=PEER_PORT,
-        election_port=ELECTION_PORT,
+        client_port=client_port,
+        client_address=client_address,
     )
 
 

@@ -63,7 +63,7 @@ def zookeeper_config(cluster: Resource[KafkaCluster]) -> str:
     """The ensemble's zoo.cfg."""
     names = ClusterNames(cluster.meta.name, cluster.meta.namespace)
     replicas = cluster.body.spec.zookeeper.replicas
-    members = [names.zookeeper_host(n) for n in range(replicas)]
+    members = [config.EnsembleMember(host=names.zookeeper_host(n)) for n in range(replicas)]
     return config.zoo_cfg(cluster.meta.name, members=members)
 
 

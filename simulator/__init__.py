@@ -1,0 +1,1 @@
+"""Clusters of the broker's real cores, run in virtual time with faults."""

@@ -1,0 +1,691 @@
+"""A broker: the shell around the real replication cores, in virtual time.
+
+What a shell does in the product (connections, timers, the controller's requests) is done here by
+events; every decision is the product's own: `replica.in_sync`, `replica.follower`,
+`replica.epoch_checks`, and for the controller `controller.elections`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from barnabas_broker.cluster.image import PartitionState
+from barnabas_broker.replica import epoch_checks, follower
+from barnabas_broker.replica.follower import (
+    Append,
+    AskEpochEnd,
+    AskLogEnds,
+    AskRecords,
+    EpochEnd,
+    Fetched,
+    Following,
+    LogEnds,
+    Phase,
+    Question,
+    StartAt,
+    Step,
+    Truncate,
+    Wait,
+)
+from barnabas_broker.replica.in_sync import InSync, InSyncRules, IsrChange
+from barnabas_broker.zk.znodes import LeaderAndIsr
+from barnabas_kafka.errors import ErrorCode, KafkaError
+from simulator.controller import Controller
+from simulator.zookeeper import EXPIRED, LOST, Snapshot
+
+if TYPE_CHECKING:
+    from simulator.world import World
+
+FETCH_WAIT_MS = 500
+REQUEST_TIMEOUT_MS = 1_200
+BACKOFF_MS = 100
+
+Reply = Callable[..., None]
+
+
+class Broker:
+    """One broker, through all its lives."""
+
+    def __init__(self, world: World, number: int) -> None:
+        self.world = world
+        self.number = number
+        self.log = world.new_log(number)
+        self.life = 0
+        self.up = False
+        self.power_lost = False
+        self.clean = True
+        #: whether the log has its end, or has caught up with a leader's since
+        self.tail_known = True
+        # The clock of the machine: what it shows, and how fast it goes.
+        chance = world.events.chance
+        self._clock_offset = chance.randint(-10_000, 10_000)
+        self._clock_rate = chance.choice((0.95, 1.0, 1.0, 1.05))
+        self._forget()
+
+    def _forget(self) -> None:
+        options = self.world.options
+        rules = InSyncRules(
+            lag_max_ms=options.lag_max_ms,
+            min_in_sync=options.min_in_sync,
+            hold_below_min=options.strict.hold_below_min,
+            flush_on_shrink=options.strict.flush_on_shrink,
+        )
+        self.leading = InSync(self.number, rules)
+        self.following: Following | None = None
+        self.leader = -1
+        self.session: int | None = None
+        self.broker_epoch = -1
+        self.registered = False
+        self.told_trusted = False
+        self.seen_zxid = -1
+        self.alive: frozenset[int] = frozenset()
+        self.controller_epoch = 0
+        self.controller: Controller | None = None
+        self.controller_id = -1
+        self._asked = 0
+        self._outstanding = 0
+        self._flush_planned = False
+        self._connecting = False
+        self._reading = False
+        #: (last offset, leader epoch, value, reply)
+        self._waiting: list[tuple[int, int, str, Reply]] = []
+        self._parked: list[tuple[AskRecords, Reply]] = []
+
+    def __repr__(self) -> str:
+        return f"broker {self.number}"
+
+    @property
+    def now_ms(self) -> int:
+        """The time as this machine has it."""
+        return int(self.world.events.now_ms * self._clock_rate) + self._clock_offset
+
+    # --- life --------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """A process starts."""
+        if self.up:
+            return
+        world = self.world
+        self.up = True
+        self.life += 1
+        self.log.restart(world.events.chance, power_lost=self.power_lost)
+        self.power_lost = False
+        self._forget()
+        world.network.begin(self.number, self.life)
+        world.events.note(f"{self} starts with {self.log.log_end_offset}, clean {self.clean}")
+        if not self.clean:
+            self.tail_known = False
+        self.later(world.events.chance.randint(0, 300), "tick", self._tick)
+        self.later(world.options.lag_max_ms // 2, "shrink", self._look_for_late)
+        self._connect()
+
+    def die(self) -> None:
+        """The process is gone; nothing more is written."""
+        if not self.up:
+            return
+        self.up = False
+        self.clean = False
+        self.world.network.end(self.number)
+        self.world.events.note(f"{self} dies")
+
+    def stop(self, away_ms: int) -> None:
+        """Stop in good order, and start again later.
+
+        The controller is asked to move leadership away; then the log is closed.
+        """
+        controller = self.world.brokers.get(self.controller_id)
+        if controller is not None:
+            epoch = self.broker_epoch
+            self.send(controller.number, "stop", controller.on_stopping, self.number, epoch)
+        self.later(300, "close", self._close, away_ms)
+
+    def _close(self, away_ms: int) -> None:
+        self.log.shut_down()
+        zookeeper = self.world.zookeeper
+        for session in zookeeper.sessions_of(self.number):
+            zookeeper.expire(session)
+        self.die()
+        self.clean = self.tail_known
+        self.world.events.after(away_ms, "restart", self.start)
+
+    def later(self, delay_ms: int, label: str, act: Callable[..., None], *args: Any) -> None:
+        """A timer of this process."""
+        self.world.network.later(self.number, self.life, delay_ms, label, act, *args)
+
+    def send(self, target: int, label: str, act: Callable[..., None], *args: Any) -> None:
+        """A message to another broker or a client."""
+        self.world.network.send(self.number, target, label, act, *args)
+
+    # --- ZooKeeper ---------------------------------------------------------------------------
+
+    def ask(self, request: Callable[[], Any], answered: Callable[[Any], None]) -> None:
+        """Ask ZooKeeper in this session; the answer may be LOST or EXPIRED."""
+        self.world.zookeeper.ask(self.number, self.life, request, answered, session=self.session)
+
+    def _tick(self) -> None:
+        self.later(self.world.options.session_ms // 4, "tick", self._tick)
+        if self.world.events.chance.random() < 0.1:
+            self.log.checkpoint()
+        if self.session is None:
+            self._connect()
+            return
+        session, zookeeper = self.session, self.world.zookeeper
+        self.ask(lambda: zookeeper.zxid, self._heartbeat)
+        says = self.world.options.strict.unclean_registration
+        if says and self.registered and self.tail_known and not self.told_trusted:
+            self.ask(lambda: zookeeper.trust(self.number, session), self._trusted)
+
+    def _trusted(self, answer: Any) -> None:
+        """The registration says no more that the log may lack its end, or nobody knows."""
+        self.told_trusted = answer is True
+
+    def _heartbeat(self, zxid: Any) -> None:
+        if zxid == EXPIRED:
+            self.lose_session()
+        elif zxid != LOST and (zxid != self.seen_zxid or not self.registered):
+            self.look()
+
+    def _connect(self) -> None:
+        if self._connecting:
+            return
+        self._connecting = True
+        zookeeper = self.world.zookeeper
+        zookeeper.ask(
+            self.number, self.life, lambda: zookeeper.connect(self.number), self._connected
+        )
+
+    def _connected(self, session: Any) -> None:
+        self._connecting = False
+        if session == LOST or self.session is not None:
+            return
+        self.session = session
+        self._register()
+
+    def _register(self) -> None:
+        session = self.session
+        if session is None:
+            return
+        clean, zookeeper = self.tail_known, self.world.zookeeper
+        self.ask(lambda: zookeeper.register(self.number, session, clean=clean), self._registered)
+
+    def _registered(self, epoch: Any) -> None:
+        if epoch == EXPIRED:
+            self.lose_session()
+        elif epoch == LOST or epoch is None:
+            # The znode of an earlier life is still there; it goes with its session.
+            self.later(200, "register", self._register)
+        else:
+            self.broker_epoch = epoch
+            self.registered = True
+            self.look()
+
+    def lose_session(self) -> None:
+        """The session has expired: resign at once, and come back as a new registration."""
+        self.session = None
+        self.registered = self.told_trusted = False
+        if self.controller is not None:
+            self.controller.resign()
+        self._connect()
+
+    def look(self) -> None:
+        """Something changed in ZooKeeper: read what it is."""
+        if not self.up or self.session is None or self._reading:
+            return
+        self._reading = True
+        self.ask(self.world.zookeeper.read, self._seen)
+
+    def _seen(self, seen: Any) -> None:
+        self._reading = False
+        if seen == EXPIRED:
+            self.lose_session()
+        if not isinstance(seen, Snapshot) or self.session is None:
+            return
+        self.seen_zxid = seen.zxid
+        self.alive = frozenset(seen.brokers)
+        self.controller_id = seen.controller
+        if self.controller is not None:
+            self.controller.look()
+        elif seen.controller in (-1, self.number) and self.registered:
+            # Where it is its own number, it won before, and the answer was lost.
+            session, zookeeper = self.session, self.world.zookeeper
+            self.ask(lambda: zookeeper.contest(self.number, session), self._contested)
+
+    def _contested(self, epoch: Any) -> None:
+        if epoch == EXPIRED:
+            self.lose_session()
+        elif epoch == LOST:
+            self.seen_zxid = -1  # The next heartbeat looks who is controller.
+        elif isinstance(epoch, int) and self.controller is None and self.session is not None:
+            self.controller = Controller(self, epoch)
+            self.controller_id = self.number
+            self.controller.look()
+
+    # --- the controller's word ---------------------------------------------------------------
+
+    def on_leader_and_isr(
+        self,
+        controller_epoch: int,
+        broker_epoch: int,
+        state: LeaderAndIsr,
+        version: int,
+        reply: Reply,
+    ) -> None:
+        """LeaderAndIsr; who has not registered yet in this life knows that it is not meant."""
+        if controller_epoch < self.controller_epoch or broker_epoch < self.broker_epoch:
+            return
+        if self.broker_epoch == -1:
+            return
+        self.controller_epoch = controller_epoch
+        checker = self.world.checker
+        checker.obeys(self.number * 1_000 + self.life, controller_epoch)
+        reply()
+        if state.leader_epoch <= self.leading.leader_epoch:
+            return
+        current = PartitionState(
+            replicas=self.world.replicas,
+            isr=state.isr,
+            leader=state.leader,
+            leader_epoch=state.leader_epoch,
+            controller_epoch=state.controller_epoch,
+            partition_epoch=version,
+        )
+        self.leader = state.leader
+        self._fail_waiting()
+        if state.leader == self.number:
+            self._lead(current)
+        else:
+            self.leading.resign(current)
+            self._outstanding = 0
+            if state.leader == -1:
+                self.following = None
+            else:
+                self.following = follower.follow(
+                    self.log,
+                    leader_epoch=state.leader_epoch,
+                    truncates_on_fetch=self.world.truncates_on_fetch,
+                    before=self.following,
+                )
+                self.replicate()
+
+    def _lead(self, state: PartitionState) -> None:
+        self.following = None
+        self.tail_known = True
+        if self.leading.become(state, log_end=self.log.log_end_offset, now_ms=self.now_ms):
+            self.log.assign_epoch_start(state.leader_epoch)
+            self.world.checker.leads(self.number, state.leader_epoch, self.world.zookeeper.state)
+        self.commit()
+        self._flush_soon()
+
+    def _fail_waiting(self) -> None:
+        for _, _, _, reply in self._waiting:
+            reply("NOT_LEADER_OR_FOLLOWER", -1)
+        self._waiting.clear()
+        for asked, answer in self._parked:
+            answer(asked, Fetched(error=ErrorCode.NOT_LEADER_OR_FOLLOWER), [])
+        self._parked.clear()
+
+    # --- leading -----------------------------------------------------------------------------
+
+    def on_produce(self, value: str, reply: Reply) -> None:
+        """Produce with acks=all: `reply(error, offset)`."""
+        leading = self.leading
+        if not leading.leads:
+            reply("NOT_LEADER_OR_FOLLOWER", -1)
+            return
+        if len(leading.isr) < self.world.options.min_in_sync:
+            reply("NOT_ENOUGH_REPLICAS", -1)
+            return
+        offset = self.log.find(value)
+        if offset is None:
+            if not self.log.continues(value):
+                reply("OUT_OF_ORDER_SEQUENCE_NUMBER", -1)
+                return
+            offset = self.log.append(leading.leader_epoch, value)
+            self._answer_parked()
+        self._waiting.append((offset, leading.leader_epoch, value, reply))
+        self.commit()
+        self._flush_soon()
+
+    def on_consume(self, offset: int, epoch: int, reply: Reply) -> None:
+        """Fetch of a consumer: `reply(values, epoch)`, or `reply(None, -1)` for an error."""
+        leading, log = self.leading, self.log
+        if not leading.leads or leading.leader_epoch < epoch:
+            reply(None, -1)
+            return
+        if offset > log.log_end_offset:
+            if self.world.is_current(self):
+                self.world.checker.read_goes_back(self.number, log.log_end_offset, offset)
+            return
+        end = min(log.high_watermark, offset + 20)
+        values = [record.value for record in log.records[offset:end]]
+        reply(values, leading.leader_epoch)
+
+    def commit(self) -> None:
+        """Move the high watermark to where it belongs, and answer who waited for it."""
+        log, leading = self.log, self.leading
+        fsync = self.world.options.profile.fsync
+        old = log.high_watermark
+        new = leading.committed_end(
+            old,
+            own_end=log.durable_offset if fsync else log.log_end_offset,
+            log_end=log.log_end_offset,
+            now_ms=self.now_ms,
+            alive=self.alive,
+        )
+        if new > old:
+            log.high_watermark = new
+            self.world.checker.mark_moves(self.number, old, new)
+        if self._waiting:
+            self._acknowledge()
+
+    def _acknowledge(self) -> None:
+        mark, in_sync = self.log.high_watermark, len(self.leading.maximal_isr)
+        left = []
+        for waiting in self._waiting:
+            offset, _, value, reply = waiting
+            if mark <= offset:
+                left.append(waiting)
+            elif in_sync < self.world.options.min_in_sync:
+                reply("NOT_ENOUGH_REPLICAS_AFTER_APPEND", -1)
+            else:
+                self.world.checker.acknowledged(self.number, offset, value, in_sync)
+                reply("", offset)
+        self._waiting = left
+
+    def on_fetch(self, source: int, broker_epoch: int, asked: AskRecords, reply: Reply) -> None:
+        """Fetch of a follower: `reply(asked, answer, records)`."""
+        leading, log = self.leading, self.log
+        error = self._refuses(asked.leader_epoch)
+        if error is ErrorCode.NONE and not leading.knows(source):
+            error = ErrorCode.UNKNOWN_LEADER_EPOCH
+        diverging = None
+        if error is ErrorCode.NONE:
+            try:
+                diverging = epoch_checks.divergence(
+                    log, offset=asked.offset, fetched_epoch=asked.fetched_epoch
+                )
+            except KafkaError as failed:
+                error = failed.code
+        if error is ErrorCode.NONE and diverging is None and asked.offset > log.log_end_offset:
+            error = ErrorCode.OFFSET_OUT_OF_RANGE
+        if error is not ErrorCode.NONE or diverging is not None:
+            reply(asked, Fetched(log.high_watermark, 0, diverging, error), [])
+            return
+        mark, end = log.high_watermark, log.log_end_offset
+        moved = leading.fetched(
+            source,
+            offset=asked.offset,
+            log_start=asked.log_start,
+            leader_end=end,
+            now_ms=self.now_ms,
+            broker_epoch=broker_epoch,
+        )
+        change = leading.wanted_expansion(
+            source, high_watermark=log.high_watermark, alive=self.alive
+        )
+        if change is not None:
+            self.propose(change)
+        if moved:
+            self.commit()
+        if asked.offset < end:
+            count = self.world.events.chance.randint(1, 8)
+            reply(asked, Fetched(mark, 0), log.read(asked.offset, count))
+        else:
+            parked = asked, reply
+            self._parked.append(parked)
+            self.later(FETCH_WAIT_MS, "fetch-wait", self._give_up, parked)
+
+    def _refuses(self, epoch: int) -> ErrorCode:
+        if not self.leading.leads:
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        if self.world.options.bugs.ignore_fetch_epoch:
+            return ErrorCode.NONE
+        return epoch_checks.check_epoch(self.leading.leader_epoch, epoch)
+
+    def _answer_parked(self) -> None:
+        parked, self._parked = self._parked, []
+        for asked, reply in parked:
+            reply(asked, Fetched(self.log.high_watermark, 0), self.log.read(asked.offset, 8))
+
+    def _give_up(self, parked: tuple[AskRecords, Reply]) -> None:
+        if parked in self._parked:
+            self._parked.remove(parked)
+            asked, reply = parked
+            reply(asked, Fetched(self.log.high_watermark, 0), self.log.read(asked.offset, 8))
+
+    def on_epoch_end(self, asked: AskEpochEnd, reply: Reply) -> None:
+        """OffsetsForLeaderEpoch: `reply(asked, answer)`."""
+        error = self._refuses(asked.leader_epoch)
+        if error is not ErrorCode.NONE:
+            reply(asked, EpochEnd(error=error))
+            return
+        answer = epoch_checks.epoch_end(self.log, asked.epoch)
+        if self.world.options.bugs.forget_answered_epoch:
+            answer = replace(answer, epoch=-1)
+        reply(asked, answer)
+
+    def on_log_ends(self, asked: AskLogEnds, reply: Reply) -> None:
+        """ListOffsets of a follower: `reply(asked, answer)`."""
+        error = self._refuses(asked.leader_epoch)
+        reply(asked, LogEnds(0, self.log.log_end_offset, error))
+
+    # --- the ISR -----------------------------------------------------------------------------
+
+    def _look_for_late(self) -> None:
+        self.later(self.world.options.lag_max_ms // 2, "shrink", self._look_for_late)
+        change = self.leading.wanted_shrink(log_end=self.log.log_end_offset, now_ms=self.now_ms)
+        if change is not None:
+            if change.flush_first:
+                self.log.flush()
+            self.propose(change)
+        elif self.leading.leads:
+            self.commit()
+
+    def propose(self, change: IsrChange) -> None:
+        """Ask for a change of the ISR, of the controller or of ZooKeeper."""
+        if self.leading.pending is not change:
+            return
+        if self.world.alters_by_request:
+            controller = self.world.brokers.get(self.controller_id)
+            if controller is not None:
+                self.send(
+                    controller.number,
+                    "alter",
+                    controller.on_alter_partition,
+                    self.number,
+                    self.broker_epoch,
+                    change,
+                    self._replier(self.number, self.on_altered, change),
+                )
+            self.later(REQUEST_TIMEOUT_MS, "alter-again", self.propose, change)
+            return
+        state = LeaderAndIsr(
+            leader=self.number,
+            leader_epoch=change.leader_epoch,
+            isr=change.isr,
+            controller_epoch=self.controller_epoch,
+        )
+        version = None if self.world.options.bugs.ignore_version else change.partition_epoch
+        zookeeper = self.world.zookeeper
+        self.ask(
+            lambda: zookeeper.write(state, version=version, controller_epoch=None),
+            lambda answer: self._written(change, answer),
+        )
+
+    def _written(self, change: IsrChange, version: Any) -> None:
+        if version in (LOST, EXPIRED) or version is None:
+            self.ask(self.world.zookeeper.read, lambda seen: self._compare(change, seen))
+        else:
+            self.on_altered(change, "", change.isr, version)
+
+    def _compare(self, change: IsrChange, seen: Any) -> None:
+        """Whether a write of which nothing is known, or which failed, is there all the same."""
+        if self.leading.pending is not change:
+            return
+        if not isinstance(seen, Snapshot) or seen.state is None:
+            self.later(200, "isr-again", self.propose, change)
+        elif seen.version == change.partition_epoch:
+            self.later(50, "isr-again", self.propose, change)
+        elif (
+            seen.version == change.partition_epoch + 1
+            and seen.state.leader_epoch == change.leader_epoch
+            and seen.state.isr == change.isr
+            and seen.state.leader == self.number
+        ):
+            self.on_altered(change, "", change.isr, seen.version)
+
+    def on_altered(self, change: IsrChange, error: str, isr: tuple[int, ...], version: int) -> None:
+        """The answer to a change that was asked for."""
+        if self.leading.pending is not change:
+            return
+        if not error:
+            self.leading.change_committed(
+                isr=isr, leader_epoch=change.leader_epoch, partition_epoch=version
+            )
+            self.commit()
+        elif error == "REFUSED":
+            self.leading.change_refused(change)
+
+    def on_alter_partition(
+        self, source: int, broker_epoch: int, change: IsrChange, reply: Reply
+    ) -> None:
+        """AlterPartition, if this is the controller."""
+        if self.controller is not None:
+            self.controller.alter(source, broker_epoch, change, reply)
+
+    def on_stopping(self, source: int, broker_epoch: int) -> None:
+        """ControlledShutdown, if this is the controller."""
+        if self.controller is not None:
+            self.controller.stopping(source, broker_epoch)
+
+    def on_ends(self, leader_epoch: int, reply: Reply) -> None:
+        """How far this replica's log goes: `reply(number, latest epoch, end)`.
+
+        Not answered before the controller's word of that epoch is here: until then more may come.
+        """
+        if self.leading.leader_epoch == leader_epoch:
+            reply(self.number, self.log.latest_epoch, self.log.log_end_offset)
+
+    # --- following ---------------------------------------------------------------------------
+
+    def _replier(self, target: int, act: Callable[..., None], *first: Any) -> Reply:
+        """A way for another broker to answer this one."""
+        network = self.world.network
+
+        def reply(*args: Any, source: int = 0) -> None:
+            network.send(source or target, target, "answer", act, *first, *args)
+
+        return reply
+
+    def replicate(self) -> None:
+        """Ask the leader the next question, if none is under way."""
+        state = self.following
+        if state is None or self._outstanding or not self.up:
+            return
+        asked = follower.question(state, self.log)
+        if asked is None:
+            return
+        if isinstance(asked, Truncate):
+            self._cut(asked)
+            self.replicate()
+            return
+        if self.world.options.profile.fsync and self.log.durable_offset < self.log.log_end_offset:
+            self._flush_soon()
+            return
+        self._asked += 1
+        self._outstanding = self._asked
+        self.later(REQUEST_TIMEOUT_MS, "timeout", self._timed_out, self._asked)
+        self._put(asked, self._asked)
+
+    def _put(self, asked: Question, number: int) -> None:
+        leader = self.world.brokers[self.leader]
+        match asked:
+            case AskRecords():
+                reply = self._replier(self.number, self._on_fetched, number)
+                epoch = self.broker_epoch
+                self.send(leader.number, "fetch", leader.on_fetch, self.number, epoch, asked, reply)
+            case AskEpochEnd():
+                reply = self._replier(self.number, self._on_epoch_end, number)
+                self.send(leader.number, "epoch-end", leader.on_epoch_end, asked, reply)
+            case AskLogEnds():
+                reply = self._replier(self.number, self._on_log_ends, number)
+                self.send(leader.number, "log-ends", leader.on_log_ends, asked, reply)
+
+    def _timed_out(self, number: int) -> None:
+        if self._outstanding == number:
+            self._outstanding = 0
+            self.replicate()
+
+    def _on_fetched(self, number: int, asked: AskRecords, answer: Fetched, records: Any) -> None:
+        state = self._answered(number)
+        if state is None:
+            return
+        if self.world.options.bugs.ignore_fetch_epoch:
+            asked = replace(asked, leader_epoch=state.leader_epoch)
+        step = follower.on_fetch(state, self.log, asked, answer)
+        if isinstance(step.effect, Append):
+            old = self.log.high_watermark
+            if records:
+                self.log.append_fetched(records, max_epoch=step.effect.max_epoch)
+            self.following = follower.appended(step.state, self.log)
+            self.log.take_marks(step.effect.high_watermark)
+            if self.log.high_watermark != old:
+                self.world.checker.follower_moves(self.number, old, self.log.high_watermark)
+            if not records and self.log.log_end_offset >= step.effect.high_watermark:
+                self.tail_known = True
+            self.replicate()
+        else:
+            self._take(step)
+
+    def _on_epoch_end(self, number: int, asked: AskEpochEnd, answer: EpochEnd) -> None:
+        state = self._answered(number)
+        if state is not None:
+            self._take(follower.on_epoch_end(state, self.log, asked, answer))
+
+    def _on_log_ends(self, number: int, asked: AskLogEnds, answer: LogEnds) -> None:
+        state = self._answered(number)
+        if state is not None:
+            self._take(follower.on_log_ends(state, self.log, asked, answer))
+
+    def _answered(self, number: int) -> Following | None:
+        if self._outstanding != number:
+            return None
+        self._outstanding = 0
+        return self.following
+
+    def _take(self, step: Step) -> None:
+        self.following = step.state
+        match step.effect:
+            case Truncate() | StartAt():
+                self._cut(step.effect)
+            case Wait():
+                self.later(BACKOFF_MS, "backoff", self.replicate)
+                return
+        if step.state.phase is not Phase.STOPPED:
+            self.replicate()
+
+    def _cut(self, cut: Truncate | StartAt) -> None:
+        if cut.offset < self.log.log_end_offset:
+            self.world.events.note(f"{self} cuts {self.log.log_end_offset} to {cut.offset}")
+        self.log.truncate_to(cut.offset)
+        assert self.following is not None
+        self.following = follower.truncated(self.following, self.log, cut)
+
+    # --- the disk ----------------------------------------------------------------------------
+
+    def _flush_soon(self) -> None:
+        if not self._flush_planned and self.world.options.profile.fsync:
+            self._flush_planned = True
+            self.later(self.world.events.chance.randint(1, 6), "flush", self._flush)
+
+    def _flush(self) -> None:
+        self._flush_planned = False
+        if self.world.dies_at_flush(self):
+            return
+        self.log.flush()
+        if self.leading.leads:
+            self.commit()
+        else:
+            self.replicate()

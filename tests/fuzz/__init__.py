@@ -1,0 +1,1 @@
+"""Tests of the fuzzers, and what fuzzers have found."""

@@ -78,13 +78,13 @@ class Cluster:
         run("kind", "load", "docker-image", "--name", self.name, *images, timeout_s=600)
 
     def kubectl(
-        self, *arguments: str, stdin: bytes | str | None = None, timeout_s: float = 120.0
+        self, *arguments: str, stdin: bytes | str | None = None, timeout_s: float = 200.0
     ) -> str:
         """What `kubectl` answers, as text; raises CommandError."""
         return self.kubectl_bytes(*arguments, stdin=stdin, timeout_s=timeout_s).decode()
 
     def kubectl_bytes(
-        self, *arguments: str, stdin: bytes | str | None = None, timeout_s: float = 120.0
+        self, *arguments: str, stdin: bytes | str | None = None, timeout_s: float = 200.0
     ) -> bytes:
         """What `kubectl` answers; raises CommandError."""
         command = ("kubectl", "--kubeconfig", str(self.kubeconfig), *arguments)

@@ -20,7 +20,7 @@ from e2e.quickstart import BRIEF, MAIN, Quickstart, install_with_helm
 
 ORDER: Final = (
     "test_install", "test_quickstart", "test_topics", "test_refusals", "test_healing",
-    "test_removal", "test_manifest",
+    "test_three_racks", "test_removal", "test_manifest",
 )  # fmt: skip
 # The first test waits for images and cluster, too.
 SCENARIO_TIMEOUT_S: Final = 1200

@@ -94,8 +94,14 @@ def read(
             "log_level": 3,
         }
     )
+    deadline = time.monotonic() + WITHIN_S
     try:
-        partitions = consumer.list_topics(topic, timeout=WITHIN_S).topics[topic].partitions
+        # A broker that has just started may not have heard of the topic yet.
+        while not (found := consumer.list_topics(topic, timeout=WITHIN_S).topics[topic].partitions):
+            if time.monotonic() > deadline:
+                raise TransferError(f"{topic} has no partitions")
+            consumer.poll(0.1)
+        partitions = list(found)
         consumer.assign([TopicPartition(topic, number, 0) for number in partitions])
         return _read_to_the_end(consumer, set(partitions), advance)
     finally:

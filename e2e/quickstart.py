@@ -30,7 +30,7 @@ READY_WITHIN_S: Final = 240
 def install_with_helm(cluster: Cluster, *, watch: Sequence[str] = ()) -> None:
     """Install the operator's chart as its documentation says, and wait for it."""
     command = ["install", RELEASE, CHART, "-n", MAIN, "--create-namespace", "--wait"]
-    command += ["--timeout", "180s"]
+    command += ["--timeout", "180s", "--set", "racks=true"]
     if watch:
         command += ["--set", f"watchNamespaces={{{','.join(watch)}}}"]
     cluster.helm(*command)
@@ -102,6 +102,11 @@ class Quickstart:
         return self.cluster.kubectl_bytes(
             "exec", "-i", "-n", MAIN, "client", "--", *command, stdin=stdin
         )
+
+    def partitions(self, topic: str) -> int:
+        """How many partitions Kafka says a topic has; 0 if there is none."""
+        found = self.admin().list_topics(timeout=60).topics.get(topic)
+        return len(found.partitions) if found else 0
 
     def pipeline_status(self) -> dict[str, Any]:
         """The status of the pipeline's resource."""

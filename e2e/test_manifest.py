@@ -28,7 +28,7 @@ def test_the_manifest_takes_over_what_helm_had_installed(
     wait_for(
         "the new operator has made the ConfigMap again",
         lambda: cluster.get("configmap", "quickstart-zookeeper", namespace=MAIN),
-        within_s=90,
+        within_s=150,
     )
     quickstart.wait_ready("kafkacluster/quickstart")
     assert pod_identities(cluster) == before
@@ -37,8 +37,8 @@ def test_the_manifest_takes_over_what_helm_had_installed(
 def test_the_quickstart_is_removed_but_for_its_claims(quickstart: Quickstart) -> None:
     """After `kubectl delete -f` no pod is left; the claims stay, for `Retain` is the default."""
     cluster = quickstart.cluster
-    cluster.kubectl("delete", "-n", MAIN, "-f", FILE, "--timeout=60s")
-    cluster.kubectl("delete", "kafkatopics", "--all", "-n", MAIN, "--timeout=60s")
+    cluster.kubectl("delete", "-n", MAIN, "-f", FILE, "--timeout=120s")
+    cluster.kubectl("delete", "kafkatopics", "--all", "-n", MAIN, "--timeout=120s")
     kinds = "statefulsets,pods,services,configmaps,poddisruptionbudgets"
     wait_for(
         "no object of the quickstart is left",

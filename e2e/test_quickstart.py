@@ -48,6 +48,22 @@ def test_the_broker_is_registered_in_zookeeper(quickstart: Quickstart) -> None:
         assert expected in told, path
 
 
+def test_kafkas_tools_are_in_the_image(quickstart: Quickstart) -> None:
+    """By their names, with and without `.sh`, and with Kafka's words for what is told."""
+
+    def said(*command: str) -> list[str]:
+        told = quickstart.cluster.kubectl("exec", "-n", MAIN, "quickstart-broker-0", "--", *command)
+        return told.splitlines()
+
+    here = ("--bootstrap-server", "localhost:9092")
+    assert {"packages", "files"} <= set(said("kafka-topics.sh", *here, "--list"))
+    (described, *partitions) = said("kafka-topics", *here, "--describe", "--topic", "packages")
+    assert "PartitionCount: 3" in described
+    assert len(partitions) == 3
+    offsets = said("kafka-run-class", "kafka.tools.GetOffsetShell", *here, "--topic", "packages")
+    assert [line.rpartition(":")[0] for line in offsets] == [f"packages:{n}" for n in range(3)]
+
+
 def test_pods_cannot_write_to_their_images(quickstart: Quickstart) -> None:
     """Every pod runs as user 1001 on a root file system that is read-only."""
     attempt = "id -u && if touch /opt/x 2>/dev/null || touch /x 2>/dev/null; then echo written; fi"

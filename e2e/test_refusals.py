@@ -11,7 +11,7 @@ from e2e.commands import CommandError
 from e2e.quickstart import MAIN, Quickstart
 
 REFUSALS: Final = (
-    ("kafkacluster/quickstart", {"brokers": {"replicas": 3}}, "runs one broker per cluster"),
+    ("kafkacluster/quickstart", {"brokers": {"replicas": 0}}, "greater than or equal to 1"),
     ("kafkacluster/quickstart", {"zookeeper": {"replicas": 3}}, "replicas may not change"),
     ("kafkacluster/quickstart", {"zookeeper": {"replicas": 2}}, "supported values"),
     ("kafkacluster/quickstart", {"brokers": {"storage": {"size": "1Gi"}}}, "may not shrink"),

@@ -20,7 +20,7 @@ def test_a_cluster_goes_with_all_that_is_its(operator: Cluster) -> None:
     for resource in ("kafkacluster/brief", "kafkatopic/brief-topic"):
         operator.kubectl("wait", "-n", BRIEF, resource, *wait, timeout_s=270)
     assert operator.list(OWNED, namespace=BRIEF, selector=OURS)
-    operator.kubectl("delete", "-n", BRIEF, "-f", FILE, "--timeout=60s")
+    operator.kubectl("delete", "-n", BRIEF, "-f", FILE, "--timeout=120s")
     wait_for(
         "nothing of the cluster is left",
         lambda: not operator.list(OWNED, namespace=BRIEF, selector=OURS),
@@ -35,10 +35,10 @@ def test_a_namespace_goes_when_the_operator_is_gone(operator: Cluster) -> None:
     wait_for(
         "the operator has made the cluster's objects",
         lambda: operator.get("statefulset", "brief-broker", namespace=BRIEF),
-        within_s=60,
+        within_s=150,
     )
     operator.kubectl("scale", f"deploy/{RELEASE}", "-n", MAIN, "--replicas=0")
     pods = ("pods", "-n", MAIN, "-l", f"app.kubernetes.io/name={RELEASE}")
-    operator.kubectl("wait", *pods, "--for=delete", "--timeout=60s")
+    operator.kubectl("wait", *pods, "--for=delete", "--timeout=120s")
     operator.kubectl("delete", "namespace", BRIEF, "--timeout=180s", timeout_s=200)
     assert BRIEF not in operator.kubectl("get", "namespaces", "-o", "name")

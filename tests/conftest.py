@@ -1,6 +1,12 @@
-"""What holds for every test: how hard the property tests look."""
+"""What holds for every test: how hard the property tests look, and for how long."""
 
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-# `make soak` asks for this one; everyday runs keep Hypothesis's own number of examples.
-settings.register_profile("soak", max_examples=5000, deadline=None)
+# No example is too slow: the machine may be busy. Hypothesis has a profile of its own for CI, which
+# draws the same examples every time.
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# `make soak` asks for this one.
+settings.register_profile("soak", settings.get_profile("patient"), max_examples=5000)
+
+if settings.get_current_profile_name() != "ci":
+    settings.load_profile("patient")

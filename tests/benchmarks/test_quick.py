@@ -34,9 +34,9 @@ def quick(output: Path, *options: str, timeout: float) -> set[str]:
 
 def test_some_cases_of_every_client_on_barnabas(tmp_path: Path) -> None:
     """The raw, librdkafka and Java clients each measure something and nothing fails."""
-    cases = "latency,raw-64k,raw-fetch,librdkafka-producer,notes"
+    cases = "latency,raw-64k,raw-fetch,librdkafka-producer,notes,rebalance-100,commits"
     rows = quick(tmp_path, "--only", "barnabas", "--cases", cases, timeout=110)
-    assert len(rows) == 8
+    assert len(rows) == 10
 
 
 @pytest.mark.soak

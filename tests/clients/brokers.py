@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Protocol, Self
@@ -16,7 +16,7 @@ from typing import Final, Protocol, Self
 from tests.oracle.apache import ApacheKafka, OracleError
 
 KIND: Final = os.environ.get("BROKER_UNDER_TEST", "barnabas")
-START_DEADLINE: Final = 30.0
+START_DEADLINE: Final = 60.0
 
 
 class Broker(Protocol):
@@ -44,9 +44,17 @@ class Broker(Protocol):
 class Barnabas:
     """One `barnabas broker start`, on the same free port over its restarts."""
 
-    def __init__(self, directory: Path, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        settings: Mapping[str, str] | None = None,
+        environment: Mapping[str, str] | None = None,
+        options: Sequence[str] = (),
+    ) -> None:
         self.directory = directory
         self.directory.mkdir(parents=True, exist_ok=True)
+        self.environment = dict(environment or {})
+        self.options = options
         self.settings = {"log.dirs": str(directory / "kafka-logs")} | dict(settings or {})
         self.log_dirs = tuple(Path(name) for name in self.settings["log.dirs"].split(","))
         self.log_file = directory / "broker.log"
@@ -78,11 +86,12 @@ class Barnabas:
         command = [str(Path(sys.executable).parent / "barnabas"), "broker", "start"]
         with self.log_file.open("ab") as log:
             self._process = subprocess.Popen(
-                [*command, *assignments, f"--ready-file={ready}"],
+                [*command, *self.options, *assignments, f"--ready-file={ready}"],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 cwd=self.directory,
+                env=os.environ | self.environment,
                 start_new_session=True,
             )
         give_up_at = time.monotonic() + START_DEADLINE

@@ -10,15 +10,9 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from tests.clients.brokers import Broker, broker_under_test
+from tests.clients.transactional import SETTINGS
 
 MakeTopic = Callable[..., str]
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    """Warnings are errors here too, but for one that kafka-python gives about itself."""
-    config.addinivalue_line(
-        "filterwarnings", "ignore:(read|open)_text is deprecated:DeprecationWarning"
-    )
 
 
 @pytest.fixture(scope="session")
@@ -27,6 +21,13 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     settings = {"broker.id": "0"}
     directory = tmp_path_factory.mktemp("broker-under-test")
     with broker_under_test(directory, settings) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def transactional_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """A broker of the module's own for stories of transactions."""
+    with broker_under_test(tmp_path_factory.mktemp("transactions"), SETTINGS) as started:
         yield started
 
 
@@ -51,7 +52,7 @@ def make_topic(admin: AdminClient, topic_names: Iterator[str]) -> MakeTopic:
     ) -> str:
         name = name or next(topic_names)
         new = NewTopic(name, num_partitions=partitions, config=dict(config or {}))
-        admin.create_topics([new], request_timeout=20)[name].result(30)
+        admin.create_topics([new], request_timeout=60)[name].result(60)
         return name
 
     return make

@@ -79,7 +79,7 @@ def run(release: str, *arguments: str) -> dict[str, dict[str, Any]]:
         ["java", *flags, "-cp", classpath(release), "barnabas.probe.Probe", *arguments],
         capture_output=True,
         text=True,
-        timeout=110,
+        timeout=300,
         check=False,
     )
     cases = [json.loads(line) for line in result.stdout.splitlines()]

@@ -9,7 +9,7 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, Message, Producer, Topic
 
 from tests.clients import START_MS
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60
 
 
 def consumer(bootstrap: str, **settings: Any) -> Consumer:
@@ -38,7 +38,7 @@ def read_all(
     """Every record from `start` to the partition's end, as it was when the reading began."""
     reader = consumer(bootstrap, **settings)
     try:
-        low, high = reader.get_watermark_offsets(TopicPartition(topic, partition), timeout=10)
+        low, high = reader.get_watermark_offsets(TopicPartition(topic, partition), timeout=60)
         reader.assign([TopicPartition(topic, partition, start)])
         return take(reader, high, position=max(low, start))
     finally:
@@ -66,4 +66,4 @@ def fill(bootstrap: str, topic: str, count: int, *, partition: int = 0) -> None:
     producer = Producer({"bootstrap.servers": bootstrap})
     for i in range(count):
         producer.produce(topic, b"%d" % i, partition=partition, timestamp=START_MS + i * 1000)
-    assert producer.flush(10) == 0
+    assert producer.flush(60) == 0

@@ -14,6 +14,7 @@ from tests.clients import START_MS
 from tests.clients.brokers import Broker
 from tests.clients.conftest import MakeTopic
 from tests.clients.librdkafka import fill, read_all
+from tests.clients.transactional import seen_in
 from tests.oracle.apache import run_tool
 
 pytestmark = pytest.mark.jvm
@@ -27,6 +28,8 @@ GET_OFFSETS = "org.apache.kafka.tools.GetOffsetShell"
 DELETE_RECORDS = "org.apache.kafka.tools.DeleteRecordsCommand"
 LOG_DIRS = "org.apache.kafka.tools.LogDirsCommand"
 VERIFIABLE_PRODUCER = "org.apache.kafka.tools.VerifiableProducer"
+VERIFIABLE_CONSUMER = "org.apache.kafka.tools.VerifiableConsumer"
+MESSAGE_COPIER = "org.apache.kafka.tools.TransactionalMessageCopier"
 BROKER_API_VERSIONS = "kafka.admin.BrokerApiVersionsCommand"
 
 
@@ -111,7 +114,7 @@ def test_console_producer_and_consumer(broker: Broker, topic: str) -> None:
         broker,
         *("--topic", topic, "--partition", "0", "--offset", "5", "--max-messages", "15"),
         *("--property", "print.key=true", "--property", "print.headers=true"),
-        *("--property", "print.offset=true", "--timeout-ms", "30000"),
+        *("--property", "print.offset=true", "--timeout-ms", "80000"),
     )
     expected = [f"Offset:{i}\t{lines[i]}" for i in range(5, 20)]
     assert read.splitlines() == expected
@@ -188,6 +191,51 @@ def test_verifiable_producer(broker: Broker, topic: str) -> None:
     assert {event["name"] for event in events} >= {"startup_complete", "producer_send_success"}
     (totals,) = (event for event in events if event["name"] == "tool_data")
     assert (totals["sent"], totals["acked"]) == (200, 200)
+
+
+@pytest.mark.parametrize("protocol", ["CLASSIC", "CONSUMER"])
+def test_verifiable_consumer(broker: Broker, make_topic: MakeTopic, protocol: str) -> None:
+    """Apache's system tests' consumer gets every record once and commits how far it has come."""
+    topic = make_topic(partitions=3)
+    for partition in range(3):
+        fill(broker.bootstrap, topic, 50, partition=partition)
+    printed = tool(
+        *(VERIFIABLE_CONSUMER, broker, "--topic", topic, "--group-id", topic),
+        *("--group-protocol", protocol, "--max-messages", "150", "--verbose"),
+    )
+    events = [json.loads(line) for line in printed.splitlines() if line.startswith("{")]
+    names = {event["name"] for event in events}
+    assert names >= {"startup_complete", "partitions_assigned", "records_consumed"}
+    assert events[-1]["name"] == "shutdown_complete"
+    read = [
+        (event["partition"], event["offset"]) for event in events if event["name"] == "record_data"
+    ]
+    assert sorted(read) == [(partition, offset) for partition in range(3) for offset in range(50)]
+    committed = {
+        place["partition"]: place["offset"]
+        for event in events
+        if event["name"] == "offsets_committed" and event["success"]
+        for place in event["offsets"]
+    }
+    assert committed == dict.fromkeys(range(3), 50)
+
+
+@pytest.mark.timeout(300)  # The first one of a release has Maven fetch it.
+@pytest.mark.parametrize("version", ["3.9.1", "4.1.0"])
+def test_message_copier(broker: Broker, make_topic: MakeTopic, version: str) -> None:
+    """Apache's system tests' copier aborts at random and copies everything once all the same."""
+    source, target = make_topic(), make_topic()
+    fill(broker.bootstrap, source, 300)
+    done = run_tool(
+        *(MESSAGE_COPIER, "--broker-list", broker.bootstrap, "--input-topic", source),
+        *("--input-partition", "0", "--output-topic", target, "--transactional-id", target),
+        *("--consumer-group", target, "--transaction-size", "20", "--enable-random-aborts"),
+        *("--group-mode", "--use-group-metadata"),
+        version=version,
+        timeout=90,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert seen_in(broker, target, 1) == [str(it) for it in range(300)]
 
 
 def test_broker_api_versions(broker: Broker) -> None:

@@ -74,7 +74,7 @@ def produce(broker: Broker) -> Produce:
                 headers=[("n", b"%d" % i), ("empty", b""), ("null", None)],
                 on_delivery=delivered,
             )
-        assert producer.flush(30) == 0
+        assert producer.flush(60) == 0
         return reports
 
     return send
@@ -197,8 +197,8 @@ def test_offsets_for_times(broker: Broker, topic: str, produce: Produce) -> None
     reader = consumer(broker.bootstrap)
     for asked, expected in [(0, 0), (START_MS + 150, 150), (START_MS + 299, 299)]:
         query = [TopicPartition(topic, 0, asked)]
-        assert reader.offsets_for_times(query, timeout=10)[0].offset == expected
-    beyond = reader.offsets_for_times([TopicPartition(topic, 0, START_MS + 300)], timeout=10)
+        assert reader.offsets_for_times(query, timeout=60)[0].offset == expected
+    beyond = reader.offsets_for_times([TopicPartition(topic, 0, START_MS + 300)], timeout=60)
     assert beyond[0].offset in {OFFSET_END, 300}
     reader.close()
 
@@ -213,7 +213,7 @@ def test_reading_from_the_middle_and_behind_the_end(
     reader = consumer(broker.bootstrap)
     reader.assign([TopicPartition(topic, 0, 5000)])
     message = None
-    for _ in range(20):
+    for _ in range(60):
         message = message or reader.poll(1)
     assert message is not None
     error = message.error()
@@ -244,12 +244,12 @@ def test_many_partitions(broker: Broker, make_topic: MakeTopic) -> None:
     producer = Producer({"bootstrap.servers": broker.bootstrap, "linger.ms": 5})
     for i in range(4000):
         producer.produce(topic, b"%d" % i, partition=i % 40)
-    assert producer.flush(20) == 0
+    assert producer.flush(60) == 0
     reader = consumer(broker.bootstrap)
     reader.assign([TopicPartition(topic, partition, 0) for partition in range(40)])
     found: dict[int, list[bytes | None]] = {partition: [] for partition in range(40)}
     remaining = 4000
-    for _ in range(100):
+    for _ in range(400):
         batch = reader.consume(1000, timeout=0.2)
         for record in batch:
             partition = record.partition()

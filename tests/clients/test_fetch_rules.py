@@ -214,7 +214,9 @@ def test_list_offsets_in_all_versions(connection: Wire, topic: str, version: int
         partition = ListOffsetsPartition(partition_index=0, timestamp=asked)
         if version == 0:
             partition.max_num_offsets = 10
-        request = ListOffsetsRequest(topics=[ListOffsetsTopic(name=topic, partitions=[partition])])
+        request = ListOffsetsRequest(
+            replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=[partition])]
+        )
         answer = connection.ask(request, ListOffsetsResponse, version)
         found = answer.topics[0].partitions[0]
         assert found.error_code == 0

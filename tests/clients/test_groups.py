@@ -7,22 +7,19 @@ for more members.
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 from aiokafka import AIOKafkaConsumer
-from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
-from confluent_kafka.cimpl import NewTopic
+from confluent_kafka import Consumer, TopicPartition
 from kafka import KafkaConsumer
 
+from tests.clients import consumers
 from tests.clients.brokers import Broker, broker_under_test
+from tests.clients.consumers import PARTITIONS, PATIENCE_S, committed, filled_topic, poll_until
 from tests.oracle.apache import run_tool
 
-PARTITIONS = 6
-PATIENCE_S = 40
 SETTINGS = {
     "broker.id": "0",
     "group.initial.rebalance.delay.ms": "0",
@@ -44,42 +41,13 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 @pytest.fixture
 def topic(broker: Broker, request: pytest.FixtureRequest) -> str:
     """A topic of several partitions, with ten records in each."""
-    name: str = request.node.name.replace("[", "-").replace("]", "")
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-    admin.create_topics([NewTopic(name, num_partitions=PARTITIONS)])[name].result(30)
-    producer = Producer({"bootstrap.servers": broker.bootstrap})
-    for i in range(PARTITIONS * 10):
-        producer.produce(name, b"%d" % i, partition=i % PARTITIONS)
-    assert producer.flush(20) == 0
-    return name
+    return filled_topic(broker, request.node.name)
 
 
 def consumer(broker: Broker, group: str, **settings: object) -> Consumer:
-    """A librdkafka consumer; underscores stand for dots."""
-    return Consumer(
-        {
-            "bootstrap.servers": broker.bootstrap,
-            "group.id": group,
-            "auto.offset.reset": "earliest",
-            "enable.auto.commit": False,
-            "session.timeout.ms": 6000,
-            "heartbeat.interval.ms": 200,
-            **{name.replace("_", "."): value for name, value in settings.items()},
-        }
-    )
-
-
-def poll_until(consumers: Sequence[Consumer], done: Callable[[], bool]) -> int:
-    """Poll all in turn until `done`; returns how many records came."""
-    records = 0
-    give_up_at = time.monotonic() + PATIENCE_S
-    while not done():
-        assert time.monotonic() < give_up_at, [each.assignment() for each in consumers]
-        for each in consumers:
-            message = each.poll(0.02)
-            if message is not None and message.error() is None:
-                records += 1
-    return records
+    """A consumer of the classic protocol; underscores stand for dots."""
+    quick = {"session_timeout_ms": 6000, "heartbeat_interval_ms": 200}
+    return consumers.consumer(broker, group, **{**quick, **settings})
 
 
 def partitions(each: Consumer) -> set[int]:
@@ -87,10 +55,10 @@ def partitions(each: Consumer) -> set[int]:
     return {assigned.partition for assigned in each.assignment()}
 
 
-def shared(consumers: Sequence[Consumer]) -> bool:
+def shared(team: Sequence[Consumer]) -> bool:
     """Whether every partition is somebody's, and everybody has as many."""
-    all_of_them = [number for each in consumers for number in partitions(each)]
-    fair = all(len(partitions(each)) == PARTITIONS // len(consumers) for each in consumers)
+    all_of_them = [number for each in team for number in partitions(each)]
+    fair = all(len(partitions(each)) == PARTITIONS // len(team) for each in team)
     return fair and sorted(all_of_them) == list(range(PARTITIONS))
 
 
@@ -100,15 +68,6 @@ def commit_all(broker: Broker, group: str, topic: str, offset: int) -> None:
     alone = consumer(broker, group)
     alone.commit(offsets=offsets, asynchronous=False)
     alone.close()
-
-
-def committed(broker: Broker, group: str, topic: str) -> list[int]:
-    """The committed offset of each partition."""
-    asked = [TopicPartition(topic, number) for number in range(PARTITIONS)]
-    alone = consumer(broker, group)
-    offsets = [each.offset for each in alone.committed(asked, timeout=20)]
-    alone.close()
-    return offsets
 
 
 @pytest.mark.parametrize("strategy", ["range", "roundrobin", "cooperative-sticky"])
@@ -140,7 +99,7 @@ def test_a_static_member_keeps_its_partitions(broker: Broker, topic: str) -> Non
     """Closed and started again within its session, it comes back without a rebalance."""
 
     def member(number: int) -> Consumer:
-        made = consumer(broker, topic, group_instance_id=f"s{number}")
+        made = consumer(broker, topic, group_instance_id=f"s{number}", session_timeout_ms=30_000)
         made.subscribe([topic])
         return made
 
@@ -227,7 +186,7 @@ def test_apaches_tools(broker: Broker, topic: str) -> None:
 
     def tool(*arguments: str) -> str:
         server = ("--bootstrap-server", broker.bootstrap)
-        done = run_tool(CONSUMER_GROUPS, *server, *arguments, timeout=90)
+        done = run_tool(CONSUMER_GROUPS, *server, *arguments, "--timeout", "60000", timeout=90)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 

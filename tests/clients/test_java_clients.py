@@ -51,7 +51,7 @@ def foreign_topics(broker: Broker, make_topic: MakeTopic) -> tuple[str, str]:
         producer = Producer({"bootstrap.servers": broker.bootstrap, "compression.type": codec})
         for key, value in FOREIGN:
             producer.produce(name, value, key, headers={"origin": b"librdkafka"})
-        assert producer.flush(20) == 0
+        assert producer.flush(60) == 0
         names.append(name)
     return names[0], names[1]
 

@@ -52,14 +52,14 @@ def produce(broker: Broker, topic: str, sent: list[Content], **settings: object)
             )
             for i, (key, value) in enumerate(sent)
         ]
-        assert [future.get(10).offset for future in futures] == list(range(len(sent)))
+        assert [future.get(60).offset for future in futures] == list(range(len(sent)))
 
 
 def consume(broker: Broker, partition: TopicPartition, sent: list[Content]) -> None:
     """Read everything from the beginning and ask for offsets in every way."""
     count = len(sent)
     consumer = KafkaConsumer(
-        bootstrap_servers=broker.bootstrap, group_id=None, consumer_timeout_ms=15_000
+        bootstrap_servers=broker.bootstrap, group_id=None, consumer_timeout_ms=60_000
     )
     with closing(consumer):
         consumer.assign([partition])

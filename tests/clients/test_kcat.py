@@ -18,7 +18,7 @@ def kcat(broker: Broker, *arguments: str, given: str = "") -> str:
         input=given,
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=90,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -24,7 +24,7 @@ def started(directory: Path) -> Iterator[Broker]:
     """A broker of the test's own with a topic in it."""
     with broker_under_test(directory, {"broker.id": "0"}) as broker:
         admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-        admin.create_topics([NewTopic(TOPIC, 1)])[TOPIC].result(30)
+        admin.create_topics([NewTopic(TOPIC, 1)])[TOPIC].result(60)
         yield broker
 
 
@@ -70,7 +70,7 @@ def wait_for_leader(broker: Broker) -> None:
     """Apache accepts connections some moments before its partitions have leaders."""
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     for _ in range(1000):
-        found = admin.list_topics(TOPIC, timeout=10).topics[TOPIC].partitions
+        found = admin.list_topics(TOPIC, timeout=60).topics[TOPIC].partitions
         if found and found[0].leader >= 0:
             return
     raise AssertionError("no leader")

@@ -38,7 +38,7 @@ from tests.clients import START_MS
 
 R = TypeVar("R", bound=Response)
 
-PATIENCE_S = 20.0
+PATIENCE_S = 60.0
 
 
 def frame(request: Request, version: int, correlation_id: int = 1) -> bytes:
@@ -114,6 +114,15 @@ class Wire:
         trace: TracebackType | None,
     ) -> None:
         self._socket.close()
+
+    @property
+    def patience_s(self) -> float | None:
+        """How long is waited for the next bytes, before TimeoutError."""
+        return self._socket.gettimeout()
+
+    @patience_s.setter
+    def patience_s(self, seconds: float) -> None:
+        self._socket.settimeout(seconds)
 
     def send(self, data: bytes) -> None:
         """Send bytes as they are."""

@@ -10,7 +10,8 @@ started with.
         run_tool(topics, "--bootstrap-server", kafka.bootstrap, "--list")
 
 Tool classes moved between versions. 2.8.2: ``kafka.admin.*`` and ``kafka.tools.*``. 3.9.1: most
-under ``org.apache.kafka.tools``, the console producer still ``kafka.tools.ConsoleProducer``.
+under ``org.apache.kafka.tools``, the console producer still ``kafka.tools.ConsoleProducer``. Of
+0.8 there are the Scala clients, for programs of our own.
 """
 
 from __future__ import annotations
@@ -22,16 +23,18 @@ import signal
 import socket
 import struct
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
 CACHE: Final = Path(__file__).resolve().parents[2] / ".cache" / "apache"
 DEFAULT_VERSION: Final = "3.9.1"
+KRAFT_VERSION: Final = "4.1.0"
 
 BROKER_JVM_FLAGS: Final = (
     "-server",
@@ -73,21 +76,23 @@ class OracleError(Exception):
     """Apache Kafka could not be resolved or started; the text ends with the tail of its log."""
 
 
-def classpath(version: str = DEFAULT_VERSION) -> str:
+def classpath(version: str = DEFAULT_VERSION, *, of: str = "") -> str:
     """The Java class path of Kafka's broker, clients, tools and ZooKeeper at `version`.
 
+    Or `of` another artifact of Kafka, such as kafka-streams.
     Resolved with Maven on first use and remembered; resolved again when a remembered jar has gone.
     Safe to call from several processes at once. Raises OracleError when Maven fails.
     """
-    remembered = CACHE / f"{version}.classpath"
+    name = f"{of}-{version}" if of else version
+    remembered = CACHE / f"{name}.classpath"
     if found := _remembered(remembered):
         return found
     CACHE.mkdir(parents=True, exist_ok=True)
-    with (CACHE / f"{version}.lock").open("w") as lock:
+    with (CACHE / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if found := _remembered(remembered):
             return found
-        resolved = _resolve(version)
+        resolved = _resolve(version, of)
         partial = remembered.with_suffix(".partial")
         partial.write_text(resolved)
         partial.replace(remembered)
@@ -112,7 +117,7 @@ def run_tool(
     *args: str,
     version: str = DEFAULT_VERSION,
     input: str | None = None,  # noqa: A002 - the name subprocess.run gives it
-    timeout: float = 60,
+    timeout: float = 110,
 ) -> subprocess.CompletedProcess[str]:
     """Run one of Apache's command-line tools to its end and return what it printed.
 
@@ -129,13 +134,17 @@ def run_tool(
     )
 
 
-def free_port() -> int:
-    """A free port of 127.0.0.1, below those the kernel gives to outgoing connections."""
+def free_port(row: int = 1) -> int:
+    """A free port of 127.0.0.1, below those the kernel gives to outgoing connections.
+
+    Or the first of a `row` of them.
+    """
     for _ in range(200):
         port = random.randrange(15000, 32000)
-        with socket.socket() as probe:
+        with ExitStack() as probes:
             try:
-                probe.bind(("127.0.0.1", port))
+                for each in range(port, port + row):
+                    probes.enter_context(socket.socket()).bind(("127.0.0.1", each))
             except OSError:
                 continue
             return port
@@ -193,7 +202,7 @@ class _JavaServer:
                 start_new_session=True,
             )
 
-    def stop(self, *, grace: float = 30) -> None:
+    def stop(self, *, grace: float = 60) -> None:
         """SIGTERM, then SIGKILL after `grace` seconds."""
         if self._process is not None:
             if self._process.poll() is None:
@@ -273,7 +282,7 @@ class ZooKeeper(_JavaServer):
     """A standalone ZooKeeper server, the one the given Kafka version depends on, in a small heap.
 
     `connect` is what goes into ``zookeeper.connect``. Give `directory` to keep its data beyond the
-    context.
+    context; `overrides` are added to its configuration, `jvm_flags` to those of the JVM.
     """
 
     name = "zookeeper"
@@ -283,10 +292,14 @@ class ZooKeeper(_JavaServer):
         version: str = DEFAULT_VERSION,
         *,
         directory: Path | None = None,
+        overrides: Mapping[str, str] | None = None,
+        jvm_flags: Sequence[str] = (),
         heap: str = "128M",
-        deadline: float = 60,
+        deadline: float = 90,
     ) -> None:
         super().__init__(version, directory, deadline)
+        self.overrides = dict(overrides or {})
+        self.jvm_flags = tuple(jvm_flags)
         self.heap = heap
 
     @property
@@ -306,15 +319,28 @@ class ZooKeeper(_JavaServer):
                 "admin.enableServer": "false",
                 "4lw.commands.whitelist": "ruok,srvr",
                 "tickTime": "2000",
-            },
+            }
+            | self.overrides,
         )
         flags = (f"-Xmx{self.heap}", "-XX:+UseSerialGC", "-Djava.awt.headless=true")
+        all_flags = (*flags, *self.jvm_flags)
         main_class = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
-        return java_command(main_class, str(config), version=self.version, jvm_flags=flags)
+        return java_command(main_class, str(config), version=self.version, jvm_flags=all_flags)
 
     def _answers(self, connection: socket.socket) -> bool:
         connection.sendall(b"ruok")
         return connection.recv(4) == b"imok"
+
+
+class OwnZooKeeper(ZooKeeper):
+    """Our own ZooKeeper for development, in the place of Apache's."""
+
+    def _command(self) -> list[str]:
+        return [
+            sys.executable, "-m", "barnabas_broker.cli", "zookeeper", "start",
+            "--data-dir", str(self.directory / "data"), "--port", str(self.port),
+            "--max-client-connections", "1000",
+        ]  # fmt: skip
 
 
 class ApacheKafka(_JavaServer):
@@ -335,11 +361,13 @@ class ApacheKafka(_JavaServer):
         directory: Path | None = None,
         zookeeper: str | None = None,
         overrides: Mapping[str, str] | None = None,
+        jvm_flags: Sequence[str] = (),
         heap: str = "1G",
         broker_id: int = 0,
         deadline: float = 90,
     ) -> None:
         super().__init__(version, directory, deadline)
+        self.jvm_flags = tuple(jvm_flags)
         self.heap = heap
         self.zookeeper: ZooKeeper | None = None
         if zookeeper is None:
@@ -404,15 +432,66 @@ class ApacheKafka(_JavaServer):
     def _command(self) -> list[str]:
         config = self.directory / "server.properties"
         _write_properties(config, self.settings)
-        flags = (f"-Xmx{self.heap}", f"-Xms{self.heap}", *BROKER_JVM_FLAGS)
+        flags = (f"-Xmx{self.heap}", f"-Xms{self.heap}", *BROKER_JVM_FLAGS, *self.jvm_flags)
         return java_command("kafka.Kafka", str(config), version=self.version, jvm_flags=flags)
 
     def _answers(self, connection: socket.socket) -> bool:
-        # Metadata v1 for all topics: ready once the controller has told the broker about itself.
-        connection.sendall(struct.pack(">ihhihi", 14, 3, 1, 1, -1, -1))
-        header = _receive_exactly(connection, 12)
-        brokers: int = struct.unpack_from(">i", header, 8)[0]
-        return brokers >= 1
+        return _knows_a_broker(connection)
+
+
+class ApacheKRaft(_JavaServer):
+    """One Apache Kafka 4 that is its own controller, for what no broker with ZooKeeper does."""
+
+    name = "kraft"
+
+    def __init__(
+        self,
+        version: str = KRAFT_VERSION,
+        *,
+        overrides: Mapping[str, str] | None = None,
+        heap: str = "512M",
+        deadline: float = 90,
+    ) -> None:
+        super().__init__(version, None, deadline)
+        self.heap = heap
+        controller_port = free_port()
+        self.settings = {
+            "process.roles": "broker,controller",
+            "node.id": "0",
+            "controller.quorum.voters": f"0@127.0.0.1:{controller_port}",
+            "controller.listener.names": "CONTROLLER",
+            "listeners": f"PLAINTEXT://127.0.0.1:{self.port},CONTROLLER://127.0.0.1:{controller_port}",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "log.dirs": str(self.directory / "kafka-logs"),
+            "offsets.topic.replication.factor": "1",
+            "transaction.state.log.replication.factor": "1",
+            "transaction.state.log.min.isr": "1",
+            "group.initial.rebalance.delay.ms": "0",
+        } | dict(overrides or {})
+
+    @property
+    def bootstrap(self) -> str:
+        """``host:port`` of the PLAINTEXT listener."""
+        return f"127.0.0.1:{self.port}"
+
+    def start(self) -> Self:
+        """Format the directory, start the broker and wait until it serves."""
+        config = self.directory / "server.properties"
+        _write_properties(config, self.settings)
+        cluster_id = "AAAAAAAAAAAAAAAAAAAAAQ"
+        tool = ("kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(config))
+        done = run_tool(*tool, version=self.version)
+        if done.returncode:
+            raise OracleError(f"the directory cannot be formatted:\n{done.stdout}{done.stderr}")
+        return super().start()
+
+    def _command(self) -> list[str]:
+        flags = (f"-Xmx{self.heap}", *BROKER_JVM_FLAGS)
+        config = str(self.directory / "server.properties")
+        return java_command("kafka.Kafka", config, version=self.version, jvm_flags=flags)
+
+    def _answers(self, connection: socket.socket) -> bool:
+        return _knows_a_broker(connection)
 
 
 @contextmanager
@@ -446,10 +525,12 @@ def _remembered(file: Path) -> str | None:
     return text if text and all(Path(jar).exists() for jar in text.split(":")) else None
 
 
-def _resolve(version: str) -> str:
+def _resolve(version: str, of: str = "") -> str:
+    kafka = ("kafka_2.10",) if version.startswith("0.8.") else ("kafka_2.13", "kafka-tools")
+    if of:
+        kafka = (of,)
     wanted = [
-        ("org.apache.kafka", "kafka_2.13", version),
-        ("org.apache.kafka", "kafka-tools", version),
+        *(("org.apache.kafka", artifact, version) for artifact in kafka),
         # The broker's pom leaves the logging binding to the distribution.
         ("org.slf4j", "slf4j-reload4j", "1.7.36"),
     ]
@@ -493,6 +574,14 @@ def _log4j(level: str) -> Path:
 
 def _write_properties(file: Path, settings: Mapping[str, str]) -> None:
     file.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+
+
+def _knows_a_broker(connection: socket.socket) -> bool:
+    # Metadata v1 for all topics: ready once the controller has told the broker about itself.
+    connection.sendall(struct.pack(">ihhihi", 14, 3, 1, 1, -1, -1))
+    header = _receive_exactly(connection, 12)
+    brokers: int = struct.unpack_from(">i", header, 8)[0]
+    return brokers >= 1
 
 
 def _receive_exactly(connection: socket.socket, size: int) -> bytes:

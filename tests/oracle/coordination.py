@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from collections.abc import Mapping
 from pathlib import Path
 
 from tests.oracle.apache import ZooKeeper, run_tool
@@ -28,7 +29,8 @@ def partitions(log_directory: Path) -> dict[str, list[int]]:
 
 
 def _last_leader_epoch(directory: Path) -> int:
-    lines = (directory / "leader-epoch-checkpoint").read_text().splitlines()[2:]
+    checkpoint = directory / "leader-epoch-checkpoint"
+    lines = checkpoint.read_text().splitlines()[2:] if checkpoint.exists() else []
     return int(lines[-1].split()[0]) if lines else 0
 
 
@@ -36,8 +38,15 @@ def _producer_ids_below(end: int) -> dict[str, object]:
     return {"version": 1, "broker": 0, "block_start": "0", "block_end": str(end - 1)}
 
 
-def register(zookeeper: ZooKeeper, log_directory: Path) -> None:
-    """Write the cluster's id and every topic of the directory, led by its only broker."""
+def register(
+    zookeeper: ZooKeeper,
+    log_directory: Path,
+    configs: Mapping[str, Mapping[str, str]] | None = None,
+) -> None:
+    """Write the cluster's id and every topic of the directory, led by its only broker.
+
+    `configs` are settings of topics.
+    """
     identity = properties(log_directory / "meta.properties")
     broker = int(identity["broker.id"])
     nodes: list[tuple[str, object]] = [
@@ -47,7 +56,11 @@ def register(zookeeper: ZooKeeper, log_directory: Path) -> None:
         ("/latest_producer_id_block", _producer_ids_below(100_000)),
         ("/brokers", None),
         ("/brokers/topics", None),
+        ("/config", None),
+        ("/config/topics", None),
     ]
+    for topic, config in (configs or {}).items():
+        nodes += [(f"/config/topics/{topic}", {"version": 1, "config": dict(config)})]
     for topic, numbers in partitions(log_directory).items():
         metadata = properties(log_directory / f"{topic}-{numbers[0]}" / "partition.metadata")
         assignment = {

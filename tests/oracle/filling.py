@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
@@ -33,7 +34,7 @@ def create(bootstrap: str, topics: dict[str, dict[str, str]]) -> None:
     new = [NewTopic(name, num_partitions=2, config=config) for name, config in topics.items()]
     admin = AdminClient({"bootstrap.servers": bootstrap})
     for future in admin.create_topics(new).values():
-        future.result(30)
+        future.result(60)
 
 
 def send(
@@ -57,7 +58,7 @@ def send(
             timestamp=START_MS + i * 1000,
             headers=[("number", b"%d" % i), ("null", None)] if headers else None,
         )
-    assert producer.flush(30) == 0
+    assert producer.flush(60) == 0
 
 
 def fill(bootstrap: str) -> None:
@@ -71,15 +72,16 @@ def fill(bootstrap: str) -> None:
     send(bootstrap, "recompressed", 50)
     partition = TopicPartition("beheaded", 0, 123)
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.delete_records([partition])[partition].result(20)
+    admin.delete_records([partition])[partition].result(60)
 
 
 def await_leaders(bootstrap: str, topics: Iterable[str]) -> None:
     """Return once every partition has a leader: Apache accepts connections before that."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     missing = set(topics)
-    for _ in range(1000):
-        known = admin.list_topics(timeout=20).topics
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        known = admin.list_topics(timeout=60).topics
         missing = {
             topic
             for topic in topics
@@ -116,5 +118,5 @@ def _content(record: Message) -> tuple[Any, Any, Any]:
 
 def _offset_at(asker: Any, topic: str, partition: int, after_ms: int) -> int:
     query = [TopicPartition(topic, partition, START_MS + after_ms)]
-    offset: int = asker.offsets_for_times(query, timeout=20)[0].offset
+    offset: int = asker.offsets_for_times(query, timeout=60)[0].offset
     return offset

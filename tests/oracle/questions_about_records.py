@@ -98,7 +98,7 @@ def produce_where(side: Side) -> None:
     side.ask("no partitions", nothing, 9)
     twice = ProduceRequest(
         acks=1,
-        timeout_ms=10_000,
+        timeout_ms=60_000,
         topic_data=[
             TopicProduceData(
                 name=topic,
@@ -199,7 +199,7 @@ def _produce_each(
     for partition, (what, data) in enumerate(contents.items()):
         request = wire.produce(topic, b"", partition=partition)
         request.topic_data[0].partition_data[0].records = data
-        side.ask_all(what, request, versions)
+        side.ask_all(what, request, versions, trap=data is None)
         side.ask(f"{what}, read", fetching(topic, partition=partition), 11)
 
 
@@ -450,7 +450,7 @@ def delete_records(side: Side) -> None:
     def delete(label: str, name: str, offset: int, version: int = 2, partition: int = 0) -> None:
         entry = DeleteRecordsPartition(partition_index=partition, offset=offset)
         topics = [DeleteRecordsTopic(name=name, partitions=[entry])]
-        side.ask(label, DeleteRecordsRequest(topics=topics, timeout_ms=5000), version)
+        side.ask(label, DeleteRecordsRequest(topics=topics, timeout_ms=60_000), version)
 
     for version in range(3):
         delete(f"up to 4, version {version}", topic, 4, version)
@@ -496,9 +496,14 @@ def leader_epochs(side: Side) -> None:
 
 def producer_ids(side: Side) -> None:
     """Ids for idempotent producers, and half an identity."""
-    side.ask_all("a new id", InitProducerIdRequest(transaction_timeout_ms=60_000), range(6))
+    # Apache asks its controller for the first ids when somebody wants one.
+    request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
+    side.wait(request, 4, settled=lambda answer: not answer.error_code)
+    side.ask_all("a new id", request, range(6))
     for producer_id, epoch in ((5, -1), (-1, 5), (5, 5), (-1, -1), (-2, -1)):
-        request = InitProducerIdRequest(producer_id=producer_id, producer_epoch=epoch)
+        request = InitProducerIdRequest(
+            transactional_id=None, producer_id=producer_id, producer_epoch=epoch
+        )
         side.ask_all(f"id {producer_id} epoch {epoch}", request, (3, 5))
     side.ask("an empty transactional id", InitProducerIdRequest(transactional_id=""), 4)
 

@@ -64,12 +64,13 @@ def create(
     *topics: CreatableTopic,
     version: int = 7,
     only_validate: bool = False,
+    trap: bool = False,
 ) -> None:
     """Ask for topics."""
     request = CreateTopicsRequest(
-        topics=list(topics), timeout_ms=20_000, validate_only=only_validate
+        topics=list(topics), timeout_ms=60_000, validate_only=only_validate
     )
-    side.ask(label, request, version)
+    side.ask(label, request, version, trap=trap)
 
 
 def create_topics(side: Side) -> None:
@@ -111,7 +112,9 @@ def create_assigned_topics(side: Side) -> None:
         "different counts": [(0, [0]), (1, [])],
     }
     for number, (what, table) in enumerate(assignments.items()):
-        create(side, f"assigned, {what}", creation(f"create-a{number}", -1, -1, assignments=table))
+        # Apache with ZooKeeper waits for leaders that there will never be.
+        create(side, f"assigned, {what}", creation(f"create-a{number}", -1, -1, assignments=table),
+               trap=what in {"a broker that is not there", "no brokers"})  # fmt: skip
         create(side, f"assigned, {what}, and counted",
                creation(f"create-b{number}", 1, 1, assignments=table))  # fmt: skip
 
@@ -157,12 +160,12 @@ def delete_topics(side: Side) -> None:
     for version in range(6):
         name = side.topic(f"delete-v{version}")
         names = [name, "delete-nowhere", "not a name", ""]
-        side.ask(f"version {version}", DeleteTopicsRequest(topic_names=names, timeout_ms=9000),
+        side.ask(f"version {version}", DeleteTopicsRequest(topic_names=names, timeout_ms=60_000),
                  version)  # fmt: skip
-    side.ask("none", DeleteTopicsRequest(timeout_ms=9000), 5)
+    side.ask("none", DeleteTopicsRequest(timeout_ms=60_000), 5)
 
     def by_state(label: str, *states: DeleteTopicState) -> None:
-        side.ask(label, DeleteTopicsRequest(topics=list(states), timeout_ms=9000), 6)
+        side.ask(label, DeleteTopicsRequest(topics=list(states), timeout_ms=60_000), 6)
 
     by_state("by name", DeleteTopicState(name=side.topic("delete-name")))
     by_state("by name, not there", DeleteTopicState(name="delete-nowhere"))
@@ -181,7 +184,7 @@ def create_partitions(side: Side) -> None:
     for version in range(4):
         name = side.topic(f"grow-v{version}", partitions=2)
         grown = CreatePartitionsTopic(name=name, count=3, assignments=None)
-        side.ask(f"version {version}", CreatePartitionsRequest(topics=[grown], timeout_ms=9000),
+        side.ask(f"version {version}", CreatePartitionsRequest(topics=[grown], timeout_ms=60_000),
                  version)  # fmt: skip
     topic = side.topic("grow", partitions=2)
     placements: dict[str, list[list[int]] | None] = {
@@ -203,12 +206,12 @@ def create_partitions(side: Side) -> None:
             side.ask(
                 f"{name!r} to {count}, placed {what}, {only_validate=}",
                 CreatePartitionsRequest(
-                    topics=[grown], timeout_ms=9000, validate_only=only_validate
+                    topics=[grown], timeout_ms=60_000, validate_only=only_validate
                 ),
                 3,
             )
     again = CreatePartitionsTopic(name=topic, count=9, assignments=None)
-    side.ask("twice", CreatePartitionsRequest(topics=[again, again], timeout_ms=9000), 3)
+    side.ask("twice", CreatePartitionsRequest(topics=[again, again], timeout_ms=60_000), 3)
 
 
 def metadata(side: Side) -> None:
@@ -299,6 +302,7 @@ def describe_whole_broker(side: Side) -> None:
     answer = side.ask("all", request, 4)
     side.told = {
         f"{entry['name']}": entry for entry in side.told["all"]["results"][0]["configs"]
+        if not entry["name"].startswith("barnabas.")
     } if answer is not None else {}  # fmt: skip
 
 
@@ -331,7 +335,7 @@ def alter_configs_of_topics(side: Side) -> None:
             resources=[resource] * more.get("times", 1),
             validate_only=more.get("only_validate", False),
         )
-        side.ask(label, request, version)
+        side.ask(label, request, version, trap=len(request.resources) > 1)
         side.ask(f"after {label}", state, 4)
 
     for version in range(3):
@@ -487,7 +491,7 @@ def versions(side: Side) -> None:
     """Versions nobody has, and clients that will not say who they are."""
     side.ask_all("beyond", wire.fetch("versions", 0), (18,))
     side.ask_all("metadata beyond", MetadataRequest(topics=[]), (13,))
-    side.ask_all("produce beyond", wire.produce("versions", b""), (12,))
+    side.ask_all("produce beyond", wire.produce("versions", b""), (13,))
     for name, version in (("", ""), ("a b", "1"), ("ok", "1.0"), ("-x", "1"), ("x-", "1")):
         request = ApiVersionsRequest(client_software_name=name, client_software_version=version)
         answer = side.ask(f"client {name!r} {version!r}", request, 3)

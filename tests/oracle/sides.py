@@ -9,7 +9,7 @@ of messages (not whether there is one).
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 from uuid import UUID
 
@@ -31,8 +31,10 @@ from tests.clients.wire import Wire, metadata
 CLOSED: Final = "the connection is closed"
 SILENCE: Final = "no answer"
 CUT_SHORT: Final = "a batch cut short"
+#: How long an answer, or what is asked for again and again, may take on a busy machine.
+PATIENCE_S: Final = 60.0
 #: How long silence is waited for. Apache never answers some requests that make it stumble.
-PATIENCE_S: Final = 6.0
+SILENCE_S: Final = 6.0
 
 #: Beside an error no client looks at these; the start mattered to UNKNOWN_PRODUCER_ID alone, which
 #: brokers no longer answer.
@@ -47,39 +49,56 @@ _IDENTITIES: Final = (
     "resource_name",
 )  # fmt: skip
 _IN_ORDER: Final = {"synonyms", "record_errors"}
+_TIMES: Final = {"log_append_time_ms", "timestamp", "transaction_start_time_ms", "last_timestamp"}
+#: Ids that a broker draws, with the first one there is.
+_FIRST_DRAWN: Final = {"producer_id": 0, "session_id": 1}
 
 
 class Side:
-    """One of the two brokers, and what it has answered so far, by label."""
+    """One of the two brokers, and what it has answered so far, by label.
 
-    def __init__(self, bootstrap: str) -> None:
+    One that `stumbles` is not waited for long when it is asked what it may never answer.
+    """
+
+    def __init__(self, bootstrap: str, *, stumbles: bool = False) -> None:
         self.bootstrap = bootstrap
+        self.stumbles = stumbles
         self.told: dict[str, Any] = {}
         self._wire: Wire | None = None
         self._ids: dict[UUID, str] = {}
 
-    def ask(self, label: str, request: Request, version: int) -> Any:
-        """Ask and keep the answer under `label`; also returns it, or None if there is none."""
+    def ask(self, label: str, request: Request, version: int, *, trap: bool = False) -> Any:
+        """Ask and keep the answer under `label`; also returns it, or None if there is none.
+
+        `trap`: whether a broker that stumbles may never answer.
+        """
         assert label not in self.told, label
-        answer = self._answer(request, version)
+        answer = self._answer(request, version, trap=trap)
         self.told[label] = self._plain(answer)
         return None if isinstance(answer, str) else answer
 
     def ask_until(
         self, label: str, request: Request, version: int, *, settled: Callable[[Any], bool]
-    ) -> None:
+    ) -> Any:
         """Ask until the answer is settled: Apache acts on some changes a little later."""
+        answer = self.wait(request, version, settled=settled)
+        self.told[label] = self._plain(answer)
+        return None if isinstance(answer, str) else answer
+
+    def wait(self, request: Request, version: int, *, settled: Callable[[Any], bool]) -> Any:
+        """Ask until the answer is settled, or for long enough, and do not keep it."""
         give_up_at = time.monotonic() + PATIENCE_S
         while True:
             answer = self._answer(request, version)
-            if settled(answer) or time.monotonic() > give_up_at:
-                break
-        self.told[label] = self._plain(answer)
+            if isinstance(answer, str) or settled(answer) or time.monotonic() > give_up_at:
+                return answer
 
-    def ask_all(self, label: str, request: Request, versions: Iterable[int]) -> None:
+    def ask_all(
+        self, label: str, request: Request, versions: Iterable[int], *, trap: bool = False
+    ) -> None:
         """The same in several versions."""
         for version in versions:
-            self.ask(f"{label}, version {version}", request, version)
+            self.ask(f"{label}, version {version}", request, version, trap=trap)
 
     def topic(self, name: str, *, partitions: int = 1, **config: Any) -> str:
         """Create a topic, with dots for the underscores in names of settings."""
@@ -90,7 +109,8 @@ class Side:
         new = CreatableTopic(
             name=name, num_partitions=partitions, replication_factor=1, configs=configs
         )
-        answer = self._answer(CreateTopicsRequest(topics=[new], timeout_ms=20_000), 7)
+        request = CreateTopicsRequest(topics=[new], timeout_ms=int(PATIENCE_S * 1000))
+        answer = self._answer(request, 7)
         assert isinstance(answer, CreateTopicsResponse), answer
         (created,) = answer.topics
         assert created.error_code == 0, created
@@ -99,9 +119,11 @@ class Side:
 
     def id_of(self, name: str) -> UUID:
         """The id this broker gave the topic."""
-        answer = self._answer(metadata(name), 12)
-        assert isinstance(answer, MetadataResponse)
+        # Apache tells its broker of a new topic a little later.
+        answer = self.wait(metadata(name), 12, settled=lambda it: not it.topics[0].error_code)
+        assert isinstance(answer, MetadataResponse), answer
         (found,) = answer.topics
+        assert not found.error_code, found
         self._ids[found.topic_id] = name
         return found.topic_id
 
@@ -115,9 +137,10 @@ class Side:
             self._wire.__exit__(None, None, None)
             self._wire = None
 
-    def _answer(self, request: Request, version: int) -> Any:
+    def _answer(self, request: Request, version: int, *, trap: bool = False) -> Any:
         if self._wire is None:
-            self._wire = Wire(self.bootstrap, patience_s=PATIENCE_S)
+            self._wire = Wire(self.bootstrap)
+        self._wire.patience_s = SILENCE_S if trap and self.stumbles else PATIENCE_S
         try:
             return self._wire.ask(request, api(ApiKey(request.api_key)).response, version)
         except (EOFError, ConnectionError):
@@ -140,12 +163,27 @@ class Side:
             return told
         if isinstance(value, list):
             plain = [self._plain(element) for element in value]
+            if name == "partitions" and all(isinstance(element, int) for element in plain):
+                return sorted(plain)
             return plain if name in _IN_ORDER else _sorted(plain)
         if isinstance(value, UUID):
             return "no id" if value == ZERO_UUID else f"id of {self._ids.get(value, 'a topic')}"
         if isinstance(value, (bytes, memoryview)):
             return list(_batches(value))
         return _number(name, value)
+
+
+def named(told: Any, drawn: Mapping[str, str], name: str = "") -> Any:
+    """What was told, with names in the place of ids that the broker drew.
+
+    Lists stand in an order that does not depend on these ids any more.
+    """
+    if isinstance(told, dict):
+        return {key: named(value, drawn, key) for key, value in told.items()}
+    if isinstance(told, list):
+        renamed = [named(element, drawn) for element in told]
+        return renamed if name in _IN_ORDER else _sorted(renamed)
+    return drawn.get(told, told) if isinstance(told, str) else told
 
 
 def differences(theirs: Any, ours: Any, path: str = "") -> Iterator[str]:
@@ -167,9 +205,9 @@ def differences(theirs: Any, ours: Any, path: str = "") -> Iterator[str]:
 
 
 def _number(name: str, value: Any) -> Any:
-    if name in {"log_append_time_ms", "timestamp"} and isinstance(value, int) and value > START_MS:
+    if name in _TIMES and isinstance(value, int) and value > START_MS:
         return value if value < START_MS + 1_000_000 else "now"
-    if name in {"producer_id", "session_id"} and isinstance(value, int) and value > 0:
+    if name in _FIRST_DRAWN and isinstance(value, int) and value >= _FIRST_DRAWN[name]:
         return f"a {name}"
     return value
 

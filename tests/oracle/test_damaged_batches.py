@@ -40,11 +40,11 @@ FIELDS: Final = (
 EXTREMES: Final = (0, 1, -1, 2, -2, 5, 127, -128)
 
 
-def contents(chance: random.Random) -> list[Any]:
+def contents(chance: random.Random, start_ms: int) -> list[Any]:
     """Records with all that a record may have."""
     return [
         (
-            START_MS + chance.randrange(-4, 5) * 1000,
+            start_ms + chance.randrange(-4, 5) * 1000,
             chance.choice((None, b"", b"key", b"k" * 70)),
             chance.choice((None, b"", b"value", b"v" * 200)),
             [("header", chance.choice((None, b"", b"h")))] * chance.randrange(3),
@@ -53,10 +53,12 @@ def contents(chance: random.Random) -> list[Any]:
     ]
 
 
-def damaged(chance: random.Random) -> bytes:
-    """A batch that may be anything but of the right checksum, mostly."""
+def damaged(chance: random.Random, start_ms: int = START_MS) -> bytes:
+    """A batch that may be anything but of the right checksum, mostly; its records are about
+    `start_ms`.
+    """
     codec = chance.choice((Codec.NONE, Codec.NONE, *Codec))
-    plain = bytearray(build_batch(contents(chance)))
+    plain = bytearray(build_batch(contents(chance, start_ms)))
     section = plain[HEADER_SIZE:]
     for _ in range(chance.randrange(3)):
         _damage_records(chance, section)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -47,7 +46,7 @@ def _section(data: bytes) -> bytes:
 def _stored_records(data: bytes) -> list[batch.Record]:
     """The records with the timestamps written in them, which append time hides from readers."""
     header = batch.parse_header(data)
-    as_created = replace(header, attributes=header.attributes & ~batch.APPEND_TIME_FLAG)
+    as_created = header._replace(attributes=header.attributes & ~batch.APPEND_TIME_FLAG)
     return batch.parse_records(_section(data), as_created)
 
 

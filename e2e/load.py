@@ -1,0 +1,77 @@
+"""A producer that goes on while things break, and remembers what was promised to it."""
+
+from __future__ import annotations
+
+import threading
+from types import TracebackType
+from typing import Final, Self
+
+from confluent_kafka import KafkaError, Message, Producer
+
+from e2e.kafka import Place, Record
+
+# Longer than anything here is broken: a record that is not acknowledged in this time is a failure.
+DELIVERY_MS: Final = 120_000
+PACE_S: Final = 0.02
+
+
+class Load:
+    """Sends a record every 20 ms from `with` on, with acks=all.
+
+    What is acknowledged is in `acknowledged` by its place, or in `somewhere`: when the answer to a
+    request was lost with its broker and later records of the partition are acknowledged, the
+    library knows that the earlier ones were taken, but not where they are.
+    """
+
+    def __init__(self, bootstrap: str, topic: str) -> None:
+        self.acknowledged: dict[Place, Record] = {}
+        self.somewhere: list[Record] = []
+        self.failures: list[str] = []
+        self._topic = topic
+        self._producer = Producer(
+            {
+                "bootstrap.servers": bootstrap,
+                "enable.idempotence": True,
+                # The first requests to a partition may overtake each other ("What no broker can
+                # tell" in docs/durability.md).
+                "max.in.flight.requests.per.connection": 1,
+                "delivery.timeout.ms": DELIVERY_MS,
+                "log_level": 0,
+            }
+        )
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+
+    def _run(self) -> None:
+        number = 0
+        while not self._ended.wait(PACE_S):
+            record = (b"key %d" % number, b"value %d" % number)
+            self._producer.produce(
+                self._topic, key=record[0], value=record[1], on_delivery=self._delivered
+            )
+            self._producer.poll(0)
+            number += 1
+
+    def _delivered(self, error: KafkaError | None, message: Message) -> None:
+        if error is not None:
+            self.failures.append(error.str())
+            return
+        record, offset = (message.key() or b"", message.value() or b""), message.offset()
+        if offset is None:
+            self.somewhere.append(record)
+        else:
+            self.acknowledged[message.partition() or 0, offset] = record
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._ended.set()
+        self._thread.join()
+        self._producer.flush(DELIVERY_MS / 1000)

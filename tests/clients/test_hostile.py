@@ -1,0 +1,84 @@
+"""Attacks on a broker process: it stays within its memory, and another client is served."""
+
+from __future__ import annotations
+
+import select
+import socket
+import struct
+import time
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from benchmarks.attacks import ATTACKS, GIANT
+from benchmarks.hostile import TOPIC, VICTIM, Canary, under_attack
+from benchmarks.metering import memory_mib
+from tests.clients.brokers import Broker, broker_under_test
+
+RSS_MIB_MAX = 450
+"""Requests 100 and one of 100 beyond, responses 64, a batch of 64 being looked at, the rest."""
+
+SECONDS = 1.5
+ANSWER_WITHIN_S = 60.0
+LOG_LINES_MAX, LOG_LINES_A_SECOND_MAX = 40, 10
+"""How much a flood may add to the log: its start and end, and a line a second and cause, however
+long it takes on a busy machine."""
+
+
+@pytest.fixture(scope="module")
+def attacked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """A broker with as little memory for requests as it can have."""
+    settings = {"broker.id": "0", "queued.max.request.bytes": str(GIANT)}
+    with broker_under_test(tmp_path_factory.mktemp("attacked"), settings) as started:
+        admin = AdminClient({"bootstrap.servers": started.bootstrap})
+        for made in admin.create_topics([NewTopic(TOPIC, 1, 1), NewTopic(VICTIM, 1, 1)]).values():
+            made.result(60)
+        yield started
+
+
+def port_of(broker: Broker) -> int:
+    """Where it listens."""
+    return int(broker.bootstrap.rpartition(":")[2])
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_others_are_served_during_an_attack(attacked: Broker, name: str) -> None:
+    """Each answer comes, the broker lives within its memory, and the log stays readable."""
+    lines = len(attacked.tail(100_000).splitlines())
+    begin = time.monotonic()
+    canary = Canary(port_of(attacked), within_s=ANSWER_WITHIN_S)
+    with under_attack(name, port_of(attacked)):
+        end = time.monotonic() + SECONDS
+        while time.monotonic() < end:
+            canary.sing()
+            assert memory_mib(attacked.pid)[1] < RSS_MIB_MAX
+    canary.sing()
+    canary.close()
+    most = LOG_LINES_MAX + LOG_LINES_A_SECOND_MAX * (time.monotonic() - begin - SECONDS)
+    assert len(attacked.tail(100_000).splitlines()) - lines < most
+
+
+def test_giants_that_stop_arriving_are_dropped_when_others_need_the_memory(
+    attacked: Broker,
+) -> None:
+    """Who fills the memory and goes silent is disconnected; a newcomer's large request gets in."""
+    address = ("127.0.0.1", port_of(attacked))
+    giants = [socket.create_connection(address) for _ in range(8)]
+    for giant in giants:
+        giant.setblocking(False)
+        sent = giant.send(struct.pack(">i", GIANT))
+        filled = False
+        while sent < 40 << 20 and not filled:
+            try:
+                sent += giant.send(bytes(1 << 20))
+            except BlockingIOError:
+                filled = not select.select([], [giant], [], 1.0)[1]
+    dropped, _, _ = select.select(giants, [], [], 90)
+    assert dropped
+    canary = Canary(port_of(attacked), within_s=ANSWER_WITHIN_S)
+    canary.sing()
+    canary.close()
+    for giant in giants:
+        giant.close()

@@ -1,0 +1,688 @@
+"""Clients in trouble with a broker that serves: rows of docs/troubleshooting.md.
+
+Each test provokes what its row quotes, and ends with the remedy at work.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from confluent_kafka import (
+    Consumer,
+    DeserializingConsumer,
+    KafkaException,
+    Producer,
+    TopicPartition,
+)
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewPartitions,
+    ResourceType,
+)
+from confluent_kafka.error import ValueDeserializationError
+from confluent_kafka.serialization import IntegerDeserializer
+
+from barnabas_kafka.errors import ErrorCode
+from barnabas_kafka.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from barnabas_kafka.protocol.messages.produce import ProduceResponse
+from tests.clients import test_troubleshooting_start, wire
+from tests.clients.brokers import Barnabas
+from tests.clients.librdkafka import fill, read_all
+from tests.clients.troubles import admin, create, dotted, outcome, send, until_logged
+from tests.clients.troubleshooting import Row, pattern, rows
+from tests.clients.wire import Wire
+from tests.oracle.apache import OwnZooKeeper, run_tool
+
+PATIENCE_S: Final = 60
+CONSOLE_PRODUCER: Final = "kafka.tools.ConsoleProducer"
+CONSOLE_CONSUMER: Final = "org.apache.kafka.tools.consumer.ConsoleConsumer"
+SETTINGS: Final = {
+    "broker.id": "0",
+    "auto.create.topics.enable": "false",
+    "group.initial.rebalance.delay.ms": "0",
+    "group.min.session.timeout.ms": "1000",
+    "offsets.topic.num.partitions": "1",
+}
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Barnabas]:
+    """A broker that nobody stops or breaks for good."""
+    with Barnabas(tmp_path_factory.mktemp("trouble"), SETTINGS) as started:
+        yield started
+
+
+@pytest.fixture
+def row(request: pytest.FixtureRequest) -> Iterator[Row]:
+    """The row that the test is named after; all it quotes must be seen."""
+    found = next(each for each in rows() if each.id == name_of(request.node.name))
+    yield found
+    assert not found.unseen
+
+
+def name_of(test: str) -> str:
+    """The id of the row that a test is about."""
+    return test.removeprefix("test_").replace("_", "-")
+
+
+@pytest.fixture
+def topic(broker: Barnabas, request: pytest.FixtureRequest) -> str:
+    """A topic named after the test."""
+    name = name_of(request.node.name)
+    assert create(broker, name) is None
+    return name
+
+
+def alter(broker: Barnabas, kind: ResourceType, name: str, **settings: str) -> None:
+    """Change settings while the broker runs."""
+    resource = ConfigResource(kind, name)
+    for setting, value in dotted(settings).items():
+        entry = ConfigEntry(setting, value, incremental_operation=AlterConfigOpType.SET)
+        resource.add_incremental_config(entry)
+    client = admin(broker)
+    (future,) = client.incremental_alter_configs([resource]).values()
+    assert outcome(future) is None
+
+
+def consumer(broker: Barnabas, group: str, **settings: Any) -> Consumer:
+    """A member to be, that reads from the start."""
+    return Consumer(
+        {
+            "bootstrap.servers": broker.bootstrap,
+            "group.id": group,
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            "session.timeout.ms": 6000,
+            "heartbeat.interval.ms": 200,
+            **dotted(settings),
+        }
+    )
+
+
+def poll_until(done: Callable[[], bool], *consumers: Consumer) -> str:
+    """Poll all in turn until `done`; returns the errors they were told."""
+    errors: list[str] = []
+    give_up_at = time.monotonic() + PATIENCE_S
+    while not done():
+        assert time.monotonic() < give_up_at, errors
+        for each in consumers:
+            message = each.poll(0.05)
+            if message is not None and message.error() is not None:
+                errors.append(str(message.error()))
+        if errors:
+            break
+    return " ".join(errors)
+
+
+def members(broker: Barnabas, group: str) -> int:
+    """How many members the coordinator knows."""
+    client = admin(broker)
+    described = client.describe_consumer_groups([group], request_timeout=60)[group].result(60)
+    return len(described.members)
+
+
+def one_record(reader: Consumer) -> bytes:
+    """The next record's value."""
+    give_up_at = time.monotonic() + PATIENCE_S
+    while time.monotonic() < give_up_at:
+        message = reader.poll(0.1)
+        if message is not None and message.error() is None:
+            value = message.value()
+            assert isinstance(value, bytes)
+            return value
+    raise AssertionError("no record")
+
+
+def first_error(reader: Consumer) -> str:
+    """The first thing that goes wrong."""
+    return poll_until(lambda: False, reader)
+
+
+def has_all(reader: Consumer, topic: str, partitions: int = 1) -> Callable[[], bool]:
+    """Whether the consumer is assigned every partition."""
+    return lambda: len([tp for tp in reader.assignment() if tp.topic == topic]) == partitions
+
+
+def send_until_heard(broker: Barnabas, row: Row) -> str:
+    """What a client hears that sends to no avail, until it has heard what the row quotes of it.
+
+    That takes as long as a name is looked for, or as the machine is busy.
+    """
+    heard: list[str] = []
+    give_up_at = time.monotonic() + PATIENCE_S
+    while not any(pattern(quote).search(" ".join(heard)) for quote in row.unseen):
+        assert time.monotonic() < give_up_at, heard
+        assert send(broker, "t", logger=heard.append, message_timeout_ms=2000) is not None
+    return " ".join(heard)
+
+
+def test_every_row_has_its_test() -> None:
+    """The page and the tests name the same troubles, each once."""
+    here = [name for name in globals() if name.startswith("test_") and callable(globals()[name])]
+    there = [name for name in vars(test_troubleshooting_start) if name.startswith("test_")]
+    tests = sorted(name_of(name) for name in here + there)
+    tests.remove("every-row-has-its-test")
+    assert sorted(row.id for row in rows()) == tests
+
+
+# --- reaching a broker
+
+
+def test_connection_refused(tmp_path: Path, row: Row) -> None:
+    """A broker that is down is noticed, and found again when it is up."""
+    with Barnabas(tmp_path, SETTINGS) as broker:
+        create(broker, "t")
+        broker.stop()
+        row.seen(send_until_heard(broker, row))
+        broker.start()
+        assert send(broker, "t") is None
+
+
+def test_advertised_listeners(tmp_path: Path, row: Row) -> None:
+    """Bootstrapping works, then the client follows the advertised name into nowhere."""
+    broker = Barnabas(tmp_path, SETTINGS)
+    with broker:
+        create(broker, "t")
+    address = broker.bootstrap
+    broker.settings["advertised.listeners"] = "PLAINTEXT://no-such-host.invalid:9092"
+    broker.start()
+    broker._address = address
+    row.seen(send_until_heard(broker, row))
+    broker.stop()
+    del broker.settings["advertised.listeners"]
+    with broker:
+        assert send(broker, "t") is None
+
+
+def test_not_a_kafka_client(broker: Barnabas, topic: str, row: Row) -> None:
+    """A browser is hung up on, and the broker says so; clients are served as ever."""
+    host, _, port = broker.bootstrap.rpartition(":")
+    with socket.create_connection((host, int(port)), timeout=PATIENCE_S) as browser:
+        browser.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert browser.recv(1000) == b""
+    row.seen(broker.log_file.read_text())
+    assert send(broker, topic) is None
+
+
+def test_too_many_connections(tmp_path: Path, row: Row) -> None:
+    """The one connection too many is closed, until the limit is raised."""
+    settings = {**SETTINGS, "max.connections.per.ip": "3"}
+    with Barnabas(tmp_path, settings) as broker:
+        with ExitStack() as others:
+            for _ in range(3):
+                others.enter_context(Wire(broker.bootstrap))
+            row.seen(send_until_heard(broker, row) + broker.log_file.read_text())
+        alter(broker, ResourceType.BROKER, "0", max_connections_per_ip="100")
+        assert create(broker, "t") is None
+        assert send(broker, "t") is None
+
+
+def test_too_many_open_files(tmp_path: Path, row: Row) -> None:
+    """The broker process has no descriptor left; those who wait come in when it may have more."""
+    with Barnabas(tmp_path, SETTINGS) as broker:
+        assert create(broker, "t") is None
+        _, most = resource.prlimit(broker.pid, resource.RLIMIT_NOFILE)
+        held = max(int(each.name) for each in Path(f"/proc/{broker.pid}/fd").iterdir())
+        resource.prlimit(broker.pid, resource.RLIMIT_NOFILE, (held + 3, most))
+        host, port = broker.bootstrap.split(":")
+        with ExitStack() as others:
+            for _ in range(10):  # More than it can take, fewer than wait to be taken.
+                others.enter_context(socket.create_connection((host, int(port)), timeout=20))
+            give_up_at = time.monotonic() + PATIENCE_S
+            while "Too many open files" not in (log := broker.log_file.read_text()):
+                assert time.monotonic() < give_up_at, log
+            row.seen(log)
+            resource.prlimit(broker.pid, resource.RLIMIT_NOFILE, (most, most))
+            assert send(broker, "t") is None
+
+
+def test_not_back(tmp_path: Path, row: Row) -> None:
+    """The only broker is restarted under a producer, which goes on."""
+    heard: list[str] = []
+    reports: list[object] = []
+    with Barnabas(tmp_path, SETTINGS) as broker:
+        assert create(broker, "t") is None
+        producer = Producer(
+            {
+                "bootstrap.servers": broker.bootstrap,
+                "metadata.recovery.strategy": "none",
+                "error_cb": lambda error: heard.append(str(error)),
+            }
+        )
+        producer.produce("t", b"before", on_delivery=lambda error, _: reports.append(error))
+        assert producer.flush(PATIENCE_S) == 0
+        broker.stop()
+        give_up_at = time.monotonic() + PATIENCE_S
+        while not any("brokers are down" in text for text in heard):
+            assert time.monotonic() < give_up_at, heard
+            producer.poll(0.1)
+        row.seen(" ".join(heard))
+        broker.start()
+        producer.produce("t", b"after", on_delivery=lambda error, _: reports.append(error))
+        assert producer.flush(PATIENCE_S) == 0
+    assert reports == [None, None]
+
+
+# --- topics
+
+
+def test_unknown_topic(broker: Barnabas, row: Row) -> None:
+    """Nothing is created by itself here; then somebody creates it."""
+    reader = consumer(broker, "unknown-topic")
+    reader.subscribe(["unknown-topic"])
+    row.seen(first_error(reader))
+    reader.close()
+    assert create(broker, "unknown-topic") is None
+    assert send(broker, "unknown-topic") is None
+
+
+def test_topic_exists(broker: Barnabas, topic: str, row: Row) -> None:
+    """The second creation."""
+    row.seen(create(broker, topic))
+    assert create(broker, topic + "-2") is None
+
+
+def test_invalid_topic_name(broker: Barnabas, row: Row) -> None:
+    """A slash."""
+    row.seen(create(broker, "a/b"))
+    assert create(broker, "a.b") is None
+
+
+def test_replication_factor(broker: Barnabas, row: Row) -> None:
+    """Three replicas on one broker."""
+    row.seen(create(broker, "three", 1, 3))
+    assert create(broker, "three", 1, 1) is None
+
+
+def test_fewer_partitions(broker: Barnabas, row: Row) -> None:
+    """No partition is taken away."""
+    create(broker, "two", 2)
+    client = admin(broker)
+    for count in (2, 1):
+        row.seen(outcome(client.create_partitions([NewPartitions("two", count)])["two"]))
+    assert outcome(client.create_partitions([NewPartitions("two", 3)])["two"]) is None
+
+
+def test_deletion_disabled(tmp_path: Path, row: Row) -> None:
+    """The broker refuses, until its setting lets it."""
+    broker = Barnabas(tmp_path, {**SETTINGS, "delete.topic.enable": "false"})
+
+    def delete() -> str | None:
+        client = admin(broker)
+        return outcome(client.delete_topics(["t"])["t"])
+
+    with broker:
+        create(broker, "t")
+        row.seen(delete())
+    broker.settings["delete.topic.enable"] = "true"
+    with broker:
+        assert delete() is None
+
+
+def test_invalid_topic_setting(broker: Barnabas, row: Row) -> None:
+    """A word where a number belongs."""
+    row.seen(create(broker, "settings", retention_ms="x"))
+    assert create(broker, "settings", retention_ms="1000") is None
+
+
+# --- producing
+
+
+def test_too_large(tmp_path: Path, row: Row) -> None:
+    """Two megabytes pass when all five limits are raised, and not before."""
+    value = b"x" * 2_000_000
+    broker = Barnabas(tmp_path, SETTINGS)
+    with broker:
+        create(broker, "t")
+        java = ["--bootstrap-server", broker.bootstrap, "--topic", "t", "--sync"]
+        row.seen(run_tool(CONSOLE_PRODUCER, *java, input=value.decode() + "\n").stderr)
+        row.seen(send(broker, "t", value, message_max_bytes=3_000_000))
+    broker.settings["replica.fetch.max.bytes"] = "3000000"
+    broker.settings["message.max.bytes"] = "3000000"
+    with broker:
+        alter(broker, ResourceType.TOPIC, "t", max_message_bytes="3000000")
+        size = ["--producer-property", "max.request.size=3000000"]
+        java = ["--bootstrap-server", broker.bootstrap, "--topic", "t", "--sync"]
+        ran = run_tool(CONSOLE_PRODUCER, *java, *size, input=value.decode() + "\n")
+        assert "ERROR" not in ran.stderr
+        assert send(broker, "t", value, message_max_bytes=3_000_000) is None
+        limits = {"max.partition.fetch.bytes": 3_000_000, "message.max.bytes": 3_000_000}
+        found = read_all(broker.bootstrap, "t", **limits)
+        assert [record.value() for record in found] == [value, value]
+
+
+def test_not_enough_replicas(tmp_path: Path, row: Row) -> None:
+    """One replica is left of two that must be in sync."""
+    with ExitStack() as running:
+        zookeeper = running.enter_context(OwnZooKeeper(directory=tmp_path / "zookeeper"))
+        broker, other = (
+            running.enter_context(
+                Barnabas(
+                    tmp_path / str(number),
+                    {
+                        **SETTINGS,
+                        "broker.id": str(number),
+                        "zookeeper.connect": zookeeper.connect,
+                        "controlled.shutdown.max.retries": "1",
+                    },
+                )
+            )
+            for number in range(2)
+        )
+        until_brokers(broker, 2)
+        assert create(broker, "in-sync", replicas=2, min_insync_replicas="2") is None
+        assert send(broker, "in-sync") is None
+        other.stop()
+        until_in_sync(broker, "in-sync", 1)
+        with Wire(broker.bootstrap) as client:
+            request = wire.produce("in-sync", wire.some_batch(b"x"), acks=-1)
+            answer = client.ask(request, ProduceResponse, 9).responses[0].partition_responses[0]
+        row.seen(ErrorCode(answer.error_code).name)
+        row.seen(send(broker, "in-sync", message_timeout_ms=1500))
+        other.start()
+        until_in_sync(broker, "in-sync", 2)
+        assert send(broker, "in-sync") is None
+
+
+def until_brokers(broker: Barnabas, count: int) -> None:
+    """Once the cluster, as this broker knows it, has so many."""
+    until(lambda: len(admin(broker).list_topics(timeout=PATIENCE_S).brokers) == count)
+
+
+def until_in_sync(broker: Barnabas, topic: str, count: int) -> None:
+    """Once so many replicas of a topic's partition are in sync, as this broker knows it."""
+
+    def in_sync() -> int:
+        found = admin(broker).list_topics(topic, timeout=PATIENCE_S).topics[topic]
+        return len(found.partitions[0].isrs) if found.partitions else 0
+
+    until(lambda: in_sync() == count)
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Once it is so."""
+    give_up_at = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < give_up_at
+
+
+def test_broker_does_not_answer(tmp_path: Path, row: Row) -> None:
+    """A process that hangs, and goes on."""
+    with Barnabas(tmp_path, SETTINGS) as broker:
+        create(broker, "t")
+        os.kill(broker.pid, signal.SIGSTOP)
+        try:
+            row.seen(send(broker, "t", message_timeout_ms=1500))
+        finally:
+            os.kill(broker.pid, signal.SIGCONT)
+        assert send(broker, "t") is None
+
+
+def overflow(producer: Producer, topic: str) -> None:
+    """More records than fit, without serving delivery reports."""
+    for _ in range(100):
+        producer.produce(topic, b"x")
+
+
+def test_queue_full(tmp_path: Path, row: Row) -> None:
+    """Faster than the broker; with more room, and delivery reports served, all arrive."""
+    with Barnabas(tmp_path, SETTINGS) as broker:
+        create(broker, "t")
+        producer = Producer(
+            {"bootstrap.servers": broker.bootstrap, "queue.buffering.max.messages": 10}
+        )
+        with pytest.raises(BufferError) as full:
+            overflow(producer, "t")
+        row.seen(full.value)
+        producer.flush(PATIENCE_S)
+        fill(broker.bootstrap, "t", 1000)
+
+
+def test_invalid_timestamp(broker: Barnabas, row: Row) -> None:
+    """A record of 1970."""
+    create(broker, "times", message_timestamp_difference_max_ms="60000")
+    row.seen(send(broker, "times", timestamp_ms=1000))
+    assert send(broker, "times", timestamp_ms=int(time.time() * 1000)) is None
+
+
+def test_no_key(broker: Barnabas, row: Row) -> None:
+    """Compaction keeps the latest of each key, so there must be one."""
+    create(broker, "compacted", cleanup_policy="compact")
+    row.seen(send(broker, "compacted"))
+    assert send(broker, "compacted", key=b"k") is None
+
+
+def test_lost_without_acks(broker: Barnabas, row: Row) -> None:
+    """The producer believes that all is well; only the broker's log knows."""
+    create(broker, "acks", max_message_bytes="1000")
+    assert send(broker, "acks", b"x" * 2000, acks=0) is None
+    log = until_logged(broker, "acks=0 failed")
+    row.seen(log)
+    assert read_all(broker.bootstrap, "acks") == []
+    assert send(broker, "acks", b"x" * 2000, acks=-1) is not None
+
+
+def test_corrupt_message(broker: Barnabas, topic: str, row: Row) -> None:
+    """One bit changed on the way; the same bytes unharmed are taken."""
+    data = wire.some_batch(b"precious")
+    harmed = data[:-1] + bytes([data[-1] ^ 1])
+
+    def append(sent: bytes) -> str:
+        with Wire(broker.bootstrap) as client:
+            answer = client.ask(wire.produce(topic, sent), ProduceResponse, 9)
+        return ErrorCode(answer.responses[0].partition_responses[0].error_code).name
+
+    row.seen(append(harmed))
+    assert read_all(broker.bootstrap, topic) == []
+    assert append(data) == "NONE"
+
+
+# --- consuming
+
+
+@pytest.mark.usefixtures("row")
+def test_nothing_read(broker: Barnabas, topic: str) -> None:
+    """A group that begins at the end, and one that begins at the start."""
+    fill(broker.bootstrap, topic, 3)
+    late = consumer(broker, "late", auto_offset_reset="latest")
+    late.subscribe([topic])
+    # Where the end was when it joined nobody can say, only that nothing before comes.
+    arrived = None
+    while arrived is None:
+        fill(broker.bootstrap, topic, 1)
+        arrived = late.poll(0.3)
+    assert (arrived.offset() or 0) >= 3
+    late.close()
+    early = consumer(broker, "early")
+    early.subscribe([topic])
+    assert one_record(early) == b"0"
+    early.close()
+
+
+def test_offset_out_of_range(broker: Barnabas, topic: str, row: Row) -> None:
+    """The offset is gone; going on from the earliest is the application's decision."""
+    fill(broker.bootstrap, topic, 10)
+    client = admin(broker)
+    (gone,) = client.delete_records([TopicPartition(topic, 0, 5)]).values()
+    assert outcome(gone) is None
+    strict = consumer(broker, "strict", auto_offset_reset="error")
+    strict.assign([TopicPartition(topic, 0, 2)])
+    row.seen(first_error(strict))
+    strict.close()
+    lenient = consumer(broker, "strict", auto_offset_reset="earliest")
+    lenient.assign([TopicPartition(topic, 0, 2)])
+    assert one_record(lenient) == b"5"
+    lenient.close()
+
+
+def test_poll_too_late(broker: Barnabas, topic: str, row: Row) -> None:
+    """Longer than max.poll.interval.ms between two polls."""
+    slow = consumer(broker, "slow", session_timeout_ms=5000, max_poll_interval_ms=5000)
+    slow.subscribe([topic])
+    poll_until(has_all(slow, topic), slow)
+    while members(broker, "slow"):
+        assert slow.assignment(), "not yet told"
+    row.seen(first_error(slow))
+    fill(broker.bootstrap, topic, 1)
+    assert one_record(slow) == b"0"
+    slow.close()
+
+
+def test_rebalance_storm(broker: Barnabas, topic: str, row: Row) -> None:
+    """One slow member has the whole group share out anew, time and again, until it is in time."""
+    revoked: list[int] = []
+    told: list[str] = []
+    steady = consumer(broker, "storm")
+    steady.subscribe([topic], on_revoke=lambda _, partitions: revoked.append(len(partitions)))
+    poll_until(has_all(steady, topic), steady)
+    slow = consumer(broker, "storm", session_timeout_ms=5000, max_poll_interval_ms=5000)
+    slow.subscribe([topic])
+    for _ in range(2):
+        poll_until(lambda: members(broker, "storm") == 2 and len(revoked) > 0, steady, slow)
+        revoked.clear()
+        # At work on a record, it does not poll until the others have gone on without it.
+        poll_until(lambda: members(broker, "storm") == 1 and len(revoked) > 0, steady)
+        revoked.clear()
+        told.append(first_error(slow))
+    row.seen(" ".join(told))
+    slow.close()
+    mended = consumer(broker, "storm", session_timeout_ms=6000, max_poll_interval_ms=60000)
+    mended.subscribe([topic])
+    poll_until(lambda: members(broker, "storm") == 2 and len(revoked) > 0, steady, mended)
+    steady.close()
+    poll_until(has_all(mended, topic), mended)
+    mended.close()
+
+
+def test_not_deserialized(broker: Barnabas, topic: str, row: Row) -> None:
+    """A record that the reader's deserializer does not understand is passed over."""
+    for value in (b"no whole number", b"\x00\x00\x00\x07"):
+        assert send(broker, topic, value) is None
+
+    reader = DeserializingConsumer(
+        {
+            "bootstrap.servers": broker.bootstrap,
+            "group.id": "integers",
+            "auto.offset.reset": "earliest",
+            "value.deserializer": IntegerDeserializer(),
+        }
+    )
+    reader.subscribe([topic])
+    with pytest.raises(ValueDeserializationError) as failed:
+        reader.poll(PATIENCE_S)
+    message = reader.poll(PATIENCE_S)
+    assert message is not None
+    number: object = message.value()
+    assert number == 7
+    reader.close()
+
+    common = ("--bootstrap-server", broker.bootstrap, "--topic", topic, "--max-messages", "1")
+    integers = "org.apache.kafka.common.serialization.IntegerDeserializer"
+
+    def read(offset: str) -> tuple[str, str]:
+        place = ("--partition", "0", "--offset", offset, "--timeout-ms", "20000")
+        done = run_tool(CONSOLE_CONSUMER, *common, *place, "--value-deserializer", integers)
+        return done.stdout, done.stderr
+
+    row.seen(f"{failed.value} {read('0')[1]}")
+    assert read("1")[0] == "7\n"
+
+
+def test_commit_failed(broker: Barnabas, topic: str, row: Row) -> None:
+    """Somebody else removed the member from its group; it joins again and commits."""
+    fill(broker.bootstrap, topic, 1)
+    # Heartbeats so rare that the member learns of its end by committing.
+    member = consumer(broker, "removed", session_timeout_ms=20000, heartbeat_interval_ms=15000)
+    member.subscribe([topic])
+    assert one_record(member) == b"0"
+    with Wire(broker.bootstrap) as client:
+        leave = LeaveGroupRequest(group_id="removed", member_id=member.memberid())
+        assert client.ask(leave, LeaveGroupResponse, 0).error_code == 0
+    with pytest.raises(KafkaException) as failed:
+        member.commit(offsets=[TopicPartition(topic, 0, 1)], asynchronous=False)
+    row.seen(failed.value)
+    member.close()
+    again = consumer(broker, "removed")
+    again.subscribe([topic])
+    assert one_record(again) == b"0"
+    again.commit(offsets=[TopicPartition(topic, 0, 1)], asynchronous=False)
+    again.close()
+
+
+def test_session_timeout(broker: Barnabas, topic: str, row: Row) -> None:
+    """Too short for this broker."""
+    hasty = consumer(broker, "hasty", session_timeout_ms=500)
+    hasty.subscribe([topic])
+    row.seen(first_error(hasty))
+    hasty.close()
+    calm = consumer(broker, "hasty", session_timeout_ms=6000)
+    calm.subscribe([topic])
+    poll_until(has_all(calm, topic), calm)
+    calm.close()
+
+
+def test_inconsistent_protocol(broker: Barnabas, topic: str, row: Row) -> None:
+    """Two members that cannot agree how to share."""
+    first = consumer(broker, "divided", partition_assignment_strategy="range")
+    first.subscribe([topic])
+    poll_until(has_all(first, topic), first)
+    second = consumer(broker, "divided", partition_assignment_strategy="roundrobin")
+    second.subscribe([topic])
+    row.seen(first_error(second))
+    second.close()
+    third = consumer(broker, "divided", partition_assignment_strategy="range")
+    third.subscribe([topic])
+    first.close()
+    poll_until(has_all(third, topic), third)
+    third.close()
+
+
+@pytest.mark.usefixtures("row")
+def test_idle_consumer(broker: Barnabas, topic: str) -> None:
+    """Two consumers, one partition; with a second partition both work."""
+    two = [consumer(broker, "two", topic_metadata_refresh_interval_ms=500) for _ in range(2)]
+    for each in two:
+        each.subscribe([topic])
+    poll_until(lambda: members(broker, "two") == 2, *two)
+    poll_until(lambda: sorted(len(each.assignment()) for each in two) == [0, 1], *two)
+    client = admin(broker)
+    assert outcome(client.create_partitions([NewPartitions(topic, 2)])[topic]) is None
+    poll_until(lambda: all(len(each.assignment()) == 1 for each in two), *two)
+    for each in two:
+        each.close()
+
+
+@pytest.mark.usefixtures("row")
+def test_read_twice(broker: Barnabas, topic: str) -> None:
+    """Read and not committed is read again; read and committed is not."""
+    fill(broker.bootstrap, topic, 2)
+    for expected, commits in ((b"0", False), (b"0", True), (b"1", False)):
+        reader = consumer(broker, "twice")
+        reader.subscribe([topic])
+        assert one_record(reader) == expected
+        if commits:
+            reader.commit(offsets=[TopicPartition(topic, 0, 1)], asynchronous=False)
+        reader.close()
+
+
+def test_group_in_use(broker: Barnabas, topic: str, row: Row) -> None:
+    """A group is deleted when its members are gone."""
+    member = consumer(broker, "in-use")
+    member.subscribe([topic])
+    poll_until(has_all(member, topic), member)
+    client: AdminClient = admin(broker)
+    row.seen(outcome(client.delete_consumer_groups(["in-use"])["in-use"]))
+    member.close()
+    assert outcome(client.delete_consumer_groups(["in-use"])["in-use"]) is None

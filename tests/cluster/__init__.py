@@ -1,0 +1,1 @@
+"""Several brokers, one ensemble, and clients that remember everything."""

@@ -1,0 +1,105 @@
+"""`barnabas local` on an ensemble of Apache ZooKeeper: three members on this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from barnabas_broker.cli.main import main
+from barnabas_operator.api.conditions import is_ready
+from barnabas_operator.local import coordination
+from barnabas_operator.local.processes import Entry
+from barnabas_operator.local.zookeeper import ZooKeeperFiles
+from tests.broker.cli.conftest import until
+from tests.operator.local.laptop import Laptop, cluster, topic
+from tests.oracle.apache import classpath, free_port
+
+pytestmark = pytest.mark.jvm
+
+PATIENCE_S = 240.0
+
+
+@pytest.fixture
+def laptop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Laptop]:
+    """A machine with Apache ZooKeeper on it; what was started is stopped."""
+    jars = tmp_path / "zookeeper" / "lib"
+    jars.mkdir(parents=True)
+    for jar in map(Path, classpath().split(":")):
+        (jars / jar.name).symlink_to(jar)
+    monkeypatch.setenv("ZOOKEEPER_HOME", str(jars.parent))
+    laptop = Laptop(tmp_path)
+    yield laptop
+    laptop.down()
+
+
+def test_three_members_and_the_loss_of_their_leader(laptop: Laptop) -> None:
+    """Each says what it is; the others go on without one, and the next `up` starts it again."""
+    spec = {"type": "apache", "replicas": 3, "storage": {"size": "1Gi"}}
+    listeners = [{"name": "plain", "type": "internal", "port": free_port()}]
+    seen = laptop.up(cluster(zookeeper=spec, listeners=listeners), topic(), timeout_s=PATIENCE_S)
+    leader = await_whole(laptop)
+    entry = ZooKeeperFiles(laptop.state.member(leader)).entry()
+    assert entry is not None
+    os.kill(entry.pid, signal.SIGKILL)
+    await_end(entry)
+    until(lambda: sorted(members(laptop)) == ["None", "follower", "leader"])
+    servers = seen.status.listeners[0].bootstrap_servers
+    admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
+    until(lambda: created(admin, "meanwhile"))
+    condition = laptop.look().status.conditions[0]
+    assert condition.reason == "ZooKeeperEnded"
+    assert condition.message.startswith(f"ZooKeeper member {leader} ended by itself; its last")
+
+    laptop.up(timeout_s=PATIENCE_S)
+    assert laptop.said[0].startswith(f"ZooKeeper member {leader} had ended without being told to")
+    await_whole(laptop)
+    assert {"meanwhile", "packages"} <= set(admin.list_topics(timeout=60).topics)
+
+
+def await_whole(laptop: Laptop) -> int:
+    """Wait until all serve, and say who leads: a busy machine may make them elect at any time."""
+    modes: list[str] = []
+
+    def whole() -> bool:
+        seen = laptop.look()
+        modes[:] = [str(each.mode) for each in seen.zookeeper]
+        told = sorted(modes) == ["follower", "follower", "leader"]
+        return told and is_ready(seen.status.conditions)
+
+    until(whole)
+    return modes.index("leader") + 1
+
+
+def members(laptop: Laptop) -> list[str]:
+    """What `barnabas zk status` says each member is, in order."""
+    record = laptop.state.load()
+    assert record is not None
+    where = coordination.connect(record) or ""
+    told = CliRunner().invoke(main, ["zk", "status", "--output", "json", "-z", where])
+    modes = [str(each["mode"]) for each in json.loads(told.stdout)]
+    assert told.exit_code == ("None" in modes)
+    return modes
+
+
+def created(admin: AdminClient, name: str) -> bool:
+    """Whether a topic was made; not while the broker's session looks for another member."""
+    admin.list_topics(timeout=60)
+    try:
+        admin.create_topics([NewTopic(name, 1, 1)])[name].result(90)
+    except KafkaException as error:
+        return bool(error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS)
+    return True
+
+
+def await_end(entry: Entry) -> None:
+    """Wait until a process that was killed has ended."""
+    while entry.running:
+        os.sched_yield()

@@ -1,0 +1,135 @@
+"""One of a broker's two log directories fills up or fails: others lead what it led in there."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Final
+
+import pytest
+
+from tests.cluster.history import Outcome, anomalies
+from tests.cluster.load import PER_SECOND, Writer, read_all, under_load
+from tests.cluster.running import Cluster
+from tests.faults.disk import FaultyDisk
+
+PARTITIONS: Final = 6
+"""Two for each broker to lead, one in each of its directories."""
+
+
+@dataclass(frozen=True)
+class Stricken:
+    """Three brokers with two directories each, and the disks under the second ones."""
+
+    cluster: Cluster
+    disks: Mapping[int, FaultyDisk]
+
+    def inside(self, broker: int, topic: str) -> list[int]:
+        """The partitions in a broker's second directory."""
+        found = self.cluster.brokers[broker].log_dirs[1].glob(f"{topic}-*")
+        return sorted(int(path.name.rpartition("-")[2]) for path in found)
+
+    def has_yielded(self, broker: int, topic: str, inside: list[int]) -> bool:
+        """Whether others lead, and are in sync without it, in those partitions."""
+        told = self.cluster.leadership(topic)
+        return all(told[it][0] not in (broker, -1) and broker not in told[it][1] for it in inside)
+
+
+@pytest.fixture(scope="module")
+def stricken(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stricken]:
+    """For the module; each test heals what it breaks."""
+    directory = tmp_path_factory.mktemp("stricken")
+    with ExitStack() as running:
+        disks = []
+        for broker in range(3):
+            prefix = directory / f"disk-{broker}"
+            prefix.mkdir()
+            disks.append(running.enter_context(FaultyDisk(prefix)))
+        settings = {"barnabas.log.dirs.reserve.bytes": "0"}
+        cluster = running.enter_context(Cluster(directory, settings=settings, disks=disks))
+        yield Stricken(cluster, dict(enumerate(disks)))
+
+
+def controller_of(cluster: Cluster) -> int:
+    """The broker that is the controller."""
+    found = cluster.admin().list_topics(timeout=10).controller_id
+    assert found in cluster.brokers
+    return found
+
+
+@pytest.mark.parametrize("who", ["controller", "member"])
+def test_a_full_directory_gives_its_leaders_to_others(
+    stricken: Stricken, topic: str, who: str
+) -> None:
+    """Producers go on, nothing is lost, and when there is room it is in sync again."""
+    cluster = stricken.cluster
+    cluster.create(topic, PARTITIONS)
+    controller = controller_of(cluster)
+    victim = controller if who == "controller" else (controller + 1) % 3
+    inside = stricken.inside(victim, topic)
+    leaders = [leader for leader, _ in cluster.leadership(topic)]
+    assert victim in [leaders[it] for it in inside]
+    with under_load(cluster.bootstrap, topic, PARTITIONS) as history:
+        stricken.disks[victim].fill()
+        cluster.until(lambda: stricken.has_yielded(victim, topic, inside))
+        with Writer(cluster.bootstrap, f"{topic}-meanwhile", topic, PARTITIONS) as meanwhile:
+            cluster.until(lambda: meanwhile.acknowledged > PER_SECOND)
+        stricken.disks[victim].heal()
+        cluster.until_whole(topic)
+    history.sends += meanwhile.finish()
+    assert anomalies(history) == []
+    assert {send.outcome for send in history.sends} == {Outcome.OK}
+
+
+def test_a_directory_that_failed_gives_its_leaders_to_others(
+    stricken: Stricken, topic: str
+) -> None:
+    """They leave the in-sync replicas until the broker has been started on a disk that works."""
+    cluster = stricken.cluster
+    cluster.create(topic, PARTITIONS)
+    victim = (controller_of(cluster) + 1) % 3
+    inside = stricken.inside(victim, topic)
+    with under_load(cluster.bootstrap, topic, PARTITIONS) as history:
+        stricken.disks[victim].faults.write_errno = errno.EIO
+        cluster.until(lambda: stricken.has_yielded(victim, topic, inside))
+        with Writer(cluster.bootstrap, f"{topic}-meanwhile", topic, PARTITIONS) as meanwhile:
+            cluster.until(lambda: meanwhile.acknowledged > PER_SECOND)
+        cluster.brokers[victim].stop()
+        stricken.disks[victim].heal()
+        cluster.start(victim)
+        cluster.until_whole(topic)
+    history.sends += meanwhile.finish()
+    assert anomalies(history) == []
+    assert {send.outcome for send in history.sends} == {Outcome.OK}
+
+
+def test_who_has_nobody_in_sync_yields_when_somebody_is(stricken: Stricken, topic: str) -> None:
+    """Until then it lets everything be read and refuses records."""
+    cluster = stricken.cluster
+    cluster.create(topic, PARTITIONS, min_insync_replicas="1")
+    victim = controller_of(cluster)
+    leaders = [leader for leader, _ in cluster.leadership(topic)]
+    mine = next(it for it in stricken.inside(victim, topic) if leaders[it] == victim)
+    with Writer(cluster.bootstrap, topic, topic, PARTITIONS) as writer:
+        cluster.until(lambda: writer.acknowledged > PER_SECOND)
+        others = [broker for broker in cluster.brokers if broker != victim]
+        for broker in others:
+            cluster.brokers[broker].kill()
+        cluster.until(lambda: all(it == (victim, (victim,)) for it in cluster.leadership(topic)))
+        said = cluster.brokers[victim].log_file.read_text().count("is full (")
+        stricken.disks[victim].fill()
+        log = cluster.brokers[victim].log_file
+        cluster.until(lambda: log.read_text().count("is full (") > said)
+        told = read_all(cluster.brokers[victim].bootstrap, topic, PARTITIONS)
+        assert sum(len(poll.records) for poll in told) >= PER_SECOND
+        cluster.start(*others)
+        cluster.until(lambda: cluster.leader(topic, mine) in others)
+        stricken.disks[victim].heal()
+        cluster.until_whole(topic)
+    sends = writer.finish()
+    polls = read_all(cluster.bootstrap, topic, PARTITIONS)
+    values = {value for poll in polls for _, value in poll.records}
+    assert {send.outcome for send in sends} == {Outcome.OK}
+    assert {send.value for send in sends} <= values

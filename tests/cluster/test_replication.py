@@ -1,0 +1,162 @@
+"""Three broker processes on a real ZooKeeper: what is acknowledged survives the loss of brokers.
+
+Producers and consumers work throughout, and a checker goes over all that they did and saw.
+"""
+
+from pathlib import Path
+
+from confluent_kafka import Producer
+
+from tests.cluster.history import Outcome, anomalies
+from tests.cluster.load import PER_SECOND, Writer, read_all, under_load
+from tests.cluster.running import Cluster
+
+PARTITIONS = 3
+
+
+def test_brokers_that_are_killed_take_nothing_with_them(cluster: Cluster, topic: str) -> None:
+    """kill -9 of a leader, and of the next one when the first is back."""
+    cluster.create(topic, PARTITIONS)
+    with under_load(cluster.bootstrap, topic, PARTITIONS) as history:
+        for _ in range(2):
+            victim = cluster.leader(topic)
+            cluster.brokers[victim].kill()
+            cluster.until_led_by_another(topic, victim)
+            cluster.start(victim)
+            cluster.until_whole(topic)
+    assert anomalies(history) == []
+    assert {send.outcome for send in history.sends} == {Outcome.OK}
+    assert len(history.sends) > 2 * PER_SECOND
+
+
+def test_a_follower_that_hangs_leaves_and_comes_back(cluster: Cluster, topic: str) -> None:
+    """Producers wait for it until it leaves the in-sync replicas; then they go on without it."""
+    cluster.create(topic)
+    leader = cluster.leader(topic)
+    follower = next(broker for broker in cluster.brokers if broker != leader)
+    with Writer(cluster.bootstrap, topic, topic, 1) as writer:
+        with cluster.frozen(follower):
+            cluster.until(lambda: follower not in cluster.isr(topic))
+            before = writer.acknowledged
+            cluster.until(lambda: writer.acknowledged > before + PER_SECOND)
+        cluster.until_whole(topic)
+    assert {send.outcome for send in writer.finish()} == {Outcome.OK}
+
+
+def test_too_few_in_sync_replicas_are_told(cluster: Cluster, topic: str) -> None:
+    """NOT_ENOUGH_REPLICAS until one of them is back; what was acknowledged can be read."""
+    cluster.create(topic)
+    leader = cluster.leader(topic)
+    others = [broker for broker in cluster.brokers if broker != leader]
+    kept = Writer(cluster.bootstrap, f"{topic}-kept", topic, 1)
+    with kept:
+        cluster.until(lambda: kept.acknowledged > 100)
+    for broker in others:
+        cluster.brokers[broker].kill()
+    cluster.until(lambda: cluster.isr(topic) == (leader,))
+    impatient = Producer(
+        {
+            "bootstrap.servers": cluster.bootstrap,
+            "message.timeout.ms": 120_000,
+            "retries": 0,
+            "log_level": 0,
+        }
+    )
+    told: list[str] = []
+    impatient.produce(
+        topic, b"refused", on_delivery=lambda error, _: told.append(error.name() if error else "")
+    )
+    impatient.flush(60)
+    assert told == ["NOT_ENOUGH_REPLICAS"]
+    cluster.start(others[0])
+    cluster.until(lambda: len(cluster.isr(topic)) == 2)
+    again = Writer(cluster.bootstrap, f"{topic}-again", topic, 1)
+    with again:
+        cluster.until(lambda: again.acknowledged > 10)
+    values = {value for poll in read_all(cluster.bootstrap, topic, 1) for _, value in poll.records}
+    assert {send.value for send in [*kept.finish(), *again.finish()]} <= values
+    assert "refused" not in values
+    cluster.start(others[1])
+    cluster.until_whole(topic)
+
+
+def test_records_of_a_dead_leader_are_cut_off(cluster: Cluster, topic: str) -> None:
+    """What it alone had was never acknowledged by all; when it is back its log is the others'."""
+    cluster.create(topic)
+    with Writer(cluster.bootstrap, topic, topic, 1) as writer:
+        cluster.until(lambda: writer.acknowledged > 100)
+    leader = cluster.leader(topic)
+    one, other = (broker for broker in cluster.brokers if broker != leader)
+    alone = Producer({"bootstrap.servers": cluster.bootstrap, "acks": 1, "log_level": 0})
+    # It knows the leader by now: whom it asked first may be one of those that do not answer, and
+    # who does not fetch for long leaves the in-sync replicas.
+    alone.produce(topic, b"last word")
+    assert alone.flush(60) == 0
+    with cluster.frozen(one), cluster.frozen(other):
+        # What answers the fetches that were waiting may reach the others; nothing after it does.
+        alone.produce(topic, b"last word")
+        assert alone.flush(60) == 0
+        for number in range(100):
+            alone.produce(topic, b"alone-%d" % number)
+        assert alone.flush(60) == 0
+        cluster.brokers[leader].kill()
+    cluster.until_led_by_another(topic, leader)
+    with Writer(cluster.bootstrap, f"{topic}-after", topic, 1) as after:
+        cluster.until(lambda: after.acknowledged > 100)
+    cluster.start(leader)
+    cluster.until_whole(topic)
+    cluster.until(lambda: len({content(cluster, broker, topic) for broker in cluster.brokers}) == 1)
+    assert b"alone" not in content(cluster, leader, topic)
+    values = [value for poll in read_all(cluster.bootstrap, topic, 1) for _, value in poll.records]
+    sent = [send.value for send in [*writer.finish(), *after.finish()]]
+    assert [value for value in values if value != "last word"] == sent
+
+
+def test_who_was_away_for_long_is_brought_up_to_date(cluster: Cluster, topic: str) -> None:
+    """Also when what it had last has been deleted meanwhile: it starts where the leader does."""
+    cluster.create(topic, segment_bytes="20000", retention_bytes="40000", file_delete_delay_ms="1")
+    leader = cluster.leader(topic)
+    absent = next(broker for broker in cluster.brokers if broker != leader)
+    with Writer(cluster.bootstrap, topic, topic, 1) as writer:
+        cluster.until(lambda: writer.acknowledged > 50)
+        cluster.brokers[absent].kill()
+        first = min(segments(cluster, leader, topic))
+        cluster.until(lambda: absent not in cluster.isr(topic))
+        flood(cluster, topic)
+        cluster.until(lambda: first not in segments(cluster, leader, topic))
+        cluster.start(absent)
+        cluster.until_whole(topic)
+    cluster.until(
+        lambda: content(cluster, absent, topic)[-500:] == content(cluster, leader, topic)[-500:]
+    )
+    assert min(segments(cluster, absent, topic)) > first
+
+
+def flood(cluster: Cluster, topic: str) -> None:
+    """Enough records to have retention delete segments."""
+    producer = Producer({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
+    for number in range(300):
+        producer.produce(topic, b"%04d" % number * 250)
+        producer.poll(0)
+    assert producer.flush(60) == 0
+
+
+def folder(cluster: Cluster, broker: int, topic: str) -> Path:
+    """Where a broker has partition 0."""
+    return cluster.brokers[broker].log_dirs[0] / f"{topic}-0"
+
+
+def segments(cluster: Cluster, broker: int, topic: str) -> list[str]:
+    """The files of records."""
+    return sorted(path.name for path in folder(cluster, broker, topic).glob("*.log"))
+
+
+def content(cluster: Cluster, broker: int, topic: str) -> bytes:
+    """All bytes of partition 0 on a broker."""
+    files = sorted(folder(cluster, broker, topic).glob("*.log"))
+    return b"".join(path.read_bytes() for path in files)
+
+
+def tail(cluster: Cluster, broker: int, topic: str) -> bytes:
+    """The last of them."""
+    return content(cluster, broker, topic)[-500:]

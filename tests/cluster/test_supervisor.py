@@ -1,0 +1,67 @@
+"""Three supervised brokers whose sessions last longer than any test waits for one to end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+from kazoo.client import KazooClient
+
+from tests.cluster.running import Cluster
+
+NEVER_MS = "600000"
+"""More than the ensemble grants: it takes sessions for dead after 40 s."""
+
+
+@pytest.fixture(scope="module")
+def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Three brokers as an image runs them, for the module."""
+    directory: Path = tmp_path_factory.mktemp("supervised")
+    settings = {"zookeeper.session.timeout.ms": NEVER_MS}
+    with Cluster(directory, settings=settings, options=["--supervised"]) as started:
+        yield started
+
+
+def write(cluster: Cluster, topic: str) -> None:
+    """A record that all in-sync replicas have."""
+    producer = Producer({"bootstrap.servers": cluster.bootstrap, "acks": "all", "log_level": 0})
+    failures: list[object] = []
+    producer.produce(topic, b"v", on_delivery=lambda error, _: failures.append(error))
+    assert producer.flush(60) == 0
+    assert failures == [None]
+
+
+def test_the_session_of_a_killed_broker_is_closed(
+    cluster: Cluster, znodes: KazooClient, topic: str
+) -> None:
+    """Others lead without waiting for a timeout, and it comes back without waiting for one."""
+    cluster.create(topic)
+    write(cluster, topic)
+    killed = cluster.leader(topic)
+    path = f"/brokers/ids/{killed}"
+    owner = znodes.get(path)[1].ephemeralOwner
+    broker = cluster.brokers[killed]
+    broker.kill()
+    cluster.until(lambda: znodes.exists(path) is None)
+    cluster.until(lambda: f"0x{owner:x} is closed now" in broker.tail())
+    cluster.until_led_by_another(topic, killed)
+    write(cluster, topic)
+    cluster.start(killed)
+    assert znodes.get(path)[1].ephemeralOwner != owner
+    assert "waiting for /brokers" not in broker.tail(200)
+    cluster.until_whole(topic)
+
+
+def test_a_broker_that_is_told_to_stop(cluster: Cluster, topic: str) -> None:
+    """Hands over and closes its session itself: the supervisor has nothing to do or say."""
+    cluster.create(topic)
+    stopped = cluster.leader(topic)
+    broker = cluster.brokers[stopped]
+    broker.stop()
+    assert broker.exit_code == 0
+    words = broker.tail(3)
+    assert "shut down cleanly" in words
+    assert "without closing its session" not in words
+    cluster.until_led_by_another(topic, stopped)

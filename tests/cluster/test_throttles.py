@@ -1,0 +1,113 @@
+"""A partition that Kafka's tool moves at a throttled rate, of two brokers on one ZooKeeper."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import (
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ResourceType,
+)
+from kazoo.client import KazooClient
+
+from tests.cluster import metrics
+from tests.cluster.metrics import metric
+from tests.cluster.running import ANSWER_S, Cluster
+from tests.oracle.apache import run_tool
+
+REASSIGN = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
+RATE = "{}.replication.throttled.rate"
+REPLICAS = "{}.replication.throttled.replicas"
+RECORDS = 3000
+SETTINGS = {
+    # A rate that was exceeded once is exceeded for as long as a test may run: what is sent in one
+    # answer, a third of the whole, is more than the limit allows in a quarter of an hour.
+    "replication.quota.window.num": "3600",
+    "replica.fetch.max.bytes": "1000000",
+    **metrics.SETTINGS,
+}
+
+
+@pytest.fixture(scope="module")
+def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Two brokers."""
+    with Cluster(tmp_path_factory.mktemp("throttles"), 2, SETTINGS) as started:
+        yield started
+
+
+def change(cluster: Cluster, kind: ResourceType, name: str, setting: str, value: str) -> None:
+    """Set one setting of a topic or a broker, and wait until it is told."""
+    entry = ConfigEntry(setting, value, incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(kind, name, incremental_configs=[entry])
+    cluster.change(lambda admin: admin.incremental_alter_configs([resource]))
+    cluster.until(lambda: setting in throttles(cluster, kind, name))
+
+
+def throttles(cluster: Cluster, kind: ResourceType, name: str) -> dict[str, str | None]:
+    """The settings of a topic or a broker that throttle replication.
+
+    The values of a broker's are not told, as Apache does not tell them either.
+    """
+    admin = cluster.informed_admin()
+    (future,) = admin.describe_configs([ConfigResource(kind, name)]).values()
+    return {
+        setting: entry.value
+        for setting, entry in future.result(ANSWER_S).items()
+        if ".throttled." in setting and entry.value != ""
+    }
+
+
+def test_a_move_is_throttled(
+    cluster: Cluster, znodes: KazooClient, topic: str, tmp_path: Path
+) -> None:
+    """It stands still above its limit, goes on with another, and leaves nothing behind."""
+    cluster.create(topic, replicas=1, min_insync_replicas="1")
+    leader = cluster.leader(topic)
+    new = next(broker for broker in cluster.brokers if broker != leader)
+    producer = Producer({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
+    for number in range(RECORDS):
+        producer.produce(topic, b"%04d" % number * 250)
+        producer.poll(0)
+    assert producer.flush(60) == 0
+    # The tool sets its limits and then begins; brokers hear of the one and the other by ways of
+    # their own. These are there before, so that nothing goes unlimited.
+    change(cluster, ResourceType.BROKER, str(leader), RATE.format("leader"), "500")
+    change(cluster, ResourceType.TOPIC, topic, REPLICAS.format("leader"), "*")
+    plan = tmp_path / "plan.json"
+    wanted = {"topic": topic, "partition": 0, "replicas": [new]}
+    plan.write_text(json.dumps({"version": 1, "partitions": [wanted]}))
+
+    def tool(*arguments: str) -> str:
+        given = ("--bootstrap-server", cluster.bootstrap, "--reassignment-json-file", str(plan))
+        done = run_tool(REASSIGN, *given, *arguments, timeout=90)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    assert "Successfully started" in tool("--execute", "--throttle", "1000")
+    sides = ("leader", "follower")
+    for broker in (leader, new):
+        rates = json.loads(znodes.get(f"/config/brokers/{broker}")[0])["config"]
+        assert rates == {RATE.format(side): "1000" for side in sides}
+    lists = {
+        REPLICAS.format(side): f"0:{it}" for side, it in zip(sides, (leader, new), strict=True)
+    }
+    cluster.until(lambda: throttles(cluster, ResourceType.TOPIC, topic) == lists)
+    sent = "kafka_server_leaderreplication_byte_rate"
+    cluster.until(lambda: metric(cluster, leader, sent) > 1000)
+    end = {"topic": topic, "partition": "0"}
+    cluster.until(lambda: metric(cluster, new, "kafka_log_log_logendoffset", **end) > 0)
+    assert "still in progress" in tool("--verify", "--preserve-throttles")
+    assert metric(cluster, new, "kafka_log_log_logendoffset", **end) < RECORDS
+    assert metric(cluster, leader, sent) > 1000
+    assert metric(cluster, new, "kafka_server_followerreplication_byte_rate") > 1000
+    tool("--execute", "--additional", "--throttle", "1000000000")
+    cluster.until(lambda: cluster.isr(topic) == (new,))
+    assert "completed" in tool("--verify")
+    assert metric(cluster, new, "kafka_log_log_logendoffset", **end) == RECORDS
+    cluster.until(lambda: not throttles(cluster, ResourceType.TOPIC, topic))
+    both = (str(leader), str(new))
+    cluster.until(lambda: not any(throttles(cluster, ResourceType.BROKER, it) for it in both))

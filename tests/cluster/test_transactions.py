@@ -1,0 +1,134 @@
+"""Groups and transactions whose coordinators are on other brokers, and move while they are used."""
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from tests.cluster.load import read_all
+from tests.cluster.running import DEADLINE_S, Cluster
+
+TRANSACTIONS = 12
+
+
+def commit(producer: Producer, topic: str, number: int) -> list[str]:
+    """A transaction over all three partitions; what it wrote."""
+    values = [f"{number}-{partition}" for partition in range(3)]
+    producer.begin_transaction()
+    for partition, value in enumerate(values):
+        producer.produce(topic, value.encode(), partition=partition)
+    producer.commit_transaction(DEADLINE_S)
+    return values
+
+
+def writer(cluster: Cluster, transactional_id: str) -> Producer:
+    """A producer of transactions, ready."""
+    producer = Producer(
+        {
+            "bootstrap.servers": cluster.bootstrap,
+            "transactional.id": transactional_id,
+            "transaction.timeout.ms": 60_000,
+            "log_level": 0,
+        }
+    )
+    producer.init_transactions(DEADLINE_S)
+    return producer
+
+
+def values_of(cluster: Cluster, topic: str) -> list[str]:
+    """What a consumer of committed transactions reads, in the order of each partition."""
+    return [value for poll in read_all(cluster.bootstrap, topic, 3) for _, value in poll.records]
+
+
+def test_transactions_over_brokers(cluster: Cluster, topic: str) -> None:
+    """Coordinators and partitions are spread; what is aborted is seen by nobody."""
+    cluster.create(topic, 3)
+    expected = []
+    for number in range(4):
+        producer = writer(cluster, f"{topic}-{number}")
+        expected += commit(producer, topic, number)
+        producer.begin_transaction()
+        for partition in range(3):
+            producer.produce(topic, b"aborted", partition=partition)
+        producer.flush(DEADLINE_S)
+        producer.abort_transaction(DEADLINE_S)
+        expected += commit(producer, topic, number + 10)
+    assert sorted(values_of(cluster, topic)) == sorted(expected)
+
+
+def test_transactions_go_on_when_brokers_die(cluster: Cluster, topic: str) -> None:
+    """The coordinator is killed between transactions, the leader of a partition within one."""
+    cluster.create(topic, 3)
+    producer = writer(cluster, topic)
+    expected = []
+    for number in range(TRANSACTIONS):
+        expected += commit(producer, topic, number)
+        if number == TRANSACTIONS // 3:
+            cluster.brokers[coordinator(cluster, "__transaction_state", topic)].kill()
+    cluster.start_missing()
+    cluster.until_whole(topic)
+    producer.begin_transaction()
+    producer.produce(topic, b"before", partition=0)
+    producer.flush(DEADLINE_S)
+    cluster.brokers[cluster.leader(topic)].kill()
+    producer.produce(topic, b"after", partition=0)
+    producer.commit_transaction(DEADLINE_S)
+    assert sorted(values_of(cluster, topic)) == sorted([*expected, "before", "after"])
+    cluster.start_missing()
+    cluster.until_whole(topic)
+
+
+def test_a_group_goes_on_when_its_coordinator_dies(cluster: Cluster, topic: str) -> None:
+    """What it has committed is known to the next coordinator, and nothing is read again."""
+    cluster.create(topic)
+    sender = Producer({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
+    for number in range(200):
+        sender.produce(topic, str(number).encode())
+    assert sender.flush(60) == 0
+    member = Consumer(
+        {
+            "bootstrap.servers": cluster.bootstrap,
+            "group.id": topic,
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            "log_level": 0,
+        }
+    )
+    try:
+        member.subscribe([topic])
+        read = poll(cluster, member, 100)
+        member.commit(asynchronous=False)
+        cluster.brokers[coordinator(cluster, "__consumer_offsets", topic)].kill()
+        read += poll(cluster, member, 100)
+        cluster.until(lambda: committed(member, topic) == 200)
+    finally:
+        member.close()
+    assert read == [str(number) for number in range(200)]
+    cluster.start_missing()
+    cluster.until_whole(topic)
+
+
+def poll(cluster: Cluster, member: Consumer, count: int) -> list[str]:
+    """So many values."""
+    found: list[str] = []
+
+    def enough() -> bool:
+        messages = member.consume(count - len(found), 1.0)
+        found.extend((each.value() or b"").decode() for each in messages if each.error() is None)
+        return len(found) == count
+
+    cluster.until(enough)
+    return found
+
+
+def committed(member: Consumer, topic: str) -> int:
+    """The group's committed offset, after a commit of where it is."""
+    member.commit(asynchronous=False)
+    return member.committed([TopicPartition(topic, 0)], 10)[0].offset
+
+
+def coordinator(cluster: Cluster, topic: str, key: str) -> int:
+    """Who leads the partition of an internal topic that a key belongs to."""
+    value = 0
+    for char in key:
+        value = (31 * value + ord(char)) & 0xFFFF_FFFF
+    value = abs(value - (1 << 32) if value >= 1 << 31 else value)
+    leadership = cluster.leadership(topic)
+    return leadership[value % len(leadership)][0]

@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Final
@@ -50,6 +51,12 @@ RESULTS: Final = Path(__file__).with_name("results")
 )
 @click.option("--apache-version", default=DEFAULT_VERSION, show_default=True)
 @click.option("--heap", default="1G", show_default=True, help="Heap of Apache Kafka's JVM.")
+@click.option(
+    "--barnabas",
+    "barnabas_command",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="The `barnabas` to measure, and with it its interpreter; the one beside this Python.",
+)
 @click.option("--name", default="", help="What the result directory's name says after the date.")
 @click.option("--output", type=click.Path(path_type=Path), help="Result directory.")
 @click.option(
@@ -65,6 +72,7 @@ def main(
     target_names: str,
     apache_version: str,
     heap: str,
+    barnabas_command: Path | None,
     name: str,
     output: Path | None,
     data: Path | None,
@@ -88,7 +96,11 @@ def main(
         root = Path(
             stack.enter_context(tempfile.TemporaryDirectory(prefix="barnabas-benchmark-", dir=data))
         )
-        targets = _targets(wanted, root, apache_version, heap)
+        targets = _targets(
+            wanted,
+            apache=partial(Apache, root, version=apache_version, heap=heap),
+            barnabas=partial(Barnabas, root, command=barnabas_command),
+        )
         for target in targets:
             stack.enter_context(target)
         machine = report.machine_description(root)
@@ -181,16 +193,18 @@ def _chosen(names: str) -> list[Case]:
     return [by_name[name] for name in names.split(",")]
 
 
-def _targets(wanted: Sequence[str], root: Path, apache_version: str, heap: str) -> list[Target]:
+def _targets(
+    wanted: Sequence[str], *, apache: Callable[..., Target], barnabas: Callable[..., Target]
+) -> list[Target]:
     """The arms in order; one that is named twice gets a number."""
     targets: list[Target] = []
     for position, kind in enumerate(wanted):
         again = wanted[:position].count(kind)
         name = kind if not again else f"{kind}-{again + 1}"
         if kind == "apache":
-            targets.append(Apache(root, version=apache_version, heap=heap, name=name))
+            targets.append(apache(name=name))
         elif kind == "barnabas":
-            targets.append(Barnabas(root, name=name))
+            targets.append(barnabas(name=name))
         else:
             raise click.BadParameter(f"no such broker: {kind}")
     return targets

@@ -38,6 +38,10 @@ def _requests(rate: float, cpu: float) -> dict[Metric, Bar]:
     return {Metric.REQUEST_RATE: Bar(rate, True), Metric.CPU_PER_REQUEST: Bar(cpu, False)}
 
 
+def _rebalance(time: float, cpu: float) -> dict[Metric, Bar]:
+    return {Metric.REBALANCE: Bar(time, False), Metric.CPU_PER_REBALANCE: Bar(cpu, False)}
+
+
 def _memory(mib: float) -> dict[Metric, Bar]:
     return {Metric.RSS: Bar(mib, False, absolute=True)}
 
@@ -75,6 +79,11 @@ BARS: Final[dict[str, dict[Metric, Bar]]] = {
     "Java producer, 1,000 partitions, first run on the topic": _volume(1.3, 0.65),
     "Java producer, 1,000 partitions, second run": _volume(1.3, 0.65),
     "Java consumer, 1,000 partitions": _volume(1.1, 0.6),
+    "rebalance of 100 members": _rebalance(1.0, 1.0),
+    "rebalance of 500 members": _rebalance(1.0, 1.0),
+    "rebalance of 1,000 members": _rebalance(1.0, 1.0),
+    "offset commits of 100 groups, one in flight each": _requests(1.0, 1.0),
+    "memory, growth by 1,000 groups": _memory(12),
     "memory, idle after an empty start": _memory(48),
     "memory, after all runs": _memory(64),
     "memory, idle with 1,000 partitions created": _memory(96),

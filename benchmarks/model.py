@@ -31,6 +31,8 @@ class Metric(StrEnum):
     LATENCY_P99 = "p99 µs"
     CPU_PER_MB = "broker CPU ms/MB"
     CPU_PER_REQUEST = "broker CPU µs/request"
+    REBALANCE = "ms/rebalance"
+    CPU_PER_REBALANCE = "broker CPU ms/rebalance"
     START = "start ms"
     RSS = "VmRSS MiB"
 

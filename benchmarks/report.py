@@ -68,7 +68,7 @@ def machine_description(directory: Path) -> dict[str, str]:
         "processors": f"{len(cpus)} x {cpus[0] if cpus else platform.machine()}",
         "memory": f"{memory_kib >> 20} GiB",
         "kernel": platform.release(),
-        "python": platform.python_version(),
+        "clients on python": platform.python_version(),
         "file system": _file_system(directory),
     }
 
@@ -160,7 +160,7 @@ def _spread(values: list[float]) -> str:
         return "—"
     if len(values) == 1:
         return number(values[0])
-    return f"{number(median(values))} ({number(min(values))}–{number(max(values))})"  # noqa: RUF001
+    return f"{number(median(values))} ({number(min(values))}–{number(max(values))})"
 
 
 def _facts(title: str, facts: dict[str, str]) -> str:

@@ -7,6 +7,7 @@ the running broker what it flushes by, so that the report can show it.
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -30,8 +31,19 @@ COMMON_SETTINGS: Final = {
     # Deleted topics free their space after a second instead of a minute, so that a long benchmark
     # does not pile up the data of all its runs.
     "log.segment.delete.delay.ms": "1000",
+    # The default is three seconds and Apache's example settings say none: a large group that forms
+    # without any rebalances once for each member.
+    "group.initial.rebalance.delay.ms": "1000",
 }
 """What differs from the default settings, on every broker alike."""
+
+_INTERPRETER: Final = """
+import os, sys
+from barnabas_kafka.records.walk import COMPILED
+walk = "compiled" if COMPILED else "interpreted"
+print(f"Python {sys.version.split()[0]} of {os.path.realpath(sys.executable)}, record walk {walk}")
+"""
+"""A program that says which Python a broker runs on and whether the per-record code is compiled."""
 
 FLUSH_KEYS: Final = (
     "log.flush.interval.messages",
@@ -187,6 +199,14 @@ class Apache(Target):
         }
 
 
+def _installed_environment() -> dict[str, str]:
+    """Ours, with compiled modules kept, as every installation of the wheel or the image has them.
+
+    Without, each start compiles every module again and that is what is measured.
+    """
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+
+
 class _BarnabasBroker:
     """``barnabas broker start`` in a directory of its own, on a port chosen before."""
 
@@ -234,6 +254,7 @@ class _BarnabasBroker:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 cwd=self.directory,
+                env=_installed_environment(),
                 start_new_session=True,
             )
 
@@ -272,11 +293,11 @@ class _BarnabasBroker:
 
 
 class Barnabas(Target):
-    """Barnabas from the environment the benchmarks run in, with its default settings."""
+    """Barnabas with its default settings, from the environment that `command` is installed in."""
 
-    def __init__(self, root: Path, *, name: str = "barnabas") -> None:
+    def __init__(self, root: Path, *, command: Path | None = None, name: str = "barnabas") -> None:
         super().__init__(name, "Barnabas", root)
-        self.command = Path(sys.executable).with_name("barnabas")
+        self.command = (command or Path(sys.executable).with_name("barnabas")).absolute()
         if not self.command.exists():
             raise BenchmarkError(f"{self.command} does not exist: install barnabas-broker[cli]")
 
@@ -285,19 +306,20 @@ class Barnabas(Target):
 
     def describe(self) -> dict[str, str]:
         """Version, interpreter and what the broker says of its flushing."""
-        version = subprocess.run(
-            [str(self.command), "version"],
-            capture_output=True,
-            text=True,
-            timeout=20,
-            check=False,
-        )
+        version = _first_line([str(self.command), "version"])
+        interpreter = [str(self.command.with_name("python")), "-c", _INTERPRETER]
         return {
-            "version": version.stdout.partition("\n")[0],
-            "python": sys.version.split()[0],
+            "version": version,
+            "interpreter": _first_line(interpreter),
             **COMMON_SETTINGS,
             **flush_settings(self.broker.bootstrap),
         }
+
+
+def _first_line(command: list[str]) -> str:
+    """The first line that a program prints; empty if it prints none."""
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+    return ran.stdout.partition("\n")[0]
 
 
 def admin_client(bootstrap: str) -> AdminClient:

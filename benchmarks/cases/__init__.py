@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from benchmarks.cases import consumers, partitions, producers, requests, startup, volume
+from benchmarks.cases import consumers, groups, partitions, producers, requests, startup, volume
 from benchmarks.model import Case
 
 ALL: Final[tuple[Case, ...]] = (
@@ -14,4 +14,5 @@ ALL: Final[tuple[Case, ...]] = (
     *requests.CASES,
     *volume.CASES,
     *partitions.CASES,
+    *groups.CASES,
 )

@@ -87,7 +87,7 @@ def produce_frame(topic: str, batches: Sequence[tuple[int, bytes]], *, acks: int
             )
         ],
     )
-    return _frame(ApiKey.PRODUCE, PRODUCE_VERSION, encode(request, PRODUCE_VERSION))
+    return framed(ApiKey.PRODUCE, PRODUCE_VERSION, encode(request, PRODUCE_VERSION))
 
 
 def produce_answer(topic: str, partitions: int) -> ProduceAnswer:
@@ -103,7 +103,7 @@ def produce_answer(topic: str, partitions: int) -> ProduceAnswer:
 def api_versions_frame() -> bytes:
     """The request every client begins with, in its oldest form; any broker answers it."""
     body = encode(ApiVersionsRequest(), 0)
-    return _frame(ApiKey.API_VERSIONS, 0, body)
+    return framed(ApiKey.API_VERSIONS, 0, body)
 
 
 def fetch_frame(topic: str, *, partition: int, offset: int, max_bytes: int) -> bytes:
@@ -115,7 +115,7 @@ def fetch_frame(topic: str, *, partition: int, offset: int, max_bytes: int) -> b
         max_bytes=max_bytes,
         topics=[FetchTopic(topic=topic, partitions=[wanted])],
     )
-    return _frame(ApiKey.FETCH, FETCH_VERSION, encode(request, FETCH_VERSION))
+    return framed(ApiKey.FETCH, FETCH_VERSION, encode(request, FETCH_VERSION))
 
 
 def fetch_answer(topic: str) -> FetchAnswer:
@@ -127,7 +127,8 @@ def fetch_answer(topic: str) -> FetchAnswer:
     return FetchAnswer(records_length + 4, request_error, partition_error, records_length)
 
 
-def _frame(key: ApiKey, version: int, body: bytes) -> bytes:
+def framed(key: int, version: int, body: bytes) -> bytes:
+    """A request as it goes out: length, header, body."""
     header = RequestHeader(
         api_key=key, api_version=version, correlation_id=CORRELATION_ID, client_id=CLIENT_ID
     )

@@ -115,7 +115,7 @@ def prepare_produce(spec: Spec) -> Callable[[], Report]:
         for first in range(0, spec["partitions"], per_request)
     ]
     answer = frames.produce_answer(topic, per_request)
-    _allow_many_files()
+    allow_many_files()
     idle = [connect(spec["bootstrap"]) for _ in range(spec["idle"])]
     pipelines = [
         # Each begins at another request of the round, so that they do not all meet.
@@ -267,7 +267,8 @@ def _beginning(buffer: bytearray, got: int) -> str:
     return f"response begins {bytes(buffer[: min(got, 80)]).hex()}"
 
 
-def _allow_many_files() -> None:
+def allow_many_files() -> None:
+    """Have as many connections as the system allows."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

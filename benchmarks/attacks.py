@@ -1,0 +1,130 @@
+"""What hostile clients do to a broker, each as a function that goes on until its process is ended.
+
+Attacks need nothing but a port and a topic. They run in processes of their own, so that what they
+cost does not slow down whoever watches the broker meanwhile.
+"""
+
+from __future__ import annotations
+
+import selectors
+import socket
+import struct
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final
+
+from barnabas_kafka.records.builder import build_batch
+from barnabas_kafka.records.compression import Codec
+from benchmarks.workers.frames import (
+    api_versions_frame,
+    fetch_frame,
+    produce_frame,
+)
+
+GIANT: Final = 100 << 20
+PATIENCE_S: Final = 5.0
+
+Attack = Callable[[int, str], None]
+
+
+def _connect(port: int) -> socket.socket:
+    sock = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_S)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return sock
+
+
+def _drip(port: int, *, connections: int, opening: bytes, drop: bytes, every_s: float) -> None:
+    """Keep so many connections open, each with an opening and a drop now and then."""
+    socks: list[socket.socket] = []
+    while True:
+        with suppress(OSError):
+            while len(socks) < connections:
+                socks.append(_connect(port))
+                socks[-1].sendall(opening)
+        for sock in list(socks):
+            try:
+                sock.setblocking(False)
+                sock.send(drop)
+            except BlockingIOError:
+                continue
+            except OSError:
+                sock.close()
+                socks.remove(sock)
+        time.sleep(every_s)
+
+
+def announced_giants(port: int, topic: str) -> None:
+    """Eight connections announce 100 MiB each and send nothing of it."""
+    _drip(port, connections=8, opening=struct.pack(">i", GIANT), drop=b"", every_s=0.5)
+
+
+def sent_giants(port: int, topic: str) -> None:
+    """Sixteen connections announce 100 MiB each, and send 8 MiB/s of it each."""
+    frame = produce_frame(topic, [(0, b"x" * 100)], acks=1)[4:]
+    opening = struct.pack(">i", GIANT) + frame
+    _drip(port, connections=16, opening=opening, drop=bytes(1 << 20), every_s=0.125)
+
+
+def slow_senders(port: int, topic: str) -> None:
+    """A thousand connections send a byte a second of a request of 1 MiB."""
+    _drip(port, connections=1000, opening=struct.pack(">i", 1 << 20), drop=b"\0", every_s=1.0)
+
+
+def idle_connections(port: int, topic: str) -> None:
+    """Two thousand connections say nothing."""
+    _drip(port, connections=2000, opening=b"", drop=b"", every_s=1.0)
+
+
+def slow_readers(port: int, topic: str) -> None:
+    """Two hundred connections ask for 50 MiB over and over, and read nothing."""
+    frame = fetch_frame(topic, partition=0, offset=0, max_bytes=50 << 20)
+    _drip(port, connections=200, opening=frame * 50, drop=frame, every_s=0.5)
+
+
+def unread_pipelines(port: int, topic: str) -> None:
+    """Four connections send a hundred thousand requests each, over and over, and read nothing."""
+    _drip(port, connections=4, opening=b"", drop=api_versions_frame() * 100_000, every_s=0.05)
+
+
+def bombs(port: int, topic: str) -> None:
+    """Four connections produce batches of 60 KB that hold 60 MiB, and read each answer."""
+    batch = build_batch([(int(time.time() * 1000), None, bytes(60 << 20), ())], codec=Codec.GZIP)
+    _answered(port, produce_frame(topic, [(0, batch)], acks=1), connections=4)
+
+
+def unacknowledged(port: int, topic: str) -> None:
+    """Two connections produce small batches as fast as they can and want no answers."""
+    batch = build_batch([(int(time.time() * 1000), None, bytes(100), ())])
+    frames = produce_frame(topic, [(0, batch)], acks=0) * 500
+    _drip(port, connections=2, opening=frames, drop=frames, every_s=0.001)
+
+
+def garbage(port: int, topic: str) -> None:
+    """Connect, send what is no request, be closed, and connect again."""
+    while True:
+        with suppress(OSError), _connect(port) as sock:
+            sock.sendall(b"GET / HTTP/1.1\r\nHost: broker\r\n\r\n")
+            sock.recv(1)
+
+
+def _answered(port: int, frame: bytes, *, connections: int) -> None:
+    """Send a request on each connection, and again when it is answered."""
+    selector = selectors.DefaultSelector()
+    for _ in range(connections):
+        sock = _connect(port)
+        sock.sendall(frame)
+        selector.register(sock, selectors.EVENT_READ)
+    while True:
+        for key, _ in selector.select(1.0):
+            if isinstance(key.fileobj, socket.socket) and key.fileobj.recv(65536):
+                key.fileobj.sendall(frame)
+
+
+ATTACKS: Final[dict[str, Attack]] = {
+    attack.__name__.replace("_", "-"): attack
+    for attack in (
+        announced_giants, sent_giants, slow_senders, idle_connections, slow_readers,
+        unread_pipelines, bombs, unacknowledged, garbage,
+    )
+}  # fmt: skip

@@ -2,7 +2,7 @@
 #
 # Everything is at home in Debian 13 and its Python 3.13. Compilers and downloads stay in the stages
 # called *-build; what runs has no more than it needs, runs as user 1001, and works when its root file
-# system is read-only. Programs are process 1 themselves, so that SIGTERM reaches them: each handles it.
+# system is read-only. Programs are process 1 themselves, or what stands there hands on SIGTERM: each handles it.
 # Nothing here needs BuildKit.
 
 FROM debian:trixie-slim AS python
@@ -42,8 +42,12 @@ RUN $UV_SYNC --package barnabas-broker --extra cli --no-install-workspace
 COPY libs libs
 COPY broker-image/src broker-image/src
 RUN $UV_SYNC --package barnabas-broker --extra cli
-# The walk through each produced record is compiled, or this image is not worth shipping.
-RUN python -c "from barnabas_kafka.records import walk; assert walk.__file__.endswith('.so'), walk.__file__"
+# What runs for each produced record and request is compiled, or this image is not worth shipping.
+RUN python -c "from barnabas_kafka.protocol import plain_commit, plain_fetch, plain_heartbeat, plain_produce, \
+        plain_rebalance; \
+    from barnabas_kafka.records import walk; \
+    compiled = plain_commit, plain_fetch, plain_heartbeat, plain_produce, plain_rebalance, walk; \
+    assert all(module.COMPILED for module in compiled)"
 
 FROM python AS broker
 LABEL org.opencontainers.image.title="Barnabas broker" org.opencontainers.image.licenses=Apache-2.0
@@ -52,7 +56,7 @@ COPY --from=broker-build /opt/barnabas /opt/barnabas
 RUN install -d -o 1001 -g 1001 /var/lib/barnabas
 USER 1001:1001
 EXPOSE 9092
-CMD ["barnabas", "broker", "start", "--config", "/etc/barnabas/server.properties"]
+CMD ["barnabas", "broker", "start", "--supervised", "--config", "/etc/barnabas/server.properties"]
 
 FROM build AS operator-build
 # Half of the Kubernetes client is the same once more for asyncio, which nothing here imports.

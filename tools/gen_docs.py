@@ -27,6 +27,7 @@ HEADINGS: Final = {
     "coordination": "Groups and transactions",
     "security": "Security",
     "observation": "Quotas and metrics",
+    "own": "Settings of Barnabas alone",
     "absent": "KRaft and tiered storage",
 }
 MEANINGS: Final = {

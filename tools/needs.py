@@ -1,6 +1,7 @@
 """Checks that the programs the black-box suites compare with are here, and installs them as root.
 
-`make test` needs Java 17 or newer and Maven (Apache Kafka's own clients and tools) and kcat. As
+`make test` needs Java 17 or newer and Maven (Apache Kafka's own clients and tools), kcat, Redis (a
+recipe of the cookbook), strace, and gcc and the tools of two file systems (disks that fail). As
 root on a machine with apt-get the missing ones are installed; otherwise one line says what to
 install.
 """
@@ -53,6 +54,11 @@ NEEDS = (
     Need("java", has_java, "default-jdk-headless", f"a JDK, version {JAVA_LEAST} or newer"),
     Need("mvn", on_path("mvn"), "maven", "Maven"),
     Need("kcat", on_path("kcat"), "kcat", "kcat"),
+    Need("gcc", on_path("gcc"), "build-essential", "gcc with the C library's headers"),
+    Need("mkfs.ext4", on_path("mkfs.ext4"), "e2fsprogs", "mkfs.ext4"),
+    Need("redis-server", on_path("redis-server"), "redis-server", "redis-server"),
+    Need("strace", on_path("strace"), "strace", "strace"),
+    Need("xfs_io", on_path("xfs_io"), "xfsprogs", "xfs_io and mkfs.xfs"),
 )
 
 

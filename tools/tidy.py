@@ -36,7 +36,8 @@ TREES: Final = {
 }
 OWN_PACKAGES: Final = {
     "barnabas_kafka", "barnabas_zookeeper", "barnabas_broker", "barnabas_operator",
-    "barnabas_pipelines", "tools", "tests", "benchmarks", "e2e",
+    "barnabas_pipelines", "tools", "tests", "benchmarks", "e2e", "fuzz",
+    "simulator",
 }  # fmt: skip
 
 # Tables, not code: as long as the facts they hold.
@@ -50,9 +51,9 @@ CLOCKS: Final = (
     "broker-image/src/barnabas_broker/cli/",
     "broker-image/src/barnabas_broker/testing/",
     "broker-image/src/barnabas_broker/zk/session.py",
-    "broker-image/src/barnabas_broker/zk/session.py",
+    "libs/zookeeper/src/barnabas_zookeeper/server.py",
     "operator/src/barnabas_operator/local/",
-    "tests/", "tools/", "benchmarks/", "e2e/",
+    "tests/", "tools/", "benchmarks/", "e2e/", "fuzz/", "simulator/",
 )  # fmt: skip
 # Shells at the edge, where any error becomes one line or one answer instead of a traceback:
 # commands, the start of a process, the boundary between one request and the broker's life, a turn
@@ -60,12 +61,30 @@ CLOCKS: Final = (
 SHELLS: Final = (
     "/cli/", "/shell.py", "/__main__.py", "/testing/",
     "broker-image/src/barnabas_broker/server/controller_thread.py",
-    "broker-image/src/barnabas_broker/server/controller_thread.py",
     "broker-image/src/barnabas_broker/server/dispatch.py",
+    "broker-image/src/barnabas_broker/server/later.py",
+    "broker-image/src/barnabas_broker/server/log_cleaner.py",
+    "broker-image/src/barnabas_broker/server/log_mover.py",
+    "broker-image/src/barnabas_broker/server/plain_commit.py",
+    "broker-image/src/barnabas_broker/server/plain_fetch.py",
+    "broker-image/src/barnabas_broker/server/plain_heartbeat.py",
+    "broker-image/src/barnabas_broker/server/plain_produce.py",
+    "broker-image/src/barnabas_broker/server/plain_rebalance.py",
+    "broker-image/src/barnabas_broker/server/replication/",
+    "broker-image/src/barnabas_broker/server/turns.py",
     "broker-image/src/barnabas_broker/server/upkeep.py",
     "broker-image/src/barnabas_broker/replica/delayed_fetch.py",
 )  # fmt: skip
-MAY_PRINT: Final = ("/cli/", "tools/", "benchmarks/", "tests/", "e2e/images.py")
+MAY_PRINT: Final = (
+    "/cli/",
+    "tools/",
+    "benchmarks/",
+    "tests/",
+    "fuzz/",
+    "simulator/",
+    "docs/cookbook/",
+    "e2e/images.py",
+)
 # Tested through the thing they are part of, or by meeting real programs, rather than by a mirror:
 # the file or folder that does it, which must be there.
 _BROKER: Final = "broker-image/src/barnabas_broker/"
@@ -83,14 +102,28 @@ TESTED_IN: Final = {
         f"{_BROKER}controller/{part}.py": "tests/broker/controller/test_shell.py"
         for part in _CONTROLLER_PARTS
     },
+    f"{_BROKER}cli/kafka/": "tests/oracle/test_tools.py",
+    f"{_BROKER}cli/perf/": "tests/broker/cli/perf/test_command.py",
+    f"{_BROKER}cli/reassign/": "tests/broker/cli/reassign/test_command.py",
+    f"{_BROKER}replica/delayed_delete_records.py": f"{_HANDLER_TESTS}test_delete_records.py",
+    f"{_BROKER}replica/delayed_operation.py": "tests/broker/replica/test_delayed_produce.py",
     f"{_BROKER}replica/partition.py": _HANDLER_TESTS,
     f"{_BROKER}replica/topic_rules.py": _HANDLER_TESTS,
+    f"{_BROKER}replica/traffic.py": "tests/broker/server/metrics/test_families.py",
     f"{_BROKER}server/addresses.py": _HANDLER_TESTS,
     f"{_BROKER}server/broker.py": _HANDLER_TESTS,
     f"{_BROKER}server/fetch_conversion.py": f"{_HANDLER_TESTS}test_fetch.py",
+    f"{_BROKER}server/fetch_sessions.py": "tests/broker/server/handlers/test_fetch.py",
     f"{_BROKER}server/lifecycle.py": "tests/broker/testing/test_broker.py",
+    f"{_BROKER}server/metrics/admin.py": "tests/broker/server/metrics/test_families.py",
+    f"{_BROKER}server/metrics/scrape.py": "tests/broker/server/metrics/test_families.py",
     f"{_BROKER}server/listener.py": "tests/broker/server/test_session.py",
     f"{_BROKER}server/node.py": "tests/broker/testing/test_broker.py",
+    **{
+        f"{_BROKER}server/replication/{part}.py": "tests/broker/server/replication/test_fetcher.py"
+        for part in ("cutting", "fetchers", "leader_link")
+    },
+    f"{_BROKER}server/transaction_peers.py": "tests/cluster/test_transactions.py",
     f"{_BROKER}server/producer_ids.py": f"{_HANDLER_TESTS}test_init_producer_id.py",
     f"{_BROKER}zk/store.py": "tests/broker/zk/test_embedded.py",
     f"{_LOCAL}tables.py": "tests/operator/local/test_command.py",

@@ -135,7 +135,7 @@ class ZooKeeper:
         self._poke_all()
 
     def _poke_all(self) -> None:
-        for broker in {session.broker for session in self._sessions.values()}:
+        for broker in sorted({session.broker for session in self._sessions.values()}):
             self._network.send(ZOOKEEPER, broker, "zk-watch", self.poke, broker)
 
     # --- what can be asked -------------------------------------------------------------------

@@ -96,6 +96,34 @@ def test_the_next_controller_doubts_followers_that_say_so(cluster: Cluster) -> N
     assert cluster.leaders("t") == [(2, (2, 3)), (3, (3,))]
 
 
+def test_a_broker_that_stood_for_election_in_vain_knows_that_it_has_restarted() -> None:
+    """The controller of then is gone before it saw it: what this one led has a new epoch."""
+    cluster = Cluster(2)
+    cluster.create(placed((2,)))
+    del cluster.controllers[1], cluster.controllers[2]
+    hung = cluster.stores.pop(1)
+    cluster.stores.pop(2).close()
+    cluster.start(2)
+    assert not cluster.controllers[2].reigns
+    hung.close()
+    cluster.settle()
+    assert cluster.leaders("t") == [(2, (2,))]
+    assert cluster.image.topics["t"].partitions[0].leader_epoch == 1
+
+
+def test_a_broker_that_only_registered_again_leads_on_in_its_epoch() -> None:
+    """Its process is the one that led when the state was written."""
+    cluster = Cluster(2)
+    cluster.create(placed((2,)))
+    cluster.ensemble.commit([Delete(BrokerZnode(2).path)])
+    cluster.controllers[2].catch_up(None, now_ms=NOW_MS)
+    del cluster.controllers[1]
+    cluster.stores.pop(1).close()
+    cluster.settle()
+    assert cluster.leaders("t") == [(2, (2,))]
+    assert cluster.image.topics["t"].partitions[0].leader_epoch == 0
+
+
 def test_a_broker_that_has_caught_up_is_not_doubted_by_the_next_controller(
     cluster: Cluster,
 ) -> None:

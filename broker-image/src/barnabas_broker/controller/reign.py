@@ -111,21 +111,17 @@ class Reign:
     def _epoch(self) -> int:
         return self._ledger.controller_epoch
 
-    def leading(
-        self, *, restarted: int | None = None, doubtful: frozenset[int] = frozenset()
-    ) -> Leading:
-        """In whose name leaders are elected now."""
+    def leading(self, *, first_epoch: int = 0, doubtful: frozenset[int] = frozenset()) -> Leading:
+        """In whose name leaders are elected now; `first_epoch` as for `begin`."""
+        registered = {id_: each.epoch for id_, each in self._image.brokers.items()}
+        # Of itself a controller knows whether it has restarted, or only registered again.
+        registered[self._broker_id] = first_epoch
         return Leading(
-            self._present(self._image.brokers, set() if restarted is None else {restarted}),
+            self._present(self._image.brokers),
             self._epoch,
             self._random,
             self._settings.elects_uncleanly,
-            # Of itself a controller knows whether it has restarted, or only registered again.
-            {
-                id_: each.epoch
-                for id_, each in self._image.brokers.items()
-                if id_ != self._broker_id
-            },
+            registered,
             self._offline,
             doubtful,
         )
@@ -144,11 +140,12 @@ class Reign:
 
     # --- the beginning
 
-    def begin(self, *, restarted: bool, now_ms: int) -> None:
+    def begin(self, *, first_epoch: int, now_ms: int) -> None:
         """Read everything, see to it that it is led, and publish it; the office is taken.
 
-        `restarted` says that this broker's process has just started. Raises CoordinationError,
-        ZooKeeperError, or MalformedZnodeError where a topic cannot be read.
+        `first_epoch` is the one with which this broker's process registered first: what was
+        settled before that was led by another process. Raises CoordinationError, ZooKeeperError,
+        or MalformedZnodeError where a topic cannot be read.
         """
         self._store.watch(BrokerZnode.ROOT, Watch.CHILDREN)
         brokers = load_brokers(self._store)
@@ -156,9 +153,7 @@ class Reign:
         self._offline = {}  # All are told everything, and answer.
         self._ends = {}
         self._ledger.image = replace(self._image, brokers=brokers)
-        leading = self.leading(
-            restarted=self._broker_id if restarted else None, doubtful=_doubtful(brokers)
-        )
+        leading = self.leading(first_epoch=first_epoch, doubtful=_doubtful(brokers))
         found = load_topics(self._store, self._store.children(TopicZnode.ROOT))
         doomed = self._wished(found)
         operations = missing_feature(self._store)

@@ -98,7 +98,8 @@ class Controller:
         self._registration: BrokerRegistration | None = None
         self._follower = Follower(self._ledger, self._settings)
         self._shared = False
-        self._fresh = True
+        #: what this process registered with first; 0 where what is on record is its own doing
+        self._first_epoch: int | None = None
         self._noted_late = False
         self.stored = MetadataImage(cluster_id="")
         self.member = Member(self._ledger, broker_id=broker_id)
@@ -140,7 +141,7 @@ class Controller:
             random=self._random,
             now_ms=now_ms,
         )
-        self._fresh = False
+        self._first_epoch = 0
         self._ledger.image = self.stored = taken.image
         self._ledger.office = taken.office
         self.deleting = taken.deleting
@@ -183,6 +184,8 @@ class Controller:
         registered = znode.decode(written, epoch=stat.czxid)
         self._registration = broker
         self.member.registered(registered.epoch)
+        if self._first_epoch is None:
+            self._first_epoch = registered.epoch
         brokers = {**self.image.brokers, broker.id: registered}
         self._ledger.publish(self.image.with_changes(brokers=brokers))
 
@@ -310,11 +313,10 @@ class Controller:
             self._ledger.office = office
             self.member.heard(office.epoch)
             try:
-                self.reign.begin(restarted=self._fresh, now_ms=now_ms)
+                self.reign.begin(first_epoch=self._first_epoch or 0, now_ms=now_ms)
             except BaseException:
                 self._ledger.office = None
                 raise
-        self._fresh = False
         return begun
 
     def resign(self) -> None:

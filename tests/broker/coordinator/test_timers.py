@@ -59,3 +59,16 @@ def test_timers_agree_with_a_plain_dictionary() -> None:
         if plain:
             assert timers.next_ms is not None
             assert timers.next_ms <= min(plain.values())
+
+
+def test_what_was_cancelled_is_forgotten_when_its_time_comes() -> None:
+    """Until then it may be waited for, which costs a wake-up and no more."""
+    clock = Clock()
+    timers: Timers[str] = Timers(clock)
+    timers.start("gone", 10)
+    timers.start("there", 20)
+    timers.cancel("gone")
+    assert timers.next_ms == 10
+    clock.ms = 10
+    assert timers.pop_due() is None
+    assert timers.next_ms == 20

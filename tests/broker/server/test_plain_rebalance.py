@@ -30,6 +30,7 @@ from barnabas_kafka.protocol.messages.sync_group import (
     SyncGroupRequestAssignment,
     SyncGroupResponse,
 )
+from barnabas_kafka.protocol.plain_rebalance import PlainSync
 from barnabas_kafka.protocol.registry import ApiKey
 from tests.broker.controller.embedded import Denying
 from tests.broker.server.members import Member, find, join_request
@@ -256,6 +257,19 @@ def test_a_member_that_goes_while_it_waits_is_not_answered(pair: Pair) -> None:
         assert crew.joined(0).error_code == 0
 
 
+def test_an_assignment_is_told_without_a_turn_only_once_it_counts(pair: Pair) -> None:
+    """So is a refusal: what the group looks like might not outlast a crash."""
+    groups = pair.nodes[0].broker.groups
+    held = groups.held("alone")
+    request = PlainSync("alone", 1, "stranger", None, None, None, [])
+    known = groups.assignment(held, request)
+    assert known is not None
+    assert known.error_code == ErrorCode.UNKNOWN_MEMBER_ID
+    held.end += 1
+    assert groups.assignment(held, request) is None
+    held.end -= 1
+
+
 def test_ordinary_requests_do_not_reach_the_general_ways(
     pair: Pair, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -281,6 +295,7 @@ def test_what_the_general_way_has_to_look_at(pair: Pair, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(Shard, "join", None)
     monkeypatch.setattr(Shard, "sync", None)
+    monkeypatch.setattr(Shard, "assignment", None)
     group = AclOperation.READ, ResourceType.GROUP, "alone"
     for authorizer in (Denying(group), Denying()):
         ways = PlainRebalances(node.broker, authorizer, Answers())
@@ -299,7 +314,7 @@ def test_a_bug_on_the_short_way_ends_the_connection_and_is_logged(
         raise ZeroDivisionError("a bug")
 
     monkeypatch.setattr(Shard, "join", broken)
-    monkeypatch.setattr(Shard, "sync", broken)
+    monkeypatch.setattr(Shard, "assignment", broken)
     requests = (join_request("alone", ALONE), 9), (SyncGroupRequest(group_id="alone"), 4)
     for request, version in requests:
         with Wire(port_of(pair.nodes[0])) as wire:

@@ -175,8 +175,8 @@ class Runtime(Generic[S, R]):
 
     def held(self, key: str) -> Held[S]:
         """The shard of a key and what belongs to it; raises as `ask` does."""
-        index = self.partition_of(key)
-        held = None if index is None else self._held.get(index)
+        count = self._partition_count
+        held = self._held.get(partition_of(key, count)) if count else None
         if held is None:
             raise KafkaError(ErrorCode.NOT_COORDINATOR)
         if held.loading is not None:

@@ -24,7 +24,7 @@ class Timers(Generic[K]):
         self._deadlines: dict[K, int] = {}
         # (time, number, key): numbers keep keys, which need no order, from being compared.
         self._heap: list[tuple[int, int, K]] = []
-        self._queued: dict[K, tuple[int, int]] = {}
+        self._queued: dict[K, tuple[int, int, K]] = {}
         self._numbers = itertools.count()
 
     def __len__(self) -> int:
@@ -47,8 +47,10 @@ class Timers(Generic[K]):
 
     @property
     def next_ms(self) -> int | None:
-        """A time before which nothing is due; None when nothing ever is."""
-        self._drop_stale()
+        """A time before which nothing is due; None when nothing ever is.
+
+        What was cancelled is not looked for: it costs a wake-up at most, and this is asked often.
+        """
         return self._heap[0][0] if self._heap else None
 
     def pop_due(self) -> K | None:
@@ -67,15 +69,16 @@ class Timers(Generic[K]):
             self._push(key, deadline)
 
     def _push(self, key: K, deadline_ms: int) -> None:
-        entry = (deadline_ms, next(self._numbers))
+        entry = (deadline_ms, next(self._numbers), key)
         self._queued[key] = entry
-        heapq.heappush(self._heap, (*entry, key))
+        heapq.heappush(self._heap, entry)
 
     def _drop_stale(self) -> None:
         """Take entries of cancelled keys, and those that an earlier one replaced, off the top."""
         while self._heap:
-            time_ms, number, key = self._heap[0]
-            current = self._queued.get(key) == (time_ms, number)
+            entry = self._heap[0]
+            key = entry[2]
+            current = self._queued.get(key) is entry
             if current and key in self._deadlines:
                 return
             heapq.heappop(self._heap)

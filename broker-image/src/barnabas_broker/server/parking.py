@@ -6,7 +6,6 @@ no turn of a coordinator ever begins within another, and nobody waits for all of
 """
 
 import asyncio
-from abc import abstractmethod
 from collections import deque
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -39,9 +38,9 @@ class ParkedRequest(Parked):
         if self.session is not None:
             self._answers.add(self)
 
-    @abstractmethod
     def encoded(self) -> bytes:
         """The response as it is sent, its size first; raises EncodeError."""
+        raise NotImplementedError
 
 
 class Answers:

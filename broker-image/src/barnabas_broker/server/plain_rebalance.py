@@ -7,12 +7,12 @@ way from its beginning, for nothing has been done about it before.
 """
 
 import logging
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 from barnabas_broker.coordinator.group.joining import Join
 from barnabas_broker.coordinator.group.members import Client
 from barnabas_broker.security.acls import AclOperation, ResourcePattern, ResourceType
-from barnabas_broker.security.authorizer import Authorizer
+from barnabas_broker.security.authorizer import AllowAll, Authorizer
 from barnabas_broker.server.handler import UnanswerableError
 from barnabas_broker.server.handlers.join_group import refusal as join_refusal
 from barnabas_broker.server.handlers.sync_group import PROTOCOL_SINCE
@@ -22,6 +22,7 @@ from barnabas_broker.server.parking import Answers, ParkedRequest
 from barnabas_kafka.errors import KafkaError
 from barnabas_kafka.protocol import codec, registry
 from barnabas_kafka.protocol.headers import encode_response_header
+from barnabas_kafka.protocol.messages.sync_group import SyncGroupResponse
 from barnabas_kafka.protocol.plain_rebalance import (
     answer_join,
     answer_sync,
@@ -64,7 +65,7 @@ class ParkedJoin(ParkedRequest):
     def encoded(self) -> bytes:
         """The response as it is sent."""
         answer = answer_join(self.version, self.correlation_id, self.response)
-        return answer or _declared(_JOIN_GROUP, self)
+        return answer or _declared(_JOIN_GROUP, self.version, self.correlation_id, self.response)
 
 
 class ParkedSync(ParkedRequest):
@@ -78,26 +79,30 @@ class ParkedSync(ParkedRequest):
 
     def encoded(self) -> bytes:
         """The response as it is sent."""
-        answer = answer_sync(self.version, self.correlation_id, self.response)
-        return answer or _declared(_SYNC_GROUP, self)
+        return _synced(self.version, self.correlation_id, self.response)
 
 
-def _declared(api: registry.Api, request: ParkedRequest) -> bytes:
+def _synced(version: int, correlation_id: int, response: SyncGroupResponse) -> bytes:
+    answer = answer_sync(version, correlation_id, response)
+    return answer or _declared(_SYNC_GROUP, version, correlation_id, response)
+
+
+def _declared(api: registry.Api, version: int, correlation_id: int, response: Response) -> bytes:
     """A response as the declared codec writes it."""
-    version = request.version
-    header = encode_response_header(request.correlation_id, api.response_header_version(version))
-    body = header + codec.encode(cast(Response, request.response), version)
+    header = encode_response_header(correlation_id, api.response_header_version(version))
+    body = header + codec.encode(response, version)
     return len(body).to_bytes(4, "big") + body
 
 
 class PlainRebalances:
     """Serves what is ordinary, and leaves the rest alone."""
 
-    __slots__ = ("_answers", "_authorizer", "_broker")
+    __slots__ = ("_answers", "_authorizer", "_broker", "_open")
 
     def __init__(self, broker: "Broker", authorizer: Authorizer, answers: Answers) -> None:
         self._broker = broker
         self._authorizer = authorizer
+        self._open = isinstance(authorizer, AllowAll)
         self._answers = answers
 
     def join(
@@ -133,22 +138,27 @@ class PlainRebalances:
             return None
         if version >= PROTOCOL_SINCE and None in (request.protocol_type, request.protocol_name):
             return None
-        waiter = ParkedSync(self._answers, version, correlation_id)
+        groups = self._broker.groups
         try:
-            held = self._broker.groups.held(request.group_id)
+            held = groups.held(request.group_id)
         except KafkaError:
             return None
         try:
-            self._broker.groups.perform(held, held.shard.sync(request, waiter, now_ms))
+            known = groups.assignment(held, request)
+            if known is not None:
+                return [_synced(version, correlation_id, known)]
+            waiter = ParkedSync(self._answers, version, correlation_id)
+            groups.perform(held, held.shard.sync(request, waiter, now_ms))
             return waiter if waiter.response is None else [waiter.encoded()]
         except Exception as error:  # The boundary between one request and the broker's life.
             raise _unanswerable("SyncGroup", version, caller) from error
 
     def _may_speak(self, group_id: str, caller: "Caller") -> bool:
         """Whether there can be such a group, and the caller may read in it."""
+        if self._open or not group_id:
+            return bool(group_id)
         resource = ResourcePattern(_GROUP, group_id)
-        authorize = self._authorizer.authorize
-        return bool(group_id) and authorize(caller.principal, caller.client_host, _READ, resource)
+        return self._authorizer.authorize(caller.principal, caller.client_host, _READ, resource)
 
 
 def _unanswerable(api: str, version: int, caller: "Caller") -> UnanswerableError:

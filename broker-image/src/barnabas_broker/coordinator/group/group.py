@@ -203,8 +203,9 @@ class Group:
         """Whether a member with these protocols could be in this group."""
         if self.state is GroupState.EMPTY or not self.members:
             return bool(protocol_type) and bool(protocols)
-        common = self._common_protocols()
-        return protocol_type == self.protocol_type and any(name in common for name, _ in protocols)
+        if protocol_type != self.protocol_type:
+            return False
+        return len(self.members) in [self._supporters[name] for name, _ in protocols]
 
     def elect_protocol(self) -> str | None:
         """The protocol with the most votes among those that all members support.
@@ -212,6 +213,8 @@ class Group:
         Of several with as many votes, the one that was voted for first.
         """
         candidates = self._common_protocols()
+        if len(candidates) == 1 and self.members:
+            return candidates[0]
         votes = Counter(member.vote(candidates) for member in self.members.values())
         return max(votes, key=lambda name: votes[name]) if votes else None
 

@@ -20,11 +20,10 @@ class Client:
 
 def told_bytes(client: Client, instance_id: str | None, protocols: Protocols) -> int:
     """How much a client tells about itself when it joins, but for what is small for everybody."""
-    return (
-        len(client.client_id)
-        + len(instance_id or "")
-        + sum(len(name) + len(metadata) for name, metadata in protocols)
-    )
+    told = len(client.client_id) + len(instance_id or "")
+    for name, metadata in protocols:
+        told += len(name) + len(metadata)
+    return told
 
 
 @dataclass(slots=True, kw_only=True)

@@ -23,19 +23,28 @@ class Membership:
         self, group: Group, request: SyncGroupRequest | PlainSync, waiter: Waiter, turn: Turn
     ) -> None:
         """Hand out an assignment, or park the request until the leader has sent it."""
-        code = _sync_fault(group, request)
-        if code is not None:
-            turn.answer(waiter, SyncGroupResponse(error_code=code))
+        known = self.assignment(group, request)
+        if known is not None:
+            turn.answer(waiter, known)
             return
         member = group.members[request.member_id]
-        self._rebalancer.synced(group, member)
-        if group.state is GroupState.STABLE:
-            self._rebalancer.touch(group, member)
-            turn.answer(waiter, _assigned(group, member.assignment))
-            return
         member.syncing = waiter
         if group.leader_id == member.id:
             self._assign(group, request, turn)
+
+    def assignment(
+        self, group: Group, request: SyncGroupRequest | PlainSync
+    ) -> SyncGroupResponse | None:
+        """What the leader has sent for a member, or a refusal; None while that is to come."""
+        code = _sync_fault(group, request)
+        if code is not None:
+            return SyncGroupResponse(error_code=code)
+        member = group.members[request.member_id]
+        self._rebalancer.synced(group, member)
+        if group.state is not GroupState.STABLE:
+            return None
+        self._rebalancer.touch(group, member)
+        return _assigned(group, member.assignment)
 
     def _assign(self, group: Group, request: SyncGroupRequest | PlainSync, turn: Turn) -> None:
         """Write the leader's assignment; members it forgot get an empty one."""

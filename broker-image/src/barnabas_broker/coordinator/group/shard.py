@@ -170,6 +170,13 @@ class Shard:
             self._membership.sync(group, request, waiter, turn)
         return turn
 
+    def assignment(self, request: SyncGroupRequest | PlainSync) -> SyncGroupResponse | None:
+        """The answer to a SyncGroup that needs no turn: most come when the leader's is there."""
+        group = self.groups.get(request.group_id)
+        if group is None or group.consumers is not None:
+            return None
+        return self._membership.assignment(group, request)
+
     def heartbeat(self, request: HeartbeatRequest | PlainHeartbeat) -> ErrorCode:
         """Heartbeat; it never has anything written."""
         group = self.groups.get(request.group_id)

@@ -6,6 +6,7 @@ Decisions are the core's (`shard`); logs, waiting clients and timers are the run
 
 import asyncio
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from barnabas_broker.cluster.image import MetadataImage
@@ -21,7 +22,9 @@ from barnabas_broker.replica.partition import Partition
 from barnabas_kafka.errors import KafkaError
 from barnabas_kafka.ids import TopicPartition
 from barnabas_kafka.protocol import plain_commit
+from barnabas_kafka.protocol.messages.sync_group import SyncGroupResponse
 from barnabas_kafka.protocol.plain_commit import PlainCommit
+from barnabas_kafka.protocol.plain_rebalance import PlainSync
 from barnabas_kafka.records.compression import Codec
 from barnabas_kafka.settings import broker as keys
 from barnabas_kafka.settings.broker import BrokerSettings
@@ -132,6 +135,15 @@ class GroupCoordinator:
         """Do what a turn of a shard asks for; its answers are handed out when it counts."""
         self._runtime.perform(held, turn)
 
+    def assignment(self, held: Held[Shard], request: PlainSync) -> SyncGroupResponse | None:
+        """The answer to a SyncGroup that needs no turn (`Shard.assignment`), else None.
+
+        Nobody is told of what does not count yet.
+        """
+        if held.end > held.partition.log.high_watermark:
+            return None
+        return held.shard.assignment(request)
+
     def shard(self, group_id: str) -> Shard:
         """The shard of a group, for what needs no turn; raises as `ask` does."""
         return self._runtime.held(group_id).shard
@@ -166,7 +178,7 @@ class GroupCoordinator:
         shard = Shard(
             self._limits,
             new_id=self._new_id,
-            steady_ms=lambda: runtime.steady_ms(self._loop),
+            steady_ms=partial(runtime.steady_ms, self._loop),
         )
         shard.on_image(self._image)
         return shard

@@ -63,6 +63,12 @@ MAY_FOLLOW: Final[dict[GroupState, frozenset[GroupState]]] = {
 """Where each state may lead."""
 
 
+# A tuple is looked through by identity; an enum's members are hashed by a call of their own.
+_MAY_REBALANCE: Final = tuple(
+    state for state, after in MAY_FOLLOW.items() if GroupState.PREPARING_REBALANCE in after
+)
+
+
 def may_rebalance(state: GroupState) -> bool:
     """Whether a rebalance can begin in this state."""
-    return GroupState.PREPARING_REBALANCE in MAY_FOLLOW[state]
+    return state in _MAY_REBALANCE

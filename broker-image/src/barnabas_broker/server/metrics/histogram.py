@@ -20,9 +20,10 @@ _BUCKETS: Final = 4 * 40
 def bucket_of(microseconds: int) -> int:
     """The bucket that a time is counted in."""
     if microseconds < _LINEAR:
-        return max(microseconds, 0)
+        return microseconds if microseconds > 0 else 0
     doublings = microseconds.bit_length() - 3
-    return min(4 * doublings + (microseconds >> doublings), _BUCKETS - 1)
+    bucket = 4 * doublings + (microseconds >> doublings)
+    return bucket if bucket < _BUCKETS else _BUCKETS - 1
 
 
 def middle_of(bucket: int) -> float:

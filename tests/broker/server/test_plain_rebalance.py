@@ -257,6 +257,29 @@ def test_a_member_that_goes_while_it_waits_is_not_answered(pair: Pair) -> None:
         assert crew.joined(0).error_code == 0
 
 
+def test_a_parked_connection_is_not_idle_and_is_read_from(pair: Pair) -> None:
+    """It is owed an answer; that its client has gone is noticed at once."""
+    (listener,) = pair.nodes[0].listeners
+    with ExitStack() as stack:
+        crew = Crew(stack, pair.nodes[0], "parked", (9, 5))
+        crew.come(0)
+        crew.joined(0)
+        crew.come(1)
+        crew.heard_of_rebalance()
+        place = crew.wires[1].socket.getsockname()
+        (parked,) = (
+            each
+            for each in list(listener.sessions)
+            if each._transport.get_extra_info("peername") == place
+        )
+        assert parked.idle_since is None
+        crew.wires[1].socket.close()
+        give_up_at = monotonic() + DEADLINE_S
+        while parked in listener.sessions:
+            assert monotonic() < give_up_at
+            crew.pulse.beat()
+
+
 def test_an_assignment_is_told_without_a_turn_only_once_it_counts(pair: Pair) -> None:
     """So is a refusal: what the group looks like might not outlast a crash."""
     groups = pair.nodes[0].broker.groups

@@ -9,7 +9,8 @@ States of a session, told by two attributes:
 reading   `_waiting_for` is None and nothing waits to be sent: frames are served as they arrive.
 waiting   a handler returned a future, the peer reads slower than we send, its turn is over, or
           there is no memory for the rest of its request: reading is paused and bytes already
-          received are kept in `_kept` until that has passed.
+          received are kept in `_kept` until that has passed. Behind a parked request reading is
+          paused only when something comes.
 
 A turn is the time for which one session may keep the event loop to itself when many requests came
 at once. Those whose turn is over stand in one line, of which each round of the loop serves one: a
@@ -160,7 +161,10 @@ class Session(asyncio.BufferedProtocol):
             if self._floods:
                 self._floods = False
                 self._keep_for_turn(received)
-            else:
+            elif self._waiting_for is not None:
+                self._keep(received)
+                self._pause()
+            elif not self._serve_one(received):
                 self._serve_frames(received)
             return
         self._filled += nbytes
@@ -185,7 +189,7 @@ class Session(asyncio.BufferedProtocol):
         """Loop time of the last byte from or to the client; None while we owe it a response."""
         if self._outbound.waiting:
             return self._outbound.moved_at
-        return None if self._paused else self.active_at
+        return None if self._paused or self._waiting_for is not None else self.active_at
 
     @property
     def parked_fd(self) -> int | None:
@@ -235,6 +239,25 @@ class Session(asyncio.BufferedProtocol):
         self._resume()
 
     # Frames.
+
+    def _serve_one(self, view: memoryview) -> bool:
+        """What `_serve_frames` does where `view` is one whole frame, as mostly; else false."""
+        size = len(view) - SIZE_BYTES
+        if not 0 < size <= self._dispatcher.request_bytes_max or self._transport.is_closing():
+            return False
+        if _SIZE.unpack_from(view)[0] != size:
+            return False
+        self._serve(view[SIZE_BYTES:])
+        self._flush()
+        # Who waits for the others of its group is answered soon, and has nothing to say until then:
+        # to stop reading and to begin again would cost it two calls of the system.
+        if (
+            self._is_blocked()
+            and not isinstance(self._waiting_for, ParkedRequest)
+            and not self._transport.is_closing()
+        ):
+            self._pause()
+        return True
 
     def _serve_frames(self, view: memoryview) -> None:
         """Serve the whole frames in `view` and keep the rest."""
@@ -389,7 +412,7 @@ class Session(asyncio.BufferedProtocol):
         """Send what was waited for, and serve what has come meanwhile."""
         self._flush()
         if self._outbound.waiting:
-            self._shared.output.stalled(self, self._outbound.held_bytes)
+            self._pause()
         self._resume()
 
     # Flow.

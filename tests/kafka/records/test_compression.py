@@ -3,6 +3,10 @@
 import gzip
 import random
 import struct
+import sys
+import zlib
+from collections.abc import Callable
+from typing import Any
 
 import cramjam
 import lz4.frame
@@ -22,6 +26,7 @@ from tests.kafka.records.other_clients import aiokafka_codec, kafka_codec
 
 COMPRESSED = [codec for codec in Codec if codec is not Codec.NONE]
 TEXT = b"the castle's messenger brings letters nobody answers; " * 4000
+PACKED = gzip.compress(TEXT * 2)
 XERIAL = b"\x82SNAPPY\x00" + struct.pack(">ii", 1, 1)
 
 
@@ -175,9 +180,9 @@ def test_raw_snappy_and_concatenated_streams_are_read() -> None:
     assert decompress(Codec.SNAPPY, twice, limit=6) == b"onetwo"
 
 
-@pytest.mark.parametrize("size", [(512 << 10) - 1, 512 << 10, (512 << 10) + 1, (2 << 20) + 5])
+@pytest.mark.parametrize("size", [(256 << 10) - 1, 256 << 10, (256 << 10) + 1, (2 << 20) + 5])
 def test_large_blocks_of_snappy_are_whole(size: int) -> None:
-    """They are copied in pieces; damage is still noticed, and so is what is too large."""
+    """They are decompressed in place; damage is still noticed, and so is what is too large."""
     data = (random.Random(size).randbytes(5000) * (size // 5000 + 1))[:size]
     raw = bytes(cramjam.snappy.compress_raw(data))
     assert decompress(Codec.SNAPPY, raw, limit=size) == data
@@ -274,8 +279,10 @@ def test_no_codec_is_capped_as_well() -> None:
         decompress(Codec.NONE, b"abcd", limit=3)
 
 
-@pytest.mark.parametrize("size", [(1 << 20) - 1, 1 << 20, (1 << 20) + 1, (3 << 20) + 5])
-def test_what_is_inflated_in_pieces_is_whole(size: int) -> None:
+@pytest.mark.parametrize(
+    "size", [256 << 10, (256 << 10) + 1, (1 << 20) - 1, 1 << 20, (1 << 20) + 1, (3 << 20) + 5]
+)
+def test_what_is_inflated_is_whole(size: int) -> None:
     """Around a piece and beyond it, with exactly the room it takes; a cut is still noticed."""
     data = random.Random(size).randbytes(5000) * (size // 5000 + 1)
     data = data[:size]
@@ -284,8 +291,101 @@ def test_what_is_inflated_in_pieces_is_whole(size: int) -> None:
     assert decompress(Codec.GZIP, packed + packed, limit=2 * size) == data * 2
     with pytest.raises(DecompressedTooLarge):
         decompress(Codec.GZIP, packed, limit=size - 1)
-    with pytest.raises(CompressionError, match="cut short"):
+    with pytest.raises(CompressionError, match=r"cut short|end of file"):
         decompress(Codec.GZIP, packed[:-1], limit=size)
+
+
+def raw_snappy(data: bytes) -> bytes:
+    """One block without a stream, as some clients write it."""
+    return bytes(cramjam.snappy.compress_raw(data))
+
+
+@pytest.mark.parametrize(
+    ("codec", "pack"),
+    [
+        (Codec.GZIP, gzip.compress),
+        (Codec.GZIP, lambda data: gzip.compress(data) + gzip.compress(b"")),
+        (Codec.SNAPPY, raw_snappy),
+    ],
+    ids=["gzip", "two members", "snappy"],
+)
+def test_a_section_ten_times_larger_takes_no_more_calls(
+    codec: Codec, pack: Callable[[bytes], bytes]
+) -> None:
+    """Each call of a library has to get the interpreter back from the event loop when it returns.
+
+    In pieces of 64 KiB that would be a thousand times for a section of 60 MiB.
+    """
+
+    def calls(data: bytes) -> int:
+        packed = pack(data)
+        called: list[str] = []
+
+        def note(_frame: object, event: str, function: Any) -> None:
+            if event == "c_call" and function.__name__.startswith("decompress"):
+                called.append(function.__name__)
+
+        sys.setprofile(note)
+        try:
+            whole = decompress(codec, packed)
+        finally:
+            sys.setprofile(None)
+        assert whole == data
+        return len(called)
+
+    assert calls(TEXT * 100) <= calls(TEXT * 10)
+
+
+def inflated_by_zlib(packed: bytes) -> bytes | None:
+    """What Python's own library makes of it; None where it refuses it."""
+    found, rest = [], packed
+    while rest:
+        member = zlib.decompressobj(31)
+        try:
+            found.append(member.decompress(rest))
+        except zlib.error:
+            return None
+        if not member.eof:
+            return None
+        rest = member.unused_data
+    return b"".join(found)
+
+
+@given(
+    members=st.integers(1, 3),
+    changes=st.lists(st.tuples(st.integers(-30, 30), st.integers(0, 255)), max_size=2),
+    cut=st.sampled_from([None, None, -1, -4, -9, 12]),
+    behind=st.sampled_from([b"", b"", b"\0", b"garbage", gzip.compress(b"more")]),
+)
+def test_large_gzip_is_judged_as_zlib_judges_it(
+    members: int, changes: list[tuple[int, int]], cut: int | None, behind: bytes
+) -> None:
+    """Consumers use zlib: what it refuses is not stored, whoever decompresses it here."""
+    packed = bytearray(PACKED * members)
+    for position, value in changes:
+        packed[position] = value
+    data = bytes(packed[:cut]) + behind
+    expected = inflated_by_zlib(data)
+    try:
+        found = decompress(Codec.GZIP, data, limit=8 << 20)
+    except CompressionError:
+        assert expected is None
+    else:
+        assert found == expected
+
+
+@pytest.mark.parametrize("claim", [0, 100, 300 << 10, 1 << 20, (1 << 20) + 1, 0xFFFFFFFF])
+def test_large_gzip_that_lies_about_its_size_is_refused(claim: int) -> None:
+    """Whatever the last four bytes say; they are only where looking begins."""
+    packed = gzip.compress(bytes(1 << 20))
+    lying = packed[:-4] + claim.to_bytes(4, "little")
+    if claim == 1 << 20:
+        assert decompress(Codec.GZIP, lying) == bytes(1 << 20)
+        return
+    with pytest.raises(CompressionError):
+        decompress(Codec.GZIP, lying)
+    with pytest.raises(DecompressedTooLarge):
+        decompress(Codec.GZIP, lying, limit=(1 << 20) - 1)
 
 
 @pytest.mark.parametrize("codec", [Codec.GZIP, Codec.SNAPPY, Codec.LZ4])

@@ -48,3 +48,41 @@ def test_codecs_know_no_zeros_of_others(codec: Codec) -> None:
     with pytest.raises(DecompressedTooLarge):
         decompress(codec, packed, limit=6 * MIB)
     assert decompress(codec, packed) == b"k" * (8 * MIB)
+
+
+@pytest.mark.parametrize("size", [0, 1, 100, MIB, 3 * MIB + 1, 4 * MIB])
+def test_what_is_written_is_what_there_is(size: int) -> None:
+    """Nothing of a larger buffer comes with it, whether the system or Python had it before."""
+
+    def write(buffer: bytearray) -> int:
+        memoryview(buffer).cast("B")[:size] = b"w" * size
+        return size
+
+    assert pages.filled(write, 4 * MIB) == b"w" * size
+
+
+def test_a_buffer_that_was_not_filled_is_given_back() -> None:
+    """Also where writing failed, and somebody keeps the error."""
+
+    def write(buffer: bytearray) -> int:
+        memoryview(buffer).cast("B")[:] = b"w" * len(buffer)
+        raise ValueError("no such codec")
+
+    before = resident_bytes()
+    with pytest.raises(ValueError, match="codec") as refused:
+        pages.filled(write, 64 * MIB)
+    assert resident_bytes() - before < 4 * MIB
+    assert refused.traceback
+
+
+def test_room_that_is_not_written_takes_no_memory() -> None:
+    """A limit of what may come is not what does."""
+    resident: list[int] = []
+
+    def write(buffer: bytearray) -> int:
+        resident.append(resident_bytes())
+        return 1
+
+    before = resident_bytes()
+    pages.filled(write, 256 * MIB)
+    assert resident[0] - before < 4 * MIB

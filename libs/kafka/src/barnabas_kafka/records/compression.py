@@ -18,16 +18,17 @@ kilobytes of compressed zeros must not be able to bring a broker down.
 
 import struct
 import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from enum import IntEnum
-from mmap import mmap
+from functools import partial
+from typing import Any
 
 import cramjam
 import lz4.frame
 import zstandard
 
-from barnabas_kafka.records.pages import release
+from barnabas_kafka.records.pages import filled, release
 
 
 class Codec(IntEnum):
@@ -56,6 +57,12 @@ DEFAULT_LIMIT = 256 * 1024 * 1024
 # empty ones would cost more time than bytes.
 _PARTS_LIMIT = 64
 
+# More than this is decompressed into one buffer, without the interpreter's lock.
+_SMALL = 256 << 10
+
+# What cramjam says where the buffer is full and there is more: Rust's words for it.
+_NO_ROOM = "failed to write whole buffer"
+
 # What a codec is asked for at once. Some copy what they return while no other thread may run, and
 # the joining of pieces does not: 60 MiB in one piece would stop everybody for tens of milliseconds.
 _PIECE = 64 << 10
@@ -64,7 +71,6 @@ _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER = _XERIAL_MAGIC + struct.pack(">ii", 1, 1)
 _XERIAL_BLOCK = 32 * 1024
 _INT32 = struct.Struct(">i")
-_SNAPPY_COPIED_AT_ONCE = 512 << 10  # In a tenth of a millisecond; larger blocks in pieces.
 
 _LZ4_MAGIC = b"\x04\x22\x4d\x18"
 _LZ4_DEFAULT_LEVEL = 9  # Kafka's default level stands for lz4's fast mode, not its level 9.
@@ -160,6 +166,23 @@ def claimed_by_gzip(data: bytes | bytearray | memoryview) -> int:
 
 
 def _decompress_gzip(data: bytes | bytearray | memoryview, limit: int) -> bytes:
+    if limit <= _SMALL:
+        return _decompress_small_gzip(data, limit)
+    claimed = claimed_by_gzip(data)
+    if claimed <= _SMALL:
+        # True unless there are several members or it is a lie, which is found out soon.
+        with suppress(DecompressedTooLarge):
+            return _decompress_small_gzip(data, _SMALL)
+    for most in (claimed, limit) if _SMALL < claimed < limit else (limit,):
+        try:
+            return filled(partial(cramjam.gzip.decompress_into, data), most)
+        except cramjam.DecompressionError as error:
+            if _NO_ROOM not in str(error):
+                raise CompressionError(f"gzip: {error}") from error
+    raise _too_large(limit)
+
+
+def _decompress_small_gzip(data: bytes | bytearray | memoryview, limit: int) -> bytes:
     room = limit
     rest: bytes | bytearray | memoryview = data
     with _collected() as pieces:
@@ -215,43 +238,58 @@ def _compress_xerial(data: bytes | bytearray | memoryview) -> bytes:
 def _decompress_snappy(data: bytes | bytearray | memoryview, limit: int) -> bytes:
     view = memoryview(data)
     if view[: len(_XERIAL_MAGIC)] != _XERIAL_MAGIC:
-        return _decompress_snappy_block(view, limit, limit)
-    room = limit
+        size = _snappy_size(view, limit, limit)
+        return _decompress_snappy_blocks(lambda: iter((view,)), size)
+    size = 0
+    for block in _xerial_blocks(view):
+        size += _snappy_size(block, limit - size, limit)
+    return _decompress_snappy_blocks(partial(_xerial_blocks, view), size)
+
+
+def _xerial_blocks(view: memoryview) -> Iterator[memoryview]:
     position = 0
-    with _collected() as blocks:
-        while position < len(view):
-            if view[position : position + len(_XERIAL_MAGIC)] == _XERIAL_MAGIC:
-                # Streams may be concatenated, so the header can come again between blocks.
-                position += len(_XERIAL_HEADER)
-                if position > len(view):
-                    raise CompressionError("snappy: the stream header is cut short")
-                continue
-            if position + 4 > len(view):
-                raise CompressionError("snappy: a block length is cut short")
-            (length,) = _INT32.unpack_from(view, position)
-            position += 4
-            if length < 0 or length > len(view) - position:
-                raise CompressionError(f"snappy: a block of {length} bytes does not fit")
-            block = view[position : position + length]
-            blocks.append(_decompress_snappy_block(block, room, limit))
-            room -= len(blocks[-1])
-            position += length
-        return b"".join(blocks)
+    while position < len(view):
+        if view[position : position + len(_XERIAL_MAGIC)] == _XERIAL_MAGIC:
+            # Streams may be concatenated, so the header can come again between blocks.
+            position += len(_XERIAL_HEADER)
+            if position > len(view):
+                raise CompressionError("snappy: the stream header is cut short")
+            continue
+        if position + 4 > len(view):
+            raise CompressionError("snappy: a block length is cut short")
+        (length,) = _INT32.unpack_from(view, position)
+        position += 4
+        if length < 0 or length > len(view) - position:
+            raise CompressionError(f"snappy: a block of {length} bytes does not fit")
+        yield view[position : position + length]
+        position += length
 
 
-def _decompress_snappy_block(block: memoryview, room: int, limit: int) -> bytes:
-    """Decompress one raw block; its header says how large it will be, so look before leaping."""
+def _snappy_size(block: memoryview, room: int, limit: int) -> int:
+    """How large a raw block says it will be; look before leaping."""
     try:
-        size = cramjam.snappy.decompress_raw_len(block)
-        if size > room:
-            raise _too_large(limit)
-        if size <= _SNAPPY_COPIED_AT_ONCE:
-            return bytes(cramjam.snappy.decompress_raw(block))
-        with mmap(-1, size) as whole, _collected() as pieces:
-            cramjam.snappy.decompress_raw_into(block, whole)
-            for start in range(0, size, _PIECE):
-                pieces.append(whole[start : start + _PIECE])
-            return b"".join(pieces)
+        size: int = cramjam.snappy.decompress_raw_len(block)
+    except cramjam.DecompressionError as error:
+        raise CompressionError(str(error)) from error
+    if size > room:
+        raise _too_large(limit)
+    return size
+
+
+def _decompress_snappy_blocks(blocks: Callable[[], Iterator[memoryview]], size: int) -> bytes:
+    """Decompress raw blocks that say to hold `size` bytes in all."""
+
+    def write(output: Any) -> int:
+        whole = memoryview(output).cast("B")
+        end = 0
+        for block in blocks():
+            end += cramjam.snappy.decompress_raw_into(block, whole[end:])
+        return end
+
+    try:
+        if size <= _SMALL:
+            return b"".join([bytes(cramjam.snappy.decompress_raw(block)) for block in blocks()])
+        return filled(write, size)
     except cramjam.DecompressionError as error:
         raise CompressionError(str(error)) from error
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from barnabas_broker.server import dispatch, turns
+from barnabas_broker.server.handlers import metadata
 from barnabas_broker.server.node import Node
 from barnabas_broker.server.turns import Turns
 from barnabas_kafka.errors import ErrorCode
@@ -20,7 +21,10 @@ from barnabas_kafka.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirsRequest,
     AlterReplicaLogDirTopic,
 )
-from barnabas_kafka.protocol.messages.api_versions import ApiVersionsRequest
+from barnabas_kafka.protocol.messages.api_versions import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+)
 from barnabas_kafka.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from barnabas_kafka.protocol.messages.delete_groups import DeleteGroupsRequest
 from barnabas_kafka.protocol.messages.delete_topics import DeleteTopicsRequest
@@ -276,6 +280,37 @@ def test_a_fetch_of_very_many_partitions_brings_records(wire: Wire, topic: str) 
     answer = wire.ask(fetch_request([*unknown, (topic, 0, 0)]), 11)
     assert answer.responses[-1].topic == topic
     assert bytes(answer.responses[-1].partitions[0].records)[-len(SOUND) + 20 :] == SOUND[20:]
+
+
+def test_metadata_of_very_many_partitions_is_encoded_beside_the_loop(
+    node: Node, wire: Wire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While the thread for it is busy others are served; the answer is the same, and is kept."""
+    partitions = 3 * metadata.KEPT_PARTITIONS_MIN
+    wire.create_topic("many", partitions=partitions)
+    request = MetadataRequest(topics=None)
+    version = 12
+    monkeypatch.setattr(metadata, "ENCODED_AT_ONCE", partitions - 1)
+    held = threading.Event()
+    occupy(node, held)
+    try:
+        wire.socket.sendall(
+            wire.frame(request, version) + wire.frame(ApiVersionsRequest(), 0),
+        )
+        with Wire(port_of(node)) as other:
+            for _ in range(3):
+                assert other.ask(ApiVersionsRequest(), 0).error_code == ErrorCode.NONE
+    finally:
+        held.set()
+    _, beside = wire.receive(MetadataResponse, version)
+    wire.receive(ApiVersionsResponse, 0)  # In order.
+    assert len(node.broker.image.memo[metadata.__name__, "bodies"]) == 1
+    assert wire.ask(request, version) == beside
+    node.broker.image.memo.clear()
+    monkeypatch.setattr(metadata, "ENCODED_AT_ONCE", partitions)
+    assert wire.ask(request, version) == beside
+    (many,) = (topic for topic in beside.topics if topic.name == "many")
+    assert len(many.partitions) == partitions
 
 
 def test_what_is_wrong_beyond_the_first_things_ends_the_connection(wire: Wire) -> None:

@@ -1,5 +1,6 @@
 """Metadata: what clients of every age are told about brokers and topics."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from uuid import UUID
 
@@ -9,6 +10,7 @@ from barnabas_broker.controller.topics import NewTopic
 from barnabas_broker.security.acls import CLUSTER_NAME, AclOperation, ResourceType
 from barnabas_broker.security.authorizer import Authorizer
 from barnabas_broker.server.handlers.metadata import (
+    GLANCES,
     HANDLER,
     KEPT_PARTITIONS_MIN,
     handle,
@@ -264,6 +266,50 @@ def test_what_is_kept_is_bounded(embedded: Embedded, monkeypatch: pytest.MonkeyP
         assert errors(ask(embedded, *names)) == dict.fromkeys(names, 0)
         kept = embedded.image.memo[handle.__module__, "bodies"]
         assert sum(map(len, kept.values())) <= 1500 or len(kept) == 1
+
+
+class Glanced(list[MetadataRequestTopic]):
+    """Topics asked for, and how many of them have been looked at in passing."""
+
+    looks = 0
+
+    def __iter__(self) -> Iterator[MetadataRequestTopic]:
+        for topic in super().__iter__():
+            self.looks += 1
+            yield topic
+
+
+@pytest.mark.parametrize("create", [True, False])
+@pytest.mark.parametrize("by_id", [True, False])
+def test_others_have_their_turn_between_the_topics_asked_for(
+    embedded: Embedded, *, create: bool, by_id: bool
+) -> None:
+    """Also before any is answered for: a hundred thousand names are not gone through at once."""
+    topics = [
+        MetadataRequestTopic(name=None, topic_id=UUID(int=n))
+        if by_id
+        else MetadataRequestTopic(name="..")
+        for n in range(10, 2000)
+    ]
+    request = MetadataRequest(topics=Glanced(topics), allow_auto_topic_creation=create)
+    glanced = request.topics
+    assert isinstance(glanced, Glanced)
+    work = handle(request, embedded.call(LATEST if by_id else LATEST - 1))
+    before = at_most = 0
+    for _ in work:
+        at_most = max(at_most, glanced.looks - before)
+        before = glanced.looks
+    assert glanced.looks >= len(topics)
+    # At most as many are left over where looking begins anew.
+    assert at_most <= 2 * GLANCES
+
+
+def test_others_have_their_turn_between_hidden_topics(embedded: Embedded) -> None:
+    """Who may know of none of very many topics has the broker look at all of them too."""
+    embedded.create(*(f"hidden-{n}" for n in range(50)))
+    denying = Denying((AclOperation.DESCRIBE, ResourceType.TOPIC, None))
+    work = handle(MetadataRequest(topics=None), embedded.call(LATEST, authorizer=denying))
+    assert len(list(work)) >= 50
 
 
 def test_making_topics_needs_a_right_on_the_cluster_or_the_topic(embedded: Embedded) -> None:

@@ -47,10 +47,15 @@ LISTENER_NOT_FOUND_SINCE = 6
 # An answer about so many partitions is kept as bytes: encoding a thousand takes 0.4 ms.
 KEPT_PARTITIONS_MIN = 20
 KEPT_BYTES_MAX = 8 << 20
-# What names more topics is not asked again and again, and would be as much of a key.
-KEPT_TOPICS_MAX = 10_000
+# What names more topics would take more than a turn to be looked up by.
+KEPT_TOPICS_MAX = 2_000
+# What is asked for is only glanced at before: so many at once, as each look at the clock costs as
+# much as one.
+GLANCES = 100
+# An answer about more partitions is encoded in a thread.
+ENCODED_AT_ONCE = 2_000
 
-Answer = MetadataResponse | bytes
+Answer = MetadataResponse | bytes | Future[bytes]
 
 
 def handle(request: MetadataRequest, call: Call) -> Work[Answer | Future[Work[Answer]]]:
@@ -78,7 +83,7 @@ def _response(
     image = call.broker.image  # One for the whole answer, however many turns it takes.
     if asked is None or (call.version == 0 and not asked):
         topics = yield from _all_topics(call, image)
-    elif _is_malformed(asked, call):
+    elif (yield from _is_malformed(asked, call)):
         # A whole-request error, which this response can only tell topic by topic.
         topics = yield from each(
             asked, lambda topic: _refused(ErrorCode.INVALID_REQUEST, topic.name or "")
@@ -99,19 +104,22 @@ def _response(
         topics=topics,
         cluster_authorized_operations=_cluster_operations(request, call),
     )
-    if (
-        len(topics) > KEPT_TOPICS_MAX
-        or sum(len(topic.partitions) for topic in topics) < KEPT_PARTITIONS_MIN
-    ):
+    if len(topics) > KEPT_TOPICS_MAX:
         return response
-    return _encoded(response, call, image)
+    partitions = sum(len(topic.partitions) for topic in topics)
+    if partitions < KEPT_PARTITIONS_MIN:
+        return response
+    return _encoded(response, call, image, at_once=partitions <= ENCODED_AT_ONCE)
 
 
-def _encoded(response: MetadataResponse, call: Call, image: MetadataImage) -> bytes:
+def _encoded(
+    response: MetadataResponse, call: Call, image: MetadataImage, *, at_once: bool
+) -> bytes | Future[bytes]:
     """The body of a large response, kept for as long as the image is the current one.
 
-    Who asks decides which topics are in it and with which errors and operations; that is part of
-    the key. All else follows from the image, listener and version.
+    A future of it where it is not encoded `at_once`, but in the thread for heavy work. Who asks
+    decides which topics are in it and with which errors and operations; that is part of the key.
+    All else follows from the image, listener and version.
     """
     key = (
         call.listener,
@@ -124,19 +132,38 @@ def _encoded(response: MetadataResponse, call: Call, image: MetadataImage) -> by
     )
     kept: dict[object, bytes] = image.memo.setdefault((__name__, "bodies"), {})
     body = kept.get(key)
-    if body is None:
+    if body is not None:
+        return body
+    if at_once:
         body = encode(response, call.version)
-        if sum(map(len, kept.values())) + len(body) > KEPT_BYTES_MAX:
-            kept.clear()
-        kept[key] = body
-    return body
+        _keep(kept, key, body)
+        return body
+
+    def heed(encoding: Future[bytes]) -> None:
+        if not encoding.cancelled() and encoding.exception() is None:
+            _keep(kept, key, encoding.result())
+
+    encoding = call.broker.heavy.run(partial(encode, response, call.version))
+    encoding.add_done_callback(heed)
+    return encoding
 
 
-def _is_malformed(asked: Sequence[MetadataRequestTopic], call: Call) -> bool:
+def _keep(kept: dict[object, bytes], key: object, body: bytes) -> None:
+    if sum(map(len, kept.values())) + len(body) > KEPT_BYTES_MAX:
+        kept.clear()
+    kept[key] = body
+
+
+def _is_malformed(asked: Sequence[MetadataRequestTopic], call: Call) -> Work[bool]:
     """Whether a topic is meant by something else than its name where only that can be."""
-    return call.version < TOPIC_IDS_SINCE and any(
-        topic.name is None or topic.topic_id != ZERO_UUID for topic in asked
-    )
+    if call.version >= TOPIC_IDS_SINCE:
+        return False
+    for count, topic in enumerate(asked, 1):
+        if topic.name is None or topic.topic_id != ZERO_UUID:
+            return True
+        if not count % GLANCES:
+            yield
+    return False
 
 
 def _brokers(image: MetadataImage, listener: str) -> list[MetadataResponseBroker]:
@@ -162,15 +189,26 @@ def _may_describe(call: Call, name: str) -> bool:
 
 def _all_topics(call: Call, image: MetadataImage) -> Work[list[MetadataResponseTopic]]:
     """Every topic that the caller may know of; the others are not mentioned."""
-    names = (name for name in image.topics if _may_describe(call, name))
-    return (yield from each(names, _describing(call, image)))
+    describe = _describing(call, image)
+    topics = []
+    for name in image.topics:
+        if _may_describe(call, name):
+            topics.append(describe(name))
+        yield
+    return topics
 
 
-def _names(asked: Sequence[MetadataRequestTopic]) -> dict[str, None] | None:
+def _names(asked: Sequence[MetadataRequestTopic]) -> Work[dict[str, None] | None]:
     """The topics that are asked for by name, each once; None where they are meant by id."""
-    if any(topic.topic_id != ZERO_UUID for topic in asked):
-        return None
-    return dict.fromkeys(topic.name for topic in asked if topic.name is not None)
+    names: dict[str, None] = {}
+    for count, topic in enumerate(asked, 1):
+        if topic.topic_id != ZERO_UUID:
+            return None
+        if topic.name is not None:
+            names[topic.name] = None
+        if not count % GLANCES:
+            yield
+    return names
 
 
 def _some_topics(
@@ -179,10 +217,15 @@ def _some_topics(
     image: MetadataImage,
     errors: Mapping[str, ErrorCode],
 ) -> Work[list[MetadataResponseTopic]]:
-    names = _names(asked)
+    names = yield from _names(asked)
     describe = _describing(call, image)
     if names is None:
-        ids = dict.fromkeys(topic.topic_id for topic in asked if topic.topic_id != ZERO_UUID)
+        ids: dict[UUID, None] = {}
+        for count, topic in enumerate(asked, 1):
+            if topic.topic_id != ZERO_UUID:
+                ids[topic.topic_id] = None
+            if not count % GLANCES:
+                yield
         return (yield from each(ids, partial(_by_id, call, image, describe)))
 
     def answer(name: str) -> MetadataResponseTopic:
@@ -210,15 +253,16 @@ def _to_create(
         not asked
         or not request.allow_auto_topic_creation
         or not call.broker.settings[keys.AUTO_CREATE_TOPICS_ENABLE]
-        or _is_malformed(asked, call)
+        or (yield from _is_malformed(asked, call))
     ):
         return [], {}
     known = call.broker.image.topics
-    unknown = [name for name in _names(asked) or () if name not in known]
     creatable: list[str] = []
     errors: dict[str, ErrorCode] = {}
-    for name in unknown:
+    for name in (yield from _names(asked)) or ():
         yield
+        if name in known:
+            continue
         if name_fault(name) is not None or not _may_describe(call, name):
             continue  # Told, without a creation, by the answer itself.
         if call.allowed_on_cluster(AclOperation.CREATE) or call.allowed(

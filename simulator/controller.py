@@ -7,7 +7,7 @@ One thing at a time.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -168,35 +168,43 @@ class Controller:
         return state
 
     def _present(self, seen: Snapshot) -> Present:
-        strict = self._world.options.strict
-        doubtful = {broker for broker, it in seen.brokers.items() if not it.clean}
         return Present(
             seen.brokers,
             self._are_stopping(seen),
             self._restarted,
-            doubtful if strict.unclean_registration else (),
-            careful=strict.careful_election,
+            self._doubtful(seen.brokers),
+            careful=self._world.options.strict.careful_election,
         )
+
+    def _doubtful(self, brokers: Mapping[int, Registration]) -> frozenset[int]:
+        if not self._world.options.strict.unclean_registration:
+            return frozenset()
+        return frozenset(number for number, each in brokers.items() if not each.clean)
 
     def _notice(self, seen: Snapshot, state: LeaderAndIsr) -> None:
         """Who came back with another registration; until a write has gone through."""
         strict, fresh = self._world.options.strict, self._known is None
-        known = self._known or {}
-        for broker in known.keys() - seen.brokers.keys():
+        known, brokers = self._known or {}, seen.brokers
+        for broker in known.keys() - brokers.keys():
             self._ends.forget([broker])
-        for broker, registration in seen.brokers.items():
+        doubtful = self._doubtful(brokers)
+        for broker, registration in brokers.items():
             before = known.get(broker)
             if before is not None and before.epoch == registration.epoch:
                 continue
             self._told.pop(broker, None)
             self._ends.forget([broker])
-            doubtful = strict.unclean_registration and not registration.clean
-            restarted = before is not None or doubtful
-            if fresh and broker == state.leader:
-                restarted = strict.epoch_after_restart and registration.epoch > seen.state_zxid
-            if restarted:
+            if before is not None or broker in doubtful:
                 self._restarted.add(broker)
-        self._known = seen.brokers
+        if fresh:
+            epochs = {broker: registration.epoch for broker, registration in brokers.items()}
+            self._restarted |= elections.unseen_restarts(
+                state.leader,
+                seen.state_zxid,
+                registered=epochs if strict.epoch_after_restart else {},
+                doubtful=doubtful,
+            )
+        self._known = brokers
 
     def _moved(self, seen: Snapshot, state: LeaderAndIsr) -> LeaderAndIsr:
         replicas, live = self._world.replicas, seen.brokers

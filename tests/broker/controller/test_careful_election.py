@@ -133,6 +133,20 @@ def test_the_next_controller_asks_again(cluster: Cluster) -> None:
     assert cluster.leaders("t") == [(3, (3,))]
 
 
+def test_the_next_controller_asks_about_a_leader_that_may_have_restarted(cluster: Cluster) -> None:
+    """It leads alone, and says that it was not stopped in order: others may have more."""
+    emptied(cluster)
+    cluster.ends |= {(2, T0): LogEnd(1, 5), (3, T0): LogEnd(1, 6)}
+    cluster.start(2)
+    assert cluster.leaders("t") == [(3, (3,))]
+    cluster.ends = {(2, T0): LogEnd(1, 7)}
+    cluster.kill(1)
+    assert cluster.leaders("t") == [(-1, (3,))]
+    cluster.ends |= {(3, T0): LogEnd(1, 6)}
+    cluster.settle()
+    assert cluster.leaders("t") == [(2, (2,))]
+
+
 def test_what_was_said_in_another_epoch_or_registration_does_not_count(cluster: Cluster) -> None:
     """Nor what nobody asked."""
     emptied(cluster)

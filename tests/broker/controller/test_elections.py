@@ -10,6 +10,7 @@ from barnabas_broker.controller.elections import (
     elect_preferred,
     first_leader,
     settle,
+    unseen_restarts,
     without_replica,
 )
 from barnabas_broker.zk.znodes import LeaderAndIsr
@@ -100,6 +101,29 @@ def test_who_has_caught_up_since_is_doubted_no_more() -> None:
     state = LeaderAndIsr(1, 4, (1, 2), 1)
     present = Present({1, 2}, doubtful={1, 2})
     assert settle((1, 2), state, present, unclean=False, controller_epoch=2) is None
+
+
+@pytest.mark.parametrize(
+    ("leader", "written", "doubtful", "restarted"),
+    [
+        (1, 12, (), set()),
+        (1, 10, (), {1}),
+        (1, 12, {2}, {2}),
+        (1, 10, {2}, {1, 2}),
+        (1, 12, {1}, {1}),
+        (-1, 12, {1, 2}, {1, 2}),
+        (3, 9, (), set()),
+    ],
+)
+def test_a_controller_that_was_not_there_knows_restarts_by_what_is_on_record(
+    leader: int, written: int, doubtful: set[int], restarted: set[int]
+) -> None:
+    """Its registration is younger than the state, or says that it was not stopped in order.
+
+    The latter also where the state is younger: its writer may not have known the registration.
+    """
+    registered = {1: 11, 2: 8}
+    assert unseen_restarts(leader, written, registered=registered, doubtful=doubtful) == restarted
 
 
 def test_a_broker_that_is_stopping_leads_on_but_is_not_elected() -> None:

@@ -14,7 +14,7 @@ moment when a log that was not shut down cleanly may have lost its tail, and a n
 lets consumers notice (KIP-320).
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from barnabas_broker.cluster.image import NO_LEADER
@@ -80,6 +80,24 @@ class Present:
         if not offline:
             return self
         return replace(self, brokers=frozenset(self.brokers).difference(offline))
+
+
+def unseen_restarts(
+    leader: int,
+    written: int,
+    *,
+    registered: Mapping[int, int],
+    doubtful: Collection[int],
+) -> frozenset[int]:
+    """Who may have restarted since a partition was settled, for a controller that was not there.
+
+    `written` is the transaction that wrote the state (its mzxid), `registered` has the ones that
+    made registrations. A leader that registered later did restart. One that registered before need
+    not have led since: the controller before may have known its former registration still, and
+    its write been late. So all that say they were not stopped in order may have, leaders too.
+    """
+    restarted = frozenset(doubtful)
+    return restarted | {leader} if registered.get(leader, 0) > written else restarted
 
 
 def settle(

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from barnabas_broker.controller.elections import Present, first_leader, settle
+from barnabas_broker.controller.elections import Present, first_leader, settle, unseen_restarts
 from barnabas_broker.controller.identity import new_id
 from barnabas_broker.controller.loading import StoredState, StoredTopic
 from barnabas_broker.controller.writes import create_partition
@@ -49,16 +49,11 @@ class Leading:
     doubtful: frozenset[int] = frozenset()
 
     def present_for(self, tp: TopicPartition, stored: StoredState) -> Present:
-        """Who is there for a partition: a leader that registered after its state did restart.
-
-        So did followers that are doubtful, as far as anybody knows: a leader that writes states
-        itself may not have heard of it, and have kept them in the ISR.
-        """
+        """Who is there for a partition, and who may have restarted since its state was written."""
         present = self.present.without(self.offline.get(tp, ()))
-        leader = stored.state.leader
-        restarted = self.doubtful - {leader}
-        if self.registered.get(leader, 0) > stored.mzxid:
-            restarted |= {leader}
+        restarted = unseen_restarts(
+            stored.state.leader, stored.mzxid, registered=self.registered, doubtful=self.doubtful
+        )
         if not restarted:
             return present
         return replace(present, restarted=restarted.union(present.restarted))

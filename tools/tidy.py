@@ -70,6 +70,7 @@ SHELLS: Final = (
     "broker-image/src/barnabas_broker/server/plain_heartbeat.py",
     "broker-image/src/barnabas_broker/server/plain_produce.py",
     "broker-image/src/barnabas_broker/server/plain_rebalance.py",
+    "broker-image/src/barnabas_broker/server/produce_runs.py",
     "broker-image/src/barnabas_broker/server/replication/",
     "broker-image/src/barnabas_broker/server/turns.py",
     "broker-image/src/barnabas_broker/server/upkeep.py",

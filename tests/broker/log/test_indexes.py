@@ -177,8 +177,10 @@ def test_a_full_index_says_so(tmp_path: Path) -> None:
     index = offset_index(tmp_path, max_bytes=20)
     index.append(BASE + 1, 10)
     assert not index.is_full
+    assert index.room == 1
     index.append(BASE + 2, 20)
     assert index.is_full
+    assert index.room == 0
 
 
 def test_a_time_index_keeps_a_slot_for_the_roll(tmp_path: Path) -> None:
@@ -186,8 +188,10 @@ def test_a_time_index_keeps_a_slot_for_the_roll(tmp_path: Path) -> None:
     times = TimeIndex(tmp_path / "0.timeindex", 0, max_bytes=24)
     times.create()
     assert not times.is_full
+    assert times.room == 1
     times.maybe_append(5, 1)
     assert times.is_full
+    assert times.room == 0
 
 
 def test_time_lookups_give_the_entry_at_or_before(tmp_path: Path) -> None:

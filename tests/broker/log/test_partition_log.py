@@ -1,14 +1,21 @@
 """The log of a partition as its owner uses it: appends, reads, offsets."""
 
+import errno
+from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from barnabas_broker.log.config import LogConfig
+from barnabas_broker.log.partition_log import PartitionLog
 from barnabas_broker.log.producer_state import Origin
 from barnabas_broker.log.transaction_index import AbortedTransaction
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.records import batch as record_batches
+from tests.broker.log.disk import Disk, using
 from tests.broker.log.samples import (
     NOW,
     SMALL,
@@ -83,6 +90,127 @@ def test_a_gap_in_sequences_is_refused(tmp_path: Path) -> None:
 def test_a_batch_larger_than_a_segment_is_refused(tmp_path: Path) -> None:
     """It could never be stored."""
     refused(ErrorCode.RECORD_LIST_TOO_LARGE, append, open_log(tmp_path, SMALL), batch_of(size=400))
+
+
+RUNS = st.lists(
+    st.lists(
+        st.builds(
+            batch_of,
+            st.integers(1, 3),
+            size=st.integers(0, 60),
+            timestamp=st.integers(NOW, NOW + 9),
+        ),
+        min_size=1,
+        max_size=6,
+    ),
+    max_size=12,
+)
+
+
+def append_each(log: PartitionLog, batches: Sequence[bytes]) -> list[int]:
+    """Append batches one by one; their first offsets."""
+    found = []
+    for batch in batches:
+        header = record_batches.parse_header(batch)
+        data = memoryview(bytearray(batch))
+        found.append(
+            log.append_plain(
+                data, header.record_count, header.max_timestamp, leader_epoch=0, now_ms=NOW
+            )
+        )
+    return found
+
+
+def append_together(log: PartitionLog, batches: Sequence[bytes]) -> int | None:
+    """Append batches as one run; the first offset, or None."""
+    headers = [record_batches.parse_header(batch) for batch in batches]
+    run = [
+        (len(batch), header.record_count, header.max_timestamp)
+        for batch, header in zip(batches, headers, strict=True)
+    ]
+    return log.append_run(bytearray(b"".join(batches)), run, leader_epoch=0, now_ms=NOW)
+
+
+@settings(max_examples=30)
+@given(runs=RUNS, interval=st.sampled_from((0, 100, 300)), ms=st.sampled_from((3, 1000)))
+def test_a_run_leaves_what_appends_one_by_one_leave(
+    runs: list[list[bytes]], interval: int, ms: int
+) -> None:
+    """Files, indexes, numbers and offsets; where a run is not taken, nothing has changed."""
+    config = LogConfig(
+        segment_bytes=900, index_interval_bytes=interval, segment_ms=ms, segment_index_bytes=60
+    )
+    with TemporaryDirectory() as one, TemporaryDirectory() as other:
+        apart, together = (open_log(Path(directory), config) for directory in (one, other))
+        for log in (apart, together):
+            log.assign_epoch_start(0, 0)
+        for run in runs:
+            expected = append_each(apart, run)
+            before = (together.size, together.log_end_offset, len(together.segments))
+            offset = append_together(together, run)
+            if offset is None:
+                assert (together.size, together.log_end_offset, len(together.segments)) == before
+                offset = append_each(together, run)[0]
+            assert offset == expected[0]
+        assert bases(apart) == bases(together)
+        assert apart.log_end_offset == together.log_end_offset
+        assert [s.tally for s in apart.segments] == [s.tally for s in together.segments]
+        assert [s.max_timestamp for s in apart.segments] == [
+            s.max_timestamp for s in together.segments
+        ]
+        for log in (apart, together):
+            log.close(now_ms=NOW)
+        assert files_in(Path(one)) == files_in(Path(other))
+
+
+def files_in(directory: Path) -> dict[Path, bytes]:
+    """All files below a directory and what is in them."""
+    return {
+        path.relative_to(directory): path.read_bytes()
+        for path in sorted(directory.rglob("*"))
+        if path.is_file()
+    }
+
+
+def test_a_run_is_one_write(tmp_path: Path) -> None:
+    """The first batch of a segment goes alone; it says when the segment began."""
+    with using(Disk(tmp_path)) as disk:
+        log = open_log(tmp_path)
+        log.assign_epoch_start(0, 0)
+        assert append_together(log, [batch_of(), batch_of()]) is None
+        assert append_together(log, [batch_of()]) == 0
+        before = len(disk.effects)
+        assert append_together(log, [batch_of(2), batch_of(3)]) == 1
+        assert [effect.kind for effect in disk.effects[before:]] == ["write"]
+        assert log.log_end_offset == 6
+        log.advance_high_watermark(6)
+        assert read_all(log) == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_run_is_refused_where_a_batch_would_be(tmp_path: Path) -> None:
+    """Without an error; an epoch that is new to the log is noted when a batch comes alone."""
+    log = open_log(tmp_path)
+    append(log, batch_of())
+    run = [(len(batch_of()), 1, NOW)]
+    assert log.append_run(bytearray(batch_of()), run, leader_epoch=1, now_ms=NOW) is None
+    log.health.failed(OSError(errno.EIO, "broken"))
+    assert append_together(log, [batch_of(), batch_of()]) is None
+    refused(ErrorCode.KAFKA_STORAGE_ERROR, append_each, log, [batch_of()])
+
+
+@pytest.mark.parametrize("short", [0, 30])
+def test_a_run_for_which_there_is_no_room_leaves_nothing(tmp_path: Path, short: int) -> None:
+    """Some of its batches may still fit: the log stays in service until one alone does not."""
+    with using(Disk(tmp_path)) as disk:
+        log = open_log(tmp_path)
+        append(log, batch_of())
+        size = log.size
+        disk.fail("pwrite", errno.ENOSPC, path=".log", short=short)
+        assert append_together(log, [batch_of(), batch_of()]) is None
+        assert (log.size, log.log_end_offset, log.health.writable) == (size, 1, True)
+        assert log.active.file.path.stat().st_size == size
+        refused(ErrorCode.KAFKA_STORAGE_ERROR, append_each, log, [batch_of()])
+        assert not log.health.writable
 
 
 def test_followers_store_what_the_leader_sent(tmp_path: Path) -> None:

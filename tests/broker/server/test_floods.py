@@ -64,9 +64,14 @@ class Requests:
         self.now = 0.0
         self.turn_s = session.TURN_S
         self.served: list[str] = []
+        self.tried = 0
 
     def caller(self, listener: str, client_host: str) -> Caller:
         return Caller(listener, client_host, ANONYMOUS)
+
+    def serve_run(self, received: memoryview, position: int, caller: Caller) -> None:
+        """Nothing is served together."""
+        self.tried += 1
 
     def serve(self, frame: memoryview, caller: Caller) -> None:
         self.now += self.turn_s
@@ -255,5 +260,22 @@ def test_who_leaves_in_line_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> Non
         a.transport.abort()
         a.session.connection_lost(None)
         assert await server.settle() == ["b2"]
+
+    play(story, monkeypatch)
+
+
+def test_what_does_not_go_together_is_seldom_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To try costs something, and what a client sends seldom changes in kind."""
+
+    async def story(server: Server, a: Client, b: Client) -> None:
+        server.requests.turn_s = 0
+        a.send("1" * (session.APART_REQUESTS + 2))
+        assert server.requests.tried == 1
+        a.send("1")
+        assert server.requests.tried == 1
+        a.send("11")
+        assert server.requests.tried == 2
+        b.send("11")
+        assert server.requests.tried == 3
 
     play(story, monkeypatch)

@@ -1,8 +1,6 @@
 """The short way of Produce and the general one: the same answers, and the same logs."""
 
 from collections.abc import Iterator
-from contextlib import ExitStack
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -10,111 +8,26 @@ from hypothesis import strategies as st
 
 from barnabas_broker.replica.manager import ReplicaManager
 from barnabas_broker.server import plain_produce
-from barnabas_broker.server.dispatch import Dispatcher
 from barnabas_broker.server.handlers import produce
-from barnabas_broker.server.node import Node
 from barnabas_kafka.protocol.messages.produce import (
     PartitionProduceData,
     ProduceRequest,
     TopicProduceData,
 )
-from barnabas_kafka.protocol.plain_produce import PlainAnswer
 from barnabas_kafka.protocol.plain_produce import read as read_plain
 from barnabas_kafka.records.builder import build_batch
 from barnabas_kafka.records.compression import Codec
-from tests.broker.server.running import (
-    Wire,
-    port_of,
-    produce_request,
-    running_node,
-    told_of_dispatchers,
-)
+from tests.broker.server.produce_pair import NOW, Pair, running_pair, sampled_batches
+from tests.broker.server.running import Wire, port_of, produce_request
 
-NOW = 1_700_000_000_000
 TOPICS = ("plain", "compact", "stamped", "small", "nowhere")
-
-
-class Pair:
-    """Two brokers that are told the same, one of which knows the general way only."""
-
-    def __init__(self, directory: Path, nodes: tuple[Node, Node], wires: tuple[Wire, Wire]) -> None:
-        self.directory = directory
-        self.nodes = nodes
-        self.wires = wires
-        for wire in wires:
-            wire.create_topic("plain", partitions=3)
-            wire.create_topic("compact", cleanup_policy="compact")
-            wire.create_topic("stamped", message_timestamp_type="LogAppendTime")
-            wire.create_topic("small", max_message_bytes="150", segment_bytes="1000")
-
-    def ask(self, request: ProduceRequest, version: int) -> bytes:
-        """Send both the same bytes; their answer, which is the same."""
-        answers = []
-        for wire in self.wires:
-            wire.send(request, version)
-            answers.append(wire.receive_frame() if request.acks else b"")
-        assert answers[0] == answers[1]
-        return answers[0]
-
-    def compare_logs(self) -> None:
-        """Segments of both are the same, file by file, but where a topic has the broker's time."""
-        trees = [
-            {
-                path.relative_to(root): path.read_bytes()
-                for path in sorted(root.glob("*/*.log"))
-                if not path.parent.name.startswith("stamped")
-            }
-            for root in (self.directory / "short", self.directory / "general")
-        ]
-        assert trees[0] == trees[1]
 
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
-    """One pair for the module; what one test leaves in the logs is in both."""
-    directory = tmp_path_factory.mktemp("pair")
-    with ExitStack() as stack:
-        short = stack.enter_context(running_node(directory / "short"))
-        stack.enter_context(told_of_dispatchers(general_only))
-        general = stack.enter_context(running_node(directory / "general"))
-        wires = (
-            stack.enter_context(Wire(port_of(short))),
-            stack.enter_context(Wire(port_of(general))),
-        )
-        yield Pair(directory, (short, general), wires)
-
-
-def general_only(dispatcher: Dispatcher) -> None:
-    """Close the short way of a broker."""
-    dispatcher._plain_produce = step_aside  # type: ignore[assignment]
-
-
-def step_aside(*asked: object) -> list[PlainAnswer]:
-    """The short way of somebody to whom nothing is ordinary."""
-    return []
-
-
-@st.composite
-def _batches(draw: st.DrawFn) -> bytes:
-    """Batches of all kinds: most are sound and plain, some are one or neither."""
-    content = [
-        (NOW + draw(st.integers(0, 50)), draw(st.none() | st.just(b"key")), b"v" * length, ())
-        for length in draw(st.lists(st.integers(0, 60), min_size=1, max_size=3))
-    ]
-    kind = draw(st.sampled_from(("plain",) * 6 + ("sequenced",) * 3 + ("lz4", "damaged", "old")))
-    if kind == "sequenced":
-        return build_batch(
-            content,
-            producer_id=draw(st.integers(1, 2)),
-            producer_epoch=draw(st.integers(0, 1)),
-            base_sequence=draw(st.integers(0, 3)),
-        )
-    batch = bytearray(build_batch(content, codec=Codec.LZ4 if kind == "lz4" else Codec.NONE))
-    if kind == "damaged":
-        batch[draw(st.integers(0, len(batch) - 1))] ^= 0x55
-    if kind == "old":
-        batch[16] = 1
-    return bytes(batch)
+    """One pair for the module."""
+    with running_pair(tmp_path_factory.mktemp("pair")) as running:
+        yield running
 
 
 REQUESTS = st.builds(
@@ -129,7 +42,7 @@ REQUESTS = st.builds(
                 st.builds(
                     PartitionProduceData,
                     index=st.sampled_from((0, 0, 0, 1, 2)),
-                    records=st.none() | _batches() | _batches(),
+                    records=st.none() | sampled_batches() | sampled_batches(),
                 ),
                 min_size=1,
                 max_size=4,

@@ -192,6 +192,11 @@ class OffsetIndex:
         return len(self._loaded() if entries is None else entries) >= self._capacity
 
     @property
+    def room(self) -> int:
+        """How many entries can still be added."""
+        return self._capacity - len(self._loaded())
+
+    @property
     def last_offset(self) -> int:
         """The last offset indexed; the segment's base offset when there is none."""
         entries = self._loaded()
@@ -349,6 +354,11 @@ class TimeIndex:
         """One slot stays free for the entry written when the segment is rolled."""
         timestamps = self._timestamps
         return len(self._loaded() if timestamps is None else timestamps) >= self._capacity
+
+    @property
+    def room(self) -> int:
+        """How many entries can still be added; the slot for the roll is not counted."""
+        return self._capacity - len(self._loaded())
 
     def entry(self, number: int) -> tuple[int, int]:
         """(timestamp, offset) of the nth entry."""

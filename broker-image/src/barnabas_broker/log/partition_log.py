@@ -27,6 +27,7 @@ from barnabas_broker.log.appending import AppendInfo as AppendInfo
 from barnabas_broker.log.appending import ValidatedBatches
 from barnabas_broker.log.batches import CorruptSegmentError, StoredBatch
 from barnabas_broker.log.files import FileSlice
+from barnabas_broker.log.health import lacks_room
 from barnabas_broker.log.producer_state import Origin, Plan
 from barnabas_broker.log.segment import MAX_SEGMENT_SIZE, Appended, Segment
 from barnabas_broker.log.segmented_log import SegmentedLog
@@ -43,6 +44,10 @@ class OffsetAndTime(NamedTuple):
     offset: int
     timestamp: int
     leader_epoch: int
+
+
+PlainBatch = tuple[int, int, int]
+"""A batch without producer id: its size in bytes, how many records, their latest timestamp."""
 
 
 class PartitionLog(SegmentedLog):
@@ -123,6 +128,46 @@ class PartitionLog(SegmentedLog):
         if segment.tally is not None:
             segment.tally.add_plain(records, batch)
         self.log_end_offset = self.producers.end_offset = last_offset + 1
+        return first_offset
+
+    def append_run(
+        self, data: bytearray, run: Sequence[PlainBatch], *, leader_epoch: int, now_ms: int
+    ) -> int | None:
+        """`append_plain` for a run of batches that fill `data`, with one write.
+
+        None, with nothing appended, where that is not certain to come to what one append after the
+        other does: they would not all go into the active segment, there is no room for all, or the
+        log takes nothing, which each append says in its words. Never raises KafkaError.
+        """
+        if not self.health.writable:
+            return None
+        first_offset = offset = self.log_end_offset
+        position, latest = 0, -1
+        appended: list[Appended] = []
+        for size, records, timestamp in run:
+            stamp(data, position, base_offset=offset, leader_epoch=leader_epoch)
+            position += size
+            offset += records
+            appended.append((size, offset - 1, timestamp))
+            if timestamp > latest:
+                latest = timestamp
+        segment = self.segments[-1]
+        if (
+            leader_epoch > self.epochs.latest
+            or (len(run) > 1 and not segment.file.size)  # Its first batch says when it began.
+            or not segment.has_room_in_indexes(len(run))
+            or self._must_roll(segment, position, offset - 1, latest, now_ms)
+        ):
+            return None
+        try:
+            segment.append(data, appended)
+        except OSError as error:
+            if not lacks_room(error):  # Without room for all there may be some for a few.
+                self.health.failed(error)
+            return None
+        if segment.tally is not None:
+            segment.tally.add_plain(offset - first_offset, data, batches=len(run))
+        self.log_end_offset = self.producers.end_offset = offset
         return first_offset
 
     def append_as_follower(
@@ -214,26 +259,36 @@ class PartitionLog(SegmentedLog):
 
     def _segment_for(self, size: int, last_offset: int, max_timestamp: int, now_ms: int) -> Segment:
         """The active segment, a new one if this append must not go into the old."""
-        config, segment = self.config, self.segments[-1]
-        if size > config.segment_bytes:
+        segment = self.segments[-1]
+        if size > self.config.segment_bytes:
             raise KafkaError(
                 ErrorCode.RECORD_LIST_TOO_LARGE,
-                f"{size} bytes do not fit in a segment of {config.segment_bytes}",
+                f"{size} bytes do not fit in a segment of {self.config.segment_bytes}",
             )
-        filled = segment.file.size
-        if (
+        if self._must_roll(segment, size, last_offset, max_timestamp, now_ms):
+            return self.roll(now_ms)
+        return segment
+
+    def _must_roll(
+        self, segment: Segment, size: int, last_offset: int, max_timestamp: int, now_ms: int
+    ) -> bool:
+        """Whether an append must not go into the active segment.
+
+        What is true of a part of it, the first so many batches, is true of all: a run of batches
+        that may go there as a whole could go there one by one.
+        """
+        config, filled = self.config, segment.file.size
+        return (
             filled + size > config.segment_bytes
             or filled + size > MAX_SEGMENT_SIZE
             or segment.offsets.is_full
             or segment.times.is_full
             or not segment.fits(last_offset)
             or (
-                filled
+                filled > 0
                 and segment.waited_ms(now_ms, max_timestamp) > config.segment_ms - segment.jitter_ms
             )
-        ):
-            return self.roll(now_ms)
-        return segment
+        )
 
     # --- read --------------------------------------------------------------------------------
 

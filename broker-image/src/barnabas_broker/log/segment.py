@@ -149,6 +149,10 @@ class Segment:
         """True when ``last_offset`` can be told from the base offset in 31 bits."""
         return 0 <= last_offset - self.base_offset <= MAX_RELATIVE_OFFSET
 
+    def has_room_in_indexes(self, batches: int) -> bool:
+        """True when so many more batches can be indexed."""
+        return min(self.offsets.room, self.times.room) >= batches
+
     # --- writing -----------------------------------------------------------------------------
 
     def append(self, data: bytes | bytearray | memoryview, appended: list[Appended]) -> int:

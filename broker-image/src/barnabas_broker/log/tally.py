@@ -54,11 +54,11 @@ class Tally:
         self.saved_bytes += saved_bytes
         self.codecs |= 1 << codec
 
-    def add_plain(self, records: int, batch: memoryview) -> None:
-        """Count one batch that is not compressed, of which this is the hot path."""
+    def add_plain(self, records: int, data: bytearray | memoryview, *, batches: int = 1) -> None:
+        """Count a batch that is not compressed, or a run of them; this is the hot path."""
         if not self.batches:
-            self.first_timestamp = _BASE_TIMESTAMP.unpack_from(batch)[0]
-        self.batches += 1
+            self.first_timestamp = _BASE_TIMESTAMP.unpack_from(data)[0]
+        self.batches += batches
         self.records += records
         self.codecs |= 1
 

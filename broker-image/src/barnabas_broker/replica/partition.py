@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from barnabas_broker.cluster.image import NO_LEADER, PartitionState
 from barnabas_broker.log.appending import ValidatedBatches
-from barnabas_broker.log.partition_log import AppendInfo, PartitionLog
+from barnabas_broker.log.partition_log import AppendInfo, PartitionLog, PlainBatch
 from barnabas_broker.log.producer_state import Origin
 from barnabas_broker.log.tally import CODEC_MASK
 from barnabas_broker.replica import yielding
@@ -301,10 +301,20 @@ class Partition:
         self._appended(len(batch), records)
         return first_offset
 
-    def _appended(self, size: int, records: int) -> None:
+    def append_run(self, data: bytearray, run: Sequence[PlainBatch], *, now_ms: int) -> int | None:
+        """Append batches of as many requests at once; as `PartitionLog.append_run`."""
+        first_offset = self.log.append_run(
+            data, run, leader_epoch=self.state.leader_epoch, now_ms=now_ms
+        )
+        if first_offset is not None:
+            records = self.log.log_end_offset - first_offset
+            self._appended(len(data), records, requests=len(run))
+        return first_offset
+
+    def _appended(self, size: int, records: int, *, requests: int = 1) -> None:
         self._unread_bytes += size
         traffic = self.traffic
-        traffic.produces += 1
+        traffic.produces += requests
         traffic.bytes_in += size
         traffic.records_in += records
         if self._alone:

@@ -36,6 +36,7 @@ from barnabas_broker.server.plain_fetch import PlainFetches
 from barnabas_broker.server.plain_heartbeat import PlainHeartbeats
 from barnabas_broker.server.plain_produce import PlainProduce
 from barnabas_broker.server.plain_rebalance import PlainRebalances
+from barnabas_broker.server.produce_runs import ProduceRuns
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.protocol import codec, registry
 from barnabas_kafka.protocol.headers import decode_client
@@ -155,6 +156,14 @@ class Dispatcher:
         self._quotas = quotas
         self._clock_ms = clock_ms
         self._plain_produce = PlainProduce(broker, authorizer, quotas).serve
+        produces = self._routes[_PRODUCE]
+        self._produce_runs = ProduceRuns(
+            broker,
+            authorizer,
+            quotas,
+            versions=produces.handler.versions,
+            metrics=produces.metrics,
+        ).serve
         rebalances = PlainRebalances(broker, authorizer, Answers())
         # By API key: the short ways that do all of a request or nothing.
         self._plain: dict[int, PlainWay] = {
@@ -223,6 +232,16 @@ class Dispatcher:
         encoded = None if answer is None else _encoded(route, call, answer)
         route.metrics.served(version, perf_counter_ns() - began_ns)
         return encoded
+
+    def serve_run(
+        self, received: memoryview, position: int, caller: Caller
+    ) -> tuple[bytes, int] | None:
+        """Serve several requests at once, sizes included, from the one at `position` on.
+
+        Returns the responses and where the next request begins; None where they must be served
+        one by one. Raises UnanswerableError where the connection must end.
+        """
+        return self._produce_runs(received, position, caller, self._clock_ms())
 
     def encode(self, reply: Reply, future: "asyncio.Future[Any]") -> list[Item] | Reply:
         """What to send for a reply whose future is done, or the next one; raises as `serve`."""

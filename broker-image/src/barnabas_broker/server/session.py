@@ -2,7 +2,8 @@
 
 A session serves one request at a time, as Apache's broker does (it mutes the channel): responses
 leave in request order without any bookkeeping, and a client that pipelines behind a long poll
-waits for it. Responses to requests that arrived in one read leave in one send.
+waits for it. Responses to requests that arrived in one read leave in one send; small ones that can
+be served together (`server.produce_runs`) are one step.
 
 States of a session, told by two attributes:
 
@@ -61,6 +62,10 @@ FLOOD_READ_BYTES: Final = 64 << 10
 """What is received at once of who sends small requests faster than they are served: they wait for
 their turns either way, and others would wait for a megabyte to be copied."""
 
+APART_REQUESTS: Final = 100
+"""How many requests of a session are served one by one once some could not be served together: to
+try costs some microseconds, and what a client sends seldom changes in kind."""
+
 FLUSH_BYTES: Final = 64 << 10
 """A response this large is sent before the next request is served: a megabyte of requests for
 large responses must not become gigabytes of responses."""
@@ -89,6 +94,7 @@ class Session(asyncio.BufferedProtocol):
     """The connection of one client on one listener."""
 
     __slots__ = (
+        "_apart",
         "_begun",
         "_dispatcher",
         "_filled",
@@ -125,6 +131,7 @@ class Session(asyncio.BufferedProtocol):
         self._starved = False  # It needs more memory for its request than there is.
         self._turn_over = False  # It has requests to serve, and will be called.
         self._floods = False  # What was last received at once took several turns to serve.
+        self._apart = 0  # So many more requests are served one by one.
         self._out: list[Item] = []
         self.active_at = self._loop.time()
 
@@ -279,8 +286,7 @@ class Session(asyncio.BufferedProtocol):
             start = position + SIZE_BYTES
             if end - start < size:
                 break
-            position = start + size
-            self._serve(view[start:position])
+            position = self._serve_next(view, position, start + size)
             if position == end or self._is_blocked():
                 break
             if monotonic() >= turn_end:
@@ -353,14 +359,34 @@ class Session(asyncio.BufferedProtocol):
             if self._memory.is_short:
                 self._loop.call_soon(self._memory.wake)
 
+    def _serve_next(self, view: memoryview, position: int, following: int) -> int:
+        """Serve the request that begins at `position`, and what can be served together with it.
+
+        `following` is where the request behind it would begin. Returns where the next one does.
+        """
+        if following < len(view):
+            if self._apart:
+                self._apart -= 1
+            else:
+                try:
+                    served = self._dispatcher.serve_run(view, position, self.caller)
+                except UnanswerableError as error:
+                    self._refuse_request(error)
+                    return following
+                if served is None or served[1] == following:
+                    self._apart = APART_REQUESTS
+                if served is not None:
+                    self._out.append(served[0])
+                    return served[1]
+        self._serve(view[position + SIZE_BYTES : following])
+        return following
+
     def _serve(self, frame: memoryview) -> None:
         """Serve one request; its response is in `_out` afterwards, or awaited."""
         try:
             reply = self._dispatcher.serve(frame, self.caller)
         except (DecodeError, UnanswerableError) as error:
-            self._flush()
-            self._complain(Cause.BAD_REQUEST, str(error))
-            self._close_when_sent()
+            self._refuse_request(error)
             return
         if isinstance(reply, list):
             self._out.extend(reply)
@@ -483,6 +509,12 @@ class Session(asyncio.BufferedProtocol):
     def _close_when_sent(self) -> None:
         # What is queued for a slow peer is not worth holding a refused connection open for.
         self._transport.close()
+
+    def _refuse_request(self, error: Exception) -> None:
+        """End the connection for a request that has no answer, those before it being answered."""
+        self._flush()
+        self._complain(Cause.BAD_REQUEST, str(error))
+        self._close_when_sent()
 
     def _complain(self, cause: Cause, reason: str) -> None:
         self._shared.counters.note(

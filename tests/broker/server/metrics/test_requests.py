@@ -15,6 +15,15 @@ def test_requests_are_counted_by_version_and_timed() -> None:
     assert (fetches.times.count, fetches.times.sum) == (3, 3_000)
 
 
+def test_requests_that_were_served_together_count_each() -> None:
+    """They took the same time, and had the same version."""
+    metrics = RequestMetrics().of("Produce")
+    metrics.served(9, 2_000_000, requests=3)
+    assert metrics.versions == {9: 3}
+    assert (metrics.times.count, metrics.times.sum) == (3, 6_000)
+    assert metrics.times.quantiles(0.1, 1.0) == [metrics.times.quantiles(1.0)[0]] * 2
+
+
 def test_errors_are_counted_by_code() -> None:
     """A dashboard can tell a full disk from a wrong leader."""
     produces = RequestMetrics().of("Produce")

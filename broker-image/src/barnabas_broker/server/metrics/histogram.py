@@ -46,11 +46,11 @@ class Histogram:
         self._before = [0] * _BUCKETS
         self._window_ends_ms = 0
 
-    def observe(self, microseconds: int) -> None:
-        """Count one time."""
-        self.count += 1
-        self.sum += microseconds
-        self._now[bucket_of(microseconds)] += 1
+    def observe(self, microseconds: int, times: int = 1) -> None:
+        """Count one time, of one or more."""
+        self.count += times
+        self.sum += microseconds * times
+        self._now[bucket_of(microseconds)] += times
 
     def turn(self, now_ms: int) -> None:
         """Begin a new window if the present one is over; to be called before each look."""

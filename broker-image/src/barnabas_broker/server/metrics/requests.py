@@ -14,10 +14,10 @@ class ApiMetrics:
         self.versions: dict[int, int] = {}
         self.errors: dict[ErrorCode, int] = {}
 
-    def served(self, version: int, nanoseconds: int) -> None:
-        """Count a request that was answered, or needed no answer, after that time."""
-        self.versions[version] = self.versions.get(version, 0) + 1
-        self.times.observe(nanoseconds // 1000)
+    def served(self, version: int, nanoseconds: int, *, requests: int = 1) -> None:
+        """Count requests that were answered, or needed no answer, after that time each."""
+        self.versions[version] = self.versions.get(version, 0) + requests
+        self.times.observe(nanoseconds // 1000, requests)
 
     def failed(self, code: ErrorCode) -> None:
         """Count a request, or a part of one, that was answered with an error."""

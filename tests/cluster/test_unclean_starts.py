@@ -1,4 +1,4 @@
-"""Three brokers that say when they were not stopped in order, and elect carefully."""
+"""Brokers say when they were not stopped in order, and elect carefully, unless told otherwise."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ from tests.cluster.running import Cluster
 def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Three supervised brokers, whose sessions end with them, for the module."""
     directory: Path = tmp_path_factory.mktemp("unclean")
-    settings = {"barnabas.unclean.registration": "true", "barnabas.careful.election": "true"}
-    with Cluster(directory, settings=settings, options=["--supervised"]) as started:
+    with Cluster(directory, options=["--supervised"]) as started:
         yield started
 
 

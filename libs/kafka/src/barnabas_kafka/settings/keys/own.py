@@ -35,7 +35,7 @@ BARNABAS_DURABILITY = string(
 )
 BARNABAS_ISR_SHRINK_FLUSH = boolean(
     "barnabas.isr.shrink.flush",
-    False,
+    True,
     (
         "Whether a leader forces a partition's log to disk before it asks that replicas leave the "
         "ISR: what the remaining ones alone have then outlives their power. Apache Kafka never "
@@ -45,7 +45,7 @@ BARNABAS_ISR_SHRINK_FLUSH = boolean(
 )
 BARNABAS_UNCLEAN_REGISTRATION = boolean(
     "barnabas.unclean.registration",
-    False,
+    True,
     (
         "Whether a broker that was not stopped in order says so when it registers: a controller of "
         "this software then takes it out of every ISR with other members until it has caught up, "
@@ -55,13 +55,13 @@ BARNABAS_UNCLEAN_REGISTRATION = boolean(
 )
 BARNABAS_CAREFUL_ELECTION = boolean(
     "barnabas.careful.election",
-    False,
+    True,
     (
         "Whether a controller, before it elects a sole in-sync replica whose broker has said that "
         "it was not stopped in order, asks all replicas how far their logs go (ListOffsets as a "
         "debugging replica) and elects the longest. It waits for all of them, however long; an "
-        "unclean election that is ordered does not, nor does a topic that allows such. Set it "
-        "once all brokers run this release; with an Apache broker among them no replica is asked."
+        "unclean election that is ordered does not, nor does a topic that allows such. With an "
+        "Apache broker among the replicas none is asked."
     ),
     importance=Importance.MEDIUM,
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
+from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
@@ -37,6 +39,7 @@ NOBODY: Final = UUID(int=4711)
 BAD_NAMES: Final = ("", ".", "..", "a b", "a/b", "ü", "x" * 250, "x" * 249 + "é")
 TOPIC, BROKER, LOGGER = 2, 4, 8
 SET, DELETE, APPEND, SUBTRACT = range(4)
+DYNAMIC_OF_ONE, DYNAMIC_OF_ALL = 2, 3
 
 
 # Topics
@@ -423,16 +426,17 @@ def alter_configs_of_brokers(side: Side) -> None:
         request = incremental_alter_configs.IncrementalAlterConfigsRequest(resources=[resource])
         side.ask(f"{label}, broker {name!r}", request, 1)
 
-    def look(label: str, key: str, value: str | None, name: str) -> None:
-        def settled(answer: Any) -> bool:
-            entries = answer.results[0].configs
-            return value == next((entry.value for entry in entries if entry.name == key), None)
-
+    def look(label: str, name: str, settled: Callable[[list[Any]], bool]) -> None:
         resource = DescribeConfigsResource(
             resource_type=BROKER, resource_name=name, configuration_keys=keys
         )
         request = DescribeConfigsRequest(resources=[resource], include_synonyms=True)
-        side.ask_until(f"after {label}, broker {name!r}", request, 4, settled=settled)
+        side.ask_until(
+            f"after {label}, broker {name!r}",
+            request,
+            4,
+            settled=lambda answer: settled(answer.results[0].configs),
+        )
 
     cases = {
         "set": ("log.retention.ms", "70000000"),
@@ -457,11 +461,22 @@ def alter_configs_of_brokers(side: Side) -> None:
         for name in ("0", "", "7"):
             change(what, name, key, value)
             if what in {"set", "size", "list", "threads"} and name != "7":
-                look(what, key, value, name)
+                look(what, name, partial(_any_is, key, value))
     for name in ("0", ""):
         for key in (*keys, "leader.replication.throttled.rate", "no.such.setting"):
             change(f"{key} deleted", name, key, None, DELETE)
-        look("deletions", "background.threads", "12" if name == "0" else None, name)
+        # That deletion is refused: by what holds for all brokers the pool would grow too fast.
+        kept = ("background.threads",) if name else ()
+        source = DYNAMIC_OF_ONE if name else DYNAMIC_OF_ALL
+        look("deletions", name, partial(_none_from, source, kept))
+
+
+def _any_is(key: str, value: str | None, entries: list[Any]) -> bool:
+    return any(entry.name == key and entry.value == value for entry in entries)
+
+
+def _none_from(source: int, kept: Collection[str], entries: list[Any]) -> bool:
+    return all(entry.config_source != source for entry in entries if entry.name not in kept)
 
 
 # The rest

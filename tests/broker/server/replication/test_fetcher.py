@@ -71,6 +71,18 @@ def test_who_leads_or_has_caught_up_doubts_its_log_no_more(pair: HandMade) -> No
     until(lambda: doubted == [set(), set()])
 
 
+def test_who_catches_up_with_one_answer_doubts_its_log_no_more(pair: HandMade) -> None:
+    """Of a partition in which nothing happens any more a session's answers say nothing."""
+    pair.appoint(0, isr=(0,), only=(0,))
+    with Wire(pair.members[0].port) as wire:
+        assert wire.produce("t", batch(b"missed")).error_code == 0
+    doubted = pair.members[1].node.broker.logs.doubts.partitions
+    doubted.add(T0)
+    pair.show(pair.members[1])
+    until(lambda: not doubted)
+    assert pair.members[1].ends() == (1, 1)
+
+
 def test_who_had_less_is_copied_from_the_start_of_the_difference(pair: HandMade) -> None:
     """A leader that lost its leadership with records nobody else has cuts them off (KIP-101)."""
     pair.appoint(0)

@@ -285,8 +285,27 @@ class Fetcher:
             if done >= APPENDED_AT_ONCE:
                 done = 0
                 await asyncio.sleep(0)
+        self._trust_idle(ready, asked, answers)
         for partition in appended:
             await partition.until_durable()
+
+    def _trust_idle(
+        self,
+        ready: Mapping[TopicPartition, Copied],
+        asked: Mapping[TopicPartition, AskRecords],
+        answers: Mapping[TopicPartition, Records],
+    ) -> None:
+        """Trust the logs of which a session's answer says nothing: there is nothing behind them."""
+        for tp, ask in asked.items():
+            each = ready[tp]
+            if (
+                each.partition.is_doubted
+                and tp not in answers
+                and each.lag == 0
+                and each.partition.log.log_end_offset == ask.offset
+                and self._current(tp, each)
+            ):
+                each.partition.trust()
 
     def _current(self, tp: TopicPartition, each: Copied) -> bool:
         """Whether nothing has been said about the partition since it was asked about."""

@@ -186,11 +186,6 @@ class Partition:
         if changed:
             self.wake()
 
-    @property
-    def is_doubted(self) -> bool:
-        """Whether the log may lack its end since a stop that was not in order."""
-        return self.tp in self._context.doubts.partitions
-
     def trust(self) -> None:
         """The log has all that counts: it is the leader's, or has caught up with that."""
         self._context.doubts.trust(self.tp)

@@ -158,8 +158,17 @@ def _is_malformed(asked: Sequence[MetadataRequestTopic], call: Call) -> Work[boo
     """Whether a topic is meant by something else than its name where only that can be."""
     if call.version >= TOPIC_IDS_SINCE:
         return False
+    return (
+        yield from _glance(asked, lambda topic: topic.name is None or topic.topic_id != ZERO_UUID)
+    )
+
+
+def _glance(
+    asked: Sequence[MetadataRequestTopic], ends: Callable[[MetadataRequestTopic], bool]
+) -> Work[bool]:
+    """Whether `ends` is true of a topic; it is called for one after the other until then."""
     for count, topic in enumerate(asked, 1):
-        if topic.name is None or topic.topic_id != ZERO_UUID:
+        if ends(topic):
             return True
         if not count % GLANCES:
             yield
@@ -201,14 +210,13 @@ def _all_topics(call: Call, image: MetadataImage) -> Work[list[MetadataResponseT
 def _names(asked: Sequence[MetadataRequestTopic]) -> Work[dict[str, None] | None]:
     """The topics that are asked for by name, each once; None where they are meant by id."""
     names: dict[str, None] = {}
-    for count, topic in enumerate(asked, 1):
-        if topic.topic_id != ZERO_UUID:
-            return None
+
+    def note(topic: MetadataRequestTopic) -> bool:
         if topic.name is not None:
             names[topic.name] = None
-        if not count % GLANCES:
-            yield
-    return names
+        return topic.topic_id != ZERO_UUID
+
+    return None if (yield from _glance(asked, note)) else names
 
 
 def _some_topics(
@@ -221,11 +229,13 @@ def _some_topics(
     describe = _describing(call, image)
     if names is None:
         ids: dict[UUID, None] = {}
-        for count, topic in enumerate(asked, 1):
+
+        def note(topic: MetadataRequestTopic) -> bool:
             if topic.topic_id != ZERO_UUID:
                 ids[topic.topic_id] = None
-            if not count % GLANCES:
-                yield
+            return False
+
+        yield from _glance(asked, note)
         return (yield from each(ids, partial(_by_id, call, image, describe)))
 
     def answer(name: str) -> MetadataResponseTopic:

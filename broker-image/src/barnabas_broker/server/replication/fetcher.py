@@ -21,6 +21,7 @@ from struct import Struct
 from typing import Final, Protocol, TypeVar
 from uuid import UUID
 
+from barnabas_broker.log.doubts import Doubts
 from barnabas_broker.log.segmented_log import StorageError
 from barnabas_broker.replica import follower
 from barnabas_broker.replica.follower import (
@@ -92,6 +93,7 @@ class Fetcher:
         *,
         cutter: Cutter,
         quota: ReplicationQuota,
+        doubts: Doubts,
         monotonic_ms: Callable[[], int],
         settings: Callable[[], BrokerSettings],
         broker_epoch: Callable[[], int],
@@ -102,6 +104,7 @@ class Fetcher:
         self._link = link
         self._cutter = cutter
         self._quota = quota
+        self._doubts = doubts
         self._monotonic_ms = monotonic_ms
         self._settings = settings
         self._broker_epoch = broker_epoch
@@ -296,13 +299,12 @@ class Fetcher:
         answers: Mapping[TopicPartition, Records],
     ) -> None:
         """Trust the logs of which a session's answer says nothing: there is nothing behind them."""
-        for tp, ask in asked.items():
+        for tp in asked.keys() & self._doubts.partitions:
             each = ready[tp]
             if (
-                each.partition.is_doubted
-                and tp not in answers
+                tp not in answers
                 and each.lag == 0
-                and each.partition.log.log_end_offset == ask.offset
+                and each.partition.log.log_end_offset == asked[tp].offset
                 and self._current(tp, each)
             ):
                 each.partition.trust()

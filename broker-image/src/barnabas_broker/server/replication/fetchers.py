@@ -13,6 +13,7 @@ from uuid import UUID
 from zlib import crc32
 
 from barnabas_broker.cluster.inter_broker import newest_versions, spoken
+from barnabas_broker.log.doubts import Doubts
 from barnabas_broker.replica.partition import Partition
 from barnabas_broker.replica.replication_quota import ReplicationQuota
 from barnabas_broker.server.peers import EndpointOf, Peers
@@ -48,6 +49,7 @@ class Fetchers:
         cutting: Cutting,
         *,
         quota: ReplicationQuota,
+        doubts: Doubts,
         monotonic_ms: Callable[[], int],
         settings: Callable[[], BrokerSettings],
         broker_epoch: Callable[[], int],
@@ -57,6 +59,7 @@ class Fetchers:
         self._endpoint_of = endpoint_of
         self._cutting = cutting
         self._quota = quota
+        self._doubts = doubts
         self._monotonic_ms = monotonic_ms
         self._settings = settings
         self._broker_epoch = broker_epoch
@@ -128,6 +131,7 @@ class Fetchers:
             LeaderLink(peers, leader, broker_id=self._broker_id),
             cutter=self._cutting,
             quota=self._quota,
+            doubts=self._doubts,
             monotonic_ms=self._monotonic_ms,
             settings=self._settings,
             broker_epoch=self._broker_epoch,

@@ -75,6 +75,7 @@ class Replication:
             self.endpoint_of,
             Cutting(logs, clock_ms=clock_ms),
             quota=self.quotas.follower,
+            doubts=logs.doubts,
             monotonic_ms=monotonic_ms,
             settings=settings,
             broker_epoch=broker_epoch,

@@ -105,7 +105,8 @@ def test_console_producer_and_consumer(broker: Broker, topic: str) -> None:
     tool(
         CONSOLE_PRODUCER,
         broker,
-        *("--topic", topic, "--compression-codec", "lz4"),
+        # Without it, what a busy machine does not answer in six seconds is given up.
+        *("--topic", topic, "--compression-codec", "lz4", "--request-timeout-ms", "60000"),
         *("--property", "parse.key=true", "--property", "parse.headers=true"),
         given="\n".join(lines) + "\n",
     )
@@ -238,9 +239,12 @@ def test_message_copier(broker: Broker, make_topic: MakeTopic, version: str) -> 
     assert seen_in(broker, target, 1) == [str(it) for it in range(300)]
 
 
-def test_broker_api_versions(broker: Broker) -> None:
+def test_broker_api_versions(broker: Broker, tmp_path: Path) -> None:
     """Every API the 3.9.1 client needs here is usable."""
-    printed = tool(BROKER_API_VERSIONS, broker)
+    # Five seconds unless told, which a busy machine needs.
+    patience = tmp_path / "command.properties"
+    patience.write_text("request.timeout.ms=60000\n")
+    printed = tool(BROKER_API_VERSIONS, broker, "--command-config", str(patience))
     lines = [line.strip().rstrip(",") for line in printed.splitlines()]
     usable = {line.split("(")[0] for line in lines if "[usable:" in line}
     assert usable >= {

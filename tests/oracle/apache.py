@@ -134,19 +134,27 @@ def run_tool(
     )
 
 
+_given_ports: Final[set[int]] = set()
+"""What `free_port` gave: whoever asked may bind it later, or again after a restart."""
+
+
 def free_port(row: int = 1) -> int:
     """A free port of 127.0.0.1, below those the kernel gives to outgoing connections.
 
-    Or the first of a `row` of them.
+    Or the first of a `row` of them. No port is given twice.
     """
     for _ in range(200):
         port = random.randrange(15000, 32000)
+        wanted = range(port, port + row)
+        if not _given_ports.isdisjoint(wanted):
+            continue
         with ExitStack() as probes:
             try:
-                for each in range(port, port + row):
+                for each in wanted:
                     probes.enter_context(socket.socket()).bind(("127.0.0.1", each))
             except OSError:
                 continue
+            _given_ports.update(wanted)
             return port
     raise OracleError("no free port found on 127.0.0.1")
 
@@ -328,8 +336,9 @@ class ZooKeeper(_JavaServer):
         return java_command(main_class, str(config), version=self.version, jvm_flags=all_flags)
 
     def _answers(self, connection: socket.socket) -> bool:
-        connection.sendall(b"ruok")
-        return connection.recv(4) == b"imok"
+        # To `ruok` it says that it is well some moments before it serves.
+        connection.sendall(b"srvr")
+        return b"\nMode: " in b"".join(iter(lambda: connection.recv(4096), b""))
 
 
 class OwnZooKeeper(ZooKeeper):

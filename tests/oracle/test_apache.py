@@ -35,6 +35,8 @@ def test_broker_serves_its_own_tools_and_keeps_data_over_a_restart(
             *server,
             "--topic",
             "kept",
+            # It sends again what is not answered in a second and a half.
+            *("--request-timeout-ms", "60000"),
             version=version,
             input="one\ntwo\nthree\n",
         )

@@ -34,8 +34,13 @@ DUMP = ("kafka.tools.DumpLogSegments", NEW)
 CONSUMER = (f"{TOOLS}.consumer.ConsoleConsumer", NEW)
 CONFIGS = ("kafka.admin.ConfigCommand", NEW)
 MEASURING = (f"{TOOLS}.ConsumerPerformance", NEW)
-IMPATIENT = (GROUPS, MEASURING)
-"""They give up after seconds unless told otherwise, which a busy machine needs."""
+PRODUCER = ("kafka.tools.ConsoleProducer", NEW)
+PATIENCE = {
+    GROUPS: ("--timeout", "60000"),
+    MEASURING: ("--timeout", "60000"),
+    PRODUCER: ("--request-timeout-ms", "60000"),
+}
+"""For those that give up after seconds unless told otherwise, which a busy machine needs."""
 LINES = "hello:world\nquestion:what is your name?\nanswer:jams\n"
 
 
@@ -71,9 +76,8 @@ class Place:
         # What a rolled segment's index has is on disk, and no more than that.
         config = {"segment.bytes": "14000"} if case.size else {}
         if case.topic:
-            self.admin.create_topics([NewTopic(name, case.topic, 1, config=config)])[name].result(
-                20
-            )
+            new = NewTopic(name, case.topic, 1, config=config)
+            self.admin.create_topics([new])[name].result(60)
         if case.records:
             producer = Producer({"bootstrap.servers": self.broker.bootstrap})
             for number in range(case.records):
@@ -154,9 +158,7 @@ def theirs(apache: tuple[str, str], words: list[str], given: str = "") -> Printe
     if words[0].startswith("kafka.tools."):
         words = words[1:]
     main_class, version = apache
-    if apache in IMPATIENT:
-        words += ["--timeout", "60000"]
-    done = run_tool(main_class, *words, version=version, input=given)
+    done = run_tool(main_class, *words, *PATIENCE.get(apache, ()), version=version, input=given)
     return Printed(done.returncode, done.stdout, done.stderr)
 
 
@@ -275,7 +277,7 @@ def test_a_command_prints_what_apaches_prints(place: Place, case: Case) -> None:
 )
 def test_typed_lines_become_the_same_records(place: Place, typed: str) -> None:
     """Values as typed, without keys."""
-    case = Case(typed, ("kafka.tools.ConsoleProducer", NEW), topic=1)
+    case = Case(typed, PRODUCER, topic=1)
     stored = []
     for whose in ("ours", "them"):
         topic = place.topic(case, whose)

@@ -62,7 +62,14 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Barnabas]:
 
 def _transaction(broker: Barnabas, name: str) -> Producer:
     """A producer with a record in its transaction."""
-    producer = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": name})
+    producer = Producer(
+        {
+            "bootstrap.servers": broker.bootstrap,
+            "transactional.id": name,
+            # All tools together may take longer than the minute that it is otherwise.
+            "transaction.timeout.ms": 900_000,
+        }
+    )
     producer.init_transactions(60)
     producer.begin_transaction()
     producer.produce(TOPIC, b"value", partition=1)

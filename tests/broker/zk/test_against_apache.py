@@ -25,6 +25,8 @@ from barnabas_zookeeper import errors
 from tests.oracle.apache import OwnZooKeeper, ZooKeeper
 
 SESSION_MS = 6000
+HEARD_S = 60
+CONNECTION_MS = 60_000
 
 
 @pytest.fixture(scope="module", params=[ZooKeeper, OwnZooKeeper], ids=["apache", "own"])
@@ -39,7 +41,7 @@ def zookeeper(
 def connected(zookeeper: ZooKeeper, chroot: str) -> SessionStore:
     """A session of its own, below a chroot."""
     store = SessionStore(f"{zookeeper.connect}{chroot}", session_timeout_ms=SESSION_MS)
-    store.open(connection_timeout_ms=20_000)
+    store.open(connection_timeout_ms=CONNECTION_MS)
     return store
 
 
@@ -150,11 +152,11 @@ def test_changes_by_others_are_heard(zookeeper: ZooKeeper) -> None:
         store.watch("/new", Watch.DATA)
         store.watch("/", Watch.CHILDREN)
     other.commit([Create("/new", b"1")], now_ms=1)
-    assert {heard.get(timeout=10), heard.get(timeout=10)} == {"/new", "/"}
+    assert {heard.get(timeout=HEARD_S), heard.get(timeout=HEARD_S)} == {"/new", "/"}
     other.commit([SetData("/new", b"2")], now_ms=1)
     store.watch("/new", Watch.DATA)
     other.commit([SetData("/new", b"3")], now_ms=1)
-    assert heard.get(timeout=10) == "/new"
+    assert heard.get(timeout=HEARD_S) == "/new"
     assert heard.empty()
     store.watch("/none", Watch.CHILDREN)
     store.close()
@@ -172,7 +174,7 @@ def test_many_are_watched_at_once(zookeeper: ZooKeeper) -> None:
     store.watch_many(paths, Watch.DATA)
     store.watch_many(paths, Watch.CHILDREN)
     other.commit([SetData(paths[0], b"1"), Create(paths[20]), Create(f"{paths[14]}/x")], now_ms=1)
-    told = {heard.get(timeout=10) for _ in range(3)}
+    told = {heard.get(timeout=HEARD_S) for _ in range(3)}
     assert told == {paths[0], paths[20], paths[14]}
     store.close()
     other.close()
@@ -190,7 +192,7 @@ def test_an_expired_session(zookeeper: ZooKeeper) -> None:
     twin.start()
     twin.stop()
     twin.close()
-    assert heard.get(timeout=20) is None
+    assert heard.get(timeout=HEARD_S) is None
     assert store.session != before
     assert (store.counts.state, store.counts.expires) == (SessionState.CONNECTED, 1)
     assert store.exists("/brief") is None
@@ -218,14 +220,14 @@ def test_a_supervisor_ends_sessions(zookeeper: ZooKeeper) -> None:
     """With what the store told: at once, without harm when it had ended, and not after `close`."""
     notes = Notes()
     store = SessionStore(zookeeper.connect, session_timeout_ms=60_000, heir=notes)
-    store.open(connection_timeout_ms=20_000)
+    store.open(connection_timeout_ms=CONNECTION_MS)
     heard: queue.Queue[str | None] = queue.Queue()
     store.subscribe(heard.put)
     before = store.session
     store.commit([Create("/supervised", ephemeral_owner=before)], now_ms=1)
     first = notes.lines[-1]
     assert end_session(first) == f"0x{before:x} is closed now"
-    assert heard.get(timeout=20) is None
+    assert heard.get(timeout=HEARD_S) is None
     assert store.exists("/supervised") is None
     assert notes.lines[-1].startswith(f"{store.session:x} ")
     assert end_session(first) == ""
@@ -238,7 +240,7 @@ def test_an_ensemble_that_goes_and_comes_back(tmp_path: Path) -> None:
     """Within the session nothing is lost but the watches; while it is away calls fail in time."""
     with ZooKeeper(directory=tmp_path) as zookeeper:
         store = SessionStore(zookeeper.connect, session_timeout_ms=4000)
-        store.open(connection_timeout_ms=20_000)
+        store.open(connection_timeout_ms=CONNECTION_MS)
         heard: queue.Queue[str | None] = queue.Queue()
         store.subscribe(heard.put)
         session = store.session
@@ -251,7 +253,7 @@ def test_an_ensemble_that_goes_and_comes_back(tmp_path: Path) -> None:
             store.commit([Create("/late")], now_ms=1)
         assert (store.counts.state, store.counts.connects) == (SessionState.CONNECTING, 1)
         zookeeper.start()
-        assert heard.get(timeout=30) is None
+        assert heard.get(timeout=HEARD_S) is None
         assert store.exists("/late") is None
         assert (store.counts.state, store.counts.connects) == (SessionState.CONNECTED, 2)
         assert store.counts.disconnects >= 1
@@ -279,7 +281,7 @@ def test_an_ensemble_that_refuses_for_a_while(tmp_path: Path) -> None:
         store = SessionStore(
             zookeeper.connect, session_timeout_ms=4000, credentials=Credentials(login=login)
         )
-        store.open(connection_timeout_ms=20_000)
+        store.open(connection_timeout_ms=CONNECTION_MS)
         before = store.session
         zookeeper.kill()
         know("another")
@@ -318,7 +320,7 @@ def test_an_ensemble_without_sasl(zookeeper: ZooKeeper) -> None:
         zookeeper.connect, session_timeout_ms=SESSION_MS, credentials=Credentials(login=login)
     )
     with pytest.raises(CoordinationError, match="refuses the user kafka") as caught:
-        store.open(connection_timeout_ms=20_000)
+        store.open(connection_timeout_ms=CONNECTION_MS)
     assert "secret" not in str(caught.value)
     store.close()
 
@@ -330,7 +332,7 @@ def test_a_digest_owns_what_it_makes(zookeeper: ZooKeeper) -> None:
         session_timeout_ms=SESSION_MS,
         credentials=Credentials(digest="kafka:secret", set_acl=True),
     )
-    mine.open(connection_timeout_ms=20_000)
+    mine.open(connection_timeout_ms=CONNECTION_MS)
     mine.commit([Create("/config"), Create("/config/users", b"s3cret")], now_ms=1)
     other = connected(zookeeper, "/digest")
     assert other.children("/config") == ["users"]
@@ -352,7 +354,7 @@ def test_znodes_that_would_belong_to_nobody(zookeeper: ZooKeeper) -> None:
     store = SessionStore(
         zookeeper.connect, session_timeout_ms=SESSION_MS, credentials=Credentials(set_acl=True)
     )
-    store.open(connection_timeout_ms=20_000)
+    store.open(connection_timeout_ms=CONNECTION_MS)
     with pytest.raises(CoordinationError, match="knows nobody whom /nobodys could belong to"):
         store.commit([Create("/nobodys")], now_ms=1)
     store.close()

@@ -37,7 +37,7 @@ public final class OldClient {
         String topic = arguments[2];
         produce(bootstrap, topic);
         String[] address = bootstrap.split(":");
-        SimpleConsumer low = new SimpleConsumer(address[0], Integer.parseInt(address[1]), 20000, 1 << 16, "low");
+        SimpleConsumer low = new SimpleConsumer(address[0], Integer.parseInt(address[1]), 60000, 1 << 16, "low");
         tell("fetched by the low-level consumer", fetched(low, topic));
         tell("offset before any commit", stored(low, topic));
         commit(low, topic, SEEN_BY_THE_FIRST);
@@ -52,6 +52,7 @@ public final class OldClient {
         settings.put("metadata.broker.list", bootstrap);
         settings.put("serializer.class", "kafka.serializer.StringEncoder");
         settings.put("request.required.acks", "-1");
+        settings.put("request.timeout.ms", "60000");
         Producer<String, String> producer = new Producer<>(new ProducerConfig(settings));
         for (int number = 0; number < RECORDS; number++) {
             producer.send(new KeyedMessage<>(topic, "key", "value " + number));
@@ -114,7 +115,9 @@ public final class OldClient {
         settings.put("offsets.storage", "zookeeper");
         settings.put("auto.commit.enable", "false");
         settings.put("auto.offset.reset", "smallest");
-        settings.put("consumer.timeout.ms", "20000");
+        settings.put("consumer.timeout.ms", "60000");
+        settings.put("zookeeper.connection.timeout.ms", "60000");
+        settings.put("zookeeper.session.timeout.ms", "30000");
         ConsumerConnector connector = Consumer.createJavaConsumerConnector(new ConsumerConfig(settings));
         ConsumerIterator<byte[], byte[]> records = connector
             .createMessageStreams(Collections.singletonMap(topic, 1)).get(topic).get(0).iterator();

@@ -86,7 +86,8 @@ class Quickstart:
         text = (FIXTURES / "client.yaml").read_text("utf-8")
         pod = text.replace("CLIENT_IMAGE", images.name("broker"))
         self.cluster.kubectl("apply", "-n", MAIN, "-f", "-", stdin=pod)
-        self.cluster.kubectl("wait", "-n", MAIN, "pod/client", "--for=condition=Ready")
+        ready = ("--for=condition=Ready", "--timeout=180s")  # It waits for 30 s otherwise.
+        self.cluster.kubectl("wait", "-n", MAIN, "pod/client", *ready)
 
     def send_in_pod(self, topic: str, records: Iterable[kafka.Record]) -> None:
         """Send from a pod, through the bootstrap Service."""

@@ -16,7 +16,7 @@ from typing import Final, Protocol, Self
 from tests.oracle.apache import ApacheKafka, OracleError
 
 KIND: Final = os.environ.get("BROKER_UNDER_TEST", "barnabas")
-START_DEADLINE: Final = 60.0
+START_DEADLINE: Final = 120.0
 
 
 class Broker(Protocol):

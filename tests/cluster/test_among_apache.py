@@ -15,7 +15,7 @@ from confluent_kafka.admin import NewTopic
 from kazoo.client import KazooClient
 
 from tests.cluster.load import meet
-from tests.cluster.running import SETTINGS, Cluster, controlled_by, on_record
+from tests.cluster.running import DEADLINE_S, SETTINGS, Cluster, controlled_by, on_record
 from tests.oracle.apache import DEFAULT_VERSION, ApacheKafka
 
 APACHE = 2
@@ -65,8 +65,8 @@ class Mixed(Cluster):
         found: dict[int, list[int]] = {0: [], 1: [], 2: []}
         try:
             consumer.assign([TopicPartition("t", number, 0) for number in found])
-            while sum(map(len, found.values())) < self._sent:
-                messages = consumer.consume(500, 10)
+            while missing := self._sent - sum(map(len, found.values())):
+                messages = consumer.consume(missing, DEADLINE_S)
                 if not messages:
                     return False
                 for each in messages:

@@ -82,7 +82,7 @@ def test_a_replica_with_more_than_the_last_in_sync_leads(cluster: Cluster, topic
     cluster.start(last)
     waits = f"waiting for brokers [{longer}]"
     cluster.until(lambda: any(waits in broker.tail(500) for broker in cluster.brokers.values()))
-    assert cluster.leader(topic) == -1
+    cluster.until(lambda: cluster.leader(topic) == -1)
     cluster.start(longer)
     cluster.until(lambda: cluster.leadership(topic) == [(longer, tuple(sorted((longer, last))))])
     cluster.until(lambda: readable(cluster, topic) == RECORDS)

@@ -21,9 +21,9 @@ def test_a_failure_has_the_command_its_status_and_its_words() -> None:
 
 
 def test_a_command_that_does_not_end_is_stopped() -> None:
-    """With what it had said until then."""
-    with pytest.raises(CommandError, match="not done after 0 s") as stopped:
-        run("sh", "-c", "echo begun; exec sleep 60", timeout_s=0.4)
+    """With what it had said until then; a shell takes its time to begin on a busy machine."""
+    with pytest.raises(CommandError, match="not done after 5 s") as stopped:
+        run("sh", "-c", "echo begun; exec sleep 60", timeout_s=5)
     assert stopped.value.said == "begun"
 
 

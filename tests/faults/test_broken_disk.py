@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -185,9 +186,10 @@ def test_without_any_directory_the_broker_ends(tmp_path: Path, disk: FaultyDisk)
 
 
 def exit_code(broker: Barnabas) -> Any:
-    give_up_at = time.monotonic() + PATIENCE_S
+    give_up_at, waiting = time.monotonic() + PATIENCE_S, threading.Event()
     while broker.exit_code is None:
         assert time.monotonic() < give_up_at, broker.tail()
+        waiting.wait(0.05)
     return broker.exit_code
 
 

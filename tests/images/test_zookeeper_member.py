@@ -48,7 +48,7 @@ class Container:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         ) as process:
-            said, complained = process.communicate(timeout=20)
+            said, complained = process.communicate(timeout=60)
         return process.pid, process.returncode, said, complained
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from threading import Event
 from time import monotonic
 
 from barnabas_broker.server.node import Node
@@ -28,9 +29,10 @@ class Three:
 
     def until(self, condition: Callable[[], bool]) -> None:
         """Ask again until it is so."""
-        deadline = monotonic() + DEADLINE_S
+        deadline, waiting = monotonic() + DEADLINE_S, Event()
         while not condition():
             assert monotonic() < deadline, "it did not come true"
+            waiting.wait(0.01)  # The brokers run in this process.
 
     def lies(self, topic: str, *replicas: tuple[int, ...]) -> bool:
         """Whether every broker knows that the partitions lie there, have leaders and are whole."""

@@ -57,7 +57,7 @@ def test_it_says_what_it_is_and_stops_cleanly(tmp_path: Path, number: signal.Sig
         host, _, port = ready["listeners"]["PLAINTEXT"].partition(":")
         socket.create_connection((host, int(port)), 10).close()
         process.send_signal(number)
-        _, log = process.communicate(timeout=30)
+        _, log = process.communicate(timeout=60)
         assert process.returncode == 0
     assert ready["cluster_id"] in log
     assert "num.partitions = 7" in log
@@ -78,7 +78,7 @@ def test_the_command_line_wins_over_the_file(tmp_path: Path) -> None:
         ready,
     ):
         process.terminate()
-        _, log = process.communicate(timeout=30)
+        _, log = process.communicate(timeout=60)
     assert ready["broker_id"] == 5
     assert "num.partitions = 4" in log
     assert "num.partitions = 3" not in log
@@ -112,7 +112,7 @@ def test_unknown_settings_are_refused_only_if_asked(tmp_path: Path) -> None:
     given = settings(ANY_PORT, f"log.dirs={tmp_path / 'data'}", "num.partitios=2")
     with started(tmp_path, *given) as (process, _):
         process.terminate()
-        _, log = process.communicate(timeout=30)
+        _, log = process.communicate(timeout=60)
     assert "num.partitios" in log
     assert "num.partitions" in log
 

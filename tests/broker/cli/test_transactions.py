@@ -15,7 +15,7 @@ from tests.broker.cli.conftest import Outcome, run_command
 def opened(kafka_broker: Broker) -> Producer:
     """A producer with a record in its open transaction."""
     admin = AdminClient({"bootstrap.servers": kafka_broker.bootstrap_servers})
-    admin.create_topics([NewTopic("held", num_partitions=1)])["held"].result(20)
+    admin.create_topics([NewTopic("held", num_partitions=1)])["held"].result(60)
     producer = Producer(
         {"bootstrap.servers": kafka_broker.bootstrap_servers, "transactional.id": "holder"}
     )

@@ -43,7 +43,7 @@ def test_it_says_that_it_is_for_development(tmp_path: Path) -> None:
         assert kazoo.create("/a", b"x") == "/a"
         kazoo.stop()
         process.terminate()
-        _, said = process.communicate(timeout=30)
+        _, said = process.communicate(timeout=60)
     assert process.returncode == 0
     assert "This is one process for development and tests" in said
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from barnabas_broker.log import files
 
-PATIENCE_S = 20
+PATIENCE_S = 60
 COMMIT_THREADS = "commit "
 """How the names of the threads begin that make records count."""
 

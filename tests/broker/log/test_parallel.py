@@ -14,7 +14,7 @@ from barnabas_broker.log import parallel
 from barnabas_broker.log.parallel import Progress
 
 DATA = Path("/data")
-DEADLINE_S = 10
+DEADLINE_S = 60
 
 
 def progress(total: int) -> Callable[[float], Progress]:
@@ -31,7 +31,7 @@ def test_results_come_in_the_order_of_the_work(threads: int) -> None:
 
 def test_threads_work_side_by_side() -> None:
     """Three pieces that wait for each other end only if three run at once."""
-    barrier = threading.Barrier(3, timeout=10)
+    barrier = threading.Barrier(3, timeout=DEADLINE_S)
     parallel.each([barrier.wait] * 3, threads=3, progress=progress(3), clock_s=lambda: 0.0)
     assert not barrier.broken
 

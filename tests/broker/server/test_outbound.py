@@ -199,7 +199,7 @@ def test_cold_slices_are_read_by_a_thread(
 
     def bring_in(*where: Any) -> None:
         readers.append(threading.current_thread())
-        assert go_on.wait(10)
+        assert go_on.wait(60)
         real(*where)
 
     real = cold_reads.bring_in

@@ -21,7 +21,7 @@ from barnabas_kafka.protocol.messages.txn_offset_commit import (
 from barnabas_kafka.records.builder import build_batch
 from tests.broker.server.running import Wire, produce_request
 
-PATIENCE_S = 20
+PATIENCE_S = 60
 TRY_AGAIN = (
     ErrorCode.CONCURRENT_TRANSACTIONS,
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,

@@ -130,5 +130,5 @@ def test_signals_stop_it_cleanly(number: signal.Signals) -> None:
         process = broker._process
         assert process is not None
         process.send_signal(number)
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0
         assert (broker.log_dir / ".kafka_cleanshutdown").exists()

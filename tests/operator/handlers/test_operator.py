@@ -84,13 +84,13 @@ def test_it_makes_a_cluster_mends_it_and_leaves_nothing_behind(tmp_path: Path) -
     with serving(kube) as server, _start(server, tmp_path) as process:
         try:
             _read_until(process, lambda line: "StatefulSet quickstart-broker: missing" in line)
-            assert all(server.watches.acquire(timeout=20) for _ in WATCHED)
+            assert all(server.watches.acquire(timeout=60) for _ in WATCHED)
             kube.remove("Service", "quickstart-bootstrap")
             _read_until(process, lambda line: "Service quickstart-bootstrap: missing" in line)
         finally:
             process.send_signal(signal.SIGTERM)
             log = process.stderr.read() if process.stderr else ""
-            status = process.wait(20)
+            status = process.wait(60)
     assert status == 0, log
     for kind in ("KafkaCluster", "KafkaTopic", "KafkaPipeline"):
         for (found, _, _), body in kube.objects.items():

@@ -15,7 +15,7 @@ from barnabas_operator.local.state import StateDirectory
 from tests.operator.local.laptop import Laptop, cluster, pipeline, topic
 
 NAME = "packages-to-parquet"
-TIMEOUT_S = 20.0
+TIMEOUT_S = 60.0
 
 
 def test_a_machine_without_java_is_told_what_is_missing(

@@ -13,7 +13,7 @@ import pytest
 from barnabas_operator.local import processes
 from barnabas_operator.local.processes import Entry
 
-TIMEOUT_S = 20.0
+TIMEOUT_S = 60.0
 SLEEPER = "import time; print('awake', flush=True); time.sleep(100)"
 DEAF = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {SLEEPER}"
 PARENT = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {SLEEPER!r}])"

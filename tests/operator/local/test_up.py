@@ -116,7 +116,7 @@ def _set(bootstrap: str, name: str, settings: dict[str, str]) -> None:
     ]
     resource = ConfigResource(ResourceType.TOPIC, name, incremental_configs=entries)
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.incremental_alter_configs([resource])[resource].result(20)
+    admin.incremental_alter_configs([resource])[resource].result(60)
 
 
 def test_other_settings_of_the_cluster_restart_the_broker(laptop: Laptop) -> None:

@@ -33,7 +33,7 @@ def commit(broker: Broker, group: str, offsets: dict[tuple[str, int], int]) -> N
     wanted = [TopicPartition(*each, offset) for each, offset in offsets.items()]
     asked = [ConsumerGroupTopicPartitions(group, wanted)]
     for future in admin.alter_consumer_group_offsets(asked).values():
-        future.result(20)
+        future.result(60)
 
 
 @pytest.fixture

@@ -83,7 +83,7 @@ def carried_out(
             goes_on=lambda: True,
         ).begin()
         asyncio.get_running_loop().call_later(0.01, meanwhile)
-        await asyncio.wait_for(done, 20)
+        await asyncio.wait_for(done, 60)
 
     asyncio.run(story())
 

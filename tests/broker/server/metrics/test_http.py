@@ -23,7 +23,7 @@ class Loop:
         self._thread = threading.Thread(target=self.loop.run_forever, daemon=True)
         self._thread.start()
         self.reason: str | None = None
-        self.server = asyncio.run_coroutine_threadsafe(self._serve(), self.loop).result(10)
+        self.server = asyncio.run_coroutine_threadsafe(self._serve(), self.loop).result(60)
 
     async def _serve(self) -> AdminServer:
         server = AdminServer(
@@ -117,10 +117,10 @@ def test_a_loop_that_hangs_is_told(served: Loop, monkeypatch: pytest.MonkeyPatch
 
     def block() -> None:
         stuck.set()
-        go_on.wait(30)
+        go_on.wait(60)
 
     served.loop.call_soon_threadsafe(block)
-    assert stuck.wait(10)
+    assert stuck.wait(60)
     try:
         status, body, _ = served.get("/live")
     finally:

@@ -16,7 +16,7 @@ from tests.oracle.apache import OwnZooKeeper
 
 ADMIN = {"barnabas.admin.listener": "127.0.0.1:0", "group.initial.rebalance.delay.ms": "0"}
 BATCH = build_batch([(1000, None, b"value", ())])
-PATIENCE_S = 20
+PATIENCE_S = 60
 PURGATORY = "kafka_server_delayedoperationpurgatory_"
 SESSION = "kafka_server_sessionexpirelistener_"
 

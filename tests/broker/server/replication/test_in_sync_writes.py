@@ -21,7 +21,7 @@ from barnabas_kafka.ids import TopicPartition
 from tests.broker.controller.ensemble import NOW_MS, Cluster
 
 T0 = TopicPartition("t", 0)
-DEADLINE_S = 30
+DEADLINE_S = 60
 
 
 class Leader:

@@ -65,6 +65,19 @@ def test_it_says_what_it_is_and_stops_cleanly(tmp_path: Path, number: signal.Sig
     assert "Barnabas" in log
 
 
+def test_the_server_is_imported_without_looking_for_garbage() -> None:
+    """There is none, and looking for it would be a twentieth of a start; later it is looked for."""
+    code = (
+        "import gc; from barnabas_broker.cli.broker import load_server\n"
+        "looked = lambda: sum(each['collections'] for each in gc.get_stats())\n"
+        "before = looked(); run_broker = load_server()\n"
+        "print(looked() - before, gc.isenabled(), gc.get_freeze_count() > 10_000)\n"
+        "print(run_broker.__module__)"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
+    assert out.stdout.splitlines() == ["0 True True", "barnabas_broker.server.lifecycle"]
+
+
 def test_the_command_line_wins_over_the_file(tmp_path: Path) -> None:
     """A properties file as Java reads it: comments, continuation lines, escapes."""
     config = tmp_path / "server.properties"

@@ -6,7 +6,8 @@ table renderer: they would cost start-up time and memory for as long as the brok
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import gc
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -124,9 +125,23 @@ def run_with(
     settings = BrokerSettings.from_mapping(given)
     supervision = _supervised(settings) if supervised else None
     # Only now: a wrong setting is told without the server's imports.
-    from barnabas_broker.server.lifecycle import run_broker
+    run_broker = load_server()
 
     raise SystemExit(run_broker(settings, ready_file=ready_file, supervision=supervision))
+
+
+def load_server() -> Callable[..., int]:
+    """Import the server; returns `run_broker`.
+
+    Hundreds of modules make no garbage, so that nobody looks for it meanwhile, and what they made
+    lives as long as the process, so that nobody looks at it afterwards.
+    """
+    gc.disable()
+    from barnabas_broker.server.lifecycle import run_broker
+
+    gc.freeze()
+    gc.enable()
+    return run_broker
 
 
 def _supervised(settings: BrokerSettings) -> Supervision | None:

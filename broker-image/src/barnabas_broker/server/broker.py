@@ -1,8 +1,8 @@
 """The parts of a running broker, bundled for the handlers that use them."""
 
-import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from random import SystemRandom
 from typing import Final
 
 from barnabas_broker.cluster.image import MetadataImage
@@ -25,6 +25,7 @@ from barnabas_broker.server.transaction_peers import TransactionPeers
 from barnabas_broker.server.zookeeper_offsets import ZooKeeperOffsets
 from barnabas_kafka.settings.broker import BrokerSettings
 
+_CHANCE: Final = SystemRandom()
 FOLLOWER_SESSIONS: Final = 1000
 """One for each fetcher of each other broker."""
 
@@ -71,4 +72,4 @@ class Broker:
 
     def draw_session_id(self) -> int:
         """A random id for a fetch session: positive, and not to be guessed by others."""
-        return secrets.randbelow(2**31 - 1) + 1
+        return _CHANCE.randrange(1, 2**31)

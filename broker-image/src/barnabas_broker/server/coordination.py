@@ -1,16 +1,15 @@
 """Where a broker's coordination data is, and which broker it is in it.
 
 With `zookeeper.connect` it is an ensemble that others may read and write, without it a file that
-belongs to this broker. kazoo is imported only in the first case: it is a tenth of a second and a
-few megabytes that an embedded broker does without.
+belongs to this broker. kazoo, and what reads who the broker is to an ensemble, are imported only in
+the first case: a tenth of a second and a few megabytes that an embedded broker does without.
 """
 
 import os
 from pathlib import Path
 
 from barnabas_broker.server.startup import StartupError
-from barnabas_broker.server.zookeeper_security import credentials
-from barnabas_broker.zk.credentials import NO_CREDENTIALS
+from barnabas_broker.zk.credentials import NO_CREDENTIALS, Credentials
 from barnabas_broker.zk.embedded import EmbeddedStore
 from barnabas_broker.zk.session_counts import SessionCounts
 from barnabas_broker.zk.store import CoordinationError, CoordinationStore, Heir, SetData
@@ -43,7 +42,7 @@ class Coordination:
         self.store: CoordinationStore | None = None
         #: of the session, where the store is an ensemble
         self.counts: SessionCounts | None = None
-        self._credentials = credentials(settings, os.environ) if self.shared else NO_CREDENTIALS
+        self._credentials = self._shown() if self.shared else NO_CREDENTIALS
 
     @property
     def shared(self) -> bool:
@@ -94,6 +93,11 @@ class Coordination:
         store, self.store = self.store, None
         if store is not None:
             store.close()
+
+    def _shown(self) -> Credentials:
+        from barnabas_broker.server.zookeeper_security import credentials  # Late, see above.
+
+        return credentials(self._settings, os.environ)
 
     @property
     def _connection_timeout_ms(self) -> int:

@@ -6,7 +6,6 @@ spelling alone, and the page `docs/reference/names-in-old-notes.md`, which is ge
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
@@ -173,6 +172,8 @@ def nearest_name(name: str, known: Iterable[str]) -> str | None:
     old = _BY_NAME.get(name)
     if old is not None:
         return old.meant if old.meant in candidates else None
+    import difflib  # Late: only a mistake needs it.
+
     close = difflib.get_close_matches(name, candidates, n=1, cutoff=_CLOSE_ENOUGH)
     return close[0] if close else None
 

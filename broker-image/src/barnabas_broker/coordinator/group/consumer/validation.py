@@ -6,8 +6,6 @@ As Kafka's `throwIfConsumerGroupHeartbeatRequestIsInvalid`, in its order.
 from collections.abc import Collection
 from typing import Protocol
 
-import re2
-
 from barnabas_broker.coordinator.group.consumer.member import ABSENT_EPOCH, JOINING_EPOCH
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.protocol.messages.consumer_group_heartbeat import (
@@ -70,6 +68,8 @@ class Matcher(Protocol):
 
 def compiled(expression: str) -> Matcher:
     """The expression as RE2 has it; raises KafkaError INVALID_REGULAR_EXPRESSION."""
+    import re2  # Late: most brokers never see an expression, and it takes 2.5 MiB.
+
     options = re2.Options()
     options.max_mem = EXPRESSION_BYTES_MAX
     options.log_errors = False

@@ -180,7 +180,7 @@ def _reporter(progress: Progress, advance: Callable[[], None]) -> Callable[[Run]
 
 
 def _round(number: int) -> str:
-    return f"run {number}" if number else "warm-up"
+    return f"run {number}" if number > 0 else "warm-up"
 
 
 def _chosen(names: str) -> list[Case]:

@@ -1,8 +1,8 @@
 """Runs cases on targets, interleaved, and goes on when one fails.
 
-Every case first runs once on each target uncounted, which warms the Java broker's compiler and both
-page caches; then it runs the wanted number of rounds, with the order of the targets turned round
-each time, so that drift of the machine falls on both.
+Every case first runs on each target uncounted, mostly once, which warms the Java broker's compiler
+and both page caches; then it runs the wanted number of rounds, with the order of the targets turned
+round each time, so that drift of the machine falls on both.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Harness:
 
     def _schedule(self, case: Case) -> Iterator[tuple[int, Target]]:
         # A start-up is measured cold, and a quick run is not about figures.
-        first = 0 if case.warm_up and not case.fresh and not self.scale.quick else 1
+        first = 1 if case.fresh or self.scale.quick else 1 - case.warm_ups
         for number in range(first, self.rounds + 1):
             order = self.targets if number % 2 else tuple(reversed(self.targets))
             for target in order:

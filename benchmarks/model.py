@@ -76,20 +76,21 @@ class Case:
     """Something that can be measured by name.
 
     `fresh` cases start and stop brokers of their own through the target; the others use the
-    target's long-running broker. `warm_up` is off where a first uncounted run would change
-    nothing, because the case comes late and warms by itself what it needs.
+    target's long-running broker. `warm_ups` says how many runs come first and are not counted:
+    none where they would change nothing, because the case comes late and warms by itself what it
+    needs; several where a compiler at run time goes on to gain for longer than one run.
     """
 
     name: str
     title: str
     run: Callable[[Target, Scale], list[Sample]]
     fresh: bool = False
-    warm_up: bool = True
+    warm_ups: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """The samples of one case on one target in one round; round 0 warms up and is not counted.
+    """The samples of one case on one target in one round; rounds below 1 warm up, uncounted.
 
     `seconds` is what the whole of it took, clients' starts and topics' deletion included.
     """

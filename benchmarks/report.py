@@ -77,7 +77,7 @@ def lines(runs: Sequence[Run]) -> list[Line]:
     """Counted runs gathered by row and metric, in the order they first came."""
     gathered: dict[tuple[str, Metric], dict[str, list[float]]] = {}
     for run in runs:
-        if run.round == 0:
+        if run.round < 1:
             continue
         for sample in run.samples:
             for metric, value in sample.values.items():
@@ -184,7 +184,7 @@ def _interference(runs: Sequence[Run]) -> str:
         float(sample.detail["other_cores"])
         for run in runs
         for sample in run.samples
-        if run.round and "other_cores" in sample.detail
+        if run.round > 0 and "other_cores" in sample.detail
     ]
     if not others:
         return ""

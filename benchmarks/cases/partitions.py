@@ -80,6 +80,6 @@ def java(target: Target, scale: Scale) -> list[Sample]:
 
 
 CASES: Final = (
-    Case("raw-partitions", "1,000 partitions by the raw client", raw, warm_up=False),
-    Case("java-partitions", "1,000 partitions by the Java clients", java, warm_up=False),
+    Case("raw-partitions", "1,000 partitions by the raw client", raw, warm_ups=0),
+    Case("java-partitions", "1,000 partitions by the Java clients", java, warm_ups=0),
 )

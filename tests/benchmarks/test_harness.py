@@ -8,6 +8,7 @@ from typing import Self
 
 from benchmarks.harness import Harness
 from benchmarks.model import BenchmarkError, Case, Metric, Run, Sample, Scale
+from benchmarks.report import lines
 from benchmarks.targets import Broker, Target
 
 
@@ -102,6 +103,16 @@ def test_order_of_targets_turns_round_and_round_zero_warms_up(tmp_path: Path) ->
     measured = [(run.round, run.target) for run in runs if run.case == "good"]
     pairs = zip([0, 0, 1, 1, 2, 2, 3, 3], "baabbaab", strict=True)
     assert measured == list(pairs)
+
+
+def test_a_case_may_be_warmed_up_for_longer(tmp_path: Path) -> None:
+    """Rounds below 1 are not counted, however many; the order turns round in them too."""
+    runs = run_harness(tmp_path, [Case("good", "Good", good, warm_ups=3)], rounds=1)
+    measured = [(run.round, run.target) for run in runs if run.case == "good"]
+    pairs = zip([-2, -2, -1, -1, 0, 0, 1, 1], "baabbaab", strict=True)
+    assert measured == list(pairs)
+    (line,) = [line for line in lines(runs) if line.row == "row"]
+    assert line.values == {"a": [1.0], "b": [1.0]}
 
 
 def test_quick_run_and_fresh_cases_have_no_warm_up(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from typing import Any, Final, cast
 
 from barnabas_broker.server.buffers import BufferPool
+from barnabas_broker.server.bursts import Burst
 from barnabas_broker.server.counters import Counters
 from barnabas_broker.server.dispatch import Dispatcher
 from barnabas_broker.server.listener import Listener
@@ -65,12 +66,13 @@ class _Dispatcher:
     def serve_run(self, received: memoryview, position: int, caller: Any) -> None:
         """Nothing is served together."""
 
-    def serve(self, view: memoryview, caller: Any) -> list[bytes]:
-        """Answer one frame; raises DecodeError as the real one does."""
+    def serve(self, view: memoryview, caller: Any) -> bytes | list[bytes]:
+        """Answer one frame, some in a burst with others; raises DecodeError as the real one."""
         self.frames.append(bytes(view))
         if view[0] == _MALFORMED:
             raise DecodeError("malformed")
-        return [bytes(view[-1:])]
+        answer = bytes(view[-1:])
+        return answer if view[0] & 1 else [answer]
 
 
 class _Transport(asyncio.Transport):
@@ -152,6 +154,7 @@ async def _session(pieces: list[bytes]) -> Answer:
         Counters(_SILENT),
         Writability(),
         Line(),
+        Burst(),
     )
     session = Session(cast(Listener, _Listener()), cast(Dispatcher, dispatcher), shared)
     here, there = socket.socketpair()
@@ -161,6 +164,7 @@ async def _session(pieces: list[bytes]) -> Answer:
         for piece in pieces:
             await _feed(session, transport, piece)
         await _turn(transport)
+        await asyncio.sleep(0)  # The last burst leaves.
         answers = b"".join(each[-1:] for each in dispatcher.frames if each[0] != _MALFORMED)
         session.connection_lost(None)
         here.shutdown(socket.SHUT_WR)

@@ -5,54 +5,17 @@ so that one request is one turn and the order is certain.
 """
 
 import asyncio
-import logging
-import socket
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, cast
 
 import pytest
 
 from barnabas_broker.security.principals import ANONYMOUS
 from barnabas_broker.server import session
-from barnabas_broker.server.buffers import BufferPool
-from barnabas_broker.server.counters import Counters
-from barnabas_broker.server.dispatch import Caller, Dispatcher
-from barnabas_broker.server.listener import Listener
-from barnabas_broker.server.memory import FrameMemory
-from barnabas_broker.server.output import OutputMemory
-from barnabas_broker.server.session import FLOOD_READ_BYTES, Session, Shared
+from barnabas_broker.server.dispatch import Caller
+from barnabas_broker.server.session import FLOOD_READ_BYTES
 from barnabas_broker.server.turns import Line
-from barnabas_broker.server.writability import Writability
-
-log = logging.getLogger(__name__)
-
-
-class Transport(asyncio.Transport):
-    """The test's end of a connection: what it is told to receive, and whether it may."""
-
-    def __init__(self, name: str) -> None:
-        self.socket, self._other = socket.socketpair()
-        super().__init__({"socket": self.socket, "peername": (name, 1)})
-        self.reading = True
-        self.closed = False
-
-    def is_closing(self) -> bool:
-        return self.closed
-
-    def pause_reading(self) -> None:
-        self.reading = False
-
-    def resume_reading(self) -> None:
-        self.reading = True
-
-    def abort(self) -> None:
-        self.closed = True
-
-    def release(self) -> None:
-        """Close the sockets."""
-        self.socket.close()
-        self._other.close()
+from tests.broker.server.sessions import Client, frames, serving
 
 
 class Requests:
@@ -78,67 +41,20 @@ class Requests:
         self.served.append(caller.client_host + bytes(frame).decode())
 
 
-class Places:
-    """Stands for the listener."""
-
-    name = "PLAINTEXT"
-
-    def opened(self, session: Session) -> None:
-        """Nothing to count."""
-
-    def closed(self, session: Session) -> None:
-        """Nothing to count."""
-
-
-@dataclass(frozen=True)
-class Client:
-    """One connection."""
-
-    session: Session
-    transport: Transport
-
-    def send(self, numbers: str, *, left_out: int = 0) -> None:
-        """Have a request for each digit arrive in one read, but for the last bytes."""
-        self.arrive(frames(numbers)[: -left_out or None])
-
-    def arrive(self, data: bytes) -> None:
-        """Have bytes arrive in one read."""
-        assert self.transport.reading
-        buffer = self.session.get_buffer(-1)
-        buffer[: len(data)] = data
-        self.session.buffer_updated(len(data))
-
-
 @dataclass(frozen=True)
 class Server:
-    """What sessions share."""
+    """The server of a story."""
 
-    shared: Shared
     requests: Requests
-
-    def connect(self, name: str) -> Client:
-        """A new connection."""
-        client = Client(
-            Session(
-                cast(Listener, Places()), cast(Dispatcher, cast(Any, self.requests)), self.shared
-            ),
-            Transport(name),
-        )
-        client.session.connection_made(client.transport)
-        return client
+    line: Line
 
     async def settle(self) -> list[str]:
         """Let the loop go round until nobody waits for a turn; what was served meanwhile."""
         before = len(self.requests.served)
         for _ in range(100):
             await asyncio.sleep(0)
-        assert not self.shared.line._waiting
+        assert not self.line._waiting
         return self.requests.served[before:]
-
-
-def frames(numbers: str) -> bytes:
-    """A request for each digit."""
-    return b"".join(b"\0\0\0\1" + number.encode() for number in numbers)
 
 
 Story = Callable[[Server, Client, Client], Awaitable[None]]
@@ -150,19 +66,9 @@ def play(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
     async def run() -> None:
         requests = Requests()
         monkeypatch.setattr(session, "monotonic", lambda: requests.now)
-        memory = FrameMemory(BufferPool(), budget=1 << 20)
-        writability = Writability()
-        shared = Shared(memory, OutputMemory(), Counters(log), writability, Line())
-        server = Server(shared, requests)
-        clients = [server.connect(name) for name in "ab"]
-        try:
-            await story(server, *clients)
-            assert memory.held == 0
-        finally:
-            for client in clients:
-                client.session.connection_lost(None)
-                client.transport.release()
-            writability.close()
+        with serving(requests) as sessions:
+            clients = [sessions.connect(name) for name in "ab"]
+            await story(Server(requests, sessions.shared.line), *clients)
 
     asyncio.run(run())
 

@@ -1,6 +1,8 @@
 """The short way of OffsetCommit and the general one: the same answers, and the same records."""
 
-from collections.abc import Callable, Iterator
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from barnabas_broker.log.partition_log import PartitionLog
 from barnabas_broker.security.acls import AclOperation, ResourceType
 from barnabas_broker.security.principals import ANONYMOUS
 from barnabas_broker.server import plain_commit
+from barnabas_broker.server.bursts import ANSWERS_MAX
 from barnabas_broker.server.dispatch import Caller
 from barnabas_broker.server.node import Node
 from barnabas_broker.server.plain_commit import PlainCommits
@@ -20,6 +23,7 @@ from barnabas_kafka.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
+    OffsetCommitResponse,
 )
 from barnabas_kafka.protocol.registry import ApiKey
 from barnabas_kafka.records.batch import headers
@@ -66,6 +70,19 @@ class Pair:
             answers.append(wire.receive_frame())
         assert answers[0] == answers[1]
         return answers[0]
+
+    def ask_behind_each_other(
+        self, requests: Sequence[tuple[OffsetCommitRequest, int]], *, together: bool
+    ) -> None:
+        """Send both the same requests before any answer, in one piece or not; same answers."""
+        answers = []
+        for wire in self.wires:
+            wire.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            frames = [wire.frame(*request) for request in requests]
+            for piece in [b"".join(frames)] if together else frames:
+                wire.socket.sendall(piece)
+            answers.append([wire.receive_frame() for _ in requests])
+        assert answers[0] == answers[1]
 
     def compare_logs(self) -> None:
         """Segments of both brokers' offsets are the same, file by file."""
@@ -161,6 +178,18 @@ def test_random_requests_get_the_same_answer(
     pair.compare_logs()
 
 
+@given(
+    requests=st.lists(st.tuples(ORDINARY | ORDINARY | REQUESTS, st.integers(7, 9)), max_size=12),
+    together=st.booleans(),
+)
+def test_random_pipelines_get_the_same_answers(
+    pair: Pair, requests: list[tuple[OffsetCommitRequest, int]], together: bool
+) -> None:
+    """In their order, also where an answer that may leave with others is followed by another."""
+    pair.ask_behind_each_other(requests, together=together)
+    pair.compare_logs()
+
+
 @given(request=ORDINARY, version=st.integers(2, 9))
 def test_ordinary_requests_do_not_reach_the_general_way(
     pair: Pair, request: OffsetCommitRequest, version: int
@@ -240,6 +269,30 @@ def test_a_bug_on_the_short_way_ends_the_connection_and_is_logged(
         wire.send(OffsetCommitRequest(group_id="stable", topics=[topic]), 9)
         assert wire.closed_by_broker()
     assert "a bug" in caplog.text
+
+
+def test_each_of_many_connections_gets_its_own_answers(tmp_path: Path) -> None:
+    """In whichever bursts they leave, and of a commit that is answered the offset is there."""
+    groups = [f"g{number}" for number in range(2 * ANSWERS_MAX)]
+    partition = OffsetCommitRequestPartition(partition_index=0)
+    topic = OffsetCommitRequestTopic(name="orders", partitions=[partition])
+    with running_node(tmp_path, SETTINGS) as node, ExitStack() as stack:
+        wires = [stack.enter_context(Wire(port_of(node))) for _ in groups]
+        wires[0].create_topic("orders")
+        find(wires[0], "g")
+        for offset in range(5):
+            partition.committed_offset = offset
+            asked = [
+                wire.frame(OffsetCommitRequest(group_id=group, topics=[topic]), 9)
+                for wire, group in zip(wires, groups, strict=True)
+            ]
+            for wire, frame in zip(wires, asked, strict=True):
+                wire.socket.sendall(frame)
+            for wire, frame in zip(wires, asked, strict=True):
+                correlation_id, response = wire.receive(OffsetCommitResponse, 9)
+                assert correlation_id == int.from_bytes(frame[8:12], "big")
+                assert response.topics[0].partitions[0].error_code == 0
+            assert {committed(wires[0], group, "orders") for group in groups} == {offset}
 
 
 def test_offsets_that_are_to_be_compressed_are(tmp_path: Path) -> None:

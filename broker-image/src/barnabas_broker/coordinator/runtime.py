@@ -391,14 +391,14 @@ class Runtime(Generic[S, R]):
     def append_plain(self, held: Held[S], section: bytes, count: int, now_ms: int) -> bool:
         """Append records of that time that are laid out already; false if that cannot be done.
 
-        As `_append` without a producer, for a shard that `prompt` gave.
+        As `_append` without a producer, for a shard that `prompt` gave: nobody else has a replica,
+        so that this broker leads it, and is all of its ISR.
         """
         partition = held.partition
         batch = plain_batch_of(section, count, now_ms)
         if len(batch) > partition.rules.log_config.max_message_bytes:
             return False
         try:
-            partition.check_leader()
             first = partition.append_plain(
                 memoryview(batch), records=count, max_timestamp=now_ms, now_ms=now_ms
             )

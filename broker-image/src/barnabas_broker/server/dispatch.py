@@ -112,8 +112,11 @@ class Reply:
     future: "asyncio.Future[Any]"
 
 
-PlainWay = Callable[[memoryview, int, int, Caller, int], list[Item] | ParkedRequest | None]
-"""Frame, version, correlation id, caller and time; what to send, who waits for it, or None."""
+PlainWay = Callable[[memoryview, int, int, Caller, int], bytes | list[Item] | ParkedRequest | None]
+"""Frame, version, correlation id, caller and time; what to send, who waits for it, or None.
+
+Bytes alone are a small answer to what takes some microseconds: it may leave in a burst with others.
+"""
 
 
 def collect_handlers(newest: Mapping[ApiKey, int] = NOT_LIMITED) -> list[Handler]:
@@ -179,10 +182,13 @@ class Dispatcher:
         """The identity of a new connection, before any authentication."""
         return Caller(listener, client_host, ANONYMOUS)
 
-    def serve(self, frame: memoryview, caller: Caller) -> list[Item] | Reply | ParkedRequest | None:
+    def serve(
+        self, frame: memoryview, caller: Caller
+    ) -> bytes | list[Item] | Reply | ParkedRequest | None:
         """Serve one request frame (without its size).
 
-        Returns what to send, what to wait for, or None where the request has no response.
+        Returns what to send, what to wait for, or None where the request has no response. Bytes
+        alone may be sent a little later, in a burst with others.
         Raises DecodeError for malformed requests, UnanswerableError where the connection must end.
         """
         if len(frame) < HEAD.size:
@@ -291,13 +297,13 @@ class Dispatcher:
 
 
 def _counted(
-    items: list[Item] | ParkedRequest, route: Route, version: int, began_ns: int
-) -> list[Item] | ParkedRequest:
+    items: bytes | list[Item] | ParkedRequest, route: Route, version: int, began_ns: int
+) -> bytes | list[Item] | ParkedRequest:
     """What came of a short way, counted; or to be counted when it is answered."""
-    if isinstance(items, list):
-        route.metrics.served(version, perf_counter_ns() - began_ns)
-    else:
+    if isinstance(items, ParkedRequest):
         items.metrics, items.began_ns = route.metrics, began_ns
+    else:
+        route.metrics.served(version, perf_counter_ns() - began_ns)
     return items
 
 

@@ -39,6 +39,7 @@ from barnabas_broker.security.authorizer import AllowAll
 from barnabas_broker.server.addresses import advertised_endpoints
 from barnabas_broker.server.broker import Broker
 from barnabas_broker.server.buffers import BufferPool
+from barnabas_broker.server.bursts import Burst
 from barnabas_broker.server.call import Unlimited
 from barnabas_broker.server.control_channels import ControlChannels
 from barnabas_broker.server.controlled_shutdown import hand_over
@@ -446,6 +447,7 @@ class Node:
             self.counters,
             writability,
             Line(),
+            Burst(),
         )
         self._limits_of = settings
         self._entrance = Entrance(ConnectionLimits.from_settings(settings), self.counters)

@@ -12,9 +12,8 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from barnabas_broker.security.acls import AclOperation, ResourcePattern, ResourceType
-from barnabas_broker.security.authorizer import Authorizer
+from barnabas_broker.security.authorizer import AllowAll, Authorizer
 from barnabas_broker.server.handler import UnanswerableError
-from barnabas_broker.server.outbound import Item
 from barnabas_kafka.protocol.plain_commit import PlainTopic, answer, read
 
 if TYPE_CHECKING:
@@ -35,15 +34,16 @@ _READ: Final = AclOperation.READ
 class PlainCommits:
     """Serves what is ordinary, and leaves the rest alone."""
 
-    __slots__ = ("_authorizer", "_broker")
+    __slots__ = ("_authorizer", "_broker", "_open")
 
     def __init__(self, broker: "Broker", authorizer: Authorizer) -> None:
         self._broker = broker
         self._authorizer = authorizer
+        self._open = isinstance(authorizer, AllowAll)
 
     def serve(
         self, frame: memoryview, version: int, correlation_id: int, caller: "Caller", now_ms: int
-    ) -> list[Item] | None:
+    ) -> bytes | None:
         """What to send, or None for a request that the general way has to look at.
 
         Raises UnanswerableError for any bug: what was appended is not known then, so that nothing
@@ -54,26 +54,34 @@ class PlainCommits:
             if request is None:
                 return None
             group_id, topics = request[0], request[5]
-            if not self._may_commit(group_id, topics, caller):
+            if not (self._open or self._may_commit(group_id, topics, caller)):
+                return None
+            if not self._exist(topics):
                 return None
             if not self._broker.groups.commit_plain(request, version, now_ms):
                 return None
-            return [answer(version, correlation_id, topics)]
+            return answer(version, correlation_id, topics)
         except Exception as error:  # The boundary between one request and the broker's life.
             host = caller.client_host
             log.exception("serving OffsetCommit version %d for %s failed", version, host)
             raise UnanswerableError("OffsetCommit failed and cannot say so") from error
 
     def _may_commit(self, group_id: str, topics: list[PlainTopic], caller: "Caller") -> bool:
-        """Whether all partitions exist, and the caller may read them in this group."""
-        authorize, image = self._authorizer.authorize, self._broker.image
+        """Whether the caller may read all topics in this group."""
+        authorize = self._authorizer.authorize
         principal, host = caller.principal, caller.client_host
         if not authorize(principal, host, _READ, ResourcePattern(_GROUP, group_id)):
             return False
-        for name, _, partitions in topics:
+        for name, _, _ in topics:
             if not authorize(principal, host, _READ, ResourcePattern(_TOPIC, name)):
                 return False
-            topic = image.topics.get(name)
+        return True
+
+    def _exist(self, topics: list[PlainTopic]) -> bool:
+        """Whether there are all partitions."""
+        known = self._broker.image.topics
+        for name, _, partitions in topics:
+            topic = known.get(name)
             if topic is None:
                 return False
             for each in partitions:

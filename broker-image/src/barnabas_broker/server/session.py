@@ -3,7 +3,8 @@
 A session serves one request at a time, as Apache's broker does (it mutes the channel): responses
 leave in request order without any bookkeeping, and a client that pipelines behind a long poll
 waits for it. Responses to requests that arrived in one read leave in one send; small ones that can
-be served together (`server.produce_runs`) are one step.
+be served together (`server.produce_runs`) are one step. Some small answers, to what came alone,
+wait in `_out` until what came on other connections is served too (`server.bursts`).
 
 States of a session, told by two attributes:
 
@@ -33,6 +34,7 @@ from time import monotonic, perf_counter_ns
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from barnabas_broker.server.buffers import Buffer
+from barnabas_broker.server.bursts import Burst
 from barnabas_broker.server.counters import Cause, Counters
 from barnabas_broker.server.dispatch import Dispatcher, Reply
 from barnabas_broker.server.handler import UnanswerableError
@@ -88,6 +90,7 @@ class Shared:
     counters: Counters
     writability: Writability
     line: Line
+    burst: Burst
 
 
 class Session(asyncio.BufferedProtocol):
@@ -254,7 +257,9 @@ class Session(asyncio.BufferedProtocol):
             return False
         if _SIZE.unpack_from(view)[0] != size:
             return False
-        self._serve(view[SIZE_BYTES:])
+        if self._serve(view[SIZE_BYTES:]):
+            self._shared.burst.join(self)
+            return True
         self._flush()
         # Who waits for the others of its group is answered soon, and has nothing to say until then:
         # to stop reading and to begin again would cost it two calls of the system.
@@ -381,13 +386,19 @@ class Session(asyncio.BufferedProtocol):
         self._serve(view[position + SIZE_BYTES : following])
         return following
 
-    def _serve(self, frame: memoryview) -> None:
-        """Serve one request; its response is in `_out` afterwards, or awaited."""
+    def _serve(self, frame: memoryview) -> bool:
+        """Serve one request; its response is in `_out` afterwards, or awaited.
+
+        Returns whether it may leave in a burst with others.
+        """
         try:
             reply = self._dispatcher.serve(frame, self.caller)
         except (DecodeError, UnanswerableError) as error:
             self._refuse_request(error)
-            return
+            return False
+        if type(reply) is bytes:
+            self._out.append(reply)
+            return True
         if isinstance(reply, list):
             self._out.extend(reply)
             # Slices of files, or much: learn now whether they can leave.
@@ -397,7 +408,16 @@ class Session(asyncio.BufferedProtocol):
             self._waiting_for = reply
             reply.session = self
         elif reply is not None:
-            self._wait_for(reply)
+            self._wait_for(cast(Reply, reply))
+        return False
+
+    def send_gathered(self) -> None:
+        """Send the answers that were left for the burst, those behind them included."""
+        if self._transport.is_closing():
+            return
+        self._flush()
+        if self._outbound.waiting:
+            self._pause()
 
     def _wait_for(self, reply: Reply) -> None:
         self._waiting_for = reply.future

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 
@@ -117,8 +117,11 @@ def until(done: Callable[[], bool]) -> None:
         assert time.monotonic() < give_up_at
 
 
-def ready(log: Path, times: int) -> bool:
-    """Whether a broker has said so many times that it serves."""
+def ready(log: Path, times: int, broker: subprocess.Popen[bytes]) -> bool:
+    """Whether a broker has said so many times that it serves; not if it has ended instead."""
+    with suppress(subprocess.TimeoutExpired):
+        broker.wait(0.1)
+        pytest.fail(f"the broker ended:\n{log.read_text()}")
     return log.read_text().count("is ready") == times
 
 
@@ -161,7 +164,7 @@ def test_in_the_foreground(shell: Shell) -> None:
             broker = shell.begin("kafka-server-start.sh", "config/server.properties")
             ends.callback(broker.wait, PATIENCE_S)
             ends.callback(broker.kill)
-            until(partial(ready, log, attempt + 1))
+            until(partial(ready, log, attempt + 1, broker))
             if attempt == 0:
                 shell.carries_a_record()
             assert zookeeper.poll() is None

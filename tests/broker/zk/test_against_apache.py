@@ -1,9 +1,11 @@
 """The session store on a real ZooKeeper: the contract of the embedded one, and its own troubles."""
 
 import queue
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -51,6 +53,48 @@ def store(zookeeper: ZooKeeper, tmp_path: Path) -> Iterator[SessionStore]:
     opened = connected(zookeeper, f"/deep/{tmp_path.name}")
     yield opened
     opened.close()
+
+
+@pytest.fixture
+def mute_at_first(zookeeper: ZooKeeper) -> Iterator[str]:
+    """An address of the ensemble at which the first who connects is never answered.
+
+    ZooKeeper is like that for some 30 ms between binding its port and having set up the rest.
+    """
+    with socket.create_server(("127.0.0.1", 0)) as server, ExitStack() as ends:
+
+        def serve() -> None:
+            ends.enter_context(server.accept()[0])
+            asking = ends.enter_context(server.accept()[0])
+            answering = ends.enter_context(
+                socket.create_connection(("127.0.0.1", zookeeper.port), timeout=100)
+            )
+            back = threading.Thread(target=pass_on, args=(answering, asking))
+            back.start()
+            pass_on(asking, answering)
+            back.join()
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+        thread.join()
+
+
+def pass_on(source: socket.socket, target: socket.socket) -> None:
+    """What one says goes to the other, and that it has ended."""
+    while data := source.recv(65536):
+        target.sendall(data)
+    target.shutdown(socket.SHUT_WR)
+
+
+def test_a_member_that_never_answers_is_asked_again(mute_at_first: str) -> None:
+    """Long before a session has passed, of which it would else be all."""
+    store = SessionStore(mute_at_first, session_timeout_ms=100_000)
+    store.open(connection_timeout_ms=50_000)
+    store.commit([Create("/heard-at-last")], now_ms=1)
+    assert store.exists("/heard-at-last") is not None
+    store.commit([Delete("/heard-at-last")], now_ms=1)
+    store.close()
 
 
 def test_what_is_written_is_read(store: SessionStore) -> None:

@@ -46,6 +46,7 @@ from kazoo.security import ACL, CREATOR_ALL_ACL, OPEN_ACL_UNSAFE, READ_ACL_UNSAF
 
 from barnabas_broker.zk.acls import Protection, protection
 from barnabas_broker.zk.credentials import NO_CREDENTIALS, Credentials
+from barnabas_broker.zk.ensemble_handler import EnsembleHandler
 from barnabas_broker.zk.sasl_login import sasl_options
 from barnabas_broker.zk.session_counts import SessionCounts
 from barnabas_broker.zk.store import (
@@ -156,7 +157,7 @@ class SessionStore:
             timeout=self._timeout_s,
             connection_retry=retry,
             logger=_kazoo_log,
-            handler=self._tls,
+            handler=self._tls or EnsembleHandler(),
             use_ssl=self._tls is not None,
             sasl_options=sasl_options(credentials.login),
             auth_data=None if credentials.digest is None else [("digest", credentials.digest)],

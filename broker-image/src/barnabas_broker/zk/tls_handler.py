@@ -11,11 +11,11 @@ import socket
 import ssl
 from typing import Any
 
-from kazoo.handlers.threading import SequentialThreadingHandler
+from barnabas_broker.zk.ensemble_handler import EnsembleHandler
 
 
-class TlsHandler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has no types.
-    """kazoo's threads, with connections that are secured before anything is sent."""
+class TlsHandler(EnsembleHandler):
+    """Connections that are secured before anything is sent."""
 
     def __init__(self, context: ssl.SSLContext) -> None:
         super().__init__()
@@ -23,12 +23,8 @@ class TlsHandler(SequentialThreadingHandler):  # type: ignore[misc]  # kazoo has
         #: why the last attempt failed; None after one that did not
         self.trouble: str | None = None
 
-    def create_connection(
-        self,
-        address: tuple[str, int],
-        hostname: str | None = None,
-        timeout: float | None = None,
-        **_files: Any,
+    def connect(
+        self, address: tuple[str, int], hostname: str | None, timeout: float, **_files: Any
     ) -> ssl.SSLSocket:
         """Connect and shake hands, each within `timeout` seconds; raises OSError."""
         try:

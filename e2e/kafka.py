@@ -43,7 +43,15 @@ def send(
     `advance` is told the bytes of each record that was acknowledged.
     """
     producer = Producer(
-        {"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 5, "log_level": 3}
+        {
+            "bootstrap.servers": bootstrap,
+            "enable.idempotence": True,
+            # Leaders may be changing, and the first requests to a partition then overtake each
+            # other ("What no broker can tell" in docs/durability.md).
+            "max.in.flight.requests.per.connection": 1,
+            "linger.ms": 5,
+            "log_level": 3,
+        }
     )
     places: dict[Place, Record] = {}
     failures: list[KafkaError] = []

@@ -34,7 +34,11 @@ def transactional_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[B
 @pytest.fixture(scope="session")
 def admin(broker: Broker) -> AdminClient:
     """A librdkafka admin client."""
-    return AdminClient({"bootstrap.servers": broker.bootstrap})
+    # It is disconnected when nobody uses it for ten minutes; librdkafka 2.16 then forgets the only
+    # broker (its issue 5511) unless told otherwise.
+    return AdminClient(
+        {"bootstrap.servers": broker.bootstrap, "metadata.recovery.strategy": "none"}
+    )
 
 
 @pytest.fixture(scope="session")

@@ -22,6 +22,8 @@ def consumer(bootstrap: str, **settings: Any) -> Consumer:
             "enable.auto.offset.store": False,
             "auto.offset.reset": "error",
             "check.crcs": True,
+            # Otherwise librdkafka 2.16 forgets the only broker (its issue 5511).
+            "metadata.recovery.strategy": "none",
         }
         | settings
     )

@@ -351,7 +351,8 @@ def test_a_client_of_0_8_keeps_its_offsets_in_zookeeper(
     topics(connect, "--create", "--topic", "aged", "--partitions", "1", "--replication-factor", "1")
     until(lambda: partitions(broker).get("aged") == 1)  # The producer tries only for a moment.
     program = str(Path(__file__).parent / "java" / "OldClient.java")
-    done = run_tool(program, broker.bootstrap, connect, "aged", version="0.8.2.2")
+    arguments = (broker.bootstrap, connect, "aged")
+    done = run_tool(program, *arguments, version="0.8.2.2", timeout=200)
     assert done.returncode == 0, done.stderr
     values = [f"{number}=value {number}" for number in range(10)]
     assert done.stdout.splitlines() == [

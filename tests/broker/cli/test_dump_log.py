@@ -17,7 +17,7 @@ def stopped(kafka_broker_factory: object) -> Path:
     assert callable(kafka_broker_factory)
     broker: Broker = kafka_broker_factory()
     broker.create_topic("t", partitions=1)
-    for extra in ({}, {"compression.type": "zstd", "enable.idempotence": True, "linger.ms": 200}):
+    for extra in ({}, {"compression.type": "zstd", "enable.idempotence": True, "linger.ms": 5000}):
         producer = Producer({"bootstrap.servers": broker.bootstrap_servers, **extra})
         for number in range(3):
             producer.produce("t", b"value %d" % number, b"key", headers=[("h", b"1")], timestamp=9)

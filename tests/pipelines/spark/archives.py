@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -9,7 +10,8 @@ from typing import Any, NamedTuple
 import duckdb
 from confluent_kafka import Message, Producer
 
-FIRST_TIMESTAMP_MS = 1_700_000_000_000
+FIRST_TIMESTAMP_MS = (int(time.time()) - 3600) * 1000
+"""An hour ago: much older records fall to retention, which looks every five minutes."""
 
 Headers = tuple[tuple[str, bytes | None], ...]
 
@@ -36,6 +38,8 @@ class Sender:
                 "bootstrap.servers": bootstrap,
                 "enable.idempotence": True,
                 "message.max.bytes": 16 << 20,
+                # Otherwise librdkafka 2.16 forgets the only broker (its issue 5511).
+                "metadata.recovery.strategy": "none",
                 "log_level": 0,
             }
         )

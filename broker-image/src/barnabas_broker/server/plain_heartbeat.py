@@ -6,12 +6,12 @@ reads and answers without a message object. What is malformed or not allowed goe
 """
 
 import logging
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from barnabas_broker.security.acls import AclOperation, ResourcePattern, ResourceType
-from barnabas_broker.security.authorizer import AllowAll, Authorizer
+from barnabas_broker.security.authorizer import Authorizer
 from barnabas_broker.server.handlers.heartbeat import beat
 from barnabas_broker.server.outbound import Item
+from barnabas_broker.server.reading_rights import ReadingRights
 from barnabas_kafka.protocol.plain_heartbeat import answer, read
 
 if TYPE_CHECKING:
@@ -20,36 +20,25 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-# An enum's members are looked up several times slower than names of the module.
-_GROUP: Final = ResourceType.GROUP
-_READ: Final = AclOperation.READ
-
 
 class PlainHeartbeats:
     """Serves what is ordinary, and leaves the rest alone."""
 
-    __slots__ = ("_authorizer", "_broker", "_open")
+    __slots__ = ("_broker", "_rights")
 
     def __init__(self, broker: "Broker", authorizer: Authorizer) -> None:
         self._broker = broker
-        self._authorizer = authorizer
-        self._open = isinstance(authorizer, AllowAll)
+        self._rights = ReadingRights(authorizer)
 
     def serve(
         self, frame: memoryview, version: int, correlation_id: int, caller: "Caller", now_ms: int
     ) -> list[Item] | None:
         """What to send, or None for a request that the general way has to look at."""
         request = read(bytes(frame), version)
-        if request is None:
-            return None
-        if not (self._open or self._may_speak(request.group_id, caller)):
+        if request is None or not self._rights.of_group(caller, request.group_id):
             return None
         try:
             return [answer(version, correlation_id, beat(request, self._broker.groups))]
         except Exception:  # The boundary between one request and the broker's life.
             log.exception("serving Heartbeat version %d for %s failed", version, caller.client_host)
             return None
-
-    def _may_speak(self, group_id: str, caller: "Caller") -> bool:
-        resource = ResourcePattern(_GROUP, group_id)
-        return self._authorizer.authorize(caller.principal, caller.client_host, _READ, resource)

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Final
 
 from barnabas_broker.coordinator.group.joining import Join
 from barnabas_broker.coordinator.group.members import Client
-from barnabas_broker.security.acls import AclOperation, ResourcePattern, ResourceType
-from barnabas_broker.security.authorizer import AllowAll, Authorizer
+from barnabas_broker.security.authorizer import Authorizer
 from barnabas_broker.server.handler import UnanswerableError
 from barnabas_broker.server.handlers.join_group import refusal as join_refusal
 from barnabas_broker.server.handlers.sync_group import PROTOCOL_SINCE
 from barnabas_broker.server.handlers.sync_group import refusal as sync_refusal
 from barnabas_broker.server.outbound import Item
 from barnabas_broker.server.parking import Answers, ParkedRequest
+from barnabas_broker.server.reading_rights import ReadingRights
 from barnabas_kafka.errors import KafkaError
 from barnabas_kafka.protocol import codec, registry
 from barnabas_kafka.protocol.headers import encode_response_header
@@ -42,9 +42,6 @@ PROTOCOLS_AT_ONCE: Final = 100
 ASSIGNMENTS_AT_ONCE: Final = 10_000
 """Of what a request names; those with more go the general way."""
 
-# An enum's members are looked up several times slower than names of the module.
-_GROUP: Final = ResourceType.GROUP
-_READ: Final = AclOperation.READ
 _JOIN_GROUP: Final = registry.api(ApiKey.JOIN_GROUP)
 _SYNC_GROUP: Final = registry.api(ApiKey.SYNC_GROUP)
 
@@ -97,12 +94,11 @@ def _declared(api: registry.Api, version: int, correlation_id: int, response: Re
 class PlainRebalances:
     """Serves what is ordinary, and leaves the rest alone."""
 
-    __slots__ = ("_answers", "_authorizer", "_broker", "_open")
+    __slots__ = ("_answers", "_broker", "_rights")
 
     def __init__(self, broker: "Broker", authorizer: Authorizer, answers: Answers) -> None:
         self._broker = broker
-        self._authorizer = authorizer
-        self._open = isinstance(authorizer, AllowAll)
+        self._rights = ReadingRights(authorizer)
         self._answers = answers
 
     def join(
@@ -155,10 +151,7 @@ class PlainRebalances:
 
     def _may_speak(self, group_id: str, caller: "Caller") -> bool:
         """Whether there can be such a group, and the caller may read in it."""
-        if self._open or not group_id:
-            return bool(group_id)
-        resource = ResourcePattern(_GROUP, group_id)
-        return self._authorizer.authorize(caller.principal, caller.client_host, _READ, resource)
+        return bool(group_id) and self._rights.of_group(caller, group_id)
 
 
 def _unanswerable(api: str, version: int, caller: "Caller") -> UnanswerableError:

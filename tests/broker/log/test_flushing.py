@@ -4,7 +4,7 @@ import threading
 from pathlib import Path
 
 from barnabas_broker.log.files import DataFile
-from barnabas_broker.log.flushing import FlushPlan
+from barnabas_broker.log.flushing import FlushPlan, Unflushed
 
 
 def plan_for(tmp_path: Path, *paths: Path) -> FlushPlan:
@@ -35,3 +35,13 @@ def test_an_error_is_kept(tmp_path: Path) -> None:
     plan = plan_for(tmp_path, tmp_path / ("n" * 300))
     plan.run()
     assert plan.error is not None
+
+
+def test_side_files_are_remembered_by_name_until_they_are_planned(tmp_path: Path) -> None:
+    """Once each, in a fixed order, and in whatever directory the log is by then."""
+    unflushed = Unflushed()
+    unflushed.names |= {"partition.metadata", "leader-epoch-checkpoint"}
+    unflushed.names.add("partition.metadata")
+    plan = unflushed.plan([], tmp_path, up_to=0)
+    assert plan.paths == [tmp_path / "leader-epoch-checkpoint", tmp_path / "partition.metadata"]
+    assert unflushed.plan([], tmp_path, up_to=0).paths == []

@@ -60,6 +60,17 @@ def test_a_follower_about_to_join_is_waited_for() -> None:
     assert alive == 10, "its broker is gone, so it cannot come in"
 
 
+def test_partitions_of_the_same_brokers_share_their_set() -> None:
+    """A broker leads thousands with a handful of in-sync replicas; a change makes another set."""
+    first, second = leader(), leader()
+    assert first.maximal_isr is second.maximal_isr
+    second.become(
+        replace(STATE, isr=(1, 2), partition_epoch=STATE.partition_epoch + 1), log_end=0, now_ms=0
+    )
+    assert first.maximal_isr == {1, 2, 3}
+    assert second.maximal_isr == {1, 2}
+
+
 def test_a_mark_is_held_while_too_few_are_in_sync() -> None:
     """min.insync.replicas holds the mark, but asks for no more than the assignment has."""
     view = leader((1,), rules=InSyncRules(min_in_sync=2))

@@ -59,11 +59,12 @@ class FlushPlan:
 class Unflushed:
     """What a log has changed on disk and not flushed, beside the bytes of its segments."""
 
-    __slots__ = ("created", "directory_changed", "flushed_ms", "generation", "paths", "rolled")
+    __slots__ = ("created", "directory_changed", "flushed_ms", "generation", "names", "rolled")
 
     def __init__(self) -> None:
-        #: side files written since the last plan
-        self.paths: set[Path] = set()
+        #: side files in the log's directory, written since the last plan; names, because an idle
+        #: partition keeps them for long and each path would take 400 bytes
+        self.names: set[str] = set()
         #: files were created, renamed or removed since the last plan
         self.directory_changed = False
         #: the directory itself was made since the last plan
@@ -83,6 +84,10 @@ class Unflushed:
             or now_ms - self.flushed_ms >= config.flush_ms
         )
 
+    def side_files(self, directory: Path) -> list[Path]:
+        """Where the side files are that were written since the last plan."""
+        return [directory / name for name in sorted(self.names)]
+
     def plan(self, segments: Sequence[Segment], directory: Path, *, up_to: int) -> FlushPlan:
         """A plan for ``segments``, their indexes and the side files. Raises OSError."""
         for segment in segments:
@@ -96,10 +101,10 @@ class Unflushed:
             up_to=up_to,
             generation=self.generation,
             files=[segment.file for segment in segments],
-            paths=[*indexes, *sorted(self.paths)],
+            paths=[*indexes, *self.side_files(directory)],
             directory=directory if self.directory_changed else None,
             parent=directory.parent if self.created else None,
         )
-        self.paths = set()
+        self.names = set()
         self.directory_changed = self.created = self.rolled = False
         return plan

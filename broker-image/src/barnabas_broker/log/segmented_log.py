@@ -154,10 +154,10 @@ class SegmentedLog:
         log._unflushed.directory_changed = log._unflushed.created = new or not clean
         if not clean:
             # What the last process wrote beside the log may never have been synced.
-            log._unflushed.paths |= {
-                directory / LEADER_EPOCH_CHECKPOINT,
-                directory / PARTITION_METADATA,
-                *map(log._snapshots.path, log._snapshots.offsets),
+            log._unflushed.names |= {
+                LEADER_EPOCH_CHECKPOINT,
+                PARTITION_METADATA,
+                *(log._snapshots.path(offset).name for offset in log._snapshots.offsets),
             }
         log._adopt_topic_id(topic_id, clean=clean)
         log._recall_tallies(recovery_point if not clean else log.log_end_offset)
@@ -200,7 +200,7 @@ class SegmentedLog:
         """Note the topic's id beside the data, before any data is written."""
         path = self.directory / PARTITION_METADATA
         replace_file(path, checkpoints.format_partition_metadata(topic_id), durable=False)
-        self._unflushed.paths.add(path)
+        self._unflushed.names.add(PARTITION_METADATA)
         self._unflushed.directory_changed = True
         self.topic_id = topic_id
 
@@ -208,7 +208,7 @@ class SegmentedLog:
         """Follow a rename of the directory, which the caller has done."""
         self.directory = directory
         self._snapshots.directory = directory
-        self._unflushed.paths.clear()
+        self._unflushed.names.clear()
         for segment in self.segments:
             segment.moved_to(directory)
 
@@ -287,7 +287,7 @@ class SegmentedLog:
         latest = self._snapshots.latest
         if offset > (latest if latest is not None else 0):
             path = self._snapshots.write(offset, self.producers.producers.values())
-            self._unflushed.paths.add(path)
+            self._unflushed.names.add(path.name)
 
     @property
     def failure(self) -> str | None:
@@ -321,7 +321,7 @@ class SegmentedLog:
             self.health.failed(error)
             return
         self._epochs_unwritten = False
-        self._unflushed.paths.add(path)
+        self._unflushed.names.add(LEADER_EPOCH_CHECKPOINT)
         self._unflushed.directory_changed = True
 
     # --- deletion and truncation -------------------------------------------------------------
@@ -591,7 +591,7 @@ class SegmentedLog:
         )
         if self._committed_base != self._bases[-1]:
             # A name must not become durable before the content of its file.
-            plan.paths = sorted(self._unflushed.paths)
+            plan.paths = self._unflushed.side_files(self.directory)
             plan.directory = self.directory
             plan.parent = self.directory.parent if self._committed_base < 0 else None
             self._committed_base = self._bases[-1]

@@ -25,6 +25,7 @@ committed one and whoever is being added to it (KIP-497); at most one change is 
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, Protocol
 
 from barnabas_kafka.ids import NO_EPOCH, NO_OFFSET
@@ -203,8 +204,9 @@ class InSync:
 
     def _settle(self) -> None:
         """Keep at hand what each append and each fetch asks."""
-        added = self.pending.added if self.pending is not None else frozenset[int]()
-        self._maximal = frozenset(self.isr) | added
+        self._maximal = _brokers(self.isr)
+        if self.pending is not None and self.pending.added:
+            self._maximal |= self.pending.added
         self._others = tuple(
             self._followers[broker] for broker in self._followers if broker in self._maximal
         )
@@ -381,6 +383,12 @@ class InSync:
         if self.pending is change:
             self.pending = None
             self._settle()
+
+
+@lru_cache(maxsize=1024)
+def _brokers(isr: tuple[int, ...]) -> frozenset[int]:
+    """A set of brokers, one for all partitions with the same in-sync replicas."""
+    return frozenset(isr)
 
 
 def _restart(follower: Follower, *, log_end: int, now_ms: int, anew: bool, in_sync: bool) -> None:

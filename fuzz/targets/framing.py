@@ -176,8 +176,10 @@ async def _session(pieces: list[bytes]) -> Answer:
 
 
 async def _feed(session: Session, transport: _Transport, piece: bytes) -> None:
-    while piece and not transport.ended:
+    while piece:
         await _turn(transport)
+        if transport.ended:  # By what it had received before.
+            return
         room = session.get_buffer(-1)
         promise(len(room) > 0, "a session gives no room")
         count = min(len(room), len(piece))

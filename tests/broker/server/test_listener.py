@@ -10,6 +10,7 @@ import pytest
 
 from barnabas_broker.server import listener, upkeep
 from barnabas_broker.server.counters import Cause
+from barnabas_broker.server.listener import SEND_BUFFER_BYTES
 from barnabas_broker.server.node import Node
 from barnabas_kafka.protocol.messages.api_versions import ApiVersionsRequest
 from tests.broker.server.running import DEADLINE_S, Wire, port_of, running_node
@@ -152,21 +153,34 @@ def test_without_descriptors_newcomers_wait(
             assert second.receive_frame()
 
 
-def receive_buffer(directory: Path, settings: dict[str, str]) -> int:
-    """What the kernel says of an accepted connection that has moved a few bytes."""
+def buffer_size(directory: Path, option: int, settings: dict[str, str]) -> int:
+    """What the kernel says of a buffer of an accepted connection that has moved a few bytes."""
     with running_node(directory, settings) as node, Wire(port_of(node)) as wire:
         assert served(wire)
         ((session,),) = (one.sessions for one in node.listeners)
         accepted: socket.socket = session._transport.get_extra_info("socket")
-        return accepted.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
+        return accepted.getsockopt(socket.SOL_SOCKET, option)
 
 
 def test_the_kernel_sizes_receive_buffers_unless_somebody_set_a_size(tmp_path: Path) -> None:
     """The default is not imposed: it would have large batches arrive in many pieces."""
-    key = "socket.receive.buffer.bytes"
+    key, option = "socket.receive.buffer.bytes", socket.SO_RCVBUF
     with socket.create_server(("127.0.0.1", 0)) as anybody:
-        of_the_kernel = anybody.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
-    assert receive_buffer(tmp_path / "unset", {}) == of_the_kernel
-    assert receive_buffer(tmp_path / "-1", {key: "-1"}) == of_the_kernel
+        of_the_kernel = anybody.getsockopt(socket.SOL_SOCKET, option)
+    assert buffer_size(tmp_path / "unset", option, {}) == of_the_kernel
+    assert buffer_size(tmp_path / "-1", option, {key: "-1"}) == of_the_kernel
     # The kernel doubles what it is asked for, to have room for its own bookkeeping.
-    assert receive_buffer(tmp_path / "set", {key: "20000"}) == 40_000
+    assert buffer_size(tmp_path / "set", option, {key: "20000"}) == 40_000
+
+
+def test_send_buffers_are_larger_than_the_default_unless_somebody_set_a_size(
+    tmp_path: Path,
+) -> None:
+    """The kernel's own limit may be below ours, and is above the default everywhere."""
+    key, option = "socket.send.buffer.bytes", socket.SO_SNDBUF
+    with socket.socket() as anybody:
+        anybody.setsockopt(socket.SOL_SOCKET, option, SEND_BUFFER_BYTES)
+        allowed = anybody.getsockopt(socket.SOL_SOCKET, option)
+    assert buffer_size(tmp_path / "unset", option, {}) == allowed > 2 * 102_400
+    assert buffer_size(tmp_path / "default", option, {key: "102400"}) == 2 * 102_400
+    assert buffer_size(tmp_path / "set", option, {key: "20000"}) == 40_000

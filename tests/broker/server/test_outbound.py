@@ -6,6 +6,7 @@ import os
 import socket
 import threading
 from collections.abc import Awaitable, Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -43,13 +44,15 @@ async def receive(peer: socket.socket, size: int) -> bytes:
     return bytes(received)
 
 
-def outbound(ours: socket.socket) -> tuple[Outbound, asyncio.Event, list[OSError]]:
+def outbound(
+    ours: socket.socket, writability: Writability | None = None
+) -> tuple[Outbound, asyncio.Event, list[OSError]]:
     """A queue on our end, what tells that it drained, and what broke it."""
     drained, broken = asyncio.Event(), list[OSError]()
     queue = Outbound(
         asyncio.get_running_loop(),
         ours.fileno(),
-        Writability(),
+        writability or Writability(),
         on_drained=drained.set,
         on_broken=broken.append,
     )
@@ -71,7 +74,7 @@ def no_reading_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cold_reads, "read_in_memory", page_cache.read_in_memory)
 
 
-@pytest.mark.parametrize("size", [10, SENDFILE_BYTES_MIN - 1, SENDFILE_BYTES_MIN, 3_000_000])
+@pytest.mark.parametrize("size", [0, 10, SENDFILE_BYTES_MIN - 1, SENDFILE_BYTES_MIN, 3_000_000])
 def test_bytes_and_slices_arrive_in_order(tmp_path: Path, size: int) -> None:
     """Whatever way a slice takes to the kernel, the peer sees one ordered stream."""
     file, content = file_of(tmp_path / "segment", size)
@@ -128,6 +131,139 @@ def test_a_peer_that_takes_everything_has_turns_like_others(
         assert await receive(peer, size) == content[:size]
         assert await receive(peer, 2 * size) == content[size:]
         await drained.wait()
+        assert not broken
+        queue.close()
+
+    run(story)
+
+
+def test_peers_that_can_take_more_at_once_share_a_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others wait no longer for several that read fast than for one."""
+    turn = 2 * SENDFILE_BYTES_MIN
+    monkeypatch.setattr(outbound_module, "TURN_BYTES", turn)
+    size = 2_000_000
+    file, content = file_of(tmp_path / "segment", size)
+    counts: list[tuple[int, int]] = []
+    real = os.sendfile
+
+    async def story(ours: socket.socket, peer: socket.socket) -> None:
+        writability = Writability()
+
+        def sendfile(out: int, fd: int, position: int, count: int) -> int:
+            counts.append((writability.together, count))
+            return real(out, fd, position, count)
+
+        monkeypatch.setattr(os, "sendfile", sendfile)
+        second, its_peer = socket.socketpair()
+        with second, its_peer:
+            second.setblocking(False)
+            its_peer.setblocking(False)
+            queues = [outbound(end, writability)[0] for end in (ours, second)]
+            for queue in queues:
+                queue.send([FileSlice(file, 0, size, 0)])
+                assert queue.waiting
+            first, other = await asyncio.gather(receive(peer, size), receive(its_peer, size))
+            assert first == other == content
+            for queue in queues:
+                queue.close()
+
+    run(story)
+    assert all(count <= turn // together for together, count in counts)
+    assert {together for together, _ in counts} >= {1, 2}
+
+
+def asked_of(path: Path, size: int, monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+    """Send a slice of so many bytes to a peer that has the queue wait, the file being in memory.
+
+    Returns the ranges that were asked for, as offsets within the slice.
+    """
+    asked = []
+    real = cold_reads.in_memory
+
+    def in_memory(fd: int, start: int, end: int) -> bool:
+        asked.append((start - 1000, end - 1000))
+        return real(fd, start, end)
+
+    monkeypatch.setattr(cold_reads, "in_memory", in_memory)
+    file, content = file_of(path, 1000 + size)
+
+    async def story(ours: socket.socket, peer: socket.socket) -> None:
+        ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 100_000)
+        queue, drained, broken = outbound(ours)
+        queue.send([FileSlice(file, 1000, size, 0)])
+        assert queue.waiting
+        assert await receive(peer, size) == content[1000:]
+        if queue.waiting:
+            await drained.wait()
+        assert not broken
+        queue.close()
+
+    run(story)
+    return asked
+
+
+def test_each_window_is_asked_for_once_and_before_it_is_needed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel is given a window at least, so that only the socket or the end cuts a send."""
+    monkeypatch.setattr(outbound_module, "KNOWN_S", 1e9)
+    monkeypatch.setattr(outbound_module, "TURN_BYTES", 1 << 30)
+    size, window = 5_000_000, cold_reads.WINDOW_BYTES
+    offered = []
+    real = os.sendfile
+
+    def sendfile(out: int, fd: int, position: int, count: int) -> int:
+        offered.append((position - 1000, count))
+        return real(out, fd, position, count)
+
+    monkeypatch.setattr(os, "sendfile", sendfile)
+    asked = asked_of(tmp_path / "segment", size, monkeypatch)
+    starts = range(0, size, window)
+    assert asked == [(start, min(start + window, size)) for start in starts]
+    assert len(offered) > len(asked)
+    assert all(count >= min(window, size - position) for position, count in offered)
+
+
+def test_after_a_long_wait_it_is_asked_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A peer that reads slowly gives the kernel the time to drop what was in memory."""
+    monkeypatch.setattr(outbound_module, "KNOWN_S", -1.0)
+    asked = asked_of(tmp_path / "segment", 2_000_000, monkeypatch)
+    assert len(asked) > 2
+    assert all(later[0] < earlier[1] for earlier, later in pairwise(asked))
+
+
+def test_what_is_in_memory_is_sent_while_the_rest_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A cold window ahead holds nothing up before its own turn has come."""
+    window = cold_reads.WINDOW_BYTES
+    file, content = file_of(tmp_path / "segment", 2 * window)
+    go_on, cold_from = threading.Event(), [window]
+    real = cold_reads.bring_in
+
+    def bring_in(file: DataFile, start: int, end: int, limit: int) -> None:
+        assert start == window
+        assert go_on.wait(10)
+        real(file, start, end, limit)
+        cold_from[0] = end
+
+    monkeypatch.setattr(cold_reads, "in_memory", lambda _, __, end: end <= cold_from[0])
+    monkeypatch.setattr(cold_reads, "bring_in", bring_in)
+
+    async def story(ours: socket.socket, peer: socket.socket) -> None:
+        queue, drained, broken = outbound(ours)
+        queue.send([FileSlice(file, 0, 2 * window, 0)])
+        assert await receive(peer, window) == content[:window]
+        with pytest.raises(BlockingIOError):
+            peer.recv(1)
+        go_on.set()
+        assert await receive(peer, window) == content[window:]
+        if queue.waiting:
+            await drained.wait()
         assert not broken
         queue.close()
 

@@ -26,6 +26,12 @@ from barnabas_kafka.settings.listeners import Listener as Address
 OS_BUFFER = -1
 """The value of a socket buffer setting that leaves the size to the operating system."""
 
+SEND_BUFFER_BYTES: Final = 256 << 10
+"""Size of a send buffer that nobody set; with Kafka's 100 KiB a client that reads fast empties it
+before the broker, which is told when a third is free, has been woken to send more. Not left to the
+kernel either: a client that does not read could have it hold megabytes, and BBR paces what lies
+there at a cost above the gain."""
+
 ACCEPTS_AT_ONCE: Final = 32
 """Connections accepted before the event loop goes on with others."""
 
@@ -285,8 +291,9 @@ def _bound(address: Address, settings: BrokerSettings) -> socket.socket:
 
 def _size_buffers(sock: socket.socket, settings: BrokerSettings) -> None:
     """Set what accepted connections inherit; the kernel's own limits are as good as it gets."""
-    receive = keys.SOCKET_RECEIVE_BUFFER_BYTES
-    sizes = {socket.SO_SNDBUF: settings[keys.SOCKET_SEND_BUFFER_BYTES]}
+    send, receive = keys.SOCKET_SEND_BUFFER_BYTES, keys.SOCKET_RECEIVE_BUFFER_BYTES
+    given = settings.given(send.name)
+    sizes = {socket.SO_SNDBUF: settings[send] if given else SEND_BUFFER_BYTES}
     # With Kafka's default a batch of 1 MiB comes in eight reads, each waited for, at twice the CPU.
     # Left alone the kernel sizes a buffer by what its connection moves, up to net.ipv4.tcp_rmem,
     # and never all of them together beyond net.ipv4.tcp_mem.

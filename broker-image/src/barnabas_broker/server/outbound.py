@@ -26,8 +26,12 @@ RUN_BYTES_MAX: Final = 1 << 20
 RUN_ITEMS_MAX: Final = 1024
 """How much goes into one send: small slices never fill memory at once, and IOV_MAX is kept."""
 
-TURN_BYTES: Final = 4 << 20
-"""How much one peer that takes all it gets is sent before others have their turn."""
+TURN_BYTES: Final = 768 << 10
+"""How much is sent before the loop goes on with others: to one peer that takes all it gets, or to
+all of those together that were told at once that they can take more."""
+
+KNOWN_S: Final = 1.0
+"""How long a peer may have the queue wait before what is in memory is asked again."""
 
 Item = bytes | bytearray | memoryview | FileSlice
 
@@ -71,7 +75,7 @@ class Outbound:
         self._on_broken = on_broken
         self._queue: deque[Item] = deque()
         self._sent = 0  # Bytes of the first item, a large slice, that the kernel has taken.
-        self._turn = 0  # Bytes that the kernel has taken in this turn.
+        self._turn = 0  # Bytes that may still be sent in this turn.
         self._writability = writability
         self.moved_at = 0.0  # Loop time at which the kernel last took less than all there was.
         self._warm_to = 0  # Position to which the file of the first item is in memory.
@@ -121,7 +125,7 @@ class Outbound:
         self._writability.forget(self._fd)
 
     def _advance(self) -> None:
-        self._turn = 0
+        self._turn = TURN_BYTES // self._writability.together
         try:
             while self._queue:
                 head = self._queue[0]
@@ -134,7 +138,7 @@ class Outbound:
                     all_taken = self._push_slice(head)
                 else:
                     all_taken = self._push_run()
-                if not all_taken or (self._turn >= TURN_BYTES and self._queue):
+                if not all_taken or (self._turn <= 0 and self._queue):
                     self._wait()
                     return
         except BlockingIOError:
@@ -143,29 +147,36 @@ class Outbound:
             self._loop.call_soon(self._on_broken, error)
 
     def _push_slice(self, item: FileSlice) -> bool:
-        """Have the kernel send what is in memory of a large slice; true if it took all that."""
+        """Have the kernel send of a large slice what is in memory and the turn leaves room for.
+
+        True if it took all that.
+        """
         position = item.position + self._sent
-        size = min(item.position + item.length, self._warm_to) - position
+        size = min(min(item.position + item.length, self._warm_to) - position, self._turn)
         sent = os.sendfile(self._fd, item.file.fd, position, size)
         if sent == 0:
             raise _cut(item)
         self._sent += sent
-        self._turn += sent
+        self._turn -= sent
         if self._sent == item.length:
             self._queue.popleft()
             self._sent = self._warm_to = 0
         return sent == size
 
     def _is_cold(self, item: FileSlice) -> bool:
-        """Whether what is to be sent next of the first item must be read from disk first."""
-        start = item.position + self._sent
-        if start < self._warm_to:
-            return False
-        end = min(item.position + item.length, start + cold_reads.WINDOW_BYTES)
-        if not cold_reads.in_memory(item.file.fd, start, end):
-            return True
-        self._warm_to = end
-        return False
+        """Whether what is to be sent next of the first item must be read from disk first.
+
+        Where a window's worth is not known to be in memory, a window more is asked for: a sendfile
+        that ends where nothing is known yet, though the socket would take more, costs one more and
+        sends a small packet in between.
+        """
+        start, limit = item.position + self._sent, item.position + item.length
+        known = max(start, self._warm_to)
+        if known < min(limit, start + cold_reads.WINDOW_BYTES):
+            end = min(limit, known + cold_reads.WINDOW_BYTES)
+            if cold_reads.in_memory(item.file.fd, known, end):
+                known = self._warm_to = end
+        return known == start < limit
 
     def _warm(self, item: FileSlice) -> None:
         self.moved_at = self._loop.time()  # A slow disk is not the peer's fault.
@@ -206,7 +217,7 @@ class Outbound:
                 sent = self._socket.sendmsg(run, (), flags)
         except BlockingIOError:
             sent = 0
-        self._turn += sent
+        self._turn -= sent
         if sent == size:
             return True
         self._put_back(run, sent)
@@ -248,6 +259,8 @@ class Outbound:
         self._writability.wait(self._fd, self._on_writable)
 
     def _on_writable(self) -> None:
+        if self._loop.time() - self.moved_at > KNOWN_S:
+            self._warm_to = 0  # It may have left memory since.
         self._advance()
         if not self._queue:
             self._on_drained()

@@ -19,15 +19,19 @@ _EVENTS: Final = select.EPOLLOUT | select.EPOLLONESHOT
 
 
 class Writability:
-    """Who waits for which socket to be writable, on one event loop; made and closed in it."""
+    """Who waits for which socket to be writable, on one event loop; made and closed in it.
 
-    __slots__ = ("_closed", "_epoll", "_loop", "_waiting")
+    `together` is how many were told at once the last time, at least 1: they share a turn.
+    """
+
+    __slots__ = ("_closed", "_epoll", "_loop", "_waiting", "together")
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._epoll: select.epoll | None = None  # Not before somebody waits.
         self._waiting: dict[int, Callable[[], None]] = {}
         self._closed = False
+        self.together = 1
 
     def wait(self, fd: int, tell: Callable[[], None]) -> None:
         """Have `tell` called from the loop, once, when the socket takes bytes or is broken.
@@ -62,7 +66,9 @@ class Writability:
     def _tell(self) -> None:
         if self._epoll is None:
             return
-        for fd, _ in self._epoll.poll(0, TOLD_AT_ONCE):
+        told = self._epoll.poll(0, TOLD_AT_ONCE)
+        self.together = max(1, len(told))
+        for fd, _ in told:
             tell = self._waiting.get(fd)
             if tell is not None:  # What was told before may have ended this one's connection.
                 tell()

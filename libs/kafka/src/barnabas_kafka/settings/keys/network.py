@@ -60,7 +60,10 @@ EARLY_START_LISTENERS = string(
 SOCKET_SEND_BUFFER_BYTES = integer(
     "socket.send.buffer.bytes",
     102_400,
-    "Size of a socket's send buffer; -1 leaves it to the operating system.",
+    (
+        "Size of a socket's send buffer; -1 leaves it to the operating system. It is 256 KiB where "
+        "it is not set, for the default is empty before more is sent to a client that reads fast."
+    ),
     importance=Importance.HIGH,
 )
 SOCKET_RECEIVE_BUFFER_BYTES = integer(

@@ -299,6 +299,15 @@ def test_the_recovery_point_moves_when_the_plan_has_run(tmp_path: Path) -> None:
     assert log.recovery_point == 6
 
 
+def test_what_was_not_synced_before_a_rename_is_after_it(tmp_path: Path) -> None:
+    """A copy gets its final name after a sync, and may have written beside its segments since."""
+    log = open_log(tmp_path)
+    log.assign_topic_id(TOPIC_ID)
+    final = log.directory.rename(tmp_path / "final")
+    log.moved_to(final)
+    assert final / "partition.metadata" in log.flush_plan().paths
+
+
 def test_a_truncation_voids_a_plan(tmp_path: Path) -> None:
     """What was synced is not what the log holds now."""
     log = open_log(tmp_path)

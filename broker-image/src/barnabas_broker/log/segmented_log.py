@@ -208,7 +208,6 @@ class SegmentedLog:
         """Follow a rename of the directory, which the caller has done."""
         self.directory = directory
         self._snapshots.directory = directory
-        self._unflushed.names.clear()
         for segment in self.segments:
             segment.moved_to(directory)
 

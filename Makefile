@@ -96,7 +96,7 @@ fmt: .venv/.synced ## Formats the code and mends what ruff can mend
 spark: .venv-spark/.synced ## Installs pyspark (450 MB) for `barnabas pipeline run`, in .venv-spark
 
 soak: .venv/.synced ## Runs every property test for thousands of examples and the tests marked soak
-	$(PYTEST) tests --ignore=$(SPARK) --hypothesis-profile=soak --override-ini='addopts=-ra' --timeout=3600 -m 'hypothesis or soak'
+	$(PYTEST) tests --ignore=$(SPARK) --hypothesis-profile=soak --override-ini='addopts=-ra' --timeout=3600 --override-ini=faulthandler_timeout=7200 -m 'hypothesis or soak'
 
 clean: ## Removes the environment and every cache
 	rm -rf .venv .venv-bench .venv-spark .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist

@@ -6,35 +6,43 @@ What happens when is drawn from a seed; how far each client has come by then is 
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from random import Random
-from typing import Final
+from typing import Any, Final
 
 import pytest
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from tests.clients.brokers import Broker, broker_under_test
-from tests.clients.transactional import PATIENCE_S, SETTINGS, seen_in, text
+from tests.clients.transactional import SETTINGS, seen_in
+from tests.clients.under_load import (
+    PARTITIONS,
+    PATIENCE_S,
+    RETRIES_S,
+    TEAM,
+    TOPIC,
+    Acknowledged,
+    ClientProcess,
+    retried,
+    transactional_producer,
+)
 
-TOPIC: Final = "in"
-TEAM: Final = "team"
-PARTITIONS: Final = 12
 MEMBERS: Final = 20
 PRODUCERS: Final = 3
-#: Between two transactions of a producer, so that members have their share of the machine.
-PAUSE_S: Final = 0.02
 LOAD_S: Final = 35.0
 SOAK_LOAD_S: Final = 600.0
 CATCH_UP_S: Final = 150.0
+#: How many clients may have locked themselves up, see `under_load`; the others have to go on.
+MAY_HANG: Final = 2
 
 
 @dataclass
@@ -49,200 +57,111 @@ class Attempt:
 class Notes:
     """What all clients were told, and what they found wrong."""
 
-    lock: threading.Lock = field(default_factory=threading.Lock)
     attempts: list[Attempt] = field(default_factory=list)
     read: Counter[str] = field(default_factory=Counter)
-    committed: Counter[int] = field(default_factory=Counter)
     faults: list[str] = field(default_factory=list)
     met: Counter[str] = field(default_factory=Counter)
 
+    @classmethod
+    def of(cls, directory: Path) -> Notes:
+        """From what the clients have written down so far."""
+        notes = cls()
+        for story in directory.glob("*.jsonl"):
+            for line in story.read_text().splitlines(keepends=True):
+                if line.endswith("\n"):  # A killed one may have been at it.
+                    notes._add(json.loads(line))
+        return notes
 
-class Client(threading.Thread):
-    """A thread that works until it is told to stop; pytest reports what it stumbles over."""
-
-    def __init__(self, notes: Notes, broker: Broker) -> None:
-        super().__init__(daemon=True)
-        self.notes, self.broker = notes, broker
-        self.stopping = threading.Event()
-
-    def end(self) -> None:
-        """Stop, and wait for it."""
-        self.stopping.set()
-        self.join(CATCH_UP_S)
-        if self.is_alive():
-            self.notes.faults.append(f"a {type(self).__name__} does not end")
-
-
-class Writer(Client):
-    """One transaction after the other with one transactional id."""
-
-    def __init__(self, notes: Notes, broker: Broker, name: str, random: Random) -> None:
-        super().__init__(notes, broker)
-        self.transactional_id, self.random = name, random
-        self.number = 0
-
-    def run(self) -> None:
-        while not self.stopping.is_set():
-            producer = self._producer()
-            try:
-                _retried(partial(producer.init_transactions, PATIENCE_S))
-                while not self.stopping.wait(PAUSE_S):
-                    self._transaction(producer)
-            except KafkaException:
-                self.notes.met["new producers"] += 1
-
-    def settle(self) -> None:
-        """Abort what it may have left open, which hides what others have written after it."""
-        successor = self._producer()
-        _retried(partial(successor.init_transactions, PATIENCE_S))
-
-    def _producer(self) -> Producer:
-        return Producer(
-            {
-                "bootstrap.servers": self.broker.bootstrap,
-                "transactional.id": self.transactional_id,
-                "transaction.timeout.ms": 10_000,
-                "linger.ms": 0,
-                # Otherwise librdkafka 2.16 forgets the only broker (its issue 5511).
-                "metadata.recovery.strategy": "none",
-            }
-        )
-
-    def _transaction(self, producer: Producer) -> None:
-        self.number += 1
-        values = [
-            f"{self.transactional_id}-{self.number}-{it}" for it in range(self.random.randint(1, 8))
-        ]
-        attempt = Attempt(values)
-        self.notes.attempts.append(attempt)
-        producer.begin_transaction()
-        for value in values:
-            producer.produce(TOPIC, value, partition=self.random.randrange(PARTITIONS))
-        wants_commit = self.random.random() < 0.7
-        try:
-            if wants_commit:
-                _retried(partial(producer.commit_transaction, PATIENCE_S))
-                attempt.outcome = "committed"
-                return
-        except KafkaException as error:
-            if not error.args[0].txn_requires_abort():
-                raise
-        _retried(partial(producer.abort_transaction, PATIENCE_S))
-        if not wants_commit:
-            attempt.outcome = "aborted"
+    def _add(self, told: dict[str, Any]) -> None:
+        match told:
+            case {"values": values}:
+                self.attempts.append(Attempt(values))
+            case {"outcome": outcome}:
+                self.attempts[-1].outcome = outcome
+            case {"read": values}:
+                self.read.update(values)
+            case {"fault": fault}:
+                self.faults.append(fault)
+            case {"met": what}:
+                self.met[what] += 1
+            case _:
+                raise AssertionError(told)
 
 
-class Member(Client):
-    """Reads what is committed as one of a group, and commits how far it has come."""
+class Load:
+    """The clients of one run, and how often what was done to them and their broker."""
 
-    def __init__(self, notes: Notes, broker: Broker) -> None:
-        super().__init__(notes, broker)
-        self._expected: dict[int, int] = {}
+    def __init__(self, directory: Path, broker: Broker, random: Random) -> None:
+        self.directory, self.broker, self.random = directory, broker, random
+        self.acknowledged = Acknowledged(directory / "acknowledged")
+        self.done: Counter[str] = Counter()
+        self.members: list[ClientProcess] = []
+        self.writers: list[ClientProcess] = []
 
-    def run(self) -> None:
-        consumer = Consumer(
-            {
-                "bootstrap.servers": self.broker.bootstrap,
-                "group.id": TEAM,
-                "isolation.level": "read_committed",
-                "enable.auto.commit": False,
-                "auto.offset.reset": "earliest",
-                "session.timeout.ms": 10_000,
-                "heartbeat.interval.ms": 500,
-                "metadata.recovery.strategy": "none",
-            }
-        )
-        consumer.subscribe([TOPIC], on_assign=self._assigned)
-        try:
-            while not self.stopping.is_set():
-                self._round(consumer)
-        finally:
-            consumer.close()
+    def __enter__(self) -> Load:
+        return self
 
-    def _assigned(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        """From here on nothing below what was acknowledged before may come again."""
-        with self.notes.lock:
-            self.notes.met["assignments"] += 1
-            self._expected = {it.partition: self.notes.committed[it.partition] for it in partitions}
+    def __exit__(self, *_: object) -> None:
+        for client in (*self.writers, *self.members):
+            client.kill()
 
-    def _round(self, consumer: Consumer) -> None:
-        taken = [it for it in consumer.consume(50, timeout=0.2) if it.error() is None]
-        positions: dict[int, int] = {}
-        for message in taken:
-            partition, offset = message.partition(), message.offset()
-            assert partition is not None
-            assert offset is not None
-            first = self._expected.pop(partition, 0)
-            if offset < first:
-                self.notes.faults.append(f"partition {partition}: {offset} after {first} committed")
-            positions[partition] = offset + 1
-        with self.notes.lock:
-            self.notes.read.update(text(message) for message in taken)
-        if not positions:
-            return
-        offsets = [TopicPartition(TOPIC, each, offset) for each, offset in positions.items()]
-        try:
-            answered = consumer.commit(offsets=offsets, asynchronous=False)
-        except KafkaException:
-            self.notes.met["refused commits"] += 1
-            return
-        with self.notes.lock:
-            for each in answered or []:
-                if each.error is None:
-                    self.notes.met["commits"] += 1
-                    known = self.notes.committed[each.partition]
-                    self.notes.committed[each.partition] = max(known, each.offset)
+    def run(self, load_s: float) -> None:
+        """Let members come and go and kill the broker; members are left, and no writers."""
+        names = [f"writer-{it}" for it in range(PRODUCERS)]
+        self.writers = [self._client("writer", name) for name in names]
+        for _ in range(MEMBERS):
+            self._join()
+        begun = time.monotonic()
+        kill_at = begun + self.random.uniform(3, 6)
+        while (now := time.monotonic()) < begun + load_s:
+            if now > kill_at:
+                self.done["kills"] += 1
+                self.broker.kill()
+                self.broker.start()
+                kill_at = time.monotonic() + self.random.uniform(2, 6)
+            if len(self.members) == MEMBERS or (self.members and self.random.random() < 0.4):
+                self._end(self.members.pop(self.random.randrange(len(self.members))))
+                self.done["left"] += 1
+            else:
+                self._join()
+            threading.Event().wait(self.random.uniform(0, 0.6))
+        while self.writers:
+            self._end(self.writers.pop())
+        for name in names:
+            # Aborts what is left open, which hides what others have written after it.
+            successor = transactional_producer(self.broker.bootstrap, name)
+            retried(partial(successor.init_transactions, PATIENCE_S))
 
+    def end_members(self) -> None:
+        """All that are left."""
+        while self.members:
+            self._end(self.members.pop())
+        assert self.done["hung"] <= MAY_HANG, self.done
 
-def _retried(step: Callable[[], object]) -> None:
-    """Do it again as long as librdkafka says that it may work the next time."""
-    give_up_at = time.monotonic() + CATCH_UP_S
-    while True:
-        try:
-            step()
-        except KafkaException as error:
-            if not error.args[0].retriable() or time.monotonic() > give_up_at:
-                raise
-        else:
-            return
+    def _join(self) -> None:
+        self.done["joined"] += 1
+        self.members.append(self._client("member", str(self.done["joined"])))
+
+    def _client(self, role: str, name: str) -> ClientProcess:
+        seed = self.random.randrange(2**32)
+        return ClientProcess(self.directory, role, name, self.broker.bootstrap, seed)
+
+    def _end(self, client: ClientProcess) -> None:
+        if not client.end(RETRIES_S):
+            self.done["hung"] += 1
 
 
-def _load(broker: Broker, random: Random, notes: Notes, load_s: float) -> list[Member]:
-    """Let members come and go and kill the broker; returns the members that are left."""
-    writers = [
-        Writer(notes, broker, f"writer-{it}", Random(random.random())) for it in range(PRODUCERS)
-    ]
-    members = [Member(notes, broker) for _ in range(MEMBERS)]
-    for client in (*writers, *members):
-        client.start()
-    begun = time.monotonic()
-    kill_at = begun + random.uniform(3, 6)
-    while (now := time.monotonic()) < begun + load_s:
-        if now > kill_at:
-            notes.met["kills"] += 1
-            broker.kill()
-            broker.start()
-            kill_at = time.monotonic() + random.uniform(2, 6)
-        if len(members) == MEMBERS or (members and random.random() < 0.4):
-            members.pop(random.randrange(len(members))).end()
-            notes.met["left"] += 1
-        else:
-            members.append(Member(notes, broker))
-            members[-1].start()
-        threading.Event().wait(random.uniform(0, 0.6))
-    for writer in writers:
-        writer.end()
-        writer.settle()
-    return members
+def _create_topic(broker: Broker) -> None:
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    admin.create_topics([NewTopic(TOPIC, num_partitions=PARTITIONS)])[TOPIC].result(60)
 
 
-def _caught_up(notes: Notes, values: set[str]) -> bool:
+def _caught_up(directory: Path, values: set[str]) -> bool:
     give_up_at = time.monotonic() + CATCH_UP_S
     while time.monotonic() < give_up_at:
-        with notes.lock:
-            if values <= notes.read.keys():
-                return True
-        threading.Event().wait(0.2)
+        if values <= Notes.of(directory).read.keys():
+            return True
+        threading.Event().wait(0.5)
     return False
 
 
@@ -258,24 +177,22 @@ def _check_values(attempts: list[Attempt], visible: Counter[str]) -> None:
 
 def _run(directory: Path, seed: int, load_s: float) -> None:
     print(f"seed {seed}")  # Shown where the test fails.
-    notes = Notes()
     with broker_under_test(directory, SETTINGS) as broker:
-        admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-        admin.create_topics([NewTopic(TOPIC, num_partitions=PARTITIONS)])[TOPIC].result(60)
-        members = _load(broker, Random(seed), notes, load_s)
-        try:
+        _create_topic(broker)
+        stories = directory / "clients"
+        stories.mkdir()
+        with Load(stories, broker, Random(seed)) as load:
+            load.run(load_s)
             visible = Counter(seen_in(broker, TOPIC, PARTITIONS, patience_s=CATCH_UP_S))
-            _check_values(notes.attempts, visible)
-            assert _caught_up(notes, set(visible)), broker.tail()
-        finally:
-            for member in members:
-                member.end()
+            _check_values(Notes.of(stories).attempts, visible)
+            assert _caught_up(stories, set(visible)), broker.tail()
+            load.end_members()
+        notes = Notes.of(stories)
         assert notes.read.keys() == visible.keys(), "members have read what was aborted"
         assert not notes.faults, notes.faults
         for partition, offset in _committed(broker).items():
-            assert offset >= notes.committed[partition], f"the offset of {partition} went back"
-    outcomes = Counter(attempt.outcome for attempt in notes.attempts)
-    met = notes.met | outcomes
+            assert offset >= load.acknowledged[partition], f"the offset of {partition} went back"
+    met = notes.met | load.done | Counter(attempt.outcome for attempt in notes.attempts)
     print(dict(met))
     wanted = ("kills", "left", "assignments", "commits", "committed", "aborted")
     assert all(met[what] for what in wanted), met
@@ -290,7 +207,7 @@ def _committed(broker: Broker) -> dict[int, int]:
     return found
 
 
-@pytest.mark.timeout(480)
+@pytest.mark.timeout(600)
 def test_kills_under_members_and_transactions_lose_and_double_nothing(tmp_path: Path) -> None:
     """Committed records once, aborted never, offsets only forth, through every kill."""
     _run(tmp_path, int(os.environ.get("SEED", "1")), LOAD_S)

@@ -1,0 +1,229 @@
+"""A transactional producer or a member of a group in a process of its own, while brokers die.
+
+In a process because librdkafka's threads may lock each other up when a broker goes (its issues
+5476 and 5304): a thread of this kind would take pytest with it, as the binding holds the
+interpreter meanwhile. What a client is told it writes down, a line of JSON each, before it goes
+on. It ends when its standard input does.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import Any, Final
+
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+
+TOPIC: Final = "in"
+TEAM: Final = "team"
+PARTITIONS: Final = 12
+PATIENCE_S: Final = 60
+RETRIES_S: Final = 150.0
+#: Between two transactions of a producer, so that members have their share of the machine.
+PAUSE_S: Final = 0.02
+#: What either kind of client needs: otherwise librdkafka 2.16 forgets the only broker (its issue
+#: 5511).
+REMEMBERING: Final = {"metadata.recovery.strategy": "none"}
+
+
+class Acknowledged:
+    """The highest offset that a member was told is committed, for each partition.
+
+    Shared by all members, and without a lock that a killed one could keep. Only the owner of a
+    partition writes; where an old owner is late, the mark is lower than it could be, never higher
+    than what was acknowledged.
+    """
+
+    def __init__(self, path: Path) -> None:
+        if not path.exists():
+            path.write_bytes(bytes(8 * PARTITIONS))
+        with path.open("r+b") as file:
+            self._marks = memoryview(mmap.mmap(file.fileno(), 0)).cast("q")
+
+    def __getitem__(self, partition: int) -> int:
+        return self._marks[partition]
+
+    def add(self, partition: int, offset: int) -> None:
+        """Note what was acknowledged."""
+        self._marks[partition] = max(self._marks[partition], offset)
+
+
+class ClientProcess:
+    """The other side of a client: starts it, ends it, and kills it where it hangs."""
+
+    def __init__(self, directory: Path, role: str, name: str, bootstrap: str, seed: int) -> None:
+        self.role = role
+        story = directory / f"{role}-{name}.jsonl"
+        with story.open("wb") as lines:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", __name__, role, name, bootstrap, str(seed), str(directory)],
+                stdin=subprocess.PIPE,
+                stdout=lines,
+            )
+
+    def end(self, patience_s: float) -> bool:
+        """End it as it would itself; False where it had to be killed."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        try:
+            status = self._process.wait(patience_s)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+            return False
+        assert status == 0, f"a {self.role} failed: {status}"
+        return True
+
+    def kill(self) -> None:
+        """End it now; nothing happens where it has ended."""
+        self._process.kill()
+        self._process.wait()
+
+
+def _tell(**what: Any) -> None:
+    print(json.dumps(what), flush=True)
+
+
+def _stopping(wait_s: float = 0) -> bool:
+    """Whether nobody holds the other end of the standard input any more."""
+    return bool(select.select([sys.stdin], [], [], wait_s)[0])
+
+
+def retried(step: Callable[[], object]) -> None:
+    """Do it again as long as librdkafka says that it may work the next time."""
+    give_up_at = time.monotonic() + RETRIES_S
+    while True:
+        try:
+            step()
+        except KafkaException as error:
+            if not error.args[0].retriable() or time.monotonic() > give_up_at:
+                raise
+        else:
+            return
+
+
+def transactional_producer(bootstrap: str, transactional_id: str) -> Producer:
+    """A producer whose transactions the broker aborts after 10 s."""
+    return Producer(
+        {
+            "bootstrap.servers": bootstrap,
+            "transactional.id": transactional_id,
+            "transaction.timeout.ms": 10_000,
+            "linger.ms": 0,
+        }
+        | REMEMBERING
+    )
+
+
+def write(name: str, bootstrap: str, random: Random) -> None:
+    """One transaction after the other with one transactional id."""
+    number = 0
+    while not _stopping():
+        producer = transactional_producer(bootstrap, name)
+        try:
+            retried(partial(producer.init_transactions, PATIENCE_S))
+            while not _stopping(PAUSE_S):
+                number += 1
+                values = [f"{name}-{number}-{it}" for it in range(random.randint(1, 8))]
+                _transaction(producer, values, random)
+        except KafkaException:
+            _tell(met="new producers")
+
+
+def _transaction(producer: Producer, values: list[str], random: Random) -> None:
+    _tell(values=values)
+    producer.begin_transaction()
+    for value in values:
+        producer.produce(TOPIC, value, partition=random.randrange(PARTITIONS))
+    wants_commit = random.random() < 0.7
+    try:
+        if wants_commit:
+            retried(partial(producer.commit_transaction, PATIENCE_S))
+            _tell(outcome="committed")
+            return
+    except KafkaException as error:
+        if not error.args[0].txn_requires_abort():
+            raise
+    retried(partial(producer.abort_transaction, PATIENCE_S))
+    if not wants_commit:
+        _tell(outcome="aborted")
+
+
+class Member:
+    """Reads what is committed as one of a group, and commits how far it has come."""
+
+    def __init__(self, bootstrap: str, acknowledged: Acknowledged) -> None:
+        self._acknowledged = acknowledged
+        self._expected: dict[int, int] = {}
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": bootstrap,
+                "group.id": TEAM,
+                "isolation.level": "read_committed",
+                "enable.auto.commit": False,
+                "auto.offset.reset": "earliest",
+                "session.timeout.ms": 10_000,
+                "max.poll.interval.ms": 60_000,
+                "heartbeat.interval.ms": 500,
+            }
+            | REMEMBERING
+        )
+
+    def run(self) -> None:
+        """Until it is to end."""
+        self._consumer.subscribe([TOPIC], on_assign=self._assigned)
+        try:
+            while not _stopping():
+                self._round()
+        finally:
+            self._consumer.close()
+
+    def _assigned(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
+        """From here on nothing below what was acknowledged before may come again."""
+        _tell(met="assignments")
+        self._expected = {it.partition: self._acknowledged[it.partition] for it in partitions}
+
+    def _round(self) -> None:
+        taken = [it for it in self._consumer.consume(50, timeout=0.2) if it.error() is None]
+        positions: dict[int, int] = {}
+        for message in taken:
+            partition, offset = message.partition(), message.offset()
+            assert partition is not None
+            assert offset is not None
+            first = self._expected.pop(partition, 0)
+            if offset < first:
+                _tell(fault=f"partition {partition}: {offset} after {first} committed")
+            positions[partition] = offset + 1
+        if not positions:
+            return
+        _tell(read=[(message.value() or b"").decode() for message in taken])
+        offsets = [TopicPartition(TOPIC, each, offset) for each, offset in positions.items()]
+        try:
+            answered = self._consumer.commit(offsets=offsets, asynchronous=False)
+        except KafkaException:
+            _tell(met="refused commits")
+            return
+        for each in answered or []:
+            if each.error is None:
+                _tell(met="commits")
+                self._acknowledged.add(each.partition, each.offset)
+
+
+def main(role: str, name: str, bootstrap: str, seed: str, directory: str) -> None:
+    """A client of this role until the standard input ends."""
+    if role == "writer":
+        write(name, bootstrap, Random(int(seed)))
+    else:
+        Member(bootstrap, Acknowledged(Path(directory) / "acknowledged")).run()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

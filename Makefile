@@ -23,6 +23,7 @@ SPARK := tests/pipelines/spark
 SIDE_BY_SIDE := -n 2 --dist loadfile
 UNIT := tests $(BLACK_BOX:%=--ignore=%) --ignore=$(CLUSTER) --ignore=$(SPARK)
 # Minutes after which a suite hangs; docs/testing.md has the table of what they take.
+RELEASES_MINUTES := 20
 BLACK_BOX_MINUTES := 40
 CLUSTER_MINUTES := 13
 PIPELINES_MINUTES := 10
@@ -106,6 +107,7 @@ needs: .venv/.synced
 	@$(BIN)/python -m tools.needs
 
 black-box: .venv/.synced
+	timeout --foreground $(RELEASES_MINUTES)m $(BIN)/python -m tests.clients.releases
 	timeout --foreground $(BLACK_BOX_MINUTES)m $(PYTEST) $(BLACK_BOX)
 	timeout --foreground $(CLUSTER_MINUTES)m $(PYTEST) $(CLUSTER)
 

@@ -92,7 +92,7 @@ def _tell(**what: Any) -> None:
     print(json.dumps(what), flush=True)
 
 
-def _stopping(wait_s: float = 0) -> bool:
+def stopping(wait_s: float = 0) -> bool:
     """Whether nobody holds the other end of the standard input any more."""
     return bool(select.select([sys.stdin], [], [], wait_s)[0])
 
@@ -126,11 +126,11 @@ def transactional_producer(bootstrap: str, transactional_id: str) -> Producer:
 def write(name: str, bootstrap: str, random: Random) -> None:
     """One transaction after the other with one transactional id."""
     number = 0
-    while not _stopping():
+    while not stopping():
         producer = transactional_producer(bootstrap, name)
         try:
             retried(partial(producer.init_transactions, PATIENCE_S))
-            while not _stopping(PAUSE_S):
+            while not stopping(PAUSE_S):
                 number += 1
                 values = [f"{name}-{number}-{it}" for it in range(random.randint(1, 8))]
                 _transaction(producer, values, random)
@@ -181,7 +181,7 @@ class Member:
         """Until it is to end."""
         self._consumer.subscribe([TOPIC], on_assign=self._assigned)
         try:
-            while not _stopping():
+            while not stopping():
                 self._round()
         finally:
             self._consumer.close()

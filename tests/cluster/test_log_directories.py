@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import errno
+import json
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Final
 
 import pytest
@@ -14,9 +17,12 @@ from tests.cluster.history import Outcome, anomalies
 from tests.cluster.load import PER_SECOND, Writer, read_all, under_load
 from tests.cluster.running import Cluster
 from tests.faults.disk import FaultyDisk
+from tests.oracle.apache import run_tool
 
 PARTITIONS: Final = 6
 """Two for each broker to lead, one in each of its directories."""
+
+REASSIGN: Final = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 
 
 @dataclass(frozen=True)
@@ -133,3 +139,38 @@ def test_who_has_nobody_in_sync_yields_when_somebody_is(stricken: Stricken, topi
     values = {value for poll in polls for _, value in poll.records}
     assert {send.outcome for send in sends} == {Outcome.OK}
     assert {send.value for send in sends} <= values
+
+
+def homes(cluster: Cluster, topic: str) -> list[list[str]]:
+    """For each broker, the directories that hold a copy of partition 0, or are to hold one."""
+    return [
+        [
+            str(path)
+            for path in broker.log_dirs
+            for copy in path.glob(f"{topic}-0*")
+            if not copy.name.endswith("-delete")
+        ]
+        for _, broker in sorted(cluster.brokers.items())
+    ]
+
+
+def test_kafkas_tool_chooses_the_directory(stricken: Stricken, topic: str, tmp_path: Path) -> None:
+    """Of a replica that a broker is to have, and of those that it has already."""
+    cluster = stricken.cluster
+    cluster.create(topic, replicas=2)
+    replicas = sorted(cluster.brokers)
+    for number in (1, 0):
+        wanted = [str(cluster.brokers[broker].log_dirs[number]) for broker in replicas]
+        plan = tmp_path / f"plan-{number}.json"
+        entry = {"topic": topic, "partition": 0, "replicas": replicas, "log_dirs": wanted}
+        plan.write_text(json.dumps({"version": 1, "partitions": [entry]}))
+        told = ("--bootstrap-server", cluster.bootstrap, "--reassignment-json-file", str(plan))
+        done = run_tool(REASSIGN, *told, "--execute")
+        assert "Successfully started" in done.stdout, done.stdout + done.stderr
+        cluster.until(partial(_lies, cluster, topic, wanted))
+        seen = run_tool(REASSIGN, *told, "--verify")
+        assert seen.stdout.count("completed") == 1 + len(replicas), seen.stdout + seen.stderr
+
+
+def _lies(cluster: Cluster, topic: str, wanted: list[str]) -> bool:
+    return homes(cluster, topic) == [[path] for path in wanted]

@@ -145,7 +145,8 @@ def test_a_partition_moves(disks: tuple[Path, Path]) -> None:
 
 def stalled(node: Node, wire: Wire, disks: tuple[Path, Path]) -> Path:
     """Begin a move of a topic of 100 records that gets nowhere; returns where to."""
-    wire.create_topic(TP.topic)
+    # The records are old, and a full directory has retention look at once.
+    wire.create_topic(TP.topic, retention_ms="-1")
     wire.produce(TP.topic, numbered(*range(100)))
     throttle(wire, 0)
     target = other_than_home(node, disks)
@@ -273,6 +274,24 @@ def test_a_target_that_fails_ends_the_move(disks: tuple[Path, Path]) -> None:
         assert read_keys(wire) == list(range(101))
         assert move(wire, target) is ErrorCode.KAFKA_STORAGE_ERROR
         disk.repair()
+
+
+def test_a_full_target_is_waited_for(disks: tuple[Path, Path]) -> None:
+    """The source serves meanwhile, and the partition arrives whole when there is room."""
+    with (
+        using(Disk(disks[0].parent)) as disk,
+        broker_on(disks) as (node, wire),
+    ):
+        target = stalled(node, wire, disks)
+        copying = node.broker.logs.moves[TP].path
+        segment = str(copying / "00000000000000000000.log")
+        full = disk.fail("pwrite", errno.ENOSPC, path=segment, times=2, short=7)
+        throttle(wire, 1 << 40)
+        wait_until(lambda: full.times != 2)
+        assert wire.produce(TP.topic, numbered(100)).error_code == 0
+        wait_until(partial(arrived, wire, target))
+        assert full.times == 0
+        assert read_keys(wire) == list(range(101))
 
 
 def test_a_source_that_fails_takes_the_partition_offline(disks: tuple[Path, Path]) -> None:

@@ -11,8 +11,10 @@ from barnabas_broker.server.dispatch import Dispatcher
 from barnabas_broker.server.node import Node
 from barnabas_kafka.protocol.messages.produce import ProduceRequest
 from barnabas_kafka.protocol.plain_produce import PlainAnswer
+from barnabas_kafka.records.batch import ATTRIBUTES_POSITION, CRC_POSITION
 from barnabas_kafka.records.builder import build_batch
 from barnabas_kafka.records.compression import Codec
+from barnabas_kafka.records.crc import crc32c
 from tests.broker.server.running import Wire, port_of, running_node, told_of_dispatchers
 
 NOW: Final = 1_700_000_000_000
@@ -29,6 +31,7 @@ class Pair:
             wire.create_topic("plain", partitions=3)
             wire.create_topic("compact", cleanup_policy="compact")
             wire.create_topic("stamped", message_timestamp_type="LogAppendTime")
+            wire.create_topic("unpacked", compression_type="uncompressed")
             wire.create_topic("small", max_message_bytes="150", segment_bytes="1000")
 
     def ask(self, request: ProduceRequest, version: int) -> bytes:
@@ -98,17 +101,31 @@ def sampled_batches(draw: st.DrawFn) -> bytes:
         (NOW + draw(st.integers(0, 50)), draw(st.none() | st.just(b"key")), b"v" * length, ())
         for length in draw(st.lists(st.integers(0, 60), min_size=1, max_size=3))
     ]
-    kind = draw(st.sampled_from(("plain",) * 6 + ("sequenced",) * 3 + ("lz4", "damaged", "old")))
-    if kind == "sequenced":
+    kind = draw(
+        st.sampled_from(
+            ("plain",) * 6 + ("sequenced",) * 3 + ("packed", "packed and sequenced")
+            + ("transactional", "damaged", "old")
+        )
+    )  # fmt: skip
+    codec = draw(st.sampled_from(tuple(Codec))) if kind.startswith("packed") else Codec.NONE
+    if kind.endswith("sequenced") or kind == "transactional":
         return build_batch(
             content,
+            codec=codec,
             producer_id=draw(st.integers(1, 2)),
             producer_epoch=draw(st.integers(0, 1)),
             base_sequence=draw(st.integers(0, 3)),
+            transactional=kind == "transactional",
         )
-    batch = bytearray(build_batch(content, codec=Codec.LZ4 if kind == "lz4" else Codec.NONE))
-    if kind == "damaged":
+    # A latest timestamp that is not true is mended where a batch is looked at closely.
+    latest = NOW + 60 if codec and draw(st.booleans()) else None
+    batch = bytearray(build_batch(content, codec=codec, max_timestamp=latest))
+    if kind == "damaged" or (kind == "packed" and draw(st.booleans())):
         batch[draw(st.integers(0, len(batch) - 1))] ^= 0x55
+        if draw(st.booleans()):  # What a client made is wrong, not what the network brought.
+            batch[CRC_POSITION : CRC_POSITION + 4] = crc32c(batch[ATTRIBUTES_POSITION:]).to_bytes(
+                4, "big"
+            )
     if kind == "old":
         batch[16] = 1
     return bytes(batch)

@@ -20,7 +20,7 @@ from barnabas_kafka.records.compression import Codec
 from tests.broker.server.produce_pair import NOW, Pair, running_pair, sampled_batches
 from tests.broker.server.running import Wire, port_of, produce_request
 
-TOPICS = ("plain", "compact", "stamped", "small", "nowhere")
+TOPICS = ("plain", "compact", "stamped", "small", "unpacked", "nowhere")
 
 
 @pytest.fixture(scope="module")
@@ -67,18 +67,38 @@ def test_random_requests_get_the_same_answer(
     pair.compare_logs()
 
 
-def test_retries_get_their_first_offset(pair: Pair) -> None:
-    """A sequence that came before is told where it is, by either way; the next one follows."""
-    for sequence in (0, 0, 1, 1, 5):
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.LZ4])
+def test_retries_get_their_first_offset(pair: Pair, codec: Codec) -> None:
+    """A sequence that came before is told where it is, by either way; the next one follows.
+
+    One that does not follow, or of an epoch that is over, is refused as the general way does.
+    """
+    for epoch, sequence in ((0, 0), (0, 0), (0, 1), (0, 1), (0, 5), (1, 3), (1, 0), (0, 2), (1, 1)):
         batch = build_batch(
-            [(NOW, b"k", b"v", ())], producer_id=77, producer_epoch=0, base_sequence=sequence
+            [(NOW, b"k", b"v" * 50, ())],
+            codec=codec,
+            producer_id=77 + codec,
+            producer_epoch=epoch,
+            base_sequence=sequence,
         )
         pair.ask(produce_request("compact", batch), 9)
     pair.compare_logs()
 
 
-def test_what_comes_behind_a_served_partition_is_served_too(pair: Pair) -> None:
+def test_compressed_records_that_hold_much_are_served_elsewhere(pair: Pair) -> None:
+    """A few kilobytes may hold megabytes: that is found out, and nothing is appended twice."""
+    for codec in Codec:
+        if codec is not Codec.NONE:
+            batch = build_batch([(NOW, None, bytes(1_200_000), ())], codec=codec)
+            pair.ask(produce_request("plain", batch), 9)
+    pair.compare_logs()
+
+
+def test_what_comes_behind_a_served_partition_is_served_too(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The general way goes on where the short one stopped, and serves nothing twice."""
+    monkeypatch.setattr(plain_produce, "PACKED_BYTES_MAX", 0)
     batch = build_batch([(NOW, b"k", b"v", ())])
     packed = build_batch([(NOW, b"k", b"v" * 100, ())], codec=Codec.LZ4)
     data = [
@@ -126,11 +146,21 @@ def test_ordinary_requests_do_not_reach_the_general_way(
             [(NOW, None, b"v", ())], producer_id=78, producer_epoch=0, base_sequence=0
         )
         assert wire.produce("ordinary", sequenced).base_offset == 3
+        for offset, codec in enumerate(Codec, 4):
+            packed = build_batch(
+                [(NOW, None, b"v" * 100, ())],
+                codec=codec,
+                producer_id=79,
+                producer_epoch=0,
+                base_sequence=offset,
+            )
+            assert wire.produce("ordinary", packed).base_offset == offset
 
 
 def test_traffic_is_counted_alike(pair: Pair) -> None:
     """Metrics of a topic do not depend on the way its records took."""
-    pair.ask(produce_request("plain", build_batch([(NOW, None, b"v", ())])), 8)
+    for codec in (Codec.NONE, Codec.ZSTD):
+        pair.ask(produce_request("plain", build_batch([(NOW, None, b"v", ())], codec=codec)), 8)
     short, general = (node.broker.replicas.traffic["plain"] for node in pair.nodes)
     assert [getattr(short, name) for name in short.__slots__] == [
         getattr(general, name) for name in general.__slots__

@@ -310,7 +310,9 @@ def _validate_plain(view: memoryview, rules: ProduceRules, now_ms: int) -> Valid
     compiled code. What does not pass is looked at again, slowly: it may be sound in another way,
     and if it is not, the error has to be told.
     """
-    if rules.rebuilds_plain or len(view) > rules.max_message_bytes:
+    if rules.rebuilds_plain or not HEADER_SIZE <= len(view) <= rules.max_message_bytes:
+        return None
+    if view[ATTRIBUTES_POSITION + 1]:  # Compressed, mostly: not worth the copy.
         return None
     newest = now_ms + rules.timestamp_after_max_ms
     data = bytes(view)

@@ -2,10 +2,11 @@
 
 A busy broker spends its life here, so that what the general way (`server.handlers.produce`) does
 with objects, for whatever a request may hold, is done with numbers for what nearly all requests
-hold: plain batches (`records.walk.plain_batch`) for partitions that this broker leads and in which
-records count as soon as they are appended. Each check of the general way is made here too, in its
-order. The first partition that fails one, or is not ordinary, ends the short way: the general way
-goes on from that partition, untouched, and gives every error its words.
+hold: plain batches (`records.walk.plain_batch`), or compressed ones that the validator takes, for
+partitions that this broker leads and in which records count as soon as they are appended. Each
+check of the general way is made here too, in its order. The first partition that fails one, or is
+not ordinary, ends the short way: the general way goes on from that partition, untouched, and gives
+every error its words.
 """
 
 import logging
@@ -13,7 +14,14 @@ import time
 from struct import Struct
 from typing import TYPE_CHECKING, Final
 
-from barnabas_broker.log.validator import ProduceRules, ValidatedBatches
+from barnabas_broker.log.validator import (
+    AT_ONCE_BYTES,
+    InvalidBatch,
+    ProduceRules,
+    TooMuchAtOnce,
+    ValidatedBatches,
+    validate_produce,
+)
 from barnabas_broker.replica.partition import Partition
 from barnabas_broker.security.acls import AclOperation, ResourcePattern, ResourceType
 from barnabas_broker.security.authorizer import Authorizer
@@ -28,7 +36,14 @@ from barnabas_kafka.protocol.plain_produce import (
     answer,
     read,
 )
-from barnabas_kafka.records.batch import ATTRIBUTES_POSITION, HEADER, BatchHeader
+from barnabas_kafka.records.batch import (
+    ATTRIBUTES_POSITION,
+    CODEC_MASK,
+    HEADER,
+    HEADER_SIZE,
+    MAGIC_POSITION,
+    BatchHeader,
+)
 from barnabas_kafka.records.crc import crc32c
 from barnabas_kafka.records.walk import LARGEST, plain_batch
 
@@ -43,6 +58,10 @@ PARTITIONS_AT_ONCE: Final = 10_000
 
 FRAME_BYTES_AT_ONCE: Final = 4 << 20
 """Larger requests are not ordinary: a hundred megabytes would take tens of milliseconds to copy."""
+
+PACKED_BYTES_MAX: Final = 128 << 10
+"""Larger compressed batches are not ordinary: many turn out to hold more than may be inflated at
+once, and the general way has to find that out anew."""
 
 #: Where in a batch its checksum and its producer id are.
 _CRC_AND_PRODUCER: Final = Struct(">17xI22xq")
@@ -171,19 +190,48 @@ def _append(
         key_required=rules.compact,
     )
     if not count:
-        return None
+        return _append_packed(partition, index, frame[start:end], rules=rules, now_ms=now_ms)
     crc, producer_id = _CRC_AND_PRODUCER.unpack_from(data, start)
     batch = frame[start:end]
     if crc32c(batch[ATTRIBUTES_POSITION:]) != crc:
         return None
-    try:
-        if producer_id < 0:
-            base = partition.append_plain(batch, records=count, max_timestamp=latest, now_ms=now_ms)
-            return index, base, _NO_APPEND_TIME, partition.log.log_start_offset
+    if producer_id >= 0:
         header = BatchHeader._make(HEADER.unpack_from(data, start))
         batches = ValidatedBatches(batch, [(0, header)], latest, latest_index, count)
-        info = partition.append(batches, now_ms=now_ms)
+        return _append_validated(partition, index, batch, batches, now_ms)
+    try:
+        base = partition.append_plain(batch, records=count, max_timestamp=latest, now_ms=now_ms)
     except KafkaError:
         _BASE_OFFSET.pack_into(batch, 0, 0)  # A batch with an offset is not what a client sends.
+        raise
+    return index, base, _NO_APPEND_TIME, partition.log.log_start_offset
+
+
+def _append_packed(
+    partition: Partition, index: int, batch: memoryview, *, rules: ProduceRules, now_ms: int
+) -> PlainAnswer | None:
+    """Validate and append a compressed batch outside transactions; None if it is not sound."""
+    if (
+        not HEADER_SIZE <= len(batch) <= PACKED_BYTES_MAX
+        or batch[MAGIC_POSITION] != 2
+        or batch[ATTRIBUTES_POSITION]
+        or not 0 < batch[ATTRIBUTES_POSITION + 1] <= CODEC_MASK
+    ):
+        return None
+    try:
+        batches = validate_produce(batch, rules=rules, now_ms=now_ms, at_once=AT_ONCE_BYTES)
+    except (InvalidBatch, TooMuchAtOnce):
+        return None
+    return _append_validated(partition, index, batch, batches, now_ms)
+
+
+def _append_validated(
+    partition: Partition, index: int, batch: memoryview, batches: ValidatedBatches, now_ms: int
+) -> PlainAnswer:
+    """Append what was found sound in `batch`; raises as `_append`."""
+    try:
+        info = partition.append(batches, now_ms=now_ms)
+    except KafkaError:
+        _BASE_OFFSET.pack_into(batch, 0, 0)
         raise
     return index, info.first_offset, info.log_append_time, info.log_start_offset

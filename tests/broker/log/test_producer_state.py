@@ -1,6 +1,8 @@
 """Idempotence and transactions, batch by batch (KIP-98, KIP-360)."""
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from barnabas_broker.log.producer_state import (
     EndMarker,
@@ -8,6 +10,7 @@ from barnabas_broker.log.producer_state import (
     ProducerBatch,
     ProducerEntry,
     ProducerState,
+    Sequences,
 )
 from barnabas_broker.log.transaction_index import AbortedTransaction
 from barnabas_kafka.errors import ErrorCode, KafkaError
@@ -301,3 +304,54 @@ def test_a_snapshot_of_more_producers_is_cut_to_the_newest() -> None:
     state = ProducerState(ids_max=2)
     state.restore(full.producers.values(), 6)
     assert list(state.producers) == [4, 5]
+
+
+HISTORIES = st.lists(
+    st.builds(
+        batch,
+        st.sampled_from((0, 1, 2, 3, 4, MAX_SEQUENCE - 1, MAX_SEQUENCE)),
+        st.integers(1, 3),
+        producer=st.integers(1, 2),
+        epoch=st.sampled_from((0, 0, 0, 1)),
+        transactional=st.sampled_from((False, False, False, True)),
+    ),
+    max_size=20,
+)
+
+
+@given(history=HISTORIES, origin=st.sampled_from((Origin.CLIENT, Origin.REPLICATION)))
+@example(history=[batch(3, 2), batch(0, 3), batch(3, 2)], origin=Origin.REPLICATION)
+def test_what_follows_beyond_doubt_is_what_is_found_to_follow(
+    history: list[ProducerBatch], origin: Origin
+) -> None:
+    """A batch that `follows` would be taken as new, and leaves what it would leave then.
+
+    Also where a follower, which takes all, has become the leader.
+    """
+    state, other = ProducerState(), ProducerState()
+    for offset, item in enumerate(history):
+        sequences = Sequences(
+            item.producer_id,
+            item.producer_epoch,
+            item.first_sequence,
+            item.first_sequence + item.last_offset - item.first_offset,
+        )
+        moved = item._replace(
+            first_offset=offset,
+            last_offset=offset + item.last_offset,
+            timestamp=offset,
+        )
+        if state.follows(sequences) and not item.transactional:
+            assert other.find_duplicate(moved) is None
+            accept(other, moved)
+            state.went_on(sequences, moved.last_offset, offset)
+            state.end_offset = moved.last_offset + 1
+        else:
+            for each in (state, other):
+                if origin is Origin.REPLICATION or each.find_duplicate(moved) is None:
+                    try:
+                        each.commit(each.check([moved], origin), moved.last_offset + 1)
+                    except KafkaError:
+                        continue
+        assert list(state.producers.items()) == list(other.producers.items())
+        assert state.end_offset == other.end_offset

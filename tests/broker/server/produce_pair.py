@@ -53,7 +53,11 @@ class Pair:
         return answers[0]
 
     def compare_logs(self) -> None:
-        """Segments of both are the same, file by file, but where a topic has the broker's time."""
+        """What both keep is the same, but where a topic has the broker's time.
+
+        Segments, file by file, and producers in the order in which they wrote: the next snapshot
+        has them so.
+        """
         trees = [
             {
                 path.relative_to(root): path.read_bytes()
@@ -63,6 +67,14 @@ class Pair:
             for root in (self.directory / "short", self.directory / "general")
         ]
         assert trees[0] == trees[1]
+        short, general = (
+            {
+                partition.tp: list(partition.log.producers.producers.items())
+                for partition in node.broker.replicas
+            }
+            for node in self.nodes
+        )
+        assert short == general
 
 
 @contextmanager

@@ -85,6 +85,21 @@ def test_retries_get_their_first_offset(pair: Pair, codec: Codec) -> None:
     pair.compare_logs()
 
 
+def test_sequences_go_on_by_either_way(pair: Pair) -> None:
+    """Several producers take turns, go round the highest sequence, and begin a new epoch."""
+    highest = (1 << 31) - 1
+    turns = [(80, 0, highest - 2), (81, 0, 0), (80, 0, highest), (81, 0, 2), (80, 0, 1), (80, 0, 3)]
+    for producer, epoch, sequence in [*turns, *turns, (81, 1, 0), (81, 1, 2), (81, 0, 4)]:
+        batch = build_batch(
+            [(NOW, None, b"v", ()), (NOW + 1, None, b"w", ())],
+            producer_id=producer,
+            producer_epoch=epoch,
+            base_sequence=sequence,
+        )
+        pair.ask(produce_request("plain", batch), 9)
+    pair.compare_logs()
+
+
 def test_compressed_records_that_hold_much_are_served_elsewhere(pair: Pair) -> None:
     """A few kilobytes may hold megabytes: that is found out, and nothing is appended twice."""
     for codec in Codec:

@@ -28,7 +28,7 @@ from barnabas_broker.log.appending import ValidatedBatches
 from barnabas_broker.log.batches import CorruptSegmentError, StoredBatch
 from barnabas_broker.log.files import FileSlice
 from barnabas_broker.log.health import lacks_room
-from barnabas_broker.log.producer_state import Origin, Plan
+from barnabas_broker.log.producer_state import Origin, Plan, Sequences
 from barnabas_broker.log.segment import MAX_SEGMENT_SIZE, Appended, Segment
 from barnabas_broker.log.segmented_log import SegmentedLog
 from barnabas_broker.log.segmented_log import StorageError as StorageError
@@ -111,8 +111,12 @@ class PartitionLog(SegmentedLog):
         *,
         leader_epoch: int,
         now_ms: int,
+        sequences: Sequences | None = None,
     ) -> int:
-        """`append_as_leader` for one batch of a client without producer id; its first offset."""
+        """`append_as_leader` for one uncompressed batch of a client; its first offset.
+
+        It has no producer id, or `sequences` that the producer state says to follow.
+        """
         if not self.health.writable:
             self._refuse()
         first_offset = self.log_end_offset
@@ -128,6 +132,8 @@ class PartitionLog(SegmentedLog):
         if segment.tally is not None:
             segment.tally.add_plain(records, batch)
         self.log_end_offset = self.producers.end_offset = last_offset + 1
+        if sequences is not None:
+            self.producers.went_on(sequences, last_offset, max_timestamp)
         return first_offset
 
     def append_run(

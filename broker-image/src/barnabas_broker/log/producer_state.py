@@ -126,6 +126,15 @@ class ProducerBatch(NamedTuple):
     marker: EndMarker | None = None
 
 
+class Sequences(NamedTuple):
+    """What a batch outside transactions says of its producer."""
+
+    producer_id: int
+    epoch: int
+    first: int
+    last: int
+
+
 class CompletedTransaction(NamedTuple):
     """A transaction whose marker is in the batches of a plan."""
 
@@ -180,6 +189,33 @@ class ProducerState:
         if entry is None:
             return None
         return entry.duplicate_of(batch.producer_epoch, batch.first_sequence, batch.last_sequence)
+
+    def follows(self, sequences: Sequences) -> bool:
+        """Whether a batch is, beyond doubt, the next of a known producer in its epoch.
+
+        That is what `find_duplicate` and `check` find of most. Where it is not so they have to say
+        what it is: the first of a producer or an epoch, and round the highest sequence, too.
+        """
+        entry = self.producers.get(sequences.producer_id)
+        if entry is None or entry.epoch != sequences.epoch or entry.txn_first_offset >= 0:
+            return False
+        _, epoch, first, last = sequences
+        return (
+            bool(entry.batches)
+            and first == entry.batches[-1].last_sequence + 1
+            and last <= _MAX_SEQUENCE
+            and entry.duplicate_of(epoch, first, last) is None
+        )
+
+    def went_on(self, sequences: Sequences, last_offset: int, timestamp: int) -> None:
+        """A batch that `follows` was appended, ending at `last_offset`."""
+        producer_id, epoch, first, last = sequences
+        entry = self.producers.pop(producer_id)
+        written = BatchMetadata(last, last_offset, last - first, timestamp)
+        self.producers[producer_id] = ProducerEntry(
+            producer_id, epoch, entry.coordinator_epoch, timestamp, -1,
+            (*entry.batches[1 - BATCHES_REMEMBERED :], written),
+        )  # fmt: skip
 
     def check(self, batches: Iterable[ProducerBatch], origin: Origin) -> Plan:
         """Check batches in order; nothing changes before ``commit``.

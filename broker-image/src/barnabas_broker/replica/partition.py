@@ -18,7 +18,7 @@ from typing import NamedTuple
 from barnabas_broker.cluster.image import NO_LEADER, PartitionState
 from barnabas_broker.log.appending import ValidatedBatches
 from barnabas_broker.log.partition_log import AppendInfo, PartitionLog, PlainBatch
-from barnabas_broker.log.producer_state import Origin
+from barnabas_broker.log.producer_state import Origin, Sequences
 from barnabas_broker.log.tally import CODEC_MASK
 from barnabas_broker.replica import yielding
 from barnabas_broker.replica.context import ReplicationContext
@@ -288,15 +288,22 @@ class Partition:
         return info
 
     def append_plain(
-        self, batch: memoryview, *, records: int, max_timestamp: int, now_ms: int
+        self,
+        batch: memoryview,
+        *,
+        records: int,
+        max_timestamp: int,
+        now_ms: int,
+        sequences: Sequences | None = None,
     ) -> int:
-        """Append one batch without producer id; returns its first offset, raises as `append`."""
+        """As `PartitionLog.append_plain`; returns the first offset, raises as `append`."""
         first_offset = self.log.append_plain(
             batch,
             records,
             max_timestamp,
             leader_epoch=self.state.leader_epoch,
             now_ms=now_ms,
+            sequences=sequences,
         )
         self._appended(len(batch), records)
         return first_offset

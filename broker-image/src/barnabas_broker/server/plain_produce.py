@@ -14,6 +14,7 @@ import time
 from struct import Struct
 from typing import TYPE_CHECKING, Final
 
+from barnabas_broker.log.producer_state import Sequences
 from barnabas_broker.log.validator import (
     AT_ONCE_BYTES,
     InvalidBatch,
@@ -63,8 +64,8 @@ PACKED_BYTES_MAX: Final = 128 << 10
 """Larger compressed batches are not ordinary: many turn out to hold more than may be inflated at
 once, and the general way has to find that out anew."""
 
-#: Where in a batch its checksum and its producer id are.
-_CRC_AND_PRODUCER: Final = Struct(">17xI22xq")
+#: Where in a batch its checksum, its producer's id and epoch and its first sequence are.
+_CRC_AND_PRODUCER: Final = Struct(">17xI22xqhi")
 _BASE_OFFSET: Final = Struct(">q")
 
 _NO_APPEND_TIME: Final = -1
@@ -191,16 +192,21 @@ def _append(
     )
     if not count:
         return _append_packed(partition, index, frame[start:end], rules=rules, now_ms=now_ms)
-    crc, producer_id = _CRC_AND_PRODUCER.unpack_from(data, start)
+    crc, producer_id, epoch, first = _CRC_AND_PRODUCER.unpack_from(data, start)
     batch = frame[start:end]
     if crc32c(batch[ATTRIBUTES_POSITION:]) != crc:
         return None
+    sequences = None
     if producer_id >= 0:
-        header = BatchHeader._make(HEADER.unpack_from(data, start))
-        batches = ValidatedBatches(batch, [(0, header)], latest, latest_index, count)
-        return _append_validated(partition, index, batch, batches, now_ms)
+        sequences = Sequences(producer_id, epoch, first, first + count - 1)
+        if not partition.log.producers.follows(sequences):
+            header = BatchHeader._make(HEADER.unpack_from(data, start))
+            batches = ValidatedBatches(batch, [(0, header)], latest, latest_index, count)
+            return _append_validated(partition, index, batch, batches, now_ms)
     try:
-        base = partition.append_plain(batch, records=count, max_timestamp=latest, now_ms=now_ms)
+        base = partition.append_plain(
+            batch, records=count, max_timestamp=latest, now_ms=now_ms, sequences=sequences
+        )
     except KafkaError:
         _BASE_OFFSET.pack_into(batch, 0, 0)  # A batch with an offset is not what a client sends.
         raise

@@ -24,8 +24,9 @@ DUE: Final = {
     "one-power-loss-strict": 1_000,
     "replicated": 300,
     "fsync": 300,
-    "replicated-disk": 150,
-    "fsync-disk": 150,
+    "replicated-disk": 120,
+    "fsync-disk": 120,
+    "one-power-loss-disk": 120,
 }
 
 

@@ -110,14 +110,12 @@ VARIANTS: Final[dict[str, Options]] = {
     },
     "replicated-strict": Options(strict=STRICT),
     "fsync-strict": Options(profile=FSYNC, strict=STRICT),
-    "replicated-disk": Options(real_log=True, troubled_ms=15_000, healed_ms=15_000),
-    "fsync-disk": Options(
-        profile=FSYNC,
-        strict=Strict(epoch_after_restart=True),
-        real_log=True,
-        troubled_ms=15_000,
-        healed_ms=15_000,
-    ),
+    **{
+        f"{profile.name}-disk": Options(
+            profile=profile, strict=STRICT, real_log=True, troubled_ms=15_000, healed_ms=15_000
+        )
+        for profile in PROFILES.values()
+    },
     "bug-truncate-to-high-watermark": Options(bugs=Bugs(truncate_to_high_watermark=True)),
     "bug-forget-answered-epoch": Options(bugs=Bugs(forget_answered_epoch=True)),
     "bug-ignore-fetch-epoch": Options(bugs=Bugs(ignore_fetch_epoch=True)),

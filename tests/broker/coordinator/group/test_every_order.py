@@ -7,7 +7,7 @@ import pytest
 
 from tests.broker.coordinator.group.scheduler import World
 
-SEEDS = 500
+SEEDS = 1_000
 SOAK_SEEDS = 10_000
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.broker.coordinator.transaction.scheduler import World
 
-SEEDS = 250
+SEEDS = 500
 SOAK_SEEDS = 10_000
 PROTOCOLS = (0, 2)
 

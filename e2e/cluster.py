@@ -17,8 +17,8 @@ from e2e.wait import wait_for
 
 ZONES: Final = ("zone-a", "zone-b", "zone-c")
 NODE_IMAGE_VARIABLE: Final = "KIND_NODE_IMAGE"
-CREATE_TIMEOUT_S: Final = 300.0
-READY_WITHIN_S: Final = 180.0
+CREATE_TIMEOUT_S: Final = 600.0
+READY_WITHIN_S: Final = 300.0
 CONFIG: Final = {
     "kind": "Cluster",
     "apiVersion": "kind.x-k8s.io/v1alpha4",

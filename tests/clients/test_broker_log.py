@@ -80,7 +80,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Barnabas]:
 def ask_whether_it_lives(broker: Barnabas) -> None:
     """What is worth a line at DEBUG only, written before the answer."""
     admin: str = json.loads((broker.directory / "ready.json").read_text())["admin"]
-    with urlopen(f"{admin}/live", timeout=20) as answer:
+    with urlopen(f"{admin}/live", timeout=60) as answer:
         assert answer.read() == b"live\n"
 
 

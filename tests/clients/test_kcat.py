@@ -14,7 +14,8 @@ from tests.clients.conftest import MakeTopic
 def kcat(broker: Broker, *arguments: str, given: str = "") -> str:
     """Run kcat to its end and return what it printed."""
     done = subprocess.run(
-        ["kcat", "-b", broker.bootstrap, *arguments],
+        # It gives up after five seconds unless told, which a busy machine needs.
+        ["kcat", "-b", broker.bootstrap, "-m", "60", *arguments],
         input=given,
         capture_output=True,
         text=True,

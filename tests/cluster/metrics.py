@@ -14,7 +14,7 @@ SETTINGS = {"barnabas.admin.listener": "127.0.0.1:0"}
 def metric(cluster: Cluster, broker: int, name: str, **labels: str) -> float:
     """The sum of a broker's samples of that name which have these labels."""
     ready = json.loads((cluster.brokers[broker].directory / "ready.json").read_text())
-    with urlopen(f"{ready['admin']}/metrics", timeout=20) as answer:
+    with urlopen(f"{ready['admin']}/metrics", timeout=60) as answer:
         families = text_string_to_metric_families(answer.read().decode())
     samples = [sample for family in families for sample in family.samples]
     wanted = labels.items()

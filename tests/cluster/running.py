@@ -272,7 +272,7 @@ class Cluster:
 def on_record(cluster: Cluster) -> Iterator[KazooClient]:
     """The znodes."""
     client = KazooClient(cluster.zookeeper.connect)
-    client.start()
+    client.start(60)
     try:
         yield client
     finally:

@@ -22,7 +22,7 @@ from tests.broker.cli.conftest import until
 from tests.operator.local.laptop import Laptop, cluster, topic
 from tests.oracle.apache import classpath, free_port
 
-pytestmark = pytest.mark.jvm
+pytestmark = [pytest.mark.jvm, pytest.mark.timeout(720)]
 
 PATIENCE_S = 240.0
 

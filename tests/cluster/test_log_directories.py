@@ -60,7 +60,7 @@ def stricken(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stricken]:
 
 def controller_of(cluster: Cluster) -> int:
     """The broker that is the controller."""
-    found = cluster.admin().list_topics(timeout=10).controller_id
+    found = cluster.admin().list_topics(timeout=60).controller_id
     assert found in cluster.brokers
     return found
 

@@ -146,7 +146,7 @@ def leaderless(cluster: Cluster, broker: int) -> object:
     """The partitions without a leader, as a broker tells on its admin port."""
     url = f"http://{cluster.brokers[broker].settings['barnabas.admin.listener']}/led"
     try:
-        with urlopen(url, timeout=30) as response:
+        with urlopen(url, timeout=60) as response:
             told = json.load(response)
     except HTTPError as error:
         told = json.load(error)

@@ -63,7 +63,7 @@ def broker(connect: str, tmp_path: Path) -> Iterator[Barnabas]:
 def znodes(connect: str, broker: Barnabas) -> Iterator[KazooClient]:
     """Somebody else who reads and writes the broker's znodes."""
     client = KazooClient(connect)
-    client.start()
+    client.start(60)
     yield client
     client.stop()
     client.close()

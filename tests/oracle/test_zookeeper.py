@@ -46,7 +46,7 @@ class Teller:
         """A client below the story's own znode."""
         where = self.chroot if chroot is None else chroot
         client = KazooClient(f"{self.server.connect}{where}", timeout=6.0)
-        client.start()
+        client.start(60)
         try:
             yield client
         finally:
@@ -199,7 +199,7 @@ def test_probes_read_the_same(servers: tuple[ZooKeeper, ZooKeeper], command: str
     """Scripts look for the same words."""
 
     def say(server: ZooKeeper) -> list[str]:
-        with socket.create_connection(("127.0.0.1", server.port), timeout=10) as probe:
+        with socket.create_connection(("127.0.0.1", server.port), timeout=60) as probe:
             probe.sendall(command.encode())
             said = b"".join(iter(lambda: probe.recv(4096), b"")).decode()
         return [line.partition(":")[0] for line in said.splitlines()]

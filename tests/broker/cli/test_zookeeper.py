@@ -30,7 +30,7 @@ def client(address: str) -> Iterator[KazooClient]:
     """A session of kazoo's."""
     opened = KazooClient(address, timeout=4.0)
     try:
-        opened.start()
+        opened.start(60)
         yield opened
     finally:
         opened.stop()

@@ -42,7 +42,7 @@ def consume(bootstrap: str, count: int) -> list[int]:
     consumer.assign([TopicPartition(TOPIC, 0, 0)])
     offsets: list[int] = []
     while len(offsets) < count:
-        batch = consumer.consume(count - len(offsets), timeout=15)
+        batch = consumer.consume(count - len(offsets), timeout=60)
         assert batch, f"{len(offsets)} of {count} records came"
         offsets += [offset for message in batch if (offset := message.offset()) is not None]
     consumer.close()

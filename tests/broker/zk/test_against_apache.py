@@ -233,7 +233,7 @@ def test_an_expired_session(zookeeper: ZooKeeper) -> None:
     store.commit([Create("/brief", ephemeral_owner=before)], now_ms=1)
     # Whoever knows id and password of a session may end it.
     twin = KazooClient(zookeeper.connect, client_id=store.credentials)
-    twin.start()
+    twin.start(60)
     twin.stop()
     twin.close()
     assert heard.get(timeout=HEARD_S) is None

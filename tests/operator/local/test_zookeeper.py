@@ -50,7 +50,7 @@ def test_it_is_started_once_and_again_after_a_crash(state: StateDirectory) -> No
     connect = coordination.connect(record)
     assert connect == f"127.0.0.1:{record.zookeeper}/quickstart"
     client = KazooClient(connect.removesuffix("/quickstart"))
-    client.start()
+    client.start(60)
     client.create("/quickstart", b"x")
     client.stop()
     client.close()

@@ -40,7 +40,6 @@ def test_some_cases_of_every_client_on_barnabas(tmp_path: Path) -> None:
 
 
 @pytest.mark.soak
-@pytest.mark.timeout(600)
 def test_every_case_on_both_brokers_and_every_bar_has_its_row(tmp_path: Path) -> None:
     """A bar whose row no case produces would silently never be judged."""
     rows = quick(tmp_path, timeout=590)

@@ -36,7 +36,7 @@ BROKER_API_VERSIONS = "kafka.admin.BrokerApiVersionsCommand"
 def tool(main_class: str, broker: Broker, *arguments: str, given: str | None = None) -> str:
     """Run a tool that must succeed and return what it printed."""
     done = run_tool(
-        main_class, "--bootstrap-server", broker.bootstrap, *arguments, input=given, timeout=90
+        main_class, "--bootstrap-server", broker.bootstrap, *arguments, input=given, timeout=300
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -221,7 +221,6 @@ def test_verifiable_consumer(broker: Broker, make_topic: MakeTopic, protocol: st
     assert committed == dict.fromkeys(range(3), 50)
 
 
-@pytest.mark.timeout(300)  # The first one of a release has Maven fetch it.
 @pytest.mark.parametrize("version", ["3.9.1", "4.1.0"])
 def test_message_copier(broker: Broker, make_topic: MakeTopic, version: str) -> None:
     """Apache's system tests' copier aborts at random and copies everything once all the same."""
@@ -233,7 +232,7 @@ def test_message_copier(broker: Broker, make_topic: MakeTopic, version: str) -> 
         *("--consumer-group", target, "--transaction-size", "20", "--enable-random-aborts"),
         *("--group-mode", "--use-group-metadata"),
         version=version,
-        timeout=90,
+        timeout=300,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert seen_in(broker, target, 1) == [str(it) for it in range(300)]

@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from tests.clients.brokers import Broker, broker_under_test
 from tests.clients.java_team import Has, Team
 
-pytestmark = [pytest.mark.jvm, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.jvm
 
 RANGE, ROUND_ROBIN, STICKY = "RangeAssignor", "RoundRobinAssignor", "StickyAssignor"
 CLIENTS = ("C1", "C2", "C3")

@@ -36,7 +36,7 @@ def by_our_tool(broker: Barnabas, level: str | None) -> None:
         [str(Path(sys.executable).parent / "kafka-configs.sh"), *options(broker, level)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 0, done.stderr

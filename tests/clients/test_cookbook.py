@@ -134,8 +134,6 @@ SHOWS = {
 }
 """What each one prints; `<n>` is a number that is measured."""
 
-pytestmark = pytest.mark.timeout(270)
-
 
 @pytest.fixture(scope="module")
 def kitchen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kitchen]:
@@ -160,7 +158,7 @@ def shown(kitchen: Kitchen, recipe: str) -> list[str]:
         env=os.environ | kitchen,
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -29,8 +29,7 @@ RELEASE_AND_CODEC = [
 ]
 WITH_ADMIN = [release for release, era in java_probe.ERAS.items() if era != "v010"]
 
-# The first build of a release downloads it.
-pytestmark = [pytest.mark.jvm, pytest.mark.timeout(420)]
+pytestmark = pytest.mark.jvm
 
 
 def digest(records: Iterable[tuple[bytes | None, bytes | None]]) -> str:

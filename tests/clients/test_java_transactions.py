@@ -25,7 +25,6 @@ EPOCHS = {"2.8.2": 0, "3.9.1": 0, "4.4.0": 4}
 
 
 @pytest.mark.jvm
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("release", EPOCHS)
 def test_a_java_producer_commits_aborts_copies_and_is_fenced(
     transactional_broker: Broker, release: str
@@ -38,7 +37,7 @@ def test_a_java_producer_commits_aborts_copies_and_is_fenced(
     topics = [new_topic(broker, f"{name}-{release}") for name in ("from", "to")]
     command = ["java", *FLAGS, "-cp", classpath(release), str(TRANSACTOR), broker.bootstrap]
     done = subprocess.run(
-        [*command, *topics], capture_output=True, text=True, timeout=200, check=False
+        [*command, *topics], capture_output=True, text=True, timeout=300, check=False
     )
     assert done.stdout.splitlines() == [
         "committed in the first: [a, b, c, d]",

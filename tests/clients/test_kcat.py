@@ -19,7 +19,7 @@ def kcat(broker: Broker, *arguments: str, given: str = "") -> str:
         input=given,
         capture_output=True,
         text=True,
-        timeout=90,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 0, done.stderr

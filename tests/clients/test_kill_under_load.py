@@ -207,7 +207,6 @@ def _committed(broker: Broker) -> dict[int, int]:
     return found
 
 
-@pytest.mark.timeout(600)
 def test_kills_under_members_and_transactions_lose_and_double_nothing(tmp_path: Path) -> None:
     """Committed records once, aborted never, offsets only forth, through every kill."""
     _run(tmp_path, int(os.environ.get("SEED", "1")), LOAD_S)

@@ -97,7 +97,6 @@ def _write(broker: Broker, topic: str, lines: list[str]) -> None:
 
 
 @pytest.mark.jvm
-@pytest.mark.timeout(420)
 @pytest.mark.parametrize("release", ["3.9.1", "4.1.0"])
 def test_words_are_counted_exactly_once(tmp_path: Path, release: str) -> None:
     """Each count of each word is told once and in order, though the broker is killed midway.

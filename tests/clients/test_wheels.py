@@ -8,10 +8,6 @@ import sys
 from pathlib import Path
 from typing import Final
 
-import pytest
-
-pytestmark = pytest.mark.timeout(300)
-
 ROOT: Final = Path(__file__).resolve().parents[2]
 UV: Final = Path(sys.executable).parent / "uv"
 PACKAGES: Final = ("barnabas-kafka", "barnabas-zookeeper", "barnabas-broker")

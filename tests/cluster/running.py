@@ -23,7 +23,7 @@ from tests.clients.brokers import Barnabas
 from tests.faults.disk import FaultyDisk
 from tests.oracle.apache import ZooKeeper, free_port
 
-DEADLINE_S: Final = 60
+DEADLINE_S: Final = 120
 ANSWER_S: Final = 90
 """For what an AdminClient is to answer: it gives up after 60 s itself, and says why."""
 

@@ -154,7 +154,6 @@ def test_an_apache_broker_among_ours(mixed: Mixed, znodes: KazooClient) -> None:
     assert mixed.all_read()
 
 
-@pytest.mark.timeout(300)
 def test_an_old_apache_broker_among_ours(old: Mixed) -> None:
     """Leaders write who is in sync, whoever controls; then ours are rolled to newer protocols."""
     with on_record(old) as znodes:

@@ -66,7 +66,7 @@ def by_java(cluster: Cluster, topic: str, rack: str) -> int:
         *("--bootstrap-server", cluster.bootstrap, "--topic", topic, "--partition", "0"),
         *("--offset", "earliest", "--max-messages", str(RECORDS), "--timeout-ms", "60000"),
         *("--consumer-property", f"client.rack={rack}"),
-        timeout=90,
+        timeout=300,
     )
     assert done.returncode == 0, done.stderr
     return len(done.stdout.splitlines())

@@ -83,7 +83,7 @@ def test_a_move_is_throttled(
 
     def tool(*arguments: str) -> str:
         given = ("--bootstrap-server", cluster.bootstrap, "--reassignment-json-file", str(plan))
-        done = run_tool(REASSIGN, *given, *arguments, timeout=90)
+        done = run_tool(REASSIGN, *given, *arguments, timeout=300)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 

@@ -19,7 +19,6 @@ RUNS = {"segment": 150, "settings": 700, "framing": 1_500, "directory": 3_000, "
 RUNS_OF_OTHERS = 8_000
 
 
-@pytest.mark.timeout(360)
 @pytest.mark.parametrize("name", NAMES)
 def test_nothing_is_found_in_seconds(name: str) -> None:
     """What breaks a promise is written to fuzz/findings and fails; so does a fuzzer that cannot

@@ -117,7 +117,7 @@ def run_tool(
     *args: str,
     version: str = DEFAULT_VERSION,
     input: str | None = None,  # noqa: A002 - the name subprocess.run gives it
-    timeout: float = 110,
+    timeout: float = 300,
 ) -> subprocess.CompletedProcess[str]:
     """Run one of Apache's command-line tools to its end and return what it printed.
 
@@ -210,7 +210,7 @@ class _JavaServer:
                 start_new_session=True,
             )
 
-    def stop(self, *, grace: float = 60) -> None:
+    def stop(self, *, grace: float = 120) -> None:
         """SIGTERM, then SIGKILL after `grace` seconds."""
         if self._process is not None:
             if self._process.poll() is None:
@@ -303,7 +303,7 @@ class ZooKeeper(_JavaServer):
         overrides: Mapping[str, str] | None = None,
         jvm_flags: Sequence[str] = (),
         heap: str = "128M",
-        deadline: float = 90,
+        deadline: float = 240,
     ) -> None:
         super().__init__(version, directory, deadline)
         self.overrides = dict(overrides or {})
@@ -373,7 +373,7 @@ class ApacheKafka(_JavaServer):
         jvm_flags: Sequence[str] = (),
         heap: str = "1G",
         broker_id: int = 0,
-        deadline: float = 90,
+        deadline: float = 240,
     ) -> None:
         super().__init__(version, directory, deadline)
         self.jvm_flags = tuple(jvm_flags)
@@ -459,7 +459,7 @@ class ApacheKRaft(_JavaServer):
         *,
         overrides: Mapping[str, str] | None = None,
         heap: str = "512M",
-        deadline: float = 90,
+        deadline: float = 240,
     ) -> None:
         super().__init__(version, None, deadline)
         self.heap = heap

@@ -35,7 +35,7 @@ from tests.broker.log.samples import CLUSTER, validated
 from tests.oracle.apache import ApacheKafka, ZooKeeper
 from tests.oracle.coordination import register
 
-pytestmark = [pytest.mark.jvm, pytest.mark.timeout(400)]
+pytestmark = pytest.mark.jvm
 
 #: Tombstones and markers that a first cleaning has met go with the next one, or stay for an hour.
 HASTY: Final = replace(COMPACT, segment_bytes=3000, delete_retention_ms=1)

@@ -13,7 +13,7 @@ from tests.broker.log.cleaner.histories import COMPACT, clean, open_compacted, s
 from tests.broker.log.samples import NOW
 from tests.oracle.apache import run_tool
 
-pytestmark = [pytest.mark.jvm, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.jvm
 
 
 def test_apache_reads_a_compacted_log(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from tests.clients.brokers import Barnabas
 from tests.oracle.apache import ApacheKafka
 from tests.oracle.sides import Side
 
-pytestmark = [pytest.mark.jvm, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.jvm
 
 SEEDS: Final = range(6)
 BATCHES_PER_SEED: Final = 150

@@ -16,7 +16,7 @@ from tests.oracle import filling
 from tests.oracle.apache import ApacheKafka, ZooKeeper, run_tool
 from tests.oracle.coordination import register
 
-pytestmark = [pytest.mark.jvm, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.jvm
 
 DUMP = "kafka.tools.DumpLogSegments"
 NAMES = list(filling.TOPICS)

@@ -48,7 +48,7 @@ from tests.clients.wire import Wire, fetch
 from tests.oracle.apache import ApacheKRaft
 from tests.oracle.sides import Side, named
 
-pytestmark = [pytest.mark.jvm, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.jvm
 
 SETTINGS: Final = {
     "offsets.topic.num.partitions": "1",

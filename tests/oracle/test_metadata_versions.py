@@ -10,7 +10,7 @@ import pytest
 from tests.broker.cluster.test_inter_broker import FACTS
 from tests.oracle.apache import classpath
 
-pytestmark = [pytest.mark.jvm, pytest.mark.timeout(200)]
+pytestmark = pytest.mark.jvm
 
 PROGRAM = Path(__file__).parent / "java" / "MetadataVersions.java"
 
@@ -21,7 +21,7 @@ def test_the_facts_are_those_of_apache() -> None:
         ["java", "-XX:TieredStopAtLevel=1", "-cp", classpath(), str(PROGRAM)],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=True,
     )
     assert done.stdout == FACTS.read_text()

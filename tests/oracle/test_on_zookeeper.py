@@ -339,7 +339,6 @@ def test_ids_are_given_in_sequence(connect: str, tmp_path: Path) -> None:
             assert ready["broker_id"] == broker_id
 
 
-@pytest.mark.timeout(300)  # The first resolution downloads the release.
 def test_a_client_of_0_8_keeps_its_offsets_in_zookeeper(
     broker: Barnabas, connect: str, znodes: KazooClient
 ) -> None:
@@ -352,7 +351,7 @@ def test_a_client_of_0_8_keeps_its_offsets_in_zookeeper(
     until(lambda: partitions(broker).get("aged") == 1)  # The producer tries only for a moment.
     program = str(Path(__file__).parent / "java" / "OldClient.java")
     arguments = (broker.bootstrap, connect, "aged")
-    done = run_tool(program, *arguments, version="0.8.2.2", timeout=200)
+    done = run_tool(program, *arguments, version="0.8.2.2", timeout=300)
     assert done.returncode == 0, done.stderr
     values = [f"{number}=value {number}" for number in range(10)]
     assert done.stdout.splitlines() == [

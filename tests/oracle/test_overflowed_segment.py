@@ -15,7 +15,7 @@ from tests.broker.log.samples import CLUSTER, NOW, batch_of
 from tests.oracle.apache import ApacheKafka, ZooKeeper, run_tool
 from tests.oracle.coordination import register
 
-pytestmark = [pytest.mark.jvm, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.jvm
 
 TP = TopicPartition("sparse", 0)
 REACH = 2**31

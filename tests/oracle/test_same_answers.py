@@ -17,7 +17,7 @@ from tests.oracle import (
 from tests.oracle.apache import ApacheKafka
 from tests.oracle.sides import Side, differences
 
-pytestmark = [pytest.mark.jvm, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.jvm
 
 QUESTIONS: Final = (
     *questions_about_records.QUESTIONS,

@@ -7,7 +7,7 @@ import pytest
 
 from tests.oracle.verdicts import both, differing, request
 
-pytestmark = [pytest.mark.jvm, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.jvm
 
 REQUESTS: Final = 300
 #: Seeds at which the two once judged differently, and one of us was wrong.

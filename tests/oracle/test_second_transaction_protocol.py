@@ -25,7 +25,7 @@ from tests.oracle.apache import ApacheKRaft
 from tests.oracle.questions_about_transactions import PASSING, SHORT_MS, Told
 from tests.oracle.sides import Side, differences
 
-pytestmark = [pytest.mark.jvm, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.jvm
 
 SETTINGS: Final = {
     "offsets.topic.num.partitions": "1",

@@ -19,10 +19,10 @@ import pytest
 
 from tests.oracle.apache import classpath, free_port
 
-pytestmark = [pytest.mark.jvm, pytest.mark.timeout(400)]
+pytestmark = pytest.mark.jvm
 
 BIN = Path(sys.executable).parent
-PATIENCE_S = 110
+PATIENCE_S = 300
 ZOOKEEPER = """\
 dataDir={directory}/zookeeper
 clientPort={port}

@@ -147,7 +147,7 @@ def ours(words: list[str], given: str = "") -> Printed:
     """Run the entry point of that name."""
     program = BIN / words[0].removeprefix("bin/")
     done = subprocess.run(
-        [program, *words[1:]], input=given, capture_output=True, text=True, timeout=110, check=False
+        [program, *words[1:]], input=given, capture_output=True, text=True, timeout=300, check=False
     )
     return Printed(done.returncode, done.stdout, done.stderr)
 

@@ -81,7 +81,7 @@ def ours(broker: Barnabas, *arguments: str) -> tuple[int, list[list[str]]]:
     """The exit code of our tool, and the cells it prints."""
     command = [str(BIN / "kafka-transactions.sh"), "--bootstrap-server", broker.bootstrap]
     done = subprocess.run(
-        [*command, *arguments], capture_output=True, text=True, timeout=110, check=False
+        [*command, *arguments], capture_output=True, text=True, timeout=300, check=False
     )
     return done.returncode, cells(done.stdout)
 

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
@@ -80,7 +79,6 @@ def assert_apache_finds_no_fault(directory: Path) -> None:
     assert result.stdout.count("Dumping") == len(files)
 
 
-@pytest.mark.timeout(240)
 def test_a_directory_goes_to_and_fro(tmp_path: Path) -> None:
     """Clean and killed, in both directions, and no record, epoch or sequence is lost."""
     kafka = ApacheKafka(directory=tmp_path, heap="256M")

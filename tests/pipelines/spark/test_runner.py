@@ -20,7 +20,6 @@ BATCH = 1_500
 
 
 @pytest.mark.kafka_topic(partitions=3)
-@pytest.mark.timeout(400)
 def test_kill_9_loses_nothing_and_repeats_nothing(
     kafka_broker: Broker, sender: Sender, kafka_topic: str, tmp_path: Path, data: Path
 ) -> None:

@@ -169,7 +169,7 @@ class Side:
         if isinstance(value, UUID):
             return "no id" if value == ZERO_UUID else f"id of {self._ids.get(value, 'a topic')}"
         if isinstance(value, (bytes, memoryview)):
-            return list(_batches(value))
+            return list(_batches(value)) if name == "records" else bytes(value)
         return _number(name, value)
 
 

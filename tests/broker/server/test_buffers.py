@@ -47,3 +47,38 @@ def test_returned_buffers_are_used_again_up_to_a_bound() -> None:
     taken = [pool.take(largest - 1, frame_bytes=largest) for _ in buffers]
     kept = sum(any(one is other for other in buffers) for one in taken)
     assert kept == len(buffers) - 1
+
+
+def test_buffers_that_nobody_needs_are_dropped() -> None:
+    """Those that were in use at once since the last time stay, and no more of them."""
+    pool = BufferPool()
+    size = POOLED_SIZES[-1]
+    buffers = [bytearray(size) for _ in range(3)]
+    for buffer in buffers:
+        pool.give_back(buffer)
+    pool.drop_unused()
+    used = [pool.take(size - 1, frame_bytes=size) for _ in range(2)]
+    assert {id(one) for one in used} <= {id(one) for one in buffers}
+    for taken in used:
+        pool.give_back(taken)
+    pool.drop_unused()
+    again = [pool.take(size - 1, frame_bytes=size) for _ in range(3)]
+    assert sum(any(one is other for other in buffers) for one in again) == 2
+
+
+def test_room_for_reuse_returns_with_what_is_dropped() -> None:
+    """A full pool that was emptied keeps as much as before."""
+    pool = BufferPool()
+    largest = POOLED_SIZES[-1]
+    for _ in range(2):
+        buffers = [bytearray(largest) for _ in range(POOL_BYTES_MAX // largest + 1)]
+        for buffer in buffers:
+            pool.give_back(buffer)
+        taken = [pool.take(largest - 1, frame_bytes=largest) for _ in buffers]
+        assert sum(any(one is other for other in buffers) for one in taken) == len(buffers) - 1
+        for buffer in buffers[:-1]:
+            pool.give_back(buffer)
+        pool.drop_unused()
+        pool.drop_unused()
+    fresh = pool.take(largest - 1, frame_bytes=largest)
+    assert not any(fresh is other for other in buffers)

@@ -5,6 +5,7 @@ import errno
 import os
 import socket
 import threading
+import weakref
 from collections.abc import Awaitable, Callable
 from itertools import pairwise
 from pathlib import Path
@@ -408,5 +409,29 @@ def test_a_disk_that_fails_ends_the_connection(
         await told.wait()
         assert broken[0].errno == errno.EIO
         queue.close()
+
+    run(story)
+
+
+def test_a_closed_queue_lets_go_of_its_owner() -> None:
+    """A connection's memory comes back with its end, not when the collector looks at everything."""
+
+    class Owner:
+        def told(self, *_: object) -> None:
+            """Nothing to do."""
+
+    async def story(ours: socket.socket, peer: socket.socket) -> None:
+        owner = Owner()
+        gone = weakref.ref(owner)
+        queue = Outbound(
+            asyncio.get_running_loop(),
+            ours.fileno(),
+            Writability(),
+            on_drained=owner.told,
+            on_broken=owner.told,
+        )
+        queue.close()
+        del owner
+        assert gone() is None
 
     run(story)

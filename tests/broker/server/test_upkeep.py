@@ -10,7 +10,8 @@ from barnabas_broker.log.checkpoints import parse_offsets
 from barnabas_broker.log.directory import DirectoryState
 from barnabas_broker.log.names import HIGH_WATERMARK_CHECKPOINT
 from barnabas_broker.log.partition_log import PartitionLog
-from barnabas_broker.server import upkeep
+from barnabas_broker.server import heap, upkeep
+from barnabas_broker.server.buffers import BufferPool
 from barnabas_kafka.ids import TopicPartition
 from barnabas_kafka.records.builder import build_batch
 from tests.broker.server.running import DEADLINE_S, Wire, port_of, running_node
@@ -145,3 +146,26 @@ def test_high_watermarks_are_written_often(tmp_path: Path, monkeypatch: pytest.M
         wire.produce("t", OLD)
         wait_until(written)
         assert parse_offsets((tmp_path / HIGH_WATERMARK_CHECKPOINT).read_bytes())[T0] == 1
+
+
+def test_memory_is_given_back_in_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """First the receive buffers that nobody needed meanwhile, then the pages of the heap."""
+    monkeypatch.setattr(upkeep, "GIVE_BACK_MS", 20)
+    dropped, trimmed = threading.Event(), threading.Event()
+    drop, trim = BufferPool.drop_unused, heap.trim
+
+    def noted_drop(self: BufferPool) -> None:
+        drop(self)
+        dropped.set()
+
+    def noted_trim() -> None:
+        trim()
+        if dropped.is_set():
+            trimmed.set()
+
+    monkeypatch.setattr(BufferPool, "drop_unused", noted_drop)
+    monkeypatch.setattr(heap, "trim", noted_trim)
+    with running_node(tmp_path) as node, Wire(port_of(node)) as wire:
+        wire.create_topic("t")
+        wait_until(trimmed)
+        wire.produce("t", OLD)

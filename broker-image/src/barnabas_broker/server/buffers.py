@@ -33,12 +33,14 @@ class BufferPool:
     the bytes does.
     """
 
-    __slots__ = ("_free", "_free_bytes", "scratch")
+    __slots__ = ("_free", "_free_bytes", "_unused", "scratch")
 
     def __init__(self) -> None:
         self.scratch = memoryview(bytearray(SCRATCH_BYTES))
         self._free: dict[int, list[bytearray]] = {size: [] for size in POOLED_SIZES}
         self._free_bytes = 0
+        #: how many of each size were free at all times since `drop_unused`: the first of the list
+        self._unused = dict.fromkeys(POOLED_SIZES, 0)
 
     def size_for(self, at_least: int, *, frame_bytes: int) -> int:
         """The size of the buffer that `take` would give."""
@@ -57,7 +59,9 @@ class BufferPool:
         free = self._free.get(size)
         if free:
             self._free_bytes -= size
-            return free.pop()
+            taken = free.pop()
+            self._unused[size] = min(self._unused[size], len(free))
+            return taken
         if size > POOLED_SIZES[-1]:
             return mmap(-1, size, flags=MAP_PRIVATE | MAP_ANONYMOUS)
         return bytearray(size)
@@ -70,3 +74,11 @@ class BufferPool:
         if size in self._free and self._free_bytes + size <= POOL_BYTES_MAX:
             self._free[size].append(buffer)
             self._free_bytes += size
+
+    def drop_unused(self) -> None:
+        """Leave to the allocator what nobody has needed since this was last called."""
+        for size, free in self._free.items():
+            unused = self._unused[size]
+            del free[:unused]
+            self._free_bytes -= unused * size
+            self._unused[size] = len(free)

@@ -156,6 +156,10 @@ class FrameMemory:
         self._pool.give_back(buffer)
         self._forget(holder)
 
+    def drop_unused(self) -> None:
+        """Give up the buffers kept for reuse that were not used since this was last called."""
+        self._pool.drop_unused()
+
     def wake(self) -> None:
         """Let those go on who lack least, as far as memory goes. Call it after a release."""
         for holder in sorted(self._waiting, key=lambda waiting: waiting.missing_bytes):

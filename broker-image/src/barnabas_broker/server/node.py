@@ -277,6 +277,7 @@ class Node:
         self._upkeep = Upkeep(
             broker.logs,
             watch_clients=self._watch_clients,
+            drop_unused=self._shared.memory.drop_unused,
             settings=lambda: controller.settings,
             clock_ms=clock_ms,
         )

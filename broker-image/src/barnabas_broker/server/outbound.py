@@ -123,6 +123,8 @@ class Outbound:
             self._warming.cancel()
             self._warming = None
         self._writability.forget(self._fd)
+        # Else it and its owner hold each other until the collector looks at all there is.
+        self._on_drained = self._on_broken = _nobody
 
     def _advance(self) -> None:
         self._turn = TURN_BYTES // self._writability.together
@@ -264,6 +266,10 @@ class Outbound:
         self._advance()
         if not self._queue:
             self._on_drained()
+
+
+def _nobody(*_: object) -> None:
+    """Whom a closed queue tells."""
 
 
 def _content(item: FileSlice, *, wait: bool) -> bytes | bytearray | None:

@@ -1,4 +1,6 @@
-"""What a broker does besides serving: flush, retain, delete, checkpoint, end idle connections.
+"""What a broker does besides serving.
+
+It flushes, retains, deletes and checkpoints, ends idle connections, and gives memory back.
 
 Decisions are made on the event loop, which owns all partitions; what may block on a disk is run
 by a few threads (`background.threads`) and only its outcome comes back. Each task runs at its own
@@ -20,6 +22,7 @@ from barnabas_broker.log.health import Reserve
 from barnabas_broker.log.partition_log import PartitionLog
 from barnabas_broker.log.removals import Work
 from barnabas_broker.log.segment import Segment
+from barnabas_broker.server import heap
 from barnabas_kafka.errors import KafkaError
 from barnabas_kafka.settings import broker as keys
 from barnabas_kafka.settings.broker import BrokerSettings
@@ -36,6 +39,10 @@ Apache's brokers look for flushes every `log.flush.scheduler.interval.ms`, which
 is set, whatever `flush.ms` says; here that setting only makes it more often.
 """
 
+GIVE_BACK_MS: Final = 10_000
+"""How often to give back memory that nobody uses. It costs what it takes to have it again: about a
+millisecond for some megabytes."""
+
 
 class Upkeep:
     """The background tasks of one broker. `settings` is asked anew at each turn."""
@@ -45,11 +52,13 @@ class Upkeep:
         logs: LogDirectories,
         *,
         watch_clients: Callable[[], Awaitable[None]],
+        drop_unused: Callable[[], None],
         settings: Callable[[], BrokerSettings],
         clock_ms: Callable[[], int],
     ) -> None:
         self._logs = logs
         self._watch_clients = watch_clients
+        self._drop_unused = drop_unused
         self._settings = settings
         self._clock_ms = clock_ms
         self._thread_count = 0
@@ -77,6 +86,7 @@ class Upkeep:
         self._every(settings[keys.LOG_FLUSH_OFFSET_CHECKPOINT_INTERVAL_MS], self._checkpoint)
         marks_ms = settings[keys.REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS]
         self._every(marks_ms, self._checkpoint_marks)
+        self._every(GIVE_BACK_MS, self._give_back)
 
     async def stop(self) -> None:
         """End every task and wait for what its threads have begun."""
@@ -163,6 +173,10 @@ class Upkeep:
     async def _checkpoint(self) -> None:
         for work in self._logs.checkpoint_work():
             await self._in_thread(work)
+
+    async def _give_back(self) -> None:
+        self._drop_unused()
+        await self._in_thread(heap.trim)
 
 
 def _count(segment: Segment, file: DataFile) -> None:

@@ -1,11 +1,23 @@
-"""Clients that work while brokers fail, and remember all they did."""
+"""Clients that work while brokers fail, and remember all they did.
+
+Those of `under_load` are processes of their own: librdkafka's threads may lock each other up when
+a broker goes (its issues 5476 and 5304), and would take pytest with them. What such a client did
+and was told it writes down, a line of JSON each; it ends when its standard input does.
+"""
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+import tempfile
 import threading
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from itertools import pairwise
+from pathlib import Path
 from time import monotonic
 from types import TracebackType
 from typing import Any, Final, Self
@@ -30,8 +42,18 @@ DEADLINE_S: Final = 90
 class Writer:
     """An idempotent producer with acks=all in a thread, which gives up nothing."""
 
-    def __init__(self, bootstrap: str, name: str, topic: str, partitions: int) -> None:
+    def __init__(
+        self,
+        bootstrap: str,
+        name: str,
+        topic: str,
+        partitions: int,
+        *,
+        tell: Callable[[int, int], None] = lambda _place, _offset: None,
+    ) -> None:
+        """`tell` is called with the place of a record among those sent, and its offset."""
         self.name = name
+        self._tell = tell
         self._topic = topic
         self._partitions = partitions
         self._sends: list[Send] = []
@@ -104,6 +126,7 @@ class Writer:
             # A retry that the broker knows already is acknowledged without one.
             offset = -1 if offset is None else offset
             self._sends[place] = Send(sent.producer, sent.partition, sent.value, Outcome.OK, offset)
+            self._tell(place, offset)
 
 
 def meet(producer: Producer) -> None:
@@ -216,17 +239,159 @@ def read_all(
     return found
 
 
+class ClientProcess:
+    """A Writer or a Reader in a process of its own, and what it has written down."""
+
+    def __init__(self, directory: Path, role: str, name: str, *where: str) -> None:
+        """`where`: addresses of brokers, topic and number of partitions."""
+        self.name = name
+        self._story = directory / f"{name}.jsonl"
+        with self._story.open("wb") as lines:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", __name__, role, name, *where],
+                stdin=subprocess.PIPE,
+                stdout=lines,
+            )
+
+    def told(self) -> list[dict[str, Any]]:
+        """Its lines so far, but for the one that it is writing."""
+        lines = self._story.read_text().splitlines(keepends=True)
+        return [json.loads(line) for line in lines if line.endswith("\n")]
+
+    def lines(self) -> int:
+        """How many there are."""
+        return self._story.read_bytes().count(b"\n")
+
+    def end(self) -> bool:
+        """Have it wait for all answers and end; False for one that had to be killed."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        try:
+            status = self._process.wait(DEADLINE_S + 30)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            return False
+        assert status == 0, f"{self.name} failed: {status}"
+        return True
+
+    def kill(self) -> None:
+        """End it now; nothing happens where it has ended."""
+        self._process.kill()
+        self._process.communicate()
+
+
+class Load:
+    """Two producers and a consumer at work on a topic; `history` is complete when they are done."""
+
+    def __init__(self, directory: Path, bootstrap: str, topic: str, partitions: int) -> None:
+        where = bootstrap, topic, str(partitions)
+        self.history = History()
+        self.gap_s = 0.0
+        """The longest time in which a partition took no record of any producer."""
+        self._topic, self._partitions = topic, partitions
+        self._reader = ClientProcess(directory, "reader", f"{topic}-reader", *where)
+        self._writers = [
+            ClientProcess(directory, "writer", f"{topic}-writer-{it}", *where) for it in range(2)
+        ]
+
+    def acknowledged(self) -> int:
+        """How many records the brokers have answered for."""
+        return sum(writer.lines() for writer in self._writers)
+
+    def under_way(self) -> bool:
+        """Whether each producer knows of a record in every partition."""
+        return all(writer.lines() >= self._partitions for writer in self._writers)
+
+    def _longest_gap_s(self) -> float:
+        times: dict[int, list[float]] = defaultdict(list)
+        for writer in self._writers:
+            for line in writer.told():
+                if "ok" in line:
+                    times[line["ok"] % self._partitions].append(line["at"])
+        return max(after - at for it in times.values() for at, after in pairwise(sorted(it)))
+
+    def finish(self) -> None:
+        """End the clients, and remember what each of them sent, was told and read.
+
+        A producer that had to be killed has vanished, as clients do: what it was told counts, and
+        nothing else of it. One has to be left.
+        """
+        left = [writer.name for writer in self._writers if writer.end()]
+        assert left, "both producers had to be killed"
+        for writer in self._writers:
+            sends = self._sends(writer)
+            if writer.name not in left:
+                sends = [send for send in sends if send.outcome is Outcome.OK]
+            self.history.sends += sends
+        self.gap_s = self._longest_gap_s()
+        self._reader.end()
+        for line in self._reader.told():
+            records = tuple((offset, value) for offset, value in line["records"])
+            place = self._topic, line["partition"]
+            self.history.polls.append(Poll(self._reader.name, place, records))
+
+    def kill(self) -> None:
+        """End what still runs."""
+        for client in (*self._writers, self._reader):
+            client.kill()
+
+    def _sends(self, writer: ClientProcess) -> list[Send]:
+        offsets: dict[int, int] = {}
+        count = 0
+        for line in writer.told():
+            if "ok" in line:
+                offsets[line["ok"]] = line["offset"]
+            count = max(count, line.get("sent", line.get("ok", 0) + 1))
+        return [
+            Send(
+                writer.name,
+                (self._topic, number % self._partitions),
+                f"{writer.name}-{number}",
+                Outcome.OK if number in offsets else Outcome.UNKNOWN,
+                offsets.get(number, -1),
+            )
+            for number in range(count)
+        ]
+
+
 @contextmanager
-def under_load(bootstrap: str, topic: str, partitions: int) -> Iterator[History]:
-    """Two producers and a consumer at work; the history is complete when the context has ended."""
-    history = History()
-    writers = [Writer(bootstrap, f"{topic}-writer-{n}", topic, partitions) for n in range(2)]
-    with Reader(bootstrap, f"{topic}-reader", topic, partitions) as reader:
-        with writers[0], writers[1]:
-            for writer in writers:
-                writer.wait_until_known()
-            yield history
-        for writer in writers:
-            history.sends += writer.finish()
-    history.polls += reader.finish()
-    history.polls += read_all(bootstrap, topic, partitions)
+def under_load(bootstrap: str, topic: str, partitions: int) -> Iterator[Load]:
+    """Load that has begun; its history is complete when the context has ended."""
+    with tempfile.TemporaryDirectory(prefix="load-") as directory:
+        load = Load(Path(directory), bootstrap, topic, partitions)
+        try:
+            give_up_at = monotonic() + DEADLINE_S
+            while not load.under_way():
+                assert monotonic() < give_up_at, "no producer came to write"
+                threading.Event().wait(0.05)
+            yield load
+            load.finish()
+        finally:
+            load.kill()
+    load.history.polls += read_all(bootstrap, topic, partitions)
+
+
+def _tell(**what: Any) -> None:
+    print(json.dumps(what), flush=True)
+
+
+def main(role: str, name: str, bootstrap: str, topic: str, partitions: str) -> None:
+    """A client of this role until the standard input ends."""
+    if role == "writer":
+        writer = Writer(bootstrap, name, topic, int(partitions), tell=_acknowledged)
+        with writer:
+            sys.stdin.read()
+        _tell(sent=len(writer.finish()))
+    else:
+        with Reader(bootstrap, name, topic, int(partitions)) as reader:
+            sys.stdin.read()
+        for poll in reader.finish():
+            _tell(partition=poll.partition[1], records=poll.records)
+
+
+def _acknowledged(place: int, offset: int) -> None:
+    _tell(ok=place, offset=offset, at=monotonic())
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

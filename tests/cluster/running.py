@@ -18,10 +18,12 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, ClusterMetadata, NewTopic, PartitionMetadata
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
+from kazoo.retry import KazooRetry
 
 from tests.clients.brokers import Barnabas
+from tests.cluster.ensemble import Ensemble
 from tests.faults.disk import FaultyDisk
-from tests.oracle.apache import ZooKeeper, free_port
+from tests.oracle.apache import free_port
 
 DEADLINE_S: Final = 120
 ANSWER_S: Final = 90
@@ -60,12 +62,13 @@ class Cluster:
         *,
         disks: Sequence[FaultyDisk] = (),
         listeners: Sequence[str] = ("PLAINTEXT",),
+        members: int = 1,
     ) -> None:
         """With `disks` each broker has a second log directory, on one that fails on demand.
 
-        Clients use the first of the `listeners`.
+        Clients use the first of the `listeners`. `members`: how many the ensemble has.
         """
-        self.zookeeper = ZooKeeper(directory=directory / "zookeeper")
+        self.zookeeper = Ensemble(directory / "zookeeper", members)
         self.brokers = {
             broker: Barnabas(
                 home := directory / f"broker-{broker}",
@@ -245,6 +248,11 @@ class Cluster:
         """Who is in sync, in the order of their numbers."""
         return self.leadership(topic)[partition][1]
 
+    def content(self, broker: int, topic: str, partition: int = 0) -> bytes:
+        """All bytes of a partition in the first log directory of a broker."""
+        files = (self.brokers[broker].log_dirs[0] / f"{topic}-{partition}").glob("*.log")
+        return b"".join(path.read_bytes() for path in sorted(files))
+
     def until(self, condition: Callable[[], object], deadline_s: float = DEADLINE_S) -> None:
         """Wait until it is so; fails with the last words of the brokers after a long time."""
         give_up_at = monotonic() + deadline_s
@@ -270,9 +278,10 @@ class Cluster:
 
 @contextmanager
 def on_record(cluster: Cluster) -> Iterator[KazooClient]:
-    """The znodes."""
-    client = KazooClient(cluster.zookeeper.connect)
-    client.start(60)
+    """The znodes; `retry` of the client waits for an ensemble that has no leader."""
+    patient = KazooRetry(max_tries=-1, max_delay=1, deadline=DEADLINE_S)
+    client = KazooClient(cluster.zookeeper.connect, command_retry=patient)
+    client.start(DEADLINE_S)
     try:
         yield client
     finally:

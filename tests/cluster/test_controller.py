@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -61,22 +60,6 @@ def test_all_brokers_tell_the_same(cluster: Cluster) -> None:
     assert all(sorted(replicas) == [0, 1, 2] for _, replicas in partitions)
 
 
-def test_a_controller_that_is_killed(cluster: Cluster, znodes: KazooClient) -> None:
-    """Another one follows, in a later epoch; leaders move, and come back with their broker."""
-    cluster.create("killed", partitions=3, replicas=3)
-    controller = controller_of(cluster)
-    epoch = int(znodes.get("/controller_epoch")[0])
-    cluster.brokers[controller].kill()
-    left = [broker for broker in cluster.brokers if broker != controller]
-    cluster.until(lambda: told_by(cluster, left[0])[0] in left)
-    cluster.until(lambda: all(leader in left for leader, _ in cluster.leadership("killed")))
-    assert int(znodes.get("/controller_epoch")[0]) > epoch
-    cluster.until(lambda: all(set(isr) == set(left) for _, isr in cluster.leadership("killed")))
-    cluster.start(controller)
-    cluster.until(lambda: all(len(isr) == 3 for _, isr in cluster.leadership("killed")))
-    cluster.until(lambda: agree(cluster, *cluster.brokers))
-
-
 def test_a_topic_that_is_deleted_while_a_broker_is_away(
     cluster: Cluster, znodes: KazooClient
 ) -> None:
@@ -92,23 +75,6 @@ def test_a_topic_that_is_deleted_while_a_broker_is_away(
     cluster.until(lambda: znodes.exists("/admin/delete_topics/gone") is None)
     assert znodes.exists("/brokers/topics/gone") is None
     assert not list(cluster.brokers[away].log_dirs[0].glob("gone-[0-9]"))
-
-
-def led_by_others(cluster: Cluster, topic: str, broker: int) -> bool:
-    """Whether each partition has a leader that is not this one; who answers may hear it late."""
-    return all(leader not in (broker, -1) for leader, _ in cluster.leadership(topic))
-
-
-def test_a_broker_that_is_stopped_hands_over_first(cluster: Cluster) -> None:
-    """The others lead before it goes; also where it is the controller."""
-    cluster.create("handed", partitions=6, replicas=3)
-    for broker in list(cluster.brokers):
-        cluster.until(lambda: all(len(isr) == 3 for _, isr in cluster.leadership("handed")))
-        cluster.brokers[broker].stop()
-        assert "all that others can lead is handed over" in cluster.brokers[broker].tail(60)
-        cluster.until(partial(led_by_others, cluster, "handed", broker))
-        cluster.start(broker)
-    cluster.until(lambda: all(len(isr) == 3 for _, isr in cluster.leadership("handed")))
 
 
 def test_partitions_moved_by_kafkas_tools(cluster: Cluster, tmp_path: Path) -> None:

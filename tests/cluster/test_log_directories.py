@@ -77,16 +77,16 @@ def test_a_full_directory_gives_its_leaders_to_others(
     inside = stricken.inside(victim, topic)
     leaders = [leader for leader, _ in cluster.leadership(topic)]
     assert victim in [leaders[it] for it in inside]
-    with under_load(cluster.bootstrap, topic, PARTITIONS) as history:
+    with under_load(cluster.bootstrap, topic, PARTITIONS) as load:
         stricken.disks[victim].fill()
         cluster.until(lambda: stricken.has_yielded(victim, topic, inside))
         with Writer(cluster.bootstrap, f"{topic}-meanwhile", topic, PARTITIONS) as meanwhile:
             cluster.until(lambda: meanwhile.acknowledged > PER_SECOND)
         stricken.disks[victim].heal()
         cluster.until_whole(topic)
-    history.sends += meanwhile.finish()
-    assert anomalies(history) == []
-    assert {send.outcome for send in history.sends} == {Outcome.OK}
+    load.history.sends += meanwhile.finish()
+    assert anomalies(load.history) == []
+    assert {send.outcome for send in load.history.sends} == {Outcome.OK}
 
 
 def test_a_directory_that_failed_gives_its_leaders_to_others(
@@ -97,7 +97,7 @@ def test_a_directory_that_failed_gives_its_leaders_to_others(
     cluster.create(topic, PARTITIONS)
     victim = (controller_of(cluster) + 1) % 3
     inside = stricken.inside(victim, topic)
-    with under_load(cluster.bootstrap, topic, PARTITIONS) as history:
+    with under_load(cluster.bootstrap, topic, PARTITIONS) as load:
         stricken.disks[victim].faults.write_errno = errno.EIO
         cluster.until(lambda: stricken.has_yielded(victim, topic, inside))
         with Writer(cluster.bootstrap, f"{topic}-meanwhile", topic, PARTITIONS) as meanwhile:
@@ -106,9 +106,9 @@ def test_a_directory_that_failed_gives_its_leaders_to_others(
         stricken.disks[victim].heal()
         cluster.start(victim)
         cluster.until_whole(topic)
-    history.sends += meanwhile.finish()
-    assert anomalies(history) == []
-    assert {send.outcome for send in history.sends} == {Outcome.OK}
+    load.history.sends += meanwhile.finish()
+    assert anomalies(load.history) == []
+    assert {send.outcome for send in load.history.sends} == {Outcome.OK}
 
 
 def test_who_has_nobody_in_sync_yields_when_somebody_is(stricken: Stricken, topic: str) -> None:

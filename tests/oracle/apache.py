@@ -335,10 +335,20 @@ class ZooKeeper(_JavaServer):
         main_class = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
         return java_command(main_class, str(config), version=self.version, jvm_flags=all_flags)
 
+    def mode(self) -> str:
+        """What it says to be: standalone, leader or follower; empty while it does not serve."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=5) as connection:
+            return self._mode(connection)
+
     def _answers(self, connection: socket.socket) -> bool:
+        return bool(self._mode(connection))
+
+    @staticmethod
+    def _mode(connection: socket.socket) -> str:
         # To `ruok` it says that it is well some moments before it serves.
         connection.sendall(b"srvr")
-        return b"\nMode: " in b"".join(iter(lambda: connection.recv(4096), b""))
+        told = b"".join(iter(lambda: connection.recv(4096), b"")).decode()
+        return told.partition("\nMode: ")[2].partition("\n")[0]
 
 
 class OwnZooKeeper(ZooKeeper):

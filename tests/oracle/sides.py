@@ -37,8 +37,8 @@ PATIENCE_S: Final = 60.0
 SILENCE_S: Final = 6.0
 
 #: Beside an error no client looks at these; the start mattered to UNKNOWN_PRODUCER_ID alone, which
-#: brokers no longer answer.
-_IMMATERIAL_BESIDE_ERRORS: Final = {"log_start_offset", "aborted_transactions"}
+#: brokers no longer answer. The protocol of a group that was not joined is null or empty.
+_IMMATERIAL_BESIDE_ERRORS: Final = {"log_start_offset", "aborted_transactions", "protocol_name"}
 _TEXTS: Final = {"error_message", "batch_index_error_message", "documentation"}
 _OWN: Final = {
     "host", "port", "cluster_id", "log_dir", "total_bytes", "usable_bytes",
@@ -50,6 +50,8 @@ _IDENTITIES: Final = (
 )  # fmt: skip
 _IN_ORDER: Final = {"synonyms", "record_errors"}
 _TIMES: Final = {"log_append_time_ms", "timestamp", "transaction_start_time_ms", "last_timestamp"}
+#: The UUID that a member's id ends with.
+_DRAWN_LENGTH: Final = 36
 #: Ids that a broker draws, with the first one there is.
 _FIRST_DRAWN: Final = {"producer_id": 0, "session_id": 1}
 
@@ -66,6 +68,7 @@ class Side:
         self.told: dict[str, Any] = {}
         self._wire: Wire | None = None
         self._ids: dict[UUID, str] = {}
+        self._members: dict[str, str] = {}
 
     def ask(self, label: str, request: Request, version: int, *, trap: bool = False) -> Any:
         """Ask and keep the answer under `label`; also returns it, or None if there is none.
@@ -127,9 +130,20 @@ class Side:
         self._ids[found.topic_id] = name
         return found.topic_id
 
+    def keep(self, label: str, answer: Any) -> None:
+        """Keep an answer that was waited for, or that came by another connection."""
+        assert label not in self.told, label
+        self.told[label] = self._plain(answer)
+
+    def name_member(self, drawn: str) -> None:
+        """From here on tell the id of a group's member without what the broker drew."""
+        prefix = drawn[:-_DRAWN_LENGTH]
+        self._members.setdefault(drawn, f"{prefix}its own {len(self._members)}")
+
     def close(self) -> None:
         """Let go of the connection and of the answers."""
         self.told = {}
+        self._members = {}
         self._hang_up()
 
     def _hang_up(self) -> None:
@@ -170,6 +184,8 @@ class Side:
             return "no id" if value == ZERO_UUID else f"id of {self._ids.get(value, 'a topic')}"
         if isinstance(value, (bytes, memoryview)):
             return list(_batches(value)) if name == "records" else bytes(value)
+        if isinstance(value, str):
+            return self._members.get(value, value)
         return _number(name, value)
 
 

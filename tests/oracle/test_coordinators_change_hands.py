@@ -34,7 +34,7 @@ from tests.oracle.classic_members import Member, await_coordinator, fetch_offset
 from tests.oracle.questions_about_transactions import Told
 from tests.oracle.sides import Side, differences
 
-pytestmark = [pytest.mark.jvm, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.jvm
 
 DEADLINE_S: Final = 60
 PARTITIONS: Final = range(3)

@@ -10,6 +10,7 @@ import pytest
 
 from tests.clients.brokers import Barnabas
 from tests.oracle import (
+    questions_about_groups,
     questions_about_records,
     questions_about_topics,
     questions_about_transactions,
@@ -20,6 +21,7 @@ from tests.oracle.sides import Side, differences
 pytestmark = pytest.mark.jvm
 
 QUESTIONS: Final = (
+    *questions_about_groups.QUESTIONS,
     *questions_about_records.QUESTIONS,
     *questions_about_topics.QUESTIONS,
     *questions_about_transactions.QUESTIONS,
@@ -29,6 +31,7 @@ CRASH: Final = (
     "Apache stumbles (an unknown server error, or no answer at all); we say what is wrong"
 )
 STRICTER: Final = "would be stored as it is, and readers would stumble over it"
+EACH_NAMED: Final = "one answer for each time that a partition is named"
 NAME_FIRST: Final = "the name is judged first, as both do when they describe"
 
 #: Answers that differ on purpose: by question, what the difference looks like and why it is.
@@ -73,6 +76,12 @@ DELIBERATE: Final[dict[str, dict[str, str]]] = {
         "a resource twice.*no answer": CRASH,
         "topic 'not a name'": NAME_FIRST,
     },
+    "commits": {
+        "no group, version 0": CRASH,
+        "no partitions": "an answer for each topic asked about, however little",
+        "twice": EACH_NAMED,
+    },
+    "fetches_of_offsets": {"no group, version 0": CRASH, "twice": EACH_NAMED},
     "fencing_of_producers": {
         "(first bumps, version|second (after|commits)).*": (
             "Apache aborts the transaction of the successor before it looks at the epoch of the"

@@ -13,6 +13,7 @@ def test_groups_are_coordinated_here(wire: Wire, node: Node, version: int) -> No
     """The first question creates the topic, and its answer is already the right one."""
     if version < 4:
         answer = wire.ask(FindCoordinatorRequest(key="team"), version)
+        assert answer.error_message == ("NONE" if version else "")
     else:
         request = FindCoordinatorRequest(coordinator_keys=["team"])
         (answer,) = wire.ask(request, version).coordinators

@@ -102,7 +102,8 @@ def _response(call: Call, found: list[Coordinator]) -> FindCoordinatorResponse:
     (one,) = found
     return FindCoordinatorResponse(
         error_code=one.error_code,
-        error_message=one.error_message,
+        # Without an error Kafka gives its name here, but nothing where several are answered.
+        error_message=one.error_message or ErrorCode.NONE.name,
         node_id=one.node_id,
         host=one.host,
         port=one.port,

@@ -389,7 +389,7 @@ def test_a_partition_that_cannot_be_renamed_stays(tmp_path: Path) -> None:
     fill(log, 2)
     moved = tmp_path / "elsewhere"
     log.directory.rename(moved)
-    with pytest.raises(KafkaError, match="cannot delete orders-3"):
+    with pytest.raises(KafkaError, match="cannot rename orders-3"):
         logs.delete(TP, NOW)
     assert TP in logs.logs
     assert logs.has_offline

@@ -48,6 +48,14 @@ def test_directories_on_their_way_out() -> None:
     assert not names.is_marked_for_deletion("my-delete-3")
 
 
+def test_directories_of_no_topic_any_more() -> None:
+    """They hold no partition, and nobody deletes them."""
+    name = names.stray_directory(TopicPartition("orders", 3), UNIQUE)
+    assert name == "orders-3.0123456789abcdef0123456789abcdef-stray"
+    assert not names.is_marked_for_deletion(name)
+    assert names.parse_partition_directory(name) is None
+
+
 def test_long_topic_names_are_cut_for_deletion() -> None:
     """The longest topic name plus the suffix would not fit in a file name."""
     name = names.delete_directory(TopicPartition("t" * 249, 3), UNIQUE)

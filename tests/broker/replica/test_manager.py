@@ -14,8 +14,8 @@ from barnabas_broker.log.health import Finding
 from barnabas_broker.log.partition_log import PartitionLog
 from barnabas_broker.log.validator import validate_produce
 from barnabas_broker.replica.context import ReplicationContext
-from barnabas_broker.replica.manager import ReplicaManager
-from barnabas_broker.replica.partition import READ_COMMITTED
+from barnabas_broker.replica.manager import Copying, ReplicaManager
+from barnabas_broker.replica.partition import READ_COMMITTED, Partition
 from barnabas_broker.replica.topic_rules import TopicRules
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.ids import TopicPartition
@@ -41,10 +41,20 @@ def image(*states: PartitionState, topic_id: int = 1, **config: str) -> Metadata
     return NOTHING.with_changes(put=(TopicImage("t", UUID(int=topic_id), states, settings),))
 
 
+class Idle:
+    """Copies nothing, as where every partition is led here."""
+
+    def copy(self, partition: Partition, topic_id: UUID) -> None:
+        """Not from here."""
+
+    def leave(self, tp: TopicPartition) -> None:
+        """There is nothing to end."""
+
+
 class Bench:
     """A manager of broker 1 in a directory, and the images it has seen."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, copying: Copying | None = None) -> None:
         self.logs = LogDirectories.take([directory])
         self.logs.claim(broker_id=1, cluster_id="c")
         self.flushed: list[PartitionLog] = []
@@ -58,6 +68,7 @@ class Bench:
             clock_ms=lambda: NOW_MS,
             flush_soon=self.flushed.append,
             context=ReplicationContext(lambda: NOW_MS),
+            copying=copying,
         )
         self.image = NOTHING
 
@@ -160,15 +171,52 @@ def test_a_topic_without_an_id_is_given_one(bench: Bench) -> None:
 
 
 def test_a_log_with_an_id_serves_a_topic_without(bench: Bench) -> None:
-    """After a restart under a controller of before 2.8; of another id it is another topic's."""
+    """After a restart under a controller of before 2.8."""
     bench.see(image(led_by(1), topic_id=7))
     bench.append(b"a")
     bench.manager._partitions.clear()
     bench.image = NOTHING
-    assert bench.manager.on_image(NOTHING, image(led_by(1), topic_id=8)).keys() == {"t"}
     bench.see(image(led_by(1), topic_id=0))
     log = bench.manager.leader(T0).log
     assert (log.topic_id, log.log_end_offset) == (UUID(int=7), 1)
+
+
+def test_among_others_an_image_alone_deletes_nothing(tmp_path: Path) -> None:
+    """A controller that finds no znodes of a topic knows nothing of it; StopReplica deletes."""
+    bench = Bench(tmp_path, Idle())
+    bench.see(image(led_by(1)))
+    bench.append(b"a")
+    bench.see(NOTHING)
+    assert refusal(bench) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    bench.see(image(led_by(1)))
+    assert bench.manager.leader(T0).log.log_end_offset == 1
+    bench.see(NOTHING)
+    bench.manager.stop(T0, delete=True)
+    bench.see(image(led_by(1)))
+    assert bench.manager.leader(T0).log.log_end_offset == 0
+
+
+def test_a_log_of_an_earlier_topic_is_set_aside(
+    bench: Bench, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its records are nobody's to read and not ours to delete; the topic begins empty."""
+    bench.see(image(led_by(1), topic_id=7))
+    bench.append(b"a")
+    bench.manager._partitions.clear()
+    bench.image = NOTHING
+    bench.see(image(led_by(1), topic_id=8))
+    log = bench.manager.leader(T0).log
+    assert (log.topic_id, log.log_end_offset) == (UUID(int=8), 0)
+    (stray,) = tmp_path.glob("t-0.*-stray")
+    assert (stray / "00000000000000000000.log").stat().st_size > 0
+    assert str(stray) in caplog.text
+    bench.logs.close()
+    again = LogDirectories.take([tmp_path])
+    again.load(lambda _: log.config, now_ms=NOW_MS)
+    assert again.logs.keys() == {T0}
+    again.remove_due(NOW_MS * 2)
+    assert stray.exists()
+    again.close()
 
 
 def test_partitions_grow(bench: Bench) -> None:

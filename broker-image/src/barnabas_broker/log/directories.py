@@ -438,23 +438,37 @@ class LogDirectories:
 
         Raises KafkaError KAFKA_STORAGE_ERROR, the partition still there, when it cannot be renamed.
         """
-        log = self.logs[tp]
-        directory = self._home[tp]
-        target = directory.path / names.delete_directory(tp, uuid.uuid4())
+        log, directory, target = self._put_away(tp, names.delete_directory)
+        due_ms = now_ms + log.config.file_delete_delay_ms
+        self._removals.add_tree(target, directory.health, due_ms)
+        self._delete_copy(tp, due_ms)
+
+    def set_aside(self, tp: TopicPartition, now_ms: int) -> Path:
+        """Give up a partition of an earlier topic of that name; its directory stays, renamed.
+
+        Returns where it is now. Raises as `delete` does.
+        """
+        _, _, target = self._put_away(tp, names.stray_directory)
+        self._delete_copy(tp, now_ms)
+        return target
+
+    def _put_away(
+        self, tp: TopicPartition, name: Callable[[TopicPartition, uuid.UUID], str]
+    ) -> tuple[PartitionLog, DirectoryState, Path]:
+        log, directory = self.logs[tp], self._home[tp]
+        target = directory.path / name(tp, uuid.uuid4())
         try:
             rename(log.directory, target)
         except OSError as error:
             directory.health.failed(error)
-            message = f"cannot delete {tp} in {directory.path}: {error.strerror or error}"
+            message = f"cannot rename {tp} in {directory.path}: {error.strerror or error}"
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message) from error
         del self.logs[tp], self._home[tp]
         self._noted.discard(tp)
         self.doubts.trust(tp)
         log.moved_to(target)
         log.close(clean=False)
-        due_ms = now_ms + log.config.file_delete_delay_ms
-        self._removals.add_tree(target, directory.health, due_ms)
-        self._delete_copy(tp, due_ms)
+        return log, directory, target
 
     def _delete_copy(self, tp: TopicPartition, due_ms: int) -> None:
         """What else there is of a partition that is deleted: half a move."""

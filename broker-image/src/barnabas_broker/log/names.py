@@ -40,7 +40,7 @@ CLEANER_OFFSET_CHECKPOINT = "cleaner-offset-checkpoint"
 #: The tiered-storage cache of Apache Kafka is a directory of its own, never a partition.
 NOT_PARTITIONS = frozenset({"remote-log-index-cache"})
 
-_DELETE_DIRECTORY = re.compile(r"^(?P<tp>\S+)\.[0-9a-f]{32}-(?:delete|stray)$")
+_DELETE_DIRECTORY = re.compile(r"^(?P<tp>\S+)\.[0-9a-f]{32}-delete$")
 _FUTURE_DIRECTORY = re.compile(r"^(?P<topic>\S+)-(?P<partition>\d+)\.[0-9a-f]{32}-future$")
 _PARTITION_DIRECTORY = re.compile(r"^(?P<topic>\S+)-(?P<partition>\d+)$")
 _MAX_NAME = 255
@@ -61,7 +61,16 @@ def partition_directory(tp: TopicPartition) -> str:
 
 
 def delete_directory(tp: TopicPartition, unique: uuid.UUID) -> str:
-    suffix = f"-{tp.partition}.{unique.hex}-delete"
+    return _unique_directory(tp, unique, "delete")
+
+
+def stray_directory(tp: TopicPartition, unique: uuid.UUID) -> str:
+    """For what belongs to no topic of the cluster any more, and is left to the operator."""
+    return _unique_directory(tp, unique, "stray")
+
+
+def _unique_directory(tp: TopicPartition, unique: uuid.UUID, what: str) -> str:
+    suffix = f"-{tp.partition}.{unique.hex}-{what}"
     return tp.topic[: _MAX_NAME - len(suffix)] + suffix
 
 

@@ -273,6 +273,11 @@ class ReplicaManager:
         self, tp: TopicPartition, topic: TopicImage, state: PartitionState, rules: TopicRules
     ) -> None:
         partition_log = self._logs.logs.get(tp)
+        if partition_log is not None and not _is_of(topic, partition_log):
+            # As Apache's brokers do at the start since 3.7: nobody may read it as the new topic's.
+            aside = self._logs.set_aside(tp, self._clock_ms())
+            log.error("%s was of an earlier topic of that name and is kept as %s", tp, aside)
+            partition_log = None
         if partition_log is None:
             hidden = not self._started and self._logs.has_offline
             if hidden or tp in self._out_of_reach or tp in self._logs.unopened:
@@ -284,12 +289,6 @@ class ReplicaManager:
             partition_log = self._logs.create(tp, rules.log_config, topic_id, self._clock_ms())
         elif partition_log.topic_id is None:
             partition_log.adopt_topic_id(topic.id)
-        elif topic.id not in (ZERO_UUID, partition_log.topic_id):
-            raise KafkaError(
-                ErrorCode.INCONSISTENT_TOPIC_ID,
-                f"{partition_log.directory} belongs to an earlier topic of this name; "
-                "move it away and restart the broker",
-            )
         partition = Partition(
             self._broker_id,
             tp,
@@ -321,5 +320,13 @@ class ReplicaManager:
                 if self._copying is not None:
                     self._copying.leave(tp)
                 partition.become(NOT_LED)
-                self._logs.delete(tp, self._clock_ms())
+                # Among others StopReplica says what is deleted. An image may lack a topic because
+                # its znodes were removed by hand, and a slip with the ensemble is to cost nothing.
+                if self._copying is None:
+                    self._logs.delete(tp, self._clock_ms())
         self.traffic.pop(topic.name, None)
+
+
+def _is_of(topic: TopicImage, found: PartitionLog) -> bool:
+    """Whether a log may be this topic's: controllers before 2.8 give no ids."""
+    return found.topic_id is None or topic.id in (ZERO_UUID, found.topic_id)

@@ -142,7 +142,7 @@ class ReplicaManager:
         self._started = True
         if gone:
             for partition in self._partitions.values():
-                partition.look_at_deletions()
+                partition.look_at_brokers()
         return failures
 
     def shrink_isrs(self) -> None:

@@ -408,6 +408,16 @@ class Partition:
             return ErrorCode.KAFKA_STORAGE_ERROR
         return ErrorCode.NONE if self.low_watermark >= offset else None
 
+    def look_at_brokers(self) -> None:
+        """Brokers have gone: what waited for one of them waits no more.
+
+        Neither does the high watermark, where that one was about to join: producers may wait for
+        the mark, and followers have nothing to fetch that would move it.
+        """
+        if self.is_leader:
+            self._advance_high_watermark()
+        self.look_at_deletions()
+
     def look_at_deletions(self) -> None:
         """Answer deletions that waited for a follower: one has fetched, or has gone."""
         for deletion in list(self.delete_waiters):

@@ -51,7 +51,7 @@ class ReplicaManager:
     ) -> None:
         """With `commits` records count only once they are on disk.
 
-        Without `copying` nothing is copied from other brokers.
+        `copying` has followers fetch; None where there are no other brokers to copy from.
         """
         self._copying = copying
         self._context = context

@@ -269,7 +269,7 @@ class Node:
             flush_soon=self._flush_soon,
             commits=self._commits,
             context=self.replication.context,
-            copying=self.replication.fetchers,
+            copying=self.replication.fetchers if controller.shared else None,
         )
 
     def _begin_upkeep(self) -> None:

@@ -20,8 +20,8 @@ from barnabas_broker.log.health import Finding
 from barnabas_broker.log.partition_log import PartitionLog
 from barnabas_broker.log.validator import validate_produce
 from barnabas_broker.replica.context import ReplicationContext
-from barnabas_broker.replica.manager import Copying, ReplicaManager
-from barnabas_broker.replica.partition import READ_COMMITTED, Partition
+from barnabas_broker.replica.manager import ReplicaManager
+from barnabas_broker.replica.partition import READ_COMMITTED
 from barnabas_broker.replica.topic_rules import TopicRules
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.ids import TopicPartition
@@ -47,20 +47,10 @@ def image(*states: PartitionState, topic_id: int = 1, **config: str) -> Metadata
     return NOTHING.with_changes(put=(TopicImage("t", UUID(int=topic_id), states, settings),))
 
 
-class Idle:
-    """Copies nothing, as where every partition is led here."""
-
-    def copy(self, partition: Partition, topic_id: UUID) -> None:
-        """Not from here."""
-
-    def leave(self, tp: TopicPartition) -> None:
-        """There is nothing to end."""
-
-
 class Bench:
     """A manager of broker 1 in a directory, and the images it has seen."""
 
-    def __init__(self, directory: Path, copying: Copying | None = None) -> None:
+    def __init__(self, directory: Path, *, among_others: bool = False) -> None:
         self.logs = LogDirectories.take([directory])
         self.logs.claim(broker_id=1, cluster_id="c")
         self.flushed: list[PartitionLog] = []
@@ -74,7 +64,7 @@ class Bench:
             clock_ms=lambda: NOW_MS,
             flush_soon=self.flushed.append,
             context=ReplicationContext(lambda: NOW_MS),
-            copying=copying,
+            among_others=among_others,
         )
         self.image = NOTHING
 
@@ -189,7 +179,7 @@ def test_a_log_with_an_id_serves_a_topic_without(bench: Bench) -> None:
 
 def test_among_others_an_image_alone_deletes_nothing(tmp_path: Path) -> None:
     """A controller that finds no znodes of a topic knows nothing of it; StopReplica deletes."""
-    bench = Bench(tmp_path, Idle())
+    bench = Bench(tmp_path, among_others=True)
     bench.see(image(led_by(1)))
     bench.append(b"a")
     bench.see(NOTHING)

@@ -48,11 +48,15 @@ class ReplicaManager:
         context: ReplicationContext,
         copying: Copying | None = None,
         commits: GroupCommits | None = None,
+        among_others: bool = False,
     ) -> None:
         """With `commits` records count only once they are on disk.
 
-        `copying` has followers fetch; None where there are no other brokers to copy from.
+        Without `copying` nothing is copied from other brokers. `among_others` only StopReplica says
+        what is deleted: an image may lack a topic because its znodes were removed by hand, and a
+        slip with the ensemble is to cost nothing.
         """
+        self._among_others = among_others
         self._copying = copying
         self._context = context
         self._broker_id = broker_id
@@ -320,9 +324,7 @@ class ReplicaManager:
                 if self._copying is not None:
                     self._copying.leave(tp)
                 partition.become(NOT_LED)
-                # Among others StopReplica says what is deleted. An image may lack a topic because
-                # its znodes were removed by hand, and a slip with the ensemble is to cost nothing.
-                if self._copying is None:
+                if not self._among_others:
                     self._logs.delete(tp, self._clock_ms())
         self.traffic.pop(topic.name, None)
 

@@ -269,7 +269,8 @@ class Node:
             flush_soon=self._flush_soon,
             commits=self._commits,
             context=self.replication.context,
-            copying=self.replication.fetchers if controller.shared else None,
+            copying=self.replication.fetchers,
+            among_others=controller.shared,
         )
 
     def _begin_upkeep(self) -> None:

@@ -1,8 +1,8 @@
 """Copies a topic in transactions, in a process of its own, while the broker is killed.
 
-In a process for the reason that `under_load` gives. At each moment that it was given it writes a
-line, and goes on when it is told to by one; in a commit it does not wait before, only after. It
-ends when all is copied, or when its standard input does.
+In a process for the reason that `client_process` gives. At each moment that it was given it
+writes a line, and goes on when it is told to by one; in a commit it does not wait before, only
+after. It ends when all is copied, or when its standard input does.
 """
 
 from __future__ import annotations

@@ -6,7 +6,6 @@ What happens when is drawn from a seed; how far each client has come by then is 
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 import time
@@ -22,7 +21,9 @@ from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from tests.clients import under_load
 from tests.clients.brokers import Broker, broker_under_test
+from tests.clients.client_process import ClientProcess, told
 from tests.clients.transactional import SETTINGS, seen_in
 from tests.clients.under_load import (
     PARTITIONS,
@@ -31,7 +32,6 @@ from tests.clients.under_load import (
     TEAM,
     TOPIC,
     Acknowledged,
-    ClientProcess,
     retried,
     transactional_producer,
 )
@@ -41,7 +41,7 @@ PRODUCERS: Final = 3
 LOAD_S: Final = 35.0
 SOAK_LOAD_S: Final = 600.0
 CATCH_UP_S: Final = 150.0
-#: How many clients may have locked themselves up, see `under_load`; the others have to go on.
+#: How many clients may have locked themselves up, see `client_process`; the others have to go on.
 MAY_HANG: Final = 2
 
 
@@ -67,13 +67,12 @@ class Notes:
         """From what the clients have written down so far."""
         notes = cls()
         for story in directory.glob("*.jsonl"):
-            for line in story.read_text().splitlines(keepends=True):
-                if line.endswith("\n"):  # A killed one may have been at it.
-                    notes._add(json.loads(line))
+            for line in told(story):
+                notes._add(line)
         return notes
 
-    def _add(self, told: dict[str, Any]) -> None:
-        match told:
+    def _add(self, line: dict[str, Any]) -> None:
+        match line:
             case {"values": values}:
                 self.attempts.append(Attempt(values))
             case {"outcome": outcome}:
@@ -85,7 +84,7 @@ class Notes:
             case {"met": what}:
                 self.met[what] += 1
             case _:
-                raise AssertionError(told)
+                raise AssertionError(line)
 
 
 class Load:
@@ -144,7 +143,9 @@ class Load:
 
     def _client(self, role: str, name: str) -> ClientProcess:
         seed = self.random.randrange(2**32)
-        return ClientProcess(self.directory, role, name, self.broker.bootstrap, seed)
+        story = self.directory / f"{role}-{name}.jsonl"
+        where = self.broker.bootstrap, str(seed), str(self.directory)
+        return ClientProcess(story, under_load.__name__, role, name, *where)
 
     def _end(self, client: ClientProcess) -> None:
         if not client.end(RETRIES_S):

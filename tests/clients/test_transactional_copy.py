@@ -13,7 +13,7 @@ from tests.clients.brokers import Broker, broker_under_test
 from tests.clients.copier import MOMENTS, RECORDS, copying
 from tests.clients.transactional import PATIENCE_S, SETTINGS, new_topic, seen
 
-#: How many copiers may have locked themselves up, see `under_load`; the next one goes on.
+#: How many copiers may have locked themselves up, see `client_process`; the next one goes on.
 MAY_HANG: Final = 2
 
 

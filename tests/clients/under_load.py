@@ -1,26 +1,23 @@
 """A transactional producer or a member of a group in a process of its own, while brokers die.
 
-In a process because librdkafka's threads may lock each other up when a broker goes (its issues
-5476 and 5304): a thread of this kind would take pytest with it, as the binding holds the
-interpreter meanwhile. What a client is told it writes down, a line of JSON each, before it goes
-on. It ends when its standard input does.
+See `client_process` for why. What a client is told it writes down before it goes on.
 """
 
 from __future__ import annotations
 
-import json
 import mmap
 import select
-import subprocess
 import sys
 import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from random import Random
-from typing import Any, Final
+from typing import Final
 
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+
+from tests.clients.client_process import tell
 
 TOPIC: Final = "in"
 TEAM: Final = "team"
@@ -54,42 +51,6 @@ class Acknowledged:
     def add(self, partition: int, offset: int) -> None:
         """Note what was acknowledged."""
         self._marks[partition] = max(self._marks[partition], offset)
-
-
-class ClientProcess:
-    """The other side of a client: starts it, ends it, and kills it where it hangs."""
-
-    def __init__(self, directory: Path, role: str, name: str, bootstrap: str, seed: int) -> None:
-        self.role = role
-        story = directory / f"{role}-{name}.jsonl"
-        with story.open("wb") as lines:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", __name__, role, name, bootstrap, str(seed), str(directory)],
-                stdin=subprocess.PIPE,
-                stdout=lines,
-            )
-
-    def end(self, patience_s: float) -> bool:
-        """End it as it would itself; False where it had to be killed."""
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        try:
-            status = self._process.wait(patience_s)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-            return False
-        assert status == 0, f"a {self.role} failed: {status}"
-        return True
-
-    def kill(self) -> None:
-        """End it now; nothing happens where it has ended."""
-        self._process.kill()
-        self._process.wait()
-
-
-def _tell(**what: Any) -> None:
-    print(json.dumps(what), flush=True)
 
 
 def stopping(wait_s: float = 0) -> bool:
@@ -135,11 +96,11 @@ def write(name: str, bootstrap: str, random: Random) -> None:
                 values = [f"{name}-{number}-{it}" for it in range(random.randint(1, 8))]
                 _transaction(producer, values, random)
         except KafkaException:
-            _tell(met="new producers")
+            tell(met="new producers")
 
 
 def _transaction(producer: Producer, values: list[str], random: Random) -> None:
-    _tell(values=values)
+    tell(values=values)
     producer.begin_transaction()
     for value in values:
         producer.produce(TOPIC, value, partition=random.randrange(PARTITIONS))
@@ -147,14 +108,14 @@ def _transaction(producer: Producer, values: list[str], random: Random) -> None:
     try:
         if wants_commit:
             retried(partial(producer.commit_transaction, PATIENCE_S))
-            _tell(outcome="committed")
+            tell(outcome="committed")
             return
     except KafkaException as error:
         if not error.args[0].txn_requires_abort():
             raise
     retried(partial(producer.abort_transaction, PATIENCE_S))
     if not wants_commit:
-        _tell(outcome="aborted")
+        tell(outcome="aborted")
 
 
 class Member:
@@ -188,7 +149,7 @@ class Member:
 
     def _assigned(self, _consumer: Consumer, partitions: list[TopicPartition]) -> None:
         """From here on nothing below what was acknowledged before may come again."""
-        _tell(met="assignments")
+        tell(met="assignments")
         self._expected = {it.partition: self._acknowledged[it.partition] for it in partitions}
 
     def _round(self) -> None:
@@ -200,20 +161,20 @@ class Member:
             assert offset is not None
             first = self._expected.pop(partition, 0)
             if offset < first:
-                _tell(fault=f"partition {partition}: {offset} after {first} committed")
+                tell(fault=f"partition {partition}: {offset} after {first} committed")
             positions[partition] = offset + 1
         if not positions:
             return
-        _tell(read=[(message.value() or b"").decode() for message in taken])
+        tell(read=[(message.value() or b"").decode() for message in taken])
         offsets = [TopicPartition(TOPIC, each, offset) for each, offset in positions.items()]
         try:
             answered = self._consumer.commit(offsets=offsets, asynchronous=False)
         except KafkaException:
-            _tell(met="refused commits")
+            tell(met="refused commits")
             return
         for each in answered or []:
             if each.error is None:
-                _tell(met="commits")
+                tell(met="commits")
                 self._acknowledged.add(each.partition, each.offset)
 
 

@@ -1,14 +1,11 @@
 """Clients that work while brokers fail, and remember all they did.
 
-Those of `under_load` are processes of their own: librdkafka's threads may lock each other up when
-a broker goes (its issues 5476 and 5304), and would take pytest with them. What such a client did
-and was told it writes down, a line of JSON each; it ends when its standard input does.
+Those of `under_load` are processes of their own (`tests.clients.client_process` says why), and
+write down what they did and were told.
 """
 
 from __future__ import annotations
 
-import json
-import subprocess
 import sys
 import tempfile
 import threading
@@ -31,12 +28,14 @@ from confluent_kafka import (
     TopicPartition,
 )
 
+from tests.clients.client_process import ClientProcess, tell
 from tests.cluster.history import History, Outcome, Poll, Send
 
 PER_SECOND: Final = 300
 """Records of one producer: enough to meet every moment of a failure, few enough for two cores."""
 
 DEADLINE_S: Final = 90
+END_S: Final = DEADLINE_S + 30
 
 
 class Writer:
@@ -239,60 +238,21 @@ def read_all(
     return found
 
 
-class ClientProcess:
-    """A Writer or a Reader in a process of its own, and what it has written down."""
-
-    def __init__(self, directory: Path, role: str, name: str, *where: str) -> None:
-        """`where`: addresses of brokers, topic and number of partitions."""
-        self.name = name
-        self._story = directory / f"{name}.jsonl"
-        with self._story.open("wb") as lines:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", __name__, role, name, *where],
-                stdin=subprocess.PIPE,
-                stdout=lines,
-            )
-
-    def told(self) -> list[dict[str, Any]]:
-        """Its lines so far, but for the one that it is writing."""
-        lines = self._story.read_text().splitlines(keepends=True)
-        return [json.loads(line) for line in lines if line.endswith("\n")]
-
-    def lines(self) -> int:
-        """How many there are."""
-        return self._story.read_bytes().count(b"\n")
-
-    def end(self) -> bool:
-        """Have it wait for all answers and end; False for one that had to be killed."""
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        try:
-            status = self._process.wait(DEADLINE_S + 30)
-        except subprocess.TimeoutExpired:
-            self.kill()
-            return False
-        assert status == 0, f"{self.name} failed: {status}"
-        return True
-
-    def kill(self) -> None:
-        """End it now; nothing happens where it has ended."""
-        self._process.kill()
-        self._process.communicate()
-
-
 class Load:
     """Two producers and a consumer at work on a topic; `history` is complete when they are done."""
 
     def __init__(self, directory: Path, bootstrap: str, topic: str, partitions: int) -> None:
-        where = bootstrap, topic, str(partitions)
+
+        def client(role: str, name: str) -> ClientProcess:
+            where = bootstrap, topic, str(partitions)
+            return ClientProcess(directory / f"{name}.jsonl", __name__, role, name, *where)
+
         self.history = History()
         self.gap_s = 0.0
         """The longest time in which a partition took no record of any producer."""
         self._topic, self._partitions = topic, partitions
-        self._reader = ClientProcess(directory, "reader", f"{topic}-reader", *where)
-        self._writers = [
-            ClientProcess(directory, "writer", f"{topic}-writer-{it}", *where) for it in range(2)
-        ]
+        self._reader = client("reader", f"{topic}-reader")
+        self._writers = [client("writer", f"{topic}-writer-{it}") for it in range(2)]
 
     def acknowledged(self) -> int:
         """How many records the brokers have answered for."""
@@ -316,7 +276,7 @@ class Load:
         A producer that had to be killed has vanished, as clients do: what it was told counts, and
         nothing else of it. One has to be left.
         """
-        left = [writer.name for writer in self._writers if writer.end()]
+        left = [writer.name for writer in self._writers if writer.end(END_S)]
         assert left, "both producers had to be killed"
         for writer in self._writers:
             sends = self._sends(writer)
@@ -324,7 +284,7 @@ class Load:
                 sends = [send for send in sends if send.outcome is Outcome.OK]
             self.history.sends += sends
         self.gap_s = self._longest_gap_s()
-        self._reader.end()
+        self._reader.end(END_S)
         for line in self._reader.told():
             records = tuple((offset, value) for offset, value in line["records"])
             place = self._topic, line["partition"]
@@ -371,26 +331,22 @@ def under_load(bootstrap: str, topic: str, partitions: int) -> Iterator[Load]:
     load.history.polls += read_all(bootstrap, topic, partitions)
 
 
-def _tell(**what: Any) -> None:
-    print(json.dumps(what), flush=True)
-
-
 def main(role: str, name: str, bootstrap: str, topic: str, partitions: str) -> None:
     """A client of this role until the standard input ends."""
     if role == "writer":
         writer = Writer(bootstrap, name, topic, int(partitions), tell=_acknowledged)
         with writer:
             sys.stdin.read()
-        _tell(sent=len(writer.finish()))
+        tell(sent=len(writer.finish()))
     else:
         with Reader(bootstrap, name, topic, int(partitions)) as reader:
             sys.stdin.read()
         for poll in reader.finish():
-            _tell(partition=poll.partition[1], records=poll.records)
+            tell(partition=poll.partition[1], records=poll.records)
 
 
 def _acknowledged(place: int, offset: int) -> None:
-    _tell(ok=place, offset=offset, at=monotonic())
+    tell(ok=place, offset=offset, at=monotonic())
 
 
 if __name__ == "__main__":

@@ -1,0 +1,63 @@
+"""A client in a process of its own, and what it has written down, a line of JSON each.
+
+In a process because librdkafka's threads may lock each other up when a broker goes (its issues
+5476 and 5304): a thread of this kind would take pytest with it, as the binding holds the
+interpreter meanwhile. A client is told to end by the end of its standard input.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+
+class ClientProcess:
+    """The other side of a client: starts it, ends it, and kills it where it hangs."""
+
+    def __init__(self, story: Path, module: str, *arguments: str) -> None:
+        """`story` is the file for its lines, `module` what `python -m` runs."""
+        self.name = story.stem
+        self._story = story
+        with story.open("wb") as lines:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", module, *arguments], stdin=subprocess.PIPE, stdout=lines
+            )
+
+    def told(self) -> list[dict[str, Any]]:
+        """Its lines so far."""
+        return told(self._story)
+
+    def lines(self) -> int:
+        """How many there are."""
+        return self._story.read_bytes().count(b"\n")
+
+    def end(self, patience_s: float) -> bool:
+        """Have it come to its end; False where it had to be killed."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        try:
+            status = self._process.wait(patience_s)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            return False
+        assert status == 0, f"{self.name} failed: {status}"
+        return True
+
+    def kill(self) -> None:
+        """End it now; nothing happens where it has ended."""
+        self._process.kill()
+        self._process.communicate()
+
+
+def told(story: Path) -> list[dict[str, Any]]:
+    """The lines of a client, but for the one that it is writing, or was killed at."""
+    lines = story.read_text().splitlines(keepends=True)
+    return [json.loads(line) for line in lines if line.endswith("\n")]
+
+
+def tell(**what: Any) -> None:
+    """Write a line down, on the client's side."""
+    print(json.dumps(what), flush=True)

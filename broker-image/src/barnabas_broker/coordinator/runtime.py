@@ -282,10 +282,7 @@ class Runtime(Generic[S, R]):
             else:
                 appended = False
                 turn = turn.refused(code)
-        if (turn.answers or turn.orders) and held.end > held.partition.log.high_watermark:
-            self._when_counted(held, turn)
-        else:
-            self._hand_out(held, turn)
+        self._settle(held, turn)
         self.time(held)
         if appended and turn.follow is not None:
             then: Turn[R] = Turn(turn.now_ms)
@@ -323,12 +320,20 @@ class Runtime(Generic[S, R]):
         if pending is not None:
             held.shard.replay(pending, turn.now_ms)
 
+    def _settle(self, held: Held[S], turn: Turn[R]) -> None:
+        """Hand out at once what does not have to wait until records count."""
+        if (turn.answers or turn.orders) and held.end > held.partition.log.high_watermark:
+            self._when_counted(held, turn)
+        else:
+            self._hand_out(held, turn)
+
     def _when_counted(self, held: Held[S], turn: Turn[R]) -> None:
         """Hand the answers out when everything appended so far counts.
 
         Answers to mere questions too: nobody may be told of what a crash could still undo. Where
         it never counts nothing is taken back, for it may have been written: who waits is told.
-        Orders outlast the patience of those who wait: what is in the log will be carried out.
+        Orders outlast the patience of those who wait: what is in the log will be carried out. They
+        outlast a new epoch too in which this broker leads on: its log stays, and is not read back.
         """
 
         def tell(code: ErrorCode) -> None:
@@ -343,6 +348,8 @@ class Runtime(Generic[S, R]):
                 self._when_counted(held, turn)
             elif code is ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND:
                 self._hand_out(held, turn)
+            elif turn.orders and held.partition.is_leader and self.is_held(held):
+                self._settle(held, turn)
 
         self._await_count(held, tell)
 

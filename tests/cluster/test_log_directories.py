@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -167,9 +167,15 @@ def test_kafkas_tool_chooses_the_directory(stricken: Stricken, topic: str, tmp_p
         told = ("--bootstrap-server", cluster.bootstrap, "--reassignment-json-file", str(plan))
         done = run_tool(REASSIGN, *told, "--execute")
         assert "Successfully started" in done.stdout, done.stdout + done.stderr
+        cluster.until(partial(_is_completed, told, 1 + len(replicas)))
         cluster.until(partial(_lies, cluster, topic, wanted))
-        seen = run_tool(REASSIGN, *told, "--verify")
-        assert seen.stdout.count("completed") == 1 + len(replicas), seen.stdout + seen.stderr
+
+
+def _is_completed(told: Sequence[str], moves: int) -> bool:
+    """Whether Kafka's tool says so of the partition and of each replica, as people ask it."""
+    seen = run_tool(REASSIGN, *told, "--verify")
+    assert "Status of partition reassignment:" in seen.stdout, seen.stdout + seen.stderr
+    return seen.stdout.count("completed") == moves
 
 
 def _lies(cluster: Cluster, topic: str, wanted: list[str]) -> bool:

@@ -330,6 +330,21 @@ def test_the_wrong_chroot_is_refused(connect: str, tmp_path: Path) -> None:
     assert "is the chroot in zookeeper.connect the right one?" in log
 
 
+def test_a_start_says_that_acls_are_not_enforced(connect: str, tmp_path: Path) -> None:
+    """Who brings a broker into a cluster with an authorizer is told that this one has none."""
+    directory = tmp_path / "broker"
+    with barnabas(directory, connect):
+        pass
+    assert "no authorizer" not in (directory / "broker.log").read_text()
+    store = ("--authorizer-properties", f"zookeeper.connect={connect}", "--add")
+    old_tool("kafka.admin.AclCommand", *store, "--allow-principal", "User:ann", "--operation",
+             "Read", "--topic", "of-ann", "--resource-pattern-type", "prefixed")  # fmt: skip
+    with barnabas(directory, connect):
+        said = (directory / "broker.log").read_text()
+    where = "/kafka-acl-extended/prefixed/Topic/of-ann"
+    assert f"ACLs of 1 resource(s) are stored, the first in {where}: this broker has" in said
+
+
 def test_ids_are_given_in_sequence(connect: str, tmp_path: Path) -> None:
     """Without broker.id the ensemble counts, above what is reserved; the id stays with the data."""
     for name, broker_id in (("first", 1001), ("second", 1002), ("first", 1001)):

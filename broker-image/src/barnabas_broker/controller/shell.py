@@ -34,7 +34,13 @@ from barnabas_broker.controller.propagation import View
 from barnabas_broker.controller.reign import Reign
 from barnabas_broker.controller.requests import ConfigRequest, CreatedTopic, Growth, Outcome
 from barnabas_broker.controller.settings_shell import SettingsShell
-from barnabas_broker.controller.startup import identify, load_image, make_parents, take_over
+from barnabas_broker.controller.startup import (
+    identify,
+    load_image,
+    make_parents,
+    resources_with_acls,
+    take_over,
+)
 from barnabas_broker.controller.topics import (
     NewTopic,
     Start,
@@ -158,6 +164,13 @@ class Controller:
         make_parents(self._store, now_ms=now_ms)
         identity = identify(self._store, cluster_id, self._random, found_new=False, now_ms=now_ms)
         self.stored = load_image(self._store, identity)
+        if guarded := resources_with_acls(self._store):
+            _log.warning(
+                "ACLs of %d resource(s) are stored, the first in %s: this broker has no authorizer "
+                "and lets everybody do everything",
+                len(guarded),
+                guarded[0],
+            )
         self._ledger.image = MetadataImage(
             cluster_id=identity, broker_configs=self.stored.broker_configs
         )

@@ -32,6 +32,7 @@ from barnabas_broker.zk.store import (
     Operation,
 )
 from barnabas_broker.zk.znodes import (
+    ACL_ROOTS,
     PERSISTENT_PATHS,
     ClusterIdZnode,
     DeleteTopicZnode,
@@ -145,6 +146,17 @@ def identify(
             f"the coordination data to cluster {stored}{'' if found_new else shared}"
         )
     return stored
+
+
+def resources_with_acls(store: CoordinationStore) -> list[str]:
+    """The znodes in which ACLs are stored, one for each resource; empty where there are none."""
+    types = (
+        f"{root}/{kind}"
+        for root in ACL_ROOTS
+        if store.exists(root) is not None
+        for kind in store.children(root)
+    )
+    return sorted(f"{kind}/{name}" for kind in types for name in store.children(kind))
 
 
 def _deletions(

@@ -589,6 +589,10 @@ class LogDirEventZnode:
         return broker_id
 
 
+# Where Apache's authorizer keeps who may do what: `Topic/orders` below the first is about that
+# topic, below the second about all whose names begin like that (kafka.zk.ZkAclStore, KIP-290).
+ACL_ROOTS = ("/kafka-acl", "/kafka-acl-extended/prefixed")
+
 # The znodes that a broker finds or makes before it does anything else.
 PERSISTENT_PATHS = (
     "/consumers",

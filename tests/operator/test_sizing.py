@@ -97,7 +97,9 @@ def test_prediction_against_the_disk(
     """A broker loaded by the very spec takes what was predicted, five in a hundred at most off."""
     # Half random, half the same: zstd makes about half of it.
     halves = [os.urandom(payload // 2) + b"x" * (payload - payload // 2) for _ in range(100)]
-    with Broker({"log.segment.bytes": SEGMENT_BYTES}, directory=tmp_path) as broker:
+    with Broker(
+        {"log.segment.bytes": SEGMENT_BYTES}, directory=tmp_path, startup_timeout_s=120
+    ) as broker:
         broker.create_topic("loaded", partitions=4)
         producer = Producer(
             {

@@ -39,7 +39,7 @@ def started(tmp_path: Path, *args: str) -> Iterator[tuple[subprocess.Popen[str],
     command = [*START, "--ready-file", str(ready), *args]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         try:
-            deadline = time.monotonic() + 30
+            deadline = time.monotonic() + 120
             while not ready.exists():
                 assert process.poll() is None
                 assert time.monotonic() < deadline
@@ -55,7 +55,7 @@ def test_it_says_what_it_is_and_stops_cleanly(tmp_path: Path, number: signal.Sig
     with started(tmp_path, *given) as (process, ready):
         assert ready["pid"] == process.pid
         host, _, port = ready["listeners"]["PLAINTEXT"].partition(":")
-        socket.create_connection((host, int(port)), 10).close()
+        socket.create_connection((host, int(port)), 60).close()
         process.send_signal(number)
         _, log = process.communicate(timeout=60)
         assert process.returncode == 0

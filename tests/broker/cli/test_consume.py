@@ -26,7 +26,7 @@ def filled(run: Run, kafka_topic: str) -> str:
         (["--offset", "latest", "--until-end"], []),
         (["--offset", "@1000", "--max-messages", "2"], range(2)),
         (["--offset", "@2100-01-01", "--until-end"], []),
-        (["--partition", "0", "--offset", "9", "--idle-timeout", "3"], [9]),
+        (["--partition", "0", "--offset", "9", "--idle-timeout", "10"], [9]),
     ],
 )
 def test_where_it_begins_and_stops(

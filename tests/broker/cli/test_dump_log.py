@@ -22,8 +22,8 @@ def stopped(kafka_broker_factory: object) -> Path:
         for number in range(3):
             producer.produce("t", b"value %d" % number, b"key", headers=[("h", b"1")], timestamp=9)
             if not extra:
-                producer.flush(20)
-        assert producer.flush(20) == 0
+                producer.flush(60)
+        assert producer.flush(60) == 0
     broker.stop()
     return broker.log_dir / "t-0"
 

@@ -50,7 +50,7 @@ def three_moments(kafka_broker: Broker, kafka_topic: str) -> str:
     producer = Producer({"bootstrap.servers": kafka_broker.bootstrap_servers})
     for timestamp in (1000, 3000, 2000):
         producer.produce(kafka_topic, b"x", partition=0, timestamp=timestamp)
-    assert producer.flush(20) == 0
+    assert producer.flush(60) == 0
     return kafka_topic
 
 

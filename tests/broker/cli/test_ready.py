@@ -16,7 +16,7 @@ from barnabas_kafka.protocol.messages.api_versions import ApiVersionsResponse
 
 def probe(address: str) -> tuple[int, str]:
     """Run it; its exit code and the one line that it printed."""
-    done = CliRunner().invoke(broker, ["ready", "-b", address, "--timeout", "5"])
+    done = CliRunner().invoke(broker, ["ready", "-b", address, "--timeout", "60"])
     assert done.output.count("\n") == 1
     return done.exit_code, done.output
 
@@ -40,7 +40,7 @@ def answering(answer: bytes) -> Iterator[str]:
 
 def test_a_broker_that_serves() -> None:
     """Exit code 0."""
-    with Broker() as started:
+    with Broker(startup_timeout_s=120) as started:
         code, line = probe(started.bootstrap_servers)
     assert (code, line.startswith("ready: ")) == (0, True)
 

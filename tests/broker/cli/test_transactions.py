@@ -22,7 +22,7 @@ def opened(kafka_broker: Broker) -> Producer:
     producer.init_transactions(20)
     producer.begin_transaction()
     producer.produce("held", b"v", partition=0)
-    assert producer.flush(20) == 0
+    assert producer.flush(60) == 0
     return producer
 
 

@@ -28,7 +28,8 @@ def started(directory: Path, *args: str) -> Iterator[tuple[subprocess.Popen[str]
 @contextmanager
 def client(address: str) -> Iterator[KazooClient]:
     """A session of kazoo's."""
-    opened = KazooClient(address, timeout=4.0)
+    # A session that no restart outlives, on a busy machine either.
+    opened = KazooClient(address, timeout=40.0)
     try:
         opened.start(60)
         yield opened

@@ -49,6 +49,8 @@ from barnabas_kafka.protocol.schema import Message
 from barnabas_kafka.settings.broker import BrokerSettings
 
 DEADLINE_S = 60
+#: How long a record may wait for those who copy it: less than a client waits for its answer.
+ACKNOWLEDGED_MS = 30_000
 M = TypeVar("M", bound=Message)
 
 
@@ -218,7 +220,7 @@ def produce_request(
     data = PartitionProduceData(index=partition, records=records)
     return ProduceRequest(
         acks=acks,
-        timeout_ms=5000,
+        timeout_ms=ACKNOWLEDGED_MS,
         topic_data=[TopicProduceData(name=topic, partition_data=[data])],
     )
 

@@ -171,7 +171,7 @@ class Told:
             1,
             peers,
             listener="PLAINTEXT",
-            timeout_s=20,
+            timeout_s=60,
             stop=self.stop,
             report=self.report,
             storage=self.storage,

@@ -22,11 +22,11 @@ def test_the_controller_is_asked_that_the_image_names(node: Node) -> None:
         peers = Peers(lambda broker: endpoint if broker == 0 else None, client_id="test")
         link = ControllerLink(peers, lambda: images[-1])
         try:
-            told = await link.ask(MetadataRequest(topics=[]), MetadataResponse, timeout_s=20)
+            told = await link.ask(MetadataRequest(topics=[]), MetadataResponse, timeout_s=60)
             assert told.controller_id == 0
             images.append(MetadataImage(cluster_id="c", controller_id=NO_CONTROLLER))
             with pytest.raises(UnreachableError, match="nobody is known"):
-                await link.ask(MetadataRequest(topics=[]), MetadataResponse, timeout_s=20)
+                await link.ask(MetadataRequest(topics=[]), MetadataResponse, timeout_s=60)
         finally:
             link.close()
 

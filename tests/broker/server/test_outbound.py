@@ -248,7 +248,7 @@ def test_what_is_in_memory_is_sent_while_the_rest_is_not(
 
     def bring_in(file: DataFile, start: int, end: int, limit: int) -> None:
         assert start == window
-        assert go_on.wait(10)
+        assert go_on.wait(60)
         real(file, start, end, limit)
         cold_from[0] = end
 

@@ -98,16 +98,16 @@ def test_a_real_broker_answers(node: Node) -> None:
     async def story() -> None:
         peers = Peers(lambda _: endpoint, client_id="test")
         try:
-            version = await peers.version(0, ApiKey.METADATA, timeout_s=10)
+            version = await peers.version(0, ApiKey.METADATA, timeout_s=60)
             assert version >= 9
             limited = Peers(lambda _: endpoint, client_id="old", newest={ApiKey.METADATA: 5})
             for limit, expected in ((None, 5), (7, 5), (3, 3)):
-                version = await limited.version(0, ApiKey.METADATA, timeout_s=10, version_max=limit)
+                version = await limited.version(0, ApiKey.METADATA, timeout_s=60, version_max=limit)
                 assert version == expected
             limited.close()
             for _ in range(2):
                 told = await peers.send(
-                    0, MetadataRequest(topics=[]), MetadataResponse, timeout_s=10
+                    0, MetadataRequest(topics=[]), MetadataResponse, timeout_s=60
                 )
                 assert told.cluster_id == node.broker.image.cluster_id
         finally:
@@ -131,7 +131,7 @@ def test_requests_share_a_connection_and_keep_their_order() -> None:
 
     async def story(peers: Peers) -> None:
         answers = await asyncio.gather(
-            *(peers.send(7, ListGroupsRequest(), ListGroupsResponse, timeout_s=20) for _ in "12345")
+            *(peers.send(7, ListGroupsRequest(), ListGroupsResponse, timeout_s=60) for _ in "12345")
         )
         assert [answer.throttle_time_ms for answer in answers] == [0, 1, 2, 3, 4]
         assert len(connections) == 1
@@ -148,9 +148,9 @@ def test_a_request_that_the_peer_does_not_know_is_not_sent() -> None:
 
     async def story(peers: Peers) -> None:
         with pytest.raises(UnsupportedError, match="METADATA"):
-            await peers.send(7, MetadataRequest(), MetadataResponse, timeout_s=20)
-        assert await peers.version(7, ApiKey.LIST_GROUPS, timeout_s=20) == 1
-        assert await peers.version(7, ApiKey.LIST_GROUPS, timeout_s=20, version_max=0) == 0
+            await peers.send(7, MetadataRequest(), MetadataResponse, timeout_s=60)
+        assert await peers.version(7, ApiKey.LIST_GROUPS, timeout_s=60) == 1
+        assert await peers.version(7, ApiKey.LIST_GROUPS, timeout_s=60, version_max=0) == 0
 
     against(serve, story)
 
@@ -160,7 +160,7 @@ def test_an_unknown_broker_and_a_dead_address_are_told() -> None:
 
     async def story(peers: Peers) -> None:
         with pytest.raises(UnreachableError, match="broker 8 is not alive"):
-            await peers.send(8, ListGroupsRequest(), ListGroupsResponse, timeout_s=20)
+            await peers.send(8, ListGroupsRequest(), ListGroupsResponse, timeout_s=60)
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Nobody comes."""
@@ -175,7 +175,7 @@ def test_an_unknown_broker_and_a_dead_address_are_told() -> None:
         peers = Peers(lambda _: Endpoint("PLAINTEXT", "127.0.0.1", port), client_id="test")
         for _ in range(3):
             with pytest.raises(UnreachableError, match=f"cannot connect to broker 1 .*{port}"):
-                await peers.send(1, ListGroupsRequest(), ListGroupsResponse, timeout_s=20)
+                await peers.send(1, ListGroupsRequest(), ListGroupsResponse, timeout_s=60)
         peers.close()
 
     asyncio.run(refused())

@@ -7,6 +7,7 @@ pytest_plugins = ["pytester"]
 INI = """
 [pytest]
 filterwarnings = error
+kafka_broker_startup_timeout = 120
 addopts = --strict-markers --strict-config
 """
 CLIENT = """
@@ -16,7 +17,7 @@ CLIENT = """
 
     def topics(broker):
         admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
-        return set(admin.list_topics(timeout=20).topics)
+        return set(admin.list_topics(timeout=60).topics)
 """
 
 
@@ -30,7 +31,7 @@ def project(pytester: pytest.Pytester) -> pytest.Pytester:
 def run(project: pytest.Pytester, source: str) -> pytest.RunResult:
     """Run this test module in a pytest process of its own."""
     project.makepyfile(CLIENT + source)
-    return project.runpytest_subprocess("-p", "no:cacheprovider", timeout=100)
+    return project.runpytest_subprocess("-p", "no:cacheprovider", timeout=300)
 
 
 def test_a_session_broker_and_a_topic_per_test(project: pytest.Pytester) -> None:
@@ -45,7 +46,7 @@ def test_a_session_broker_and_a_topic_per_test(project: pytest.Pytester) -> None
         assert kafka_topic.startswith("test_one-")
         producer = Producer({"bootstrap.servers": kafka_broker.bootstrap_servers})
         producer.produce(kafka_topic, b"x")
-        assert producer.flush(20) == 0
+        assert producer.flush(60) == 0
         seen.append((kafka_broker.pid, kafka_topic))
 
     @pytest.mark.kafka_topic(partitions=3, config={"retention.ms": 60000})
@@ -140,7 +141,7 @@ def test_the_fixtures_and_options_explain_themselves(project: pytest.Pytester) -
     """`pytest --fixtures`, `--markers` and `--help` are where people look."""
     project.makepyfile("def test_it(): pass")
     shown = [
-        project.runpytest_subprocess(option, timeout=60).stdout.str()
+        project.runpytest_subprocess(option, timeout=300).stdout.str()
         for option in ("--fixtures", "--markers", "--help")
     ]
     for name in ("kafka_broker ", "fresh_kafka_broker", "kafka_broker_factory", "kafka_topic"):

@@ -26,7 +26,8 @@ from barnabas_broker.zk.store import (
 from barnabas_zookeeper import errors
 from tests.oracle.apache import OwnZooKeeper, ZooKeeper
 
-SESSION_MS = 6000
+#: As long as ZooKeeper grants: no session shall end, and no answer be late, on a busy machine.
+SESSION_MS = 40_000
 HEARD_S = 60
 CONNECTION_MS = 60_000
 
@@ -40,9 +41,11 @@ def zookeeper(
         yield started
 
 
-def connected(zookeeper: ZooKeeper, chroot: str) -> SessionStore:
+def connected(
+    zookeeper: ZooKeeper, chroot: str, session_timeout_ms: int = SESSION_MS
+) -> SessionStore:
     """A session of its own, below a chroot."""
-    store = SessionStore(f"{zookeeper.connect}{chroot}", session_timeout_ms=SESSION_MS)
+    store = SessionStore(f"{zookeeper.connect}{chroot}", session_timeout_ms=session_timeout_ms)
     store.open(connection_timeout_ms=CONNECTION_MS)
     return store
 
@@ -180,7 +183,7 @@ def test_a_session_takes_its_ephemeral_znodes_with_it(zookeeper: ZooKeeper) -> N
 
 def test_a_session_that_lives_is_waited_for_in_vain(zookeeper: ZooKeeper) -> None:
     """The wait ends when every dead session would have."""
-    first, second = connected(zookeeper, "/vain"), connected(zookeeper, "/vain")
+    first, second = connected(zookeeper, "/vain"), connected(zookeeper, "/vain", 6000)
     first.commit([Create("/brief", ephemeral_owner=first.session)], now_ms=1)
     assert not second.wait_until_gone("/brief")
     first.close()
@@ -283,7 +286,7 @@ def test_a_supervisor_ends_sessions(zookeeper: ZooKeeper) -> None:
 def test_an_ensemble_that_goes_and_comes_back(tmp_path: Path) -> None:
     """Within the session nothing is lost but the watches; while it is away calls fail in time."""
     with ZooKeeper(directory=tmp_path) as zookeeper:
-        store = SessionStore(zookeeper.connect, session_timeout_ms=4000)
+        store = SessionStore(zookeeper.connect, session_timeout_ms=12_000)
         store.open(connection_timeout_ms=CONNECTION_MS)
         heard: queue.Queue[str | None] = queue.Queue()
         store.subscribe(heard.put)

@@ -17,18 +17,18 @@ LONG = 3600.0
 
 
 class Work:
-    """Passes that are counted; `times` is set when one cluster had so many."""
+    """Passes that are counted; it is enough when each of the clusters had so many."""
 
-    def __init__(self, key: Key, times: int) -> None:
+    def __init__(self, wanted: dict[Key, int]) -> None:
         self.passes: list[Key] = []
         self.errors: dict[Key, Exception] = {}
-        self._wanted = (key, times)
+        self._wanted = wanted
         self._enough = threading.Event()
 
     def __call__(self, key: Key) -> float:
         """One pass."""
         self.passes.append(key)
-        if self.passes.count(self._wanted[0]) >= self._wanted[1]:
+        if all(self.passes.count(each) >= times for each, times in self._wanted.items()):
             self._enough.set()
         if key in self.errors:
             raise self.errors.pop(key)
@@ -36,7 +36,7 @@ class Work:
 
     async def enough(self) -> None:
         """Wait for it."""
-        assert await asyncio.to_thread(self._enough.wait, 10)
+        assert await asyncio.to_thread(self._enough.wait, 60)
 
 
 async def _until_enough(loop: Loop, work: Work, *asked: Key) -> None:
@@ -51,7 +51,7 @@ async def _until_enough(loop: Loop, work: Work, *asked: Key) -> None:
 
 def test_what_exists_is_looked_at_without_being_asked() -> None:
     """A start of the operator is a look at everything."""
-    work = Work(A, 1)
+    work = Work({A: 1})
 
     async def story() -> None:
         await _until_enough(Loop(work, lambda: frozenset({A}), resync_s=LONG), work)
@@ -62,7 +62,7 @@ def test_what_exists_is_looked_at_without_being_asked() -> None:
 
 def test_an_event_is_a_pass() -> None:
     """Also of a cluster that did not exist at the start."""
-    work = Work(B, 1)
+    work = Work({B: 1})
 
     async def story() -> None:
         await _until_enough(Loop(work, frozenset, resync_s=LONG), work, B)
@@ -76,7 +76,7 @@ def test_a_failure_is_tried_again_and_stays_with_its_cluster(
     error: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The other cluster has its pass; the failed one has another."""
-    work = Work(A, 2)
+    work = Work({A: 2, B: 1})
     work.errors[A] = error
 
     async def story() -> None:
@@ -92,7 +92,7 @@ def test_an_api_server_that_cannot_be_listed_does_not_end_the_loop(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Events still come, and the next look may succeed."""
-    work = Work(A, 1)
+    work = Work({A: 1})
 
     def existing() -> frozenset[Key]:
         raise KubeError(0, "unreachable")

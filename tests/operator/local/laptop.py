@@ -18,7 +18,7 @@ from barnabas_operator.local.view import View, look
 from tests.operator import examples
 from tests.oracle.apache import free_port
 
-TIMEOUT_S = 60.0
+TIMEOUT_S = 240.0
 
 Document = dict[str, Any]
 

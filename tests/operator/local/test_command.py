@@ -19,7 +19,7 @@ from barnabas_operator.local.zookeeper import ZooKeeperFiles
 from tests.operator.local.laptop import Laptop, cluster, topic
 from tests.oracle.apache import free_port
 
-TIMEOUT_S = 100
+TIMEOUT_S = 300
 COMMAND = (sys.executable, "-P", "-m", "barnabas_broker.cli", "local")
 
 

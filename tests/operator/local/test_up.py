@@ -91,7 +91,7 @@ def test_the_admin_port_is_shown_and_answers(laptop: Laptop) -> None:
     (running,) = laptop.look().brokers
     assert running.admin is not None
     assert running.admin.startswith("http://127.0.0.1:")
-    with urlopen(f"{running.admin}/ready", timeout=20) as answer:
+    with urlopen(f"{running.admin}/ready", timeout=60) as answer:
         assert answer.status == HTTPStatus.OK
     laptop.down()
     assert [each.admin for each in laptop.look().brokers] == [None]
@@ -186,7 +186,7 @@ def test_topics_whose_resource_is_gone(laptop: Laptop) -> None:
     laptop.up(wanted)
     assert laptop.said == ["topic goes: delete, its KafkaTopic goes is gone"]
     admin = AdminClient({"bootstrap.servers": seen.status.listeners[0].bootstrap_servers})
-    assert set(admin.list_topics(timeout=20).topics) == {"stays"}
+    assert set(admin.list_topics(timeout=60).topics) == {"stays"}
 
 
 def test_a_second_cluster_of_the_same_name_is_refused(laptop: Laptop, tmp_path: Path) -> None:

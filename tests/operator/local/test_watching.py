@@ -38,7 +38,7 @@ def test_those_that_ended_are_told_with_their_last_words(tmp_path: Path) -> None
         said = f"{words} (log: {found[2].files.log})"
         assert [each.end() for each in found] == [None, None, said]
     finally:
-        processes.abandon(runs, timeout_s=20)
+        processes.abandon(runs, timeout_s=60)
 
 
 def test_a_broker_that_keeps_its_own_data_has_no_zookeeper(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ def group(kafka_broker: Broker, kafka_topic: str) -> str:
         for number in range(4):
             timestamp = 1000 * (number + 1)
             producer.produce(kafka_topic, b"x", partition=partition, timestamp=timestamp)
-    assert producer.flush(20) == 0
+    assert producer.flush(60) == 0
     name = f"group-of-{kafka_topic}"
     commit(kafka_broker, name, {(kafka_topic, 0): 1, (kafka_topic, 1): 2})
     return name
@@ -50,7 +50,7 @@ def member(kafka_broker: Broker, kafka_topic: str, group: str) -> Iterator[Consu
         }
     )
     consumer.subscribe([kafka_topic])
-    assert consumer.poll(30) is not None
+    assert consumer.poll(60) is not None
     yield consumer
     consumer.close()
 

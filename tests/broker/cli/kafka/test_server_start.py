@@ -26,7 +26,7 @@ def script(tmp_path: Path) -> Script:
     def run(name: str, *args: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [BIN / name, *args], env=environment, cwd=tmp_path, capture_output=True, text=True,
-            timeout=60, check=False,
+            timeout=300, check=False,
         )  # fmt: skip
 
     return run

@@ -90,22 +90,30 @@ def test_what_counts_only_on_disk_is_answered_then(tmp_path: Path) -> None:
         assert log.durable_offset == log.log_end_offset == 4
 
 
-def test_timeouts_and_expiry(tmp_path: Path) -> None:
-    """What is open for too long is aborted, what is not used for long is forgotten."""
-    settings = FEW | {
-        "transaction.abort.timed.out.transaction.cleanup.interval.ms": "20",
-        "transaction.remove.expired.transaction.cleanup.interval.ms": "20",
-        "transactional.id.expiration.ms": "300",
-    }
+def test_what_is_open_for_too_long_is_aborted(tmp_path: Path) -> None:
+    """And its producer is shut out."""
+    settings = FEW | {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "20"}
     with running_node(tmp_path, settings) as node, Wire(port_of(node)) as wire:
         wire.create_topic("t")
-        producer = Transactional(wire, "tx", timeout_ms=100)
+        # Not before a busy machine has written to it.
+        producer = Transactional(wire, "tx", timeout_ms=5000)
         producer.init()
         producer.add("t")
         assert producer.produce("t", b"late") == 0
         await_state(wire, "tx", "CompleteAbort")
         assert producer.end(commit=True) == ErrorCode.PRODUCER_FENCED
         assert len(wire.fetch("t", isolation_level=READ_COMMITTED).aborted_transactions or []) == 1
+
+
+def test_what_is_not_used_for_long_is_forgotten(tmp_path: Path) -> None:
+    """Its producer is none any more."""
+    settings = FEW | {
+        "transaction.remove.expired.transaction.cleanup.interval.ms": "20",
+        "transactional.id.expiration.ms": "300",
+    }
+    with running_node(tmp_path, settings) as node, Wire(port_of(node)) as wire:
+        producer = Transactional(wire, "tx")
+        producer.init()
         await_state(wire, "tx", "TRANSACTIONAL_ID_NOT_FOUND")
         assert producer.end(commit=True) == ErrorCode.INVALID_PRODUCER_ID_MAPPING
 

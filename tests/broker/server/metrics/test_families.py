@@ -23,7 +23,7 @@ DOCUMENT = Path(__file__).parents[4] / "docs" / "metrics.md"
 def scrape(node: Node) -> dict[str, Metric]:
     """What Prometheus would see, by the names of families."""
     assert node.admin is not None
-    connection = http.client.HTTPConnection("127.0.0.1", node.admin.server.server_port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", node.admin.server.server_port, timeout=60)
     connection.request("GET", "/metrics")
     text = connection.getresponse().read().decode()
     connection.close()

@@ -40,7 +40,7 @@ def test_memory_of_a_request_that_has_not_arrived(tmp_path: Path) -> None:
     """Half a request is memory held; the budget is there to compare with."""
     with (
         running_node(tmp_path, ADMIN) as node,
-        socket.create_connection(("127.0.0.1", port_of(node)), timeout=20) as half,
+        socket.create_connection(("127.0.0.1", port_of(node)), timeout=60) as half,
     ):
         half.sendall((1_000_000).to_bytes(4, "big") + bytes(300_000))
         held = 0.0

@@ -431,7 +431,8 @@ class ApacheKafka(_JavaServer):
             "broker.id": str(broker_id),
             "listeners": f"PLAINTEXT://127.0.0.1:{self.port}",
             "zookeeper.connect": self.zookeeper_connect,
-            "zookeeper.connection.timeout.ms": "18000",
+            # Shipped are 18 s, which a busy machine may take to begin.
+            "zookeeper.connection.timeout.ms": "120000",
             "log.dirs": str(self.directory / "kafka-logs"),
             "num.network.threads": "3",
             "num.io.threads": "8",

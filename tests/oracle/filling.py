@@ -101,7 +101,9 @@ def account(bootstrap: str, topics: Iterable[str], *, times: bool = True) -> dic
     for topic in topics:
         for number in (0, 1):
             told[f"{topic}-{number}"] = {
-                "watermarks": asker.get_watermark_offsets(TopicPartition(topic, number)),
+                "watermarks": asker.get_watermark_offsets(
+                    TopicPartition(topic, number), timeout=60
+                ),
                 "times": [_offset_at(asker, topic, number, i * 77_000) for i in range(8) if times],
                 "records": [
                     (record.offset(), record.timestamp(), *_content(record))

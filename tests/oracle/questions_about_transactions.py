@@ -39,7 +39,7 @@ TRANSACTION: Final = 1
 GROUP: Final = 0
 LONG_MS: Final = 600_000
 #: Of a transaction that shall time out, though not before a busy machine has written to it.
-SHORT_MS: Final = 4000
+SHORT_MS: Final = 12_000
 #: What passes by itself: a coordinator that loads, a topic being created, markers being written.
 PASSING: Final = {
     ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,

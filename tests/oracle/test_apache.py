@@ -8,6 +8,7 @@ import psutil
 import pytest
 
 from tests.oracle.apache import ApacheKafka, OracleError, classpath, run_tool
+from tests.oracle.filling import await_leaders
 
 
 @pytest.mark.parametrize(
@@ -43,6 +44,7 @@ def test_broker_serves_its_own_tools_and_keeps_data_over_a_restart(
         assert produced.returncode == 0, produced.stderr
         kafka.stop()
         kafka.start()
+        await_leaders(kafka.bootstrap, ["kept"])
         offsets = run_tool(
             offset_tool, "--broker-list", kafka.bootstrap, "--topic", "kept", version=version
         )

@@ -149,6 +149,9 @@ def test_members_and_lists_are_told_alike(place: Place) -> None:
             "client.id": "reader",
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
+            # It is not polled while all these tools run, one after the other.
+            "max.poll.interval.ms": 1_200_000,
+            "session.timeout.ms": 240_000,
         }
     )
     consumer.subscribe(["alpha"])

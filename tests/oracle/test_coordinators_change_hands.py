@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
 
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.protocol.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
@@ -290,10 +290,9 @@ def go_on(left: Left, side: Side) -> None:
         assert _committed(side.bootstrap, left.second.topic) == 1
     for name, before_here in left.unfinished.items():
         producer = before_here.at(side)
-        assert (
-            _offset(side, f"{name}: pending", name, producer.topic)
-            == ErrorCode.UNSTABLE_OFFSET_COMMIT
-        )
+        asked = fetch_offsets(name, topic=producer.topic, stable=True)
+        pending = _first(side.ask(f"{name}: pending", asked, 8))
+        assert pending.error_code == ErrorCode.UNSTABLE_OFFSET_COMMIT
         if name.endswith("itself"):
             assert producer.write(f"{name}: goes on", 1) == 0
             producer.told.close(f"{name}: commits", True)
@@ -342,10 +341,23 @@ def _end_of_the_finished(producer: Producing) -> None:
 
 
 def _offset(side: Side, label: str, group: str, topic: str) -> int:
-    """Where a group is in the first partition, or the error if a transaction is about to say."""
-    answer = side.ask(label, fetch_offsets(group, topic=topic, stable=True), 8)
-    found = answer.groups[0].topics[0].partitions[0]
-    return int(found.error_code or found.committed_offset)
+    """Where a group is in the first partition, once no transaction is about to say.
+
+    Apache's groups hear a little later than the producer that a transaction is over.
+    """
+    answer = side.ask_until(
+        label,
+        fetch_offsets(group, topic=topic, stable=True),
+        8,
+        settled=lambda told: _first(told).error_code != ErrorCode.UNSTABLE_OFFSET_COMMIT,
+    )
+    assert not _first(answer).error_code, label
+    return int(_first(answer).committed_offset)
+
+
+def _first(answer: Any) -> Any:
+    """The first partition of OffsetFetch."""
+    return answer.groups[0].topics[0].partitions[0]
 
 
 def _committed(bootstrap: str, topic: str) -> int:
@@ -365,9 +377,13 @@ def _committed(bootstrap: str, topic: str) -> int:
     while True:
         assert time.monotonic() < deadline, "the end did not come"
         message = consumer.poll(1)
-        if message is not None and message.error() is None:
+        if message is None:
+            continue
+        error = message.error()
+        if error is None:
             found += 1
-        elif message is not None:
+        else:
+            assert error.code() == KafkaError._PARTITION_EOF, error
             consumer.close()
             return found
 

@@ -11,6 +11,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,10 @@ from tests.clients.brokers import Barnabas
 from tests.oracle.apache import ApacheKafka, OwnZooKeeper, ZooKeeper, run_tool
 
 OLD = "2.8.2"
-SESSION_MS = "6000"
+#: As long as ZooKeeper grants: a busy machine shall not end a session that a test counts on.
+SESSION_MS = "40000"
+#: For what is about sessions that end.
+SHORT_MS = "10000"
 SHELL = "org.apache.zookeeper.ZooKeeperMainWithTlsSupportForKafka"
 DEADLINE_S = 60
 
@@ -36,12 +40,12 @@ def zookeeper(
         yield started
 
 
-def barnabas(directory: Path, connect: str, broker_id: int = 1) -> Barnabas:
+def barnabas(directory: Path, connect: str, session_ms: str = SESSION_MS) -> Barnabas:
     """A broker on that ensemble, not yet started."""
     settings = {
-        "broker.id": str(broker_id),
+        "broker.id": "1",
         "zookeeper.connect": connect,
-        "zookeeper.session.timeout.ms": SESSION_MS,
+        "zookeeper.session.timeout.ms": session_ms,
     }
     return Barnabas(directory, settings)
 
@@ -59,14 +63,21 @@ def broker(connect: str, tmp_path: Path) -> Iterator[Barnabas]:
         yield started
 
 
-@pytest.fixture
-def znodes(connect: str, broker: Barnabas) -> Iterator[KazooClient]:
-    """Somebody else who reads and writes the broker's znodes."""
-    client = KazooClient(connect)
+@contextmanager
+def looking(connect: str) -> Iterator[KazooClient]:
+    """Somebody else who reads and writes the znodes."""
+    client = KazooClient(connect, timeout=40.0)
     client.start(60)
     yield client
     client.stop()
     client.close()
+
+
+@pytest.fixture
+def znodes(connect: str, broker: Barnabas) -> Iterator[KazooClient]:
+    """Somebody else, beside the broker."""
+    with looking(connect) as client:
+        yield client
 
 
 def old_tool(main_class: str, *args: str) -> str:
@@ -216,21 +227,27 @@ def test_nonsense_in_the_znodes_harms_nobody(broker: Barnabas, znodes: KazooClie
     assert consume(broker.bootstrap, "t", 1) == ["a"]
 
 
-def test_a_session_that_expires(broker: Barnabas, znodes: KazooClient) -> None:
+def test_a_session_that_expires(connect: str, tmp_path: Path) -> None:
     """A broker that was stopped for longer than its session comes back by itself, elected anew."""
-    produce(broker.bootstrap, "t", "before")
-    os.kill(broker.pid, signal.SIGSTOP)
-    until(lambda: znodes.exists("/brokers/ids/1") is None)
-    assert znodes.exists("/controller") is None
-    os.kill(broker.pid, signal.SIGCONT)
-    until(lambda: znodes.exists("/brokers/ids/1") is not None)
-    until(lambda: znodes.exists("/controller") is not None)
-    assert json.loads(znodes.get("/controller")[0])["brokerid"] == 1
-    assert znodes.get("/controller_epoch")[0] == b"2"
-    admin = AdminClient(client(broker.bootstrap))
-    admin.create_topics([NewTopic("after", 1, 1)])["after"].result(60)
-    produce(broker.bootstrap, "t", "after")
-    assert consume(broker.bootstrap, "t", 2) == ["before", "after"]
+    with (
+        barnabas(tmp_path / "broker", connect, SHORT_MS) as broker,
+        looking(connect) as znodes,
+    ):
+        produce(broker.bootstrap, "t", "before")
+        os.kill(broker.pid, signal.SIGSTOP)
+        try:
+            until(lambda: znodes.exists("/brokers/ids/1") is None)
+            until(lambda: znodes.exists("/controller") is None)
+        finally:
+            os.kill(broker.pid, signal.SIGCONT)
+        until(lambda: znodes.exists("/brokers/ids/1") is not None)
+        until(lambda: znodes.exists("/controller") is not None)
+        assert json.loads(znodes.get("/controller")[0])["brokerid"] == 1
+        assert znodes.get("/controller_epoch")[0] == b"2"
+        admin = AdminClient(client(broker.bootstrap))
+        admin.create_topics([NewTopic("after", 1, 1)])["after"].result(60)
+        produce(broker.bootstrap, "t", "after")
+        assert consume(broker.bootstrap, "t", 2) == ["before", "after"]
 
 
 def test_an_election_that_somebody_asks_for(broker: Barnabas, znodes: KazooClient) -> None:
@@ -260,7 +277,8 @@ def test_records_while_the_ensemble_is_away(tmp_path: Path) -> None:
     """Produce and fetch go on; what needs the ensemble fails in time, and works when it is back."""
     with (
         ZooKeeper(directory=tmp_path / "zookeeper") as zookeeper,
-        barnabas(tmp_path / "broker", zookeeper.connect) as broker,
+        # Requests of clients wait for the ensemble as long as a session lasts.
+        barnabas(tmp_path / "broker", zookeeper.connect, SHORT_MS) as broker,
     ):
         produce(broker.bootstrap, "t", "a")
         zookeeper.kill()
@@ -312,7 +330,8 @@ def test_a_second_broker_of_the_same_id_is_refused(
     broker: Barnabas, connect: str, tmp_path: Path
 ) -> None:
     """One line, exit code 1, and the first goes on."""
-    second = barnabas(tmp_path / "second", connect)
+    # So long it waits for the one before to go, and a little longer.
+    second = barnabas(tmp_path / "second", connect, SHORT_MS)
     with pytest.raises(RuntimeError, match="did not start"):
         second.start()
     assert second.tail(1).startswith("barnabas: cannot start: broker id 1 is in use")

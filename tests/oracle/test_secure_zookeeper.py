@@ -232,7 +232,8 @@ def test_a_certificate_of_an_unknown_authority_is_refused(
     """What the truststore does not vouch for is not spoken to, and the line says why."""
     settings = {
         "zookeeper.connect": f"{zookeeper.secure}/unknown",
-        "zookeeper.connection.timeout.ms": "3000",
+        # It tries for so long: one attempt at least is over then, on a busy machine too.
+        "zookeeper.connection.timeout.ms": "15000",
         "zookeeper.ssl.client.enable": "true",
         "zookeeper.ssl.truststore.location": str(files / "other.pem"),
     }

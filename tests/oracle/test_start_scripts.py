@@ -1,7 +1,8 @@
 """A ZooKeeper and a broker started and stopped by the scripts of Kafka's names, as people type it.
 
 The jars are Apache's, found as in its distribution: in `libs` of `$KAFKA_HOME`. The properties are
-those that Kafka ships, but for ports and directories.
+those that Kafka ships, but for ports, directories, and how long ZooKeeper may take to begin: a
+busy machine may need more than 18 s.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ transaction.state.log.min.isr=1
 log.retention.hours=168
 log.retention.check.interval.ms=300000
 zookeeper.connect=localhost:{zookeeper_port}
-zookeeper.connection.timeout.ms=18000
+zookeeper.connection.timeout.ms=120000
 group.initial.rebalance.delay.ms=0
 """
 

@@ -45,7 +45,8 @@ class Teller:
     def session(self, chroot: str | None = None) -> Iterator[KazooClient]:
         """A client below the story's own znode."""
         where = self.chroot if chroot is None else chroot
-        client = KazooClient(f"{self.server.connect}{where}", timeout=6.0)
+        # As long as servers grant: no story is about a session that ends by itself.
+        client = KazooClient(f"{self.server.connect}{where}", timeout=40.0)
         client.start(60)
         try:
             yield client

@@ -47,6 +47,18 @@ def read_all(
         reader.close()
 
 
+def await_end(bootstrap: str, topic: str, end: int, partition: int = 0) -> None:
+    """Return when a partition ends there: who sends with acks=0 ends before the broker has all."""
+    asker = consumer(bootstrap)
+    give_up_at = time.monotonic() + PATIENCE_S
+    try:
+        place = TopicPartition(topic, partition)
+        while (found := asker.get_watermark_offsets(place, timeout=60)[1]) < end:
+            assert time.monotonic() < give_up_at, f"{found} of {end} after {PATIENCE_S} s"
+    finally:
+        asker.close()
+
+
 def take(reader: Consumer, end: int, *, position: int) -> list[Message]:
     """Records from `position` until offset `end` is reached."""
     records: list[Message] = []

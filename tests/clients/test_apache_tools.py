@@ -13,7 +13,7 @@ import pytest
 from tests.clients import START_MS
 from tests.clients.brokers import Broker
 from tests.clients.conftest import MakeTopic
-from tests.clients.librdkafka import fill, read_all
+from tests.clients.librdkafka import await_end, fill, read_all
 from tests.clients.transactional import seen_in
 from tests.oracle.apache import run_tool
 
@@ -136,6 +136,7 @@ def test_producer_performance(broker: Broker, topic: str, settings: str) -> None
     )
     assert done.returncode == 0, done.stderr
     assert "20000 records sent" in done.stdout
+    await_end(broker.bootstrap, topic, 20_000)
     assert len(read_all(broker.bootstrap, topic)) == 20_000
 
 

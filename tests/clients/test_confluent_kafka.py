@@ -22,7 +22,7 @@ from barnabas_kafka.records.compression import Codec
 from tests.clients import START_MS
 from tests.clients.brokers import Broker
 from tests.clients.conftest import MakeTopic
-from tests.clients.librdkafka import consumer, read_all, take
+from tests.clients.librdkafka import await_end, consumer, read_all, take
 from tests.clients.wire import stored_codecs
 
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
@@ -102,6 +102,8 @@ def test_acknowledgements(broker: Broker, topic: str, produce: Produce, acks: in
     assert len(reports) == 50
     if acks:
         assert [report.offset() for report in reports] == list(range(50))
+    else:
+        await_end(broker.bootstrap, topic, 50)
     assert len(read_all(broker.bootstrap, topic)) == 50
 
 

@@ -45,9 +45,12 @@ def topic(broker: Broker, request: pytest.FixtureRequest) -> str:
 
 
 def consumer(broker: Broker, group: str, **settings: object) -> Consumer:
-    """A consumer of the classic protocol; underscores stand for dots."""
-    quick = {"session_timeout_ms": 6000, "heartbeat_interval_ms": 200}
-    return consumers.consumer(broker, group, **{**quick, **settings})
+    """A consumer of the classic protocol; underscores stand for dots.
+
+    It hears of a rebalance soon, and is missed late: the machine may be busy, and a restart long.
+    """
+    usual = {"session_timeout_ms": 240_000, "heartbeat_interval_ms": 200}
+    return consumers.consumer(broker, group, **{**usual, **settings})
 
 
 def partitions(each: Consumer) -> set[int]:
@@ -86,7 +89,8 @@ def test_consumers_share_and_take_over(broker: Broker, topic: str, strategy: str
 
 def test_a_consumer_that_falls_silent_is_replaced(broker: Broker, topic: str) -> None:
     """It does not poll any more, so it leaves; the other takes its partitions over."""
-    two = [consumer(broker, topic, max_poll_interval_ms=6000) for _ in range(2)]
+    quick = {"max_poll_interval_ms": 6000, "session_timeout_ms": 6000}
+    two = [consumer(broker, topic, **quick) for _ in range(2)]
     for each in two:
         each.subscribe([topic])
     poll_until(two, lambda: shared(two))
@@ -99,7 +103,7 @@ def test_a_static_member_keeps_its_partitions(broker: Broker, topic: str) -> Non
     """Closed and started again within its session, it comes back without a rebalance."""
 
     def member(number: int) -> Consumer:
-        made = consumer(broker, topic, group_instance_id=f"s{number}", session_timeout_ms=30_000)
+        made = consumer(broker, topic, group_instance_id=f"s{number}")
         made.subscribe([topic])
         return made
 
@@ -124,6 +128,7 @@ def test_kafka_python(broker: Broker, topic: str) -> None:
         auto_offset_reset="earliest",
         enable_auto_commit=False,
         consumer_timeout_ms=PATIENCE_S * 1000,
+        session_timeout_ms=60_000,
     )
     values = {next(reader).value for _ in range(PARTITIONS * 10)}
     reader.commit()
@@ -141,6 +146,7 @@ def test_aiokafka(broker: Broker, topic: str) -> None:
             "group_id": topic,
             "auto_offset_reset": "earliest",
             "enable_auto_commit": False,
+            "session_timeout_ms": 60_000,
         }
         async with (
             AIOKafkaConsumer(topic, **settings) as first,
@@ -173,6 +179,7 @@ def test_java_consumers(broker: Broker, topic: str, release: str, console: str) 
         console,
         *("--bootstrap-server", broker.bootstrap, "--topic", topic, "--group", topic),
         *("--from-beginning", "--max-messages", str(PARTITIONS * 10)),
+        *("--consumer-property", "session.timeout.ms=60000"),  # Ten seconds in 2.8 unless told.
         version=release,
     )
     assert len(set(done.stdout.split())) == PARTITIONS * 10, done.stderr
@@ -214,7 +221,7 @@ def test_apaches_tools(broker: Broker, topic: str) -> None:
 @pytest.mark.parametrize("end", ["stop", "kill"])
 def test_offsets_survive(broker: Broker, topic: str, end: str) -> None:
     """A stop and a SIGKILL; a member that was there goes on from where it was."""
-    member = consumer(broker, topic, session_timeout_ms=30_000)  # longer than any restart
+    member = consumer(broker, topic)
     member.subscribe([topic])
     poll_until([member], lambda: shared([member]))
     commit_all(broker, f"{topic}-alone", topic, 7)

@@ -13,6 +13,7 @@ from pathlib import Path
 from barnabas_kafka.protocol.messages.fetch import FetchResponse
 from barnabas_kafka.records.builder import build_batch
 from tests.broker.server.running import Wire, fetch_request
+from tests.clients import START_MS
 from tests.clients.brokers import Barnabas
 
 READING = "read,pread64,readv,preadv,preadv2,mmap,sendfile,splice"
@@ -42,7 +43,7 @@ def test_fetches_send_files_and_read_none(tmp_path: Path) -> None:
     From the first offset to the last, in responses of 64 KiB and of a megabyte. The one thing
     asked of the file is a byte for every 256 KiB, with RWF_NOWAIT: whether it is in memory.
     """
-    batch = build_batch([(0, None, bytes(1000), ()) for _ in range(60)])
+    batch = build_batch([(START_MS, None, bytes(1000), ()) for _ in range(60)])
     with Barnabas(tmp_path / "broker") as broker:
         port = int(broker.bootstrap.rpartition(":")[2])
         with Wire(port) as wire:

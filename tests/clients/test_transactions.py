@@ -175,7 +175,7 @@ def test_aiokafka_commits_and_aborts(broker: Broker, topic: str) -> None:
         finally:
             await transactional.stop()
 
-    asyncio.run(story())
+    asyncio.run(asyncio.wait_for(story(), PATIENCE_S))
     assert seen(broker, topic) == ["kept"]
     group = librdkafka.consumer(broker.bootstrap, **{"group.id": f"{topic}-group"})
     (offset,) = group.committed([TopicPartition(topic, 0)], timeout=PATIENCE_S)

@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import Final
 
+import pytest
+
 ROOT: Final = Path(__file__).resolve().parents[2]
 UV: Final = Path(sys.executable).parent / "uv"
 PACKAGES: Final = ("barnabas-kafka", "barnabas-zookeeper", "barnabas-broker")
@@ -23,12 +25,12 @@ from barnabas_broker.testing import Broker
 @pytest.mark.kafka_topic(partitions=3)
 def test_there_is_a_broker_and_a_topic(kafka_broker, kafka_topic):
     host, port = kafka_broker.bootstrap_servers.split(":")
-    socket.create_connection((host, int(port)), 10).close()
+    socket.create_connection((host, int(port)), 60).close()
     assert len(list(kafka_broker.log_dir.glob(kafka_topic + "-*"))) == 3
 
 
 def test_without_fixtures(tmp_path):
-    with Broker({"num.partitions": 2}) as kafka:
+    with Broker({"num.partitions": 2}, startup_timeout_s=120) as kafka:
         assert kafka.bootstrap_servers
 
 
@@ -46,6 +48,8 @@ def run(*command: str | Path, cwd: Path) -> str:
     return done.stdout
 
 
+# A busy machine compiles for long.
+@pytest.mark.timeout(1200)
 def test_another_projects_tests_have_a_broker(tmp_path: Path) -> None:
     """Declared dependencies are enough for the fixtures, the context manager and the command."""
     wheels = tmp_path / "wheels"
@@ -54,6 +58,7 @@ def test_another_projects_tests_have_a_broker(tmp_path: Path) -> None:
     project = tmp_path / "project"
     project.mkdir()
     (project / "test_theirs.py").write_text(THEIR_TEST % str(ROOT))
+    (project / "pytest.ini").write_text("[pytest]\nkafka_broker_startup_timeout = 120\n")
     python = project / ".venv" / "bin" / "python"
     run(UV, "venv", "--quiet", "--python", sys.executable, project / ".venv", cwd=project)
     built = sorted(wheels.glob("*.whl"))

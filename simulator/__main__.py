@@ -24,6 +24,8 @@ DUE: Final = {
     "one-power-loss-strict": 1_000,
     "replicated": 300,
     "fsync": 300,
+    "replicated-transactions": 60,
+    "fsync-transactions": 60,
     "replicated-disk": 120,
     "fsync-disk": 120,
     "one-power-loss-disk": 120,

@@ -330,23 +330,32 @@ class Broker:
 
     def on_produce(self, value: str, reply: Reply) -> None:
         """Produce with acks=all: `reply(error, offset)`."""
-        leading = self.leading
-        if not leading.leads:
-            reply("NOT_LEADER_OR_FOLLOWER", -1)
-            return
-        if len(leading.isr) < self.world.options.min_in_sync:
-            reply("NOT_ENOUGH_REPLICAS", -1)
-            return
-        offset = self.log.find(value)
+        error = self.refuses_writes()
+        offset = None if error else self.log.find(value)
         if offset is None:
-            if not self.log.continues(value):
-                reply("OUT_OF_ORDER_SEQUENCE_NUMBER", -1)
+            error = error or self.log.refusal(value)
+            if error:
+                reply(error, -1)
                 return
-            offset = self.log.append(leading.leader_epoch, value)
-            self._answer_parked()
-        self._waiting.append((offset, leading.leader_epoch, value, reply))
+            offset = self.append(value)
+        self._waiting.append((offset, self.leading.leader_epoch, value, reply))
         self.commit()
         self._flush_soon()
+
+    def refuses_writes(self) -> str:
+        """Why nothing can be written here now, by the name of the error; empty where it can."""
+        if not self.leading.leads:
+            return "NOT_LEADER_OR_FOLLOWER"
+        if len(self.leading.isr) < self.world.options.min_in_sync:
+            return "NOT_ENOUGH_REPLICAS"
+        return ""
+
+    def append(self, value: str) -> int:
+        """Append as leader; returns the offset."""
+        offset = self.log.append(self.leading.leader_epoch, value)
+        self._answer_parked()
+        self._flush_soon()
+        return offset
 
     def on_consume(self, offset: int, epoch: int, reply: Reply) -> None:
         """Fetch of a consumer: `reply(values, epoch)`, or `reply(None, -1)` for an error."""

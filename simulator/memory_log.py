@@ -87,10 +87,11 @@ class MemoryLog:
         """Where a record is that a producer sends again."""
         return self._offsets.get(value)
 
-    def continues(self, value: str) -> bool:
-        """Whether it is the next record of its producer."""
+    def refusal(self, value: str) -> str:
+        """Why it is not the next record of its producer; empty where it is."""
         producer, _, sequence = value.partition(".")
-        return int(sequence) == self._sequence.get(producer, -1) + 1
+        follows = int(sequence) == self._sequence.get(producer, -1) + 1
+        return "" if follows else "OUT_OF_ORDER_SEQUENCE_NUMBER"
 
     def read(self, offset: int, count: int) -> list[Record]:
         """Up to `count` records from `offset` on."""

@@ -19,7 +19,7 @@ class Power(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Bugs:
-    """Mistakes of the past, to be found by the checks: each is one that Kafka once made."""
+    """Mistakes of the past, to be found by the checks: Kafka once made them, or we did."""
 
     truncate_to_high_watermark: bool = False
     """Before KIP-101: a follower cuts its log to its high watermark."""
@@ -29,6 +29,10 @@ class Bugs:
     """Before KIP-320: a Fetch does not say in which epoch it is made."""
     ignore_version: bool = False
     """The ISR is written whatever the version of its znode is."""
+    one_epoch_for_all: bool = False
+    """Before KIP-890: a producer's transactions have one epoch, and so have their markers."""
+    forget_orders: bool = False
+    """Ours: a coordinator that leads on in a new epoch forgets what it decided in the last one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +90,8 @@ class Options:
     lag_max_ms: int = 3_000
     session_ms: int = 2_000
     real_log: bool = False
+    transactions: bool = False
+    """Three partitions on three brokers each: a coordinator's, and two that it ends together."""
 
 
 RULES: Final = {
@@ -116,6 +122,12 @@ VARIANTS: Final[dict[str, Options]] = {
         )
         for profile in PROFILES.values()
     },
+    "replicated-transactions": Options(strict=STRICT, transactions=True),
+    "fsync-transactions": Options(profile=FSYNC, strict=STRICT, transactions=True),
+    "bug-one-epoch-for-all": Options(
+        strict=STRICT, transactions=True, bugs=Bugs(one_epoch_for_all=True)
+    ),
+    "bug-forget-orders": Options(strict=STRICT, transactions=True, bugs=Bugs(forget_orders=True)),
     "bug-truncate-to-high-watermark": Options(bugs=Bugs(truncate_to_high_watermark=True)),
     "bug-forget-answered-epoch": Options(bugs=Bugs(forget_answered_epoch=True)),
     "bug-ignore-fetch-epoch": Options(bugs=Bugs(ignore_fetch_epoch=True)),

@@ -1,11 +1,13 @@
 """One run: a cluster, its clients, its faults and the checker, from a seed to an outcome."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
 from simulator.broker import Broker
-from simulator.checker import Breach, BreachError, Checker
+from simulator.checker import Breach, BreachError, Checker, Copy
 from simulator.clients import Consumer, Producer
 from simulator.events import Events
 from simulator.faults import Fault, plan
@@ -35,35 +37,63 @@ class Outcome:
 class World:
     """See the module's docstring."""
 
-    def __init__(self, seed: int, options: Options) -> None:
+    def __init__(
+        self, seed: int, options: Options, *, among: World | None = None, first: int = 1
+    ) -> None:
+        """Its brokers count from `first` on; `among` others it has their time and network."""
         self.options = options
-        self.events = events = Events(seed)
+        events = Events(seed) if among is None else among.events
+        self.events: Events = events
         chance = events.chance
-        self.network = Network(
-            events, loss=chance.choice((0.0, 0.01, 0.04)), doubling=chance.choice((0.0, 0.03))
+        self.network: Network = (
+            Network(
+                events, loss=chance.choice((0.0, 0.01, 0.04)), doubling=chance.choice((0.0, 0.03))
+            )
+            if among is None
+            else among.network
         )
+        #: what strikes and is healed together
+        self.rings: list[World] = [self]
         bugs = options.bugs
         plain = bugs.forget_answered_epoch or bugs.ignore_fetch_epoch
         self.truncates_on_fetch = chance.random() < 0.5 and not plain
         self.alters_by_request = chance.random() < 0.5 and not bugs.ignore_version
-        self.replicas = tuple(range(1, options.brokers + 1))
+        self.replicas = tuple(range(first, first + options.brokers))
         self.zookeeper = ZooKeeper(events, self.network, session_ms=options.session_ms)
-        self.brokers = {number: Broker(self, number) for number in self.replicas}
-        self.checker = Checker(
-            events,
-            {number: broker.log for number, broker in self.brokers.items()},
-            replicas=self.replicas,
-            min_isr=options.min_in_sync,
-            lossless=options.profile.lossless,
+        self.brokers = {number: self.new_broker(number) for number in self.replicas}
+        self.checker = self.new_checker(
+            {number: broker.log for number, broker in self.brokers.items()}
         )
         self.zookeeper.poke = lambda number: self.brokers[number].look()
         self.zookeeper.changed = self.checker.state_written
-        self.producers = [Producer(self, number) for number in range(1, 3)]
+        self.producers = self.new_producers()
         self.consumer = Consumer(self, 9)
         #: until when brokers do not hear the controller
         self.deaf_until_ms = dict.fromkeys(self.replicas, 0)
         #: brokers whose power fails at their next sync, before or after it
         self.armed: set[int] = set()
+
+    def new_broker(self, number: int) -> Broker:
+        """A broker, which is not up yet."""
+        return Broker(self, number)
+
+    def new_checker(self, copies: dict[int, Copy]) -> Checker:
+        """Who looks after the logs."""
+        return Checker(
+            self.events,
+            copies,
+            replicas=self.replicas,
+            min_isr=self.options.min_in_sync,
+            lossless=self.options.profile.lossless,
+        )
+
+    def new_producers(self) -> list[Producer]:
+        """Who writes to the partition."""
+        return [Producer(self, number) for number in range(1, 3)]
+
+    def plan(self, seed: int) -> list[Fault]:
+        """The faults of a seed."""
+        return plan(self.options, Random(seed))
 
     def new_log(self, number: int) -> MemoryLog:
         """The log of a broker."""
@@ -193,28 +223,48 @@ class World:
     def run(self, faults: Sequence[Fault]) -> Breach | None:
         """Trouble, healing, and the last look."""
         events, options = self.events, self.options
-        for broker in self.brokers.values():
-            broker.start()
+        for ring in self.rings:
+            for broker in ring.brokers.values():
+                broker.start()
         for fault in faults:
-            events.after(fault.at_ms, fault.kind, self.strike, fault)
+            ring = next(each for each in self.rings if fault.brokers[0] in each.replicas)
+            events.after(fault.at_ms, fault.kind, ring.strike, fault)
         try:
             events.run(options.troubled_ms)
-            self._heal()
+            for ring in self.rings:
+                ring.heal()
             events.run(options.troubled_ms + options.healed_ms // 2)
-            for producer in self.producers:
-                producer.rest()
+            for ring in self.rings:
+                ring.rest()
             events.run(options.troubled_ms + options.healed_ms)
-            self.checker.at_the_end(self.zookeeper.state)
+            for ring in self.rings:
+                ring.last_look()
         except BreachError as caught:
             breach = caught.args[0]
             assert isinstance(breach, Breach)
             return breach
         finally:
-            for broker in self.brokers.values():
-                broker.log.close()
+            for ring in self.rings:
+                for broker in ring.brokers.values():
+                    broker.log.close()
         return None
 
-    def _heal(self) -> None:
+    def rest(self) -> None:
+        """Have nothing new sent."""
+        for producer in self.producers:
+            producer.rest()
+
+    def last_look(self) -> None:
+        """Everything must be well."""
+        self.checker.at_the_end(self.zookeeper.state)
+
+    @property
+    def acknowledged(self) -> int:
+        """How many records were."""
+        return len(self.checker.acked)
+
+    def heal(self) -> None:
+        """End all faults."""
         self.events.note("all is healed")
         self.network.heal()
         self.armed.clear()
@@ -222,6 +272,15 @@ class World:
         for broker in self.brokers.values():
             if not broker.up:
                 self.events.after(RESTART_MS, "restart", broker.start)
+
+
+def _world(seed: int, options: Options) -> World:
+    if options.transactions:
+        # Imported where it is used: it is made of what is here.
+        from simulator.transactions import TransactionalWorld
+
+        return TransactionalWorld(seed, options)
+    return World(seed, options)
 
 
 def run(
@@ -232,10 +291,10 @@ def run(
     story: bool = False,
 ) -> Outcome:
     """Run one schedule. `faults` replaces those that the seed plans."""
-    world = World(seed, options)
+    world = _world(seed, options)
     if story:
         world.events.story = []
-    planned = plan(options, Random(seed)) if faults is None else list(faults)
+    planned = world.plan(seed) if faults is None else list(faults)
     breach = world.run(planned)
     events = world.events
     return Outcome(
@@ -243,7 +302,7 @@ def run(
         breach,
         tuple(planned),
         events.count,
-        len(world.checker.acked),
+        world.acknowledged,
         world.consumer.position,
         world.zookeeper.state.leader_epoch if world.zookeeper.state is not None else 0,
         events.trace,

@@ -27,8 +27,8 @@ def test_a_kill_loses_nothing(log: DiskLog) -> None:
     assert [record.value for record in log.records] == ["1.0", "1.1", "1.2"]
     assert (log.high_watermark, log.latest_epoch) == (2, 1)
     assert log.find("1.1") == 1
-    assert log.continues("1.3")
-    assert not log.continues("1.5")
+    assert log.refusal("1.3") == ""
+    assert log.refusal("1.5") == "OUT_OF_ORDER_SEQUENCE_NUMBER"
 
 
 def test_a_power_cut_loses_what_was_not_synced(log: DiskLog) -> None:

@@ -52,7 +52,8 @@ RUN_ONE: Final = """
 from simulator.options import VARIANTS
 from simulator.world import run
 
-print(run(5, VARIANTS["fsync-strict"]).trace)
+for variant in ("fsync-strict", "fsync-transactions"):
+    print(run(5, VARIANTS[variant]).trace)
 """
 
 
@@ -74,5 +75,6 @@ def test_the_cores_are_imported_without_anything_compiled() -> None:
 
 
 def test_a_schedule_is_the_same_without_anything_compiled() -> None:
-    """Replication, elections and all that surrounds them."""
-    assert without_extensions(RUN_ONE) == [str(run(5, VARIANTS["fsync-strict"]).trace)]
+    """Replication, elections, transactions, and all that surrounds them."""
+    here = [run(5, VARIANTS[each]) for each in ("fsync-strict", "fsync-transactions")]
+    assert without_extensions(RUN_ONE) == [str(outcome.trace) for outcome in here]

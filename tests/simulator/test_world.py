@@ -12,7 +12,9 @@ WITHIN = 500
 """How many schedules are run until a planted bug is found; `make sim` gives each 3,000."""
 
 
-@pytest.mark.parametrize("variant", ["replicated", "fsync-strict", "fsync-disk"])
+@pytest.mark.parametrize(
+    "variant", ["replicated", "fsync-strict", "fsync-disk", "fsync-transactions"]
+)
 def test_a_seed_is_a_run(variant: str) -> None:
     """The same seed makes the same events in the same order; another one makes others."""
     options = replace(VARIANTS[variant], troubled_ms=10_000, healed_ms=10_000)
@@ -35,10 +37,12 @@ def test_what_once_went_wrong_stays_right(variant: str, seed: int) -> None:
         "bug-truncate-to-high-watermark",
         "bug-forget-answered-epoch",
         "bug-ignore-version",
+        "bug-one-epoch-for-all",
+        "bug-forget-orders",
     ],
 )
 def test_a_planted_bug_is_found(variant: str) -> None:
-    """Mistakes that Kafka once made; the one that is seen more rarely is left to `make sim`."""
+    """Mistakes of the past; the one that is seen more rarely is left to `make sim`."""
     options = VARIANTS[variant]
     assert any(run(seed, options).breach is not None for seed in range(WITHIN))
 

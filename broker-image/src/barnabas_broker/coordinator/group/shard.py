@@ -376,7 +376,7 @@ class Shard:
     def _time_is_over(self, group: Group, key: TimerKey, turn: Turn) -> None:
         if key.wait in CONSUMER_WAITS:
             if group.consumers is not None:
-                self._heartbeats.miss(group.consumers, key.member_id, turn)
+                self._heartbeats.miss(group.consumers, key, turn)
         elif key.wait is Wait.JOIN:
             self._rebalancer.join_time_is_over(group, turn)
         elif key.wait is Wait.SYNC:

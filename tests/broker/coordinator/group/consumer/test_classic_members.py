@@ -51,6 +51,22 @@ def test_newer_clients_are_given_an_id_first(
     assert story.error(asked) is wanted
 
 
+def test_a_static_member_that_comes_back_classic_has_no_expression(story: ConsumerStory) -> None:
+    """It reads what it now names, not what it matched in the consumer protocol."""
+    story.put_topic("other", 2)
+    first = Actor(
+        story, "first", instance_id="i", subscribed_topic_names=[], subscribed_topic_regex="o.*"
+    )
+    settle(first)
+    assert first.owned == story.partitions("other")
+    old = ClassicActor(story, "old", instance="i")
+    for _ in range(3):
+        old.beat()
+    member = story.consumers.members[old.id]
+    assert (member.regex, member.topics) == ("", frozenset({"t"}))
+    assert not story.consumers.target[old.id] & story.partitions("other")
+
+
 def test_it_hears_of_what_becomes_free(story: ConsumerStory) -> None:
     """Its heartbeats ask it to join again only when there is something for it."""
     old = joined(story)

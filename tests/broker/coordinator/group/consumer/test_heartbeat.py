@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from barnabas_broker.coordinator.group.consumer.member import MemberState
 from barnabas_broker.coordinator.group.consumer.records import ConsumerRecord, Kind
 from barnabas_broker.coordinator.group.joining import Join
 from barnabas_broker.coordinator.group.members import Client
@@ -175,6 +176,35 @@ def test_a_static_member_that_stays_away_is_missed() -> None:
         story.pass_time(SESSION_MS // 4)
         other.beat()
     assert other.reads == [0, 1, 2, 3]
+
+
+def test_a_static_member_that_goes_while_it_lets_go_keeps_its_place() -> None:
+    """It has let go by going; from then on only its session counts, as with Apache Kafka."""
+    story = ConsumerStory({"t": 4})
+    one, other = Actor(story, "one", instance_id="i"), Actor(story, "other")
+    one.beat()
+    other.beat()
+    story.beat("one", one.epoch, instance_id="i")
+    assert story.consumers.members["one"].state is MemberState.UNREVOKED_PARTITIONS
+    assert one.leave(-2) is ErrorCode.NONE
+    story.pass_time(REBALANCE_MS + 1)
+    assert "one" in story.consumers.members
+    story.pass_time(SESSION_MS - REBALANCE_MS)
+    assert "one" not in story.consumers.members
+
+
+def test_who_could_not_be_written_off_is_still_expected() -> None:
+    """It has gone and will not ask again: only its session ends what it holds."""
+    story = ConsumerStory({"t": 4})
+    one, two = Actor(story, "one"), Actor(story, "two")
+    settle(one, two)
+    story.fail_writes = ErrorCode.NOT_ENOUGH_REPLICAS
+    assert one.leave() is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    story.fail_writes = None
+    for _ in range(5):
+        story.pass_time(SESSION_MS // 4)
+        two.beat()
+    assert two.reads == [0, 1, 2, 3]
 
 
 def test_epochs_that_are_not_the_member_s_are_fenced() -> None:

@@ -206,6 +206,8 @@ def _told(member: ConsumerMember, join: Join, subscription: Subscription) -> Con
         client_id=join.client.client_id,
         client_host=join.client.host,
         topics=frozenset(subscription.topics),
+        # One that has been of the consumer protocol may have subscribed to an expression.
+        regex="",
         rebalance_timeout_ms=join.rebalance_timeout_ms,
         classic=ClassicTerms(request.session_timeout_ms, join.protocols),
     )

@@ -275,14 +275,22 @@ class Heartbeats:
         if topics != group.topics:
             turn.records.append(subscriptions.topics_record(group.id, topics))
         turn.records.append(epoch_record(group.id, group.epoch + 1))
-        for member_id in gone:
-            self._forget_waits(group.id, member_id)
 
-    def miss(self, group: ConsumerGroup, member_id: str, turn: Turn) -> None:
+        def settle(_then: Turn) -> None:
+            # Not before: who could not be written off is still expected, for nobody else sees to it
+            # that what it read is read again.
+            for member_id in gone:
+                self._forget_waits(group.id, member_id)
+
+        turn.follow = settle
+
+    def miss(self, group: ConsumerGroup, key: TimerKey, turn: Turn) -> None:
         """Let a member go that was not heard of in time; where that fails, try again later."""
-        member = group.members.get(member_id)
+        member = group.members.get(key.member_id)
         if member is None:
             return
+        if key.wait is Wait.REVOCATION and member.epoch == ABSENT_EPOCH:
+            return  # It has let go of everything, and has its session to come back.
         self.remove(group, [member], turn)
         turn.refuse = lambda _code, _instead: self.touch(group.id, member)
 

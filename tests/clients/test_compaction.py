@@ -85,9 +85,9 @@ def test_last_values_survive_kills(tmp_path: Path) -> None:
             if number % BETWEEN == BETWEEN - 1:
                 broker.kill()
                 broker.start()
-        producer.flush(60)
+        assert producer.flush(120) == 0
         assert len(last) == KEYS
-        deadline, waiting = time.monotonic() + 60, threading.Event()
+        deadline, waiting = time.monotonic() + 120, threading.Event()
         for cleaned in ("states-0: cleaned", "__consumer_offsets-0: cleaned"):
             while cleaned not in broker.tail(10**6):
                 assert time.monotonic() < deadline

@@ -43,6 +43,8 @@ SOAK_LOAD_S: Final = 600.0
 CATCH_UP_S: Final = 150.0
 #: How many clients may have locked themselves up, see `client_process`; the others have to go on.
 MAY_HANG: Final = 2
+#: What has to happen at least once in each run.
+WANTED: Final = ("kills", "left", "assignments", "commits", "committed", "aborted")
 
 
 @dataclass
@@ -124,12 +126,24 @@ class Load:
             else:
                 self._join()
             threading.Event().wait(self.random.uniform(0, 0.6))
+        self._until_all_met()
         while self.writers:
             self._end(self.writers.pop())
         for name in names:
             # Aborts what is left open, which hides what others have written after it.
             successor = transactional_producer(self.broker.bootstrap, name)
             retried(partial(successor.init_transactions, PATIENCE_S))
+
+    def _until_all_met(self) -> None:
+        """On a slow machine the broker may have lived too briefly between its deaths."""
+        give_up_at = time.monotonic() + CATCH_UP_S
+        while not all(self.met()[what] for what in WANTED) and time.monotonic() < give_up_at:
+            threading.Event().wait(0.5)
+
+    def met(self) -> Counter[str]:
+        """What was done, and what it led to so far."""
+        notes = Notes.of(self.directory)
+        return notes.met | self.done | Counter(attempt.outcome for attempt in notes.attempts)
 
     def end_members(self) -> None:
         """All that are left."""
@@ -193,10 +207,9 @@ def _run(directory: Path, seed: int, load_s: float) -> None:
         assert not notes.faults, notes.faults
         for partition, offset in _committed(broker).items():
             assert offset >= load.acknowledged[partition], f"the offset of {partition} went back"
-    met = notes.met | load.done | Counter(attempt.outcome for attempt in notes.attempts)
+    met = load.met()
     print(dict(met))
-    wanted = ("kills", "left", "assignments", "commits", "committed", "aborted")
-    assert all(met[what] for what in wanted), met
+    assert all(met[what] for what in WANTED), met
 
 
 def _committed(broker: Broker) -> dict[int, int]:

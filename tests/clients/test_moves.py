@@ -61,7 +61,7 @@ def move_all(broker: Barnabas) -> None:
 
 def settle(broker: Barnabas) -> None:
     """Wait until nothing moves any more."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     with connect(broker) as wire:
         while any(len(copies) > 1 for copies in homes(wire).values()):
             assert time.monotonic() < deadline

@@ -47,6 +47,8 @@ from tests.oracle.apache import OwnZooKeeper, run_tool
 
 PATIENCE_S: Final = 60
 CONSOLE_PRODUCER: Final = "kafka.tools.ConsoleProducer"
+PATIENT: Final = ("--request-timeout-ms", "60000")
+"""By itself that tool waits for 1.5 s, and gives up after three more tries."""
 CONSOLE_CONSUMER: Final = "org.apache.kafka.tools.consumer.ConsoleConsumer"
 SETTINGS: Final = {
     "broker.id": "0",
@@ -346,7 +348,7 @@ def test_too_large(tmp_path: Path, row: Row) -> None:
     broker = Barnabas(tmp_path, SETTINGS)
     with broker:
         create(broker, "t")
-        java = ["--bootstrap-server", broker.bootstrap, "--topic", "t", "--sync"]
+        java = [*PATIENT, "--bootstrap-server", broker.bootstrap, "--topic", "t", "--sync"]
         row.seen(run_tool(CONSOLE_PRODUCER, *java, input=value.decode() + "\n").stderr)
         row.seen(send(broker, "t", value, message_max_bytes=3_000_000))
     broker.settings["replica.fetch.max.bytes"] = "3000000"
@@ -354,7 +356,7 @@ def test_too_large(tmp_path: Path, row: Row) -> None:
     with broker:
         alter(broker, ResourceType.TOPIC, "t", max_message_bytes="3000000")
         size = ["--producer-property", "max.request.size=3000000"]
-        java = ["--bootstrap-server", broker.bootstrap, "--topic", "t", "--sync"]
+        java = [*PATIENT, "--bootstrap-server", broker.bootstrap, "--topic", "t", "--sync"]
         ran = run_tool(CONSOLE_PRODUCER, *java, *size, input=value.decode() + "\n")
         assert "ERROR" not in ran.stderr
         assert send(broker, "t", value, message_max_bytes=3_000_000) is None
@@ -592,7 +594,7 @@ def test_not_deserialized(broker: Barnabas, topic: str, row: Row) -> None:
     integers = "org.apache.kafka.common.serialization.IntegerDeserializer"
 
     def read(offset: str) -> tuple[str, str]:
-        place = ("--partition", "0", "--offset", offset, "--timeout-ms", "20000")
+        place = ("--partition", "0", "--offset", offset, "--timeout-ms", "60000")
         done = run_tool(CONSOLE_CONSUMER, *common, *place, "--value-deserializer", integers)
         return done.stdout, done.stderr
 
@@ -684,5 +686,6 @@ def test_group_in_use(broker: Barnabas, topic: str, row: Row) -> None:
     poll_until(has_all(member, topic), member)
     client: AdminClient = admin(broker)
     row.seen(outcome(client.delete_consumer_groups(["in-use"])["in-use"]))
-    member.close()
+    member.close()  # It does not wait for a coordinator that takes more than 5 s.
+    until(lambda: members(broker, "in-use") == 0)
     assert outcome(client.delete_consumer_groups(["in-use"])["in-use"]) is None

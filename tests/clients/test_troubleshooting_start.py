@@ -22,7 +22,7 @@ from tests.clients.librdkafka import fill, read_all
 from tests.clients.troubles import PATIENCE_S, create, send, until_logged
 from tests.clients.troubleshooting import Row, rows
 from tests.faults.disk import FaultyDisk
-from tests.oracle.apache import OwnZooKeeper, ZooKeeper
+from tests.oracle.apache import OwnZooKeeper, ZooKeeper, free_port
 
 
 @pytest.fixture
@@ -53,9 +53,9 @@ def test_wrong_setting(tmp_path: Path, row: Row) -> None:
 def test_port_in_use(tmp_path: Path, row: Row) -> None:
     """Another program has the port."""
     with socket.socket() as other:
-        other.bind(("127.0.0.1", 0))
+        port = free_port()
+        other.bind(("127.0.0.1", port))
         other.listen()
-        port = other.getsockname()[1]
         broker = Barnabas(tmp_path, {"listeners": f"PLAINTEXT://127.0.0.1:{port}"})
         row.seen(refused(broker))
     with broker:
@@ -127,7 +127,7 @@ def test_no_zookeeper(tmp_path: Path, row: Row) -> None:
     }
     broker = Barnabas(tmp_path / "broker", settings)
     row.seen(refused(broker))
-    broker.settings["zookeeper.connection.timeout.ms"] = "18000"
+    broker.settings["zookeeper.connection.timeout.ms"] = "60000"
     with zookeeper, broker:
         assert create(broker, "t") is None
 
@@ -142,9 +142,9 @@ def test_session_expired(tmp_path: Path, row: Row) -> None:
         }
         with (
             Barnabas(tmp_path / "broker", settings) as broker,
-            closing(SessionStore(zookeeper.connect, session_timeout_ms=20_000)) as observer,
+            closing(SessionStore(zookeeper.connect, session_timeout_ms=40_000)) as observer,
         ):
-            observer.open(connection_timeout_ms=20_000)
+            observer.open(connection_timeout_ms=60_000)
             assert create(broker, "t") is None
             os.kill(broker.pid, signal.SIGSTOP)
             give_up_at = time.monotonic() + PATIENCE_S

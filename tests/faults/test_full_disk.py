@@ -15,6 +15,7 @@ from barnabas_kafka.errors import ErrorCode
 from tests.broker.server.running import Wire
 from tests.clients.brokers import Barnabas
 from tests.clients.librdkafka import read_all
+from tests.clients.troubles import until_logged
 from tests.clients.wire import some_batch
 from tests.faults.disk import FaultyDisk
 from tests.faults.volumes import small_volume
@@ -103,7 +104,7 @@ def test_producing_stops_reading_goes_on_and_room_heals(volume: Path, reserve: s
         ballast.unlink()
         writer.write_until(ErrorCode.NONE)
         writer.assert_all_is_there()
-        assert "takes records again" in broker.log_file.read_text()
+        until_logged(broker, "takes records again")
 
 
 @pytest.mark.parametrize("reserve", RESERVES)

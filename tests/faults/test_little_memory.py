@@ -91,7 +91,7 @@ def test_many_keys_are_compacted_in_little_memory(tmp_path: Path, group: MemoryG
                 producer.poll(0)
         for _ in range(3):  # So that all of it is below the active segment.
             producer.produce("states", os.urandom(900_000), b"filler")
-            assert producer.flush(60) == 0
+            assert producer.flush(180) == 0
         deadline = time.monotonic() + 120
         while len(found := read(broker.bootstrap)) > KEYS + 100:
             assert time.monotonic() < deadline, len(found)

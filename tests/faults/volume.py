@@ -46,8 +46,10 @@ class Volume:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        # Whoever ends in an error has perhaps left a program there.
-        _run("umount", *(["--lazy"] if error is not None else []), str(self.path))
+        if error is None:
+            self._unmount()
+        else:  # Perhaps a program was left there.
+            _run("umount", "--lazy", str(self.path))
 
     def lose_power(self, program: int) -> None:
         """Stop the process `program` for good, and drop what was not synced.
@@ -63,15 +65,19 @@ class Volume:
 
     def reboot(self) -> None:
         """Mount again what is left. No program may have a file open there."""
+        self._unmount()
         give_up_at = time.monotonic() + PATIENCE_S
-        # What the broker had started ends a moment after it.
-        while _ended("umount", str(self.path)).returncode:
-            assert time.monotonic() < give_up_at, f"{self.path} is busy"
         # A container that starts has a copy of each mount for a moment. As long as one is there,
         # mounting would give us the file system that was shut down.
         while _ended("losetup", "--associated", str(self._image)).stdout:
             assert time.monotonic() < give_up_at, f"{self._image} is mounted elsewhere"
         self._mount()
+
+    def _unmount(self) -> None:
+        """What the broker had started ends a moment after it."""
+        give_up_at = time.monotonic() + PATIENCE_S
+        while _ended("umount", str(self.path)).returncode:
+            assert time.monotonic() < give_up_at, f"{self.path} is busy"
 
     def _mount(self) -> None:
         _run("mount", "-o", "loop", str(self._image), str(self.path))

@@ -195,9 +195,10 @@ class Run:
             except NotReadyError as error:
                 if left_s <= 0:
                     raise
-                if self._board.status.phase is not phase:
-                    LOG.info("waiting: %s", error)
+                begun = self._board.status.phase is not phase
                 self._board.phase(phase, str(error))
+                if begun:
+                    LOG.info("waiting: %s", error)
                 self._told_to_stop.wait(min(RETRY_S, left_s))
                 left_s -= RETRY_S
             else:

@@ -66,7 +66,7 @@ class Pipeline:
 
     def status(self, address: str) -> dict[str, Any]:
         """What it answers at /status."""
-        with urllib.request.urlopen(address, timeout=10) as answer:
+        with urllib.request.urlopen(address, timeout=60) as answer:
             found: dict[str, Any] = json.load(answer)
         return found
 

@@ -161,7 +161,7 @@ def test_records_removed_unread_are_an_error(
     sender.send(kafka_topic, 0, numbered(100, first=100))
     admin = AdminClient({"bootstrap.servers": kafka_broker.bootstrap_servers})
     removed = admin.delete_records([TopicPartition(kafka_topic, 0, 150)])
-    assert next(iter(removed.values())).result(30).low_watermark == 150
+    assert next(iter(removed.values())).result(60).low_watermark == 150
     with pytest.raises(Exception, match=r"were removed from the cluster before.*failOnDataLoss"):
         archive_once(kafka_topic)
     archive_once(kafka_topic, fail_on_data_loss=False)

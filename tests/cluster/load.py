@@ -35,6 +35,8 @@ PER_SECOND: Final = 300
 """Records of one producer: enough to meet every moment of a failure, few enough for two cores."""
 
 DEADLINE_S: Final = 90
+OUTAGE_S: Final = 300
+"""How long a record may wait for its brokers: for longer than any test waits for them."""
 END_S: Final = DEADLINE_S + 30
 
 
@@ -64,7 +66,7 @@ class Writer:
                 "bootstrap.servers": bootstrap,
                 "enable.idempotence": True,
                 "linger.ms": 5,
-                "message.timeout.ms": DEADLINE_S * 1000,
+                "message.timeout.ms": OUTAGE_S * 1000,
                 "log_level": 0,
             }
         )
@@ -202,39 +204,44 @@ def polls(consumer: str, messages: list[Message]) -> list[Poll]:
     return [Poll(consumer, place, tuple(records)) for place, records in found.items()]
 
 
-def read_all(
-    bootstrap: str, topic: str, partitions: int, *, committed: bool = True, **more: Any
-) -> list[Poll]:
-    """Everything there is now, from the first offset to the last."""
+def read_all(bootstrap: str, topic: str, partitions: int, *, expected: int = 0) -> list[Poll]:
+    """Everything that is committed, from the first offset to the last.
+
+    So many records are `expected` at least, and waited for: a leader that has just been elected
+    learns from its followers how much of its log is committed, and a transaction ends in its
+    partitions a little later than for its producer. What does not come is left out.
+    """
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
             "group.id": "final",
             "enable.auto.commit": False,
-            "isolation.level": "read_committed" if committed else "read_uncommitted",
+            "isolation.level": "read_committed",
             "auto.offset.reset": "error",
             "enable.partition.eof": True,
             "log_level": 0,
-            **more,
         }
     )
     found: list[Poll] = []
+    count = 0
     ended: set[int] = set()
     give_up_at = monotonic() + DEADLINE_S
     try:
         consumer.assign(
             [TopicPartition(topic, index, OFFSET_BEGINNING) for index in range(partitions)]
         )
-        while len(ended) < partitions:
-            assert monotonic() < give_up_at, f"read {ended} of {partitions} partitions to the end"
+        while (len(ended) < partitions or count < expected) and monotonic() < give_up_at:
             messages = consumer.consume(1000, 0.1)
             found += polls("final", messages)
             for message in messages:
                 error = message.error()
-                if error is not None and error.code() == KafkaError._PARTITION_EOF:
+                if error is None:
+                    count += 1
+                elif error.code() == KafkaError._PARTITION_EOF:
                     ended.add(message.partition() or 0)
     finally:
         consumer.close()
+    assert len(ended) == partitions, f"read {ended} of {partitions} partitions to the end"
     return found
 
 
@@ -328,7 +335,8 @@ def under_load(bootstrap: str, topic: str, partitions: int) -> Iterator[Load]:
             load.finish()
         finally:
             load.kill()
-    load.history.polls += read_all(bootstrap, topic, partitions)
+    told = sum(send.outcome is Outcome.OK for send in load.history.sends)
+    load.history.polls += read_all(bootstrap, topic, partitions, expected=told)
 
 
 def main(role: str, name: str, bootstrap: str, topic: str, partitions: str) -> None:

@@ -17,7 +17,7 @@ from typing import Any, Final, Self
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, ClusterMetadata, NewTopic, PartitionMetadata
 from kazoo.client import KazooClient
-from kazoo.exceptions import NoNodeError
+from kazoo.exceptions import KazooException, NoNodeError
 from kazoo.retry import KazooRetry
 
 from tests.clients.brokers import Barnabas
@@ -44,9 +44,16 @@ SETTINGS: Final = {
     "transaction.state.log.num.partitions": "4",
     "group.initial.rebalance.delay.ms": "0",
     "controlled.shutdown.retry.backoff.ms": "500",
+    "controlled.shutdown.max.retries": "60",
     "log.retention.check.interval.ms": "1000",
 }
 """Three brokers for production, but for times that would make tests wait."""
+
+STEADY: Final = {"zookeeper.session.timeout.ms": "40000", "replica.lag.time.max.ms": "60000"}
+"""For brokers that nobody is to take for dead or behind because the machine is slow.
+
+They are to be `--supervised`, so that others hear at once of one that was killed.
+"""
 
 
 class Cluster:
@@ -147,6 +154,18 @@ class Cluster:
         named = {each.controller_id for each in self._told()}
         return named.pop() if len(named) == 1 else None
 
+    def known_controller(self) -> int:
+        """The controller, as soon as every broker says the same."""
+        named: list[int] = []
+
+        def known() -> bool:
+            found = self.controller()
+            named[:] = [each for each in self.brokers if each == found]
+            return bool(named)
+
+        self.until(known)
+        return named[0]
+
     def _agreed(self) -> bool:
         """Whether every broker has heard of all brokers, and of the same controller among them."""
         told = self._told()
@@ -154,7 +173,7 @@ class Cluster:
         return len(named) == 1 and all(named | {*self.brokers} <= {*each.brokers} for each in told)
 
     def _told(self) -> list[ClusterMetadata]:
-        return [self.admin(it.bootstrap).list_topics(timeout=5) for it in self.brokers.values()]
+        return [self.admin(it.bootstrap).list_topics(timeout=30) for it in self.brokers.values()]
 
     def admin(self, bootstrap: str | None = None) -> AdminClient:
         """A client that begins with any broker, or with this one."""
@@ -236,6 +255,21 @@ class Cluster:
         replicas = len(self.brokers)
         self.until(lambda: all(len(isr) == replicas for _, isr in self.leadership(topic)))
 
+    def lies(self, topic: str, *replicas: tuple[int, ...]) -> bool:
+        """Whether its partitions have these replicas, all in sync and none on its way.
+
+        All brokers that run tell so: a tool asks any of them, and they hear of it one by one.
+        """
+        wanted = [(each, tuple(sorted(each))) for each in replicas]
+        for broker in self.brokers.values():
+            if broker.exit_code is None:
+                told = self.admin(broker.bootstrap).list_topics(topic, timeout=30).topics[topic]
+                partitions = [told.partitions[number] for number in sorted(told.partitions)]
+                found = [(tuple(it.replicas), tuple(sorted(it.isrs))) for it in partitions]
+                if found != wanted:
+                    return False
+        return True
+
     def until_led_by_another(self, topic: str, broker: int) -> None:
         """Wait until partition 0 has a leader that is another than this broker."""
         self.until(lambda: self.leader(topic) not in (broker, -1))
@@ -261,8 +295,15 @@ class Cluster:
             try:
                 if condition():
                     return
-            except (KafkaException, KeyError, IndexError) as error:
-                # Brokers come and go, and do not know everything at once: the deadline decides.
+            except (
+                KafkaException,
+                KazooException,
+                KeyError,
+                IndexError,
+                FileNotFoundError,
+            ) as error:
+                # Brokers come and go with their znodes and files, and do not know everything at
+                # once: the deadline decides.
                 last: object = error
             else:
                 last = "it is not so"
@@ -278,9 +319,12 @@ class Cluster:
 
 @contextmanager
 def on_record(cluster: Cluster) -> Iterator[KazooClient]:
-    """The znodes; `retry` of the client waits for an ensemble that has no leader."""
+    """The znodes; `retry` of the client waits for an ensemble that has no leader.
+
+    Its session is as long as an ensemble grants: who stands still for ten seconds is busy.
+    """
     patient = KazooRetry(max_tries=-1, max_delay=1, deadline=DEADLINE_S)
-    client = KazooClient(cluster.zookeeper.connect, command_retry=patient)
+    client = KazooClient(cluster.zookeeper.connect, timeout=DEADLINE_S, command_retry=patient)
     client.start(DEADLINE_S)
     try:
         yield client

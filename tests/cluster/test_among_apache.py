@@ -52,7 +52,7 @@ class Mixed(Cluster):
             producer.produce(topic, str(number), partition=number % partitions)
             if number == self._sent + partitions - 1:
                 meet(producer)
-        assert producer.flush(60) == 0
+        assert producer.flush(DEADLINE_S) == 0
         if topic == "t":
             self._sent += RECORDS
 

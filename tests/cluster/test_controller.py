@@ -11,7 +11,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import NewTopic
 from kazoo.client import KazooClient
 
-from tests.cluster.running import Cluster
+from tests.cluster.running import DEADLINE_S, Cluster
 from tests.oracle.apache import run_tool
 
 OLD = "2.8.2"
@@ -24,11 +24,6 @@ def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Three brokers in three racks, for the module."""
     with Cluster(tmp_path_factory.mktemp("racks"), racks=("a", "b", "c")) as started:
         yield started
-
-
-def controller_of(cluster: Cluster) -> int:
-    """Who says to be the controller."""
-    return int(cluster.admin().list_topics(timeout=30).controller_id)
 
 
 def told_by(cluster: Cluster, broker: int) -> tuple[int, dict[str, list[tuple[int, list[int]]]]]:
@@ -47,9 +42,20 @@ def agree(cluster: Cluster, *brokers: int) -> bool:
     return all(told == first for told in others)
 
 
+def all_in_sync(cluster: Cluster) -> bool:
+    """Whether all replicas of all topics are, as the controller tells."""
+    controller = cluster.brokers[cluster.known_controller()]
+    told = cluster.admin(controller.bootstrap).list_topics(timeout=60)
+    return all(
+        sorted(each.isrs) == sorted(each.replicas)
+        for topic in told.topics.values()
+        for each in topic.partitions.values()
+    )
+
+
 def test_all_brokers_tell_the_same(cluster: Cluster) -> None:
     """A topic is created through a broker that is not the controller, over all racks."""
-    controller = controller_of(cluster)
+    controller = cluster.known_controller()
     member = next(broker for broker in cluster.brokers if broker != controller)
     through = cluster.brokers[member].bootstrap
     cluster.change(lambda admin: admin.create_topics([NewTopic("same", 6, 3)]), through)
@@ -65,7 +71,7 @@ def test_a_topic_that_is_deleted_while_a_broker_is_away(
 ) -> None:
     """It is gone for clients at once, on record until that broker has deleted it, too."""
     cluster.create("gone", partitions=2, replicas=3)
-    away = next(broker for broker in cluster.brokers if broker != controller_of(cluster))
+    away = next(broker for broker in cluster.brokers if broker != cluster.known_controller())
     cluster.brokers[away].stop()
     cluster.change(lambda admin: admin.delete_topics(["gone"]))
     left = [broker for broker in cluster.brokers if broker != away]
@@ -84,7 +90,7 @@ def test_partitions_moved_by_kafkas_tools(cluster: Cluster, tmp_path: Path) -> N
     producer = Producer({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
     for number in range(50):
         producer.produce("moved", str(number))
-    assert producer.flush(60) == 0
+    assert producer.flush(DEADLINE_S) == 0
     new = next(broker for broker in cluster.brokers if broker not in isr)
     plan = tmp_path / "plan.json"
 
@@ -94,11 +100,13 @@ def test_partitions_moved_by_kafkas_tools(cluster: Cluster, tmp_path: Path) -> N
         given = (*arguments, "--reassignment-json-file", str(plan), "--execute")
         done = run_tool(main_class, *given, version=version)
         assert "Successfully started" in done.stdout, done.stdout + done.stderr
-        cluster.until(lambda: cluster.isr("moved") == tuple(sorted(replicas)))
+        cluster.until(lambda: cluster.lies("moved", tuple(replicas)))
 
     bootstrap = ("--bootstrap-server", cluster.bootstrap)
     move([new, leader], REASSIGN, *bootstrap, version="3.9.1")
     assert cluster.leader("moved") == leader
+    # A broker that another test has started again may not be elected before it is in sync.
+    cluster.until(lambda: all_in_sync(cluster))
     done = run_tool(ELECT, *bootstrap, "--election-type", "preferred", "--all-topic-partitions")
     assert done.returncode == 0, done.stdout + done.stderr
     cluster.until(lambda: cluster.leader("moved") == new)

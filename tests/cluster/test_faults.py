@@ -103,7 +103,7 @@ class Scene:
                 leader = self._cluster.leader(self._topic)
                 return next(broker for broker in self._cluster.brokers if broker != leader)
             case "controller":
-                return self._awaited(self._cluster.controller)
+                return self._cluster.known_controller()
             case number:
                 return int(number)
 

@@ -16,7 +16,6 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from barnabas_broker.cli.main import main
 from barnabas_operator.api.conditions import is_ready
 from barnabas_operator.local import coordination
-from barnabas_operator.local.processes import Entry
 from barnabas_operator.local.zookeeper import ZooKeeperFiles
 from tests.broker.cli.conftest import until
 from tests.operator.local.laptop import Laptop, cluster, topic
@@ -49,7 +48,7 @@ def test_three_members_and_the_loss_of_their_leader(laptop: Laptop) -> None:
     entry = ZooKeeperFiles(laptop.state.member(leader)).entry()
     assert entry is not None
     os.kill(entry.pid, signal.SIGKILL)
-    await_end(entry)
+    until(lambda: not entry.running)
     until(lambda: sorted(members(laptop)) == ["None", "follower", "leader"])
     servers = seen.status.listeners[0].bootstrap_servers
     admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
@@ -97,9 +96,3 @@ def created(admin: AdminClient, name: str) -> bool:
     except KafkaException as error:
         return bool(error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS)
     return True
-
-
-def await_end(entry: Entry) -> None:
-    """Wait until a process that was killed has ended."""
-    while entry.running:
-        os.sched_yield()

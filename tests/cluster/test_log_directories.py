@@ -128,14 +128,14 @@ def test_who_has_nobody_in_sync_yields_when_somebody_is(stricken: Stricken, topi
         stricken.disks[victim].fill()
         log = cluster.brokers[victim].log_file
         cluster.until(lambda: log.read_text().count("is full (") > said)
-        told = read_all(cluster.brokers[victim].bootstrap, topic, PARTITIONS)
+        told = read_all(cluster.brokers[victim].bootstrap, topic, PARTITIONS, expected=PER_SECOND)
         assert sum(len(poll.records) for poll in told) >= PER_SECOND
         cluster.start(*others)
         cluster.until(lambda: cluster.leader(topic, mine) in others)
         stricken.disks[victim].heal()
         cluster.until_whole(topic)
     sends = writer.finish()
-    polls = read_all(cluster.bootstrap, topic, PARTITIONS)
+    polls = read_all(cluster.bootstrap, topic, PARTITIONS, expected=len(sends))
     values = {value for poll in polls for _, value in poll.records}
     assert {send.outcome for send in sends} == {Outcome.OK}
     assert {send.value for send in sends} <= values

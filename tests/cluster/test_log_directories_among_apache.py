@@ -107,5 +107,5 @@ def test_either_kind_tells_and_is_told(mixed: Mixed, znodes: KazooClient) -> Non
         mixed.until(lambda: znodes.get_children("/log_dir_event_notification") == [])
     sends = writer.finish()
     assert {send.outcome for send in sends} == {Outcome.OK}
-    polls = read_all(mixed.everybody, "t", PARTITIONS)
+    polls = read_all(mixed.everybody, "t", PARTITIONS, expected=len(sends))
     assert {send.value for send in sends} <= {value for poll in polls for _, value in poll.records}

@@ -11,7 +11,7 @@ from confluent_kafka import Producer
 from tests.cluster import metrics
 from tests.cluster.load import Reader, Writer
 from tests.cluster.metrics import metric
-from tests.cluster.running import Cluster
+from tests.cluster.running import STEADY, Cluster
 from tests.oracle.apache import run_tool
 
 RACKS = ("a", "b", "c")
@@ -20,7 +20,7 @@ SIZE = 1000
 CONSOLE_CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
 SETTINGS = {
     "replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector",
-    "replica.lag.time.max.ms": "60000",  # Nobody is out of sync because the machine is slow.
+    **STEADY,  # Who is out of sync or away serves no consumer.
     **metrics.SETTINGS,
 }
 
@@ -29,7 +29,7 @@ SETTINGS = {
 def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Three brokers in three racks, which send consumers to theirs."""
     directory = tmp_path_factory.mktemp("racks")
-    with Cluster(directory, settings=SETTINGS, racks=RACKS) as started:
+    with Cluster(directory, settings=SETTINGS, racks=RACKS, options=["--supervised"]) as started:
         yield started
 
 

@@ -1,9 +1,20 @@
 """Three broker processes on a real ZooKeeper: what becomes of logs when some of them are away."""
 
+from collections.abc import Iterator
+
+import pytest
 from confluent_kafka import Producer
 
 from tests.cluster.load import Writer, read_all
-from tests.cluster.running import Cluster
+from tests.cluster.running import DEADLINE_S, STEADY, Cluster
+
+
+@pytest.fixture(scope="module")
+def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Three brokers that are in sync for as long as they live, for the module."""
+    directory = tmp_path_factory.mktemp("replication")
+    with Cluster(directory, settings=STEADY, options=["--supervised"]) as started:
+        yield started
 
 
 def test_too_few_in_sync_replicas_are_told(cluster: Cluster, topic: str) -> None:
@@ -29,15 +40,17 @@ def test_too_few_in_sync_replicas_are_told(cluster: Cluster, topic: str) -> None
     impatient.produce(
         topic, b"refused", on_delivery=lambda error, _: told.append(error.name() if error else "")
     )
-    impatient.flush(60)
+    assert impatient.flush(DEADLINE_S) == 0
     assert told == ["NOT_ENOUGH_REPLICAS"]
     cluster.start(others[0])
     cluster.until(lambda: len(cluster.isr(topic)) == 2)
     again = Writer(cluster.bootstrap, f"{topic}-again", topic, 1)
     with again:
         cluster.until(lambda: again.acknowledged > 10)
-    values = {value for poll in read_all(cluster.bootstrap, topic, 1) for _, value in poll.records}
-    assert {send.value for send in [*kept.finish(), *again.finish()]} <= values
+    sent = {send.value for send in [*kept.finish(), *again.finish()]}
+    polls = read_all(cluster.bootstrap, topic, 1, expected=len(sent))
+    values = {value for poll in polls for _, value in poll.records}
+    assert sent <= values
     assert "refused" not in values
     cluster.start(others[1])
     cluster.until_whole(topic)
@@ -51,17 +64,16 @@ def test_records_of_a_dead_leader_are_cut_off(cluster: Cluster, topic: str) -> N
     leader = cluster.leader(topic)
     one, other = (broker for broker in cluster.brokers if broker != leader)
     alone = Producer({"bootstrap.servers": cluster.bootstrap, "acks": 1, "log_level": 0})
-    # It knows the leader by now: whom it asked first may be one of those that do not answer, and
-    # who does not fetch for long leaves the in-sync replicas.
+    # It knows the leader by now: whom it asked first may be one of those that do not answer.
     alone.produce(topic, b"last word")
-    assert alone.flush(60) == 0
+    assert alone.flush(DEADLINE_S) == 0
     with cluster.frozen(one), cluster.frozen(other):
         # What answers the fetches that were waiting may reach the others; nothing after it does.
         alone.produce(topic, b"last word")
-        assert alone.flush(60) == 0
+        assert alone.flush(DEADLINE_S) == 0
         for number in range(100):
             alone.produce(topic, b"alone-%d" % number)
-        assert alone.flush(60) == 0
+        assert alone.flush(DEADLINE_S) == 0
         cluster.brokers[leader].kill()
     cluster.until_led_by_another(topic, leader)
     with Writer(cluster.bootstrap, f"{topic}-after", topic, 1) as after:
@@ -70,8 +82,9 @@ def test_records_of_a_dead_leader_are_cut_off(cluster: Cluster, topic: str) -> N
     cluster.until_whole(topic)
     cluster.until(lambda: len({cluster.content(broker, topic) for broker in cluster.brokers}) == 1)
     assert b"alone" not in cluster.content(leader, topic)
-    values = [value for poll in read_all(cluster.bootstrap, topic, 1) for _, value in poll.records]
     sent = [send.value for send in [*writer.finish(), *after.finish()]]
+    polls = read_all(cluster.bootstrap, topic, 1, expected=len(sent))
+    values = [value for poll in polls for _, value in poll.records]
     assert [value for value in values if value != "last word"] == sent
 
 
@@ -96,7 +109,8 @@ def test_who_was_away_for_long_is_brought_up_to_date(cluster: Cluster, topic: st
     cluster.until(
         lambda: cluster.content(absent, topic)[-500:] == cluster.content(leader, topic)[-500:]
     )
-    assert min(segments(cluster, absent, topic)) > first
+    # It had more than that segment where the machine is slow, and deletes it in its own time.
+    cluster.until(lambda: first not in segments(cluster, absent, topic))
 
 
 def flood(cluster: Cluster, topic: str) -> None:
@@ -110,7 +124,7 @@ def flood(cluster: Cluster, topic: str) -> None:
             topic, b"%04d" % number * 250, on_delivery=lambda error, _: failures.append(error)
         )
         producer.poll(0)
-    assert producer.flush(60) == 0
+    assert producer.flush(DEADLINE_S) == 0
     assert failures == [None] * 300
 
 

@@ -24,7 +24,7 @@ def writer(cluster: Cluster, transactional_id: str) -> Producer:
         {
             "bootstrap.servers": cluster.bootstrap,
             "transactional.id": transactional_id,
-            "transaction.timeout.ms": 60_000,
+            "transaction.timeout.ms": DEADLINE_S * 1000,
             "log_level": 0,
         }
     )
@@ -32,9 +32,10 @@ def writer(cluster: Cluster, transactional_id: str) -> Producer:
     return producer
 
 
-def values_of(cluster: Cluster, topic: str) -> list[str]:
-    """What a consumer of committed transactions reads, in the order of each partition."""
-    return [value for poll in read_all(cluster.bootstrap, topic, 3) for _, value in poll.records]
+def values_of(cluster: Cluster, topic: str, expected: int) -> list[str]:
+    """What a consumer of committed transactions reads, sorted; so many values at least."""
+    polls = read_all(cluster.bootstrap, topic, 3, expected=expected)
+    return sorted(value for poll in polls for _, value in poll.records)
 
 
 def test_transactions_over_brokers(cluster: Cluster, topic: str) -> None:
@@ -47,10 +48,10 @@ def test_transactions_over_brokers(cluster: Cluster, topic: str) -> None:
         producer.begin_transaction()
         for partition in range(3):
             producer.produce(topic, b"aborted", partition=partition)
-        producer.flush(DEADLINE_S)
+        assert producer.flush(DEADLINE_S) == 0
         producer.abort_transaction(DEADLINE_S)
         expected += commit(producer, topic, number + 10)
-    assert sorted(values_of(cluster, topic)) == sorted(expected)
+    assert values_of(cluster, topic, len(expected)) == sorted(expected)
 
 
 def test_transactions_go_on_when_brokers_die(cluster: Cluster, topic: str) -> None:
@@ -66,11 +67,12 @@ def test_transactions_go_on_when_brokers_die(cluster: Cluster, topic: str) -> No
     cluster.until_whole(topic)
     producer.begin_transaction()
     producer.produce(topic, b"before", partition=0)
-    producer.flush(DEADLINE_S)
+    assert producer.flush(DEADLINE_S) == 0
     cluster.brokers[cluster.leader(topic)].kill()
     producer.produce(topic, b"after", partition=0)
     producer.commit_transaction(DEADLINE_S)
-    assert sorted(values_of(cluster, topic)) == sorted([*expected, "before", "after"])
+    expected += ["before", "after"]
+    assert values_of(cluster, topic, len(expected)) == sorted(expected)
     cluster.start_missing()
     cluster.until_whole(topic)
 
@@ -81,13 +83,15 @@ def test_a_group_goes_on_when_its_coordinator_dies(cluster: Cluster, topic: str)
     sender = Producer({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
     for number in range(200):
         sender.produce(topic, str(number).encode())
-    assert sender.flush(60) == 0
+    assert sender.flush(DEADLINE_S) == 0
     member = Consumer(
         {
             "bootstrap.servers": cluster.bootstrap,
             "group.id": topic,
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
+            # Not shorter than what is waited for: who joins again reads again.
+            "session.timeout.ms": DEADLINE_S * 1000,
             "log_level": 0,
         }
     )

@@ -34,7 +34,7 @@ def test_a_broker_says_that_it_was_killed(
     cluster: Cluster, znodes: KazooClient, topic: str
 ) -> None:
     """And no more once it has caught up, or was stopped in order then."""
-    assert not any(says_unclean(znodes, broker) for broker in cluster.brokers)
+    cluster.until(lambda: not any(says_unclean(znodes, broker) for broker in cluster.brokers))
     cluster.create(topic)
     killed = cluster.leader(topic)
     cluster.brokers[killed].kill()
@@ -74,6 +74,8 @@ def test_a_replica_with_more_than_the_last_in_sync_leads(cluster: Cluster, topic
     cluster.create(topic, replicas=2, min_insync_replicas="1")
     longer, last = cluster.isr(topic)
     write(cluster, topic)
+    # Whoever was too slow to be counted has all of it when it is in sync again.
+    cluster.until(lambda: cluster.isr(topic) == (longer, last))
     cluster.brokers[longer].kill()
     cluster.until(lambda: cluster.isr(topic) == (last,))
     cluster.brokers[last].kill()

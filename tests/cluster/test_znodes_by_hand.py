@@ -30,8 +30,7 @@ def test_a_topic_is_made_again_over_stray_directories(
     assert old is not None
     for root in ("/config/topics", "/brokers/topics"):
         znodes.delete(f"{root}/{topic}", recursive=True)
-    controller = cluster.controller()
-    others = [broker for broker in cluster.brokers if broker != controller]
+    others = {*cluster.brokers} - {cluster.known_controller()}
     cluster.until(lambda: controlled_by(znodes, *others))
     for broker in cluster.brokers:
         cluster.brokers[broker].stop()
@@ -94,6 +93,6 @@ def write(cluster: Cluster, topic: str, word: str) -> list[str]:
 
 
 def values(cluster: Cluster, topic: str) -> list[str]:
-    """All that can be read."""
-    polls = read_all(cluster.bootstrap, topic, PARTITIONS)
+    """All that can be read, which is as many records as were written."""
+    polls = read_all(cluster.bootstrap, topic, PARTITIONS, expected=RECORDS)
     return sorted(value for poll in polls for _, value in poll.records)

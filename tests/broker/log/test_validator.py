@@ -579,19 +579,12 @@ def _verdict(data: bytes, rules: ProduceRules) -> tuple[object, ...]:
         result = validate_produce(bytearray(data), rules=rules, now_ms=NOW)
     except InvalidBatch as error:
         return error.code, error.message, error.record_errors
-    return (
-        bytes(result.buffer),
-        result.headers,
-        result.max_timestamp,
-        result.offset_of_max_timestamp,
-        result.record_count,
-        result.log_append_time,
-        result.rebuilt,
-    )
+    latest = (result.max_timestamp, result.offset_of_max_timestamp, result.log_append_time)
+    return bytes(result.buffer), result.headers, latest, result.record_count, result.rebuilt
 
 
 @st.composite
-def _nearly_plain(draw: st.DrawFn) -> bytes:
+def _nearly_usual(draw: st.DrawFn) -> bytes:
     """A batch with up to two bytes of it changed; its length and checksum are right, mostly."""
     count = draw(st.integers(1, 4))
     content: list[RecordContent] = [
@@ -611,6 +604,7 @@ def _nearly_plain(draw: st.DrawFn) -> bytes:
             producer_epoch=draw(st.sampled_from([-1, 0])),
             base_sequence=draw(st.sampled_from([-1, 0, 5])),
             transactional=draw(st.sampled_from([False, False, True])),
+            codec=draw(st.sampled_from([Codec.NONE, Codec.NONE, *list(Codec)])),
         )
     )
     for _ in range(draw(st.integers(0, 2))):
@@ -621,13 +615,14 @@ def _nearly_plain(draw: st.DrawFn) -> bytes:
 
 
 @given(
-    data=_nearly_plain(),
+    data=_nearly_usual(),
     compact=st.booleans(),
     kind=st.sampled_from(list(TimestampType)),
     before=st.sampled_from([LARGEST, 0, 1]),
     after=st.sampled_from([LARGEST, 0, 10]),
     target=st.sampled_from([None, None, Codec.NONE, Codec.ZSTD]),
     limit=st.sampled_from([1 << 20, 1 << 20, 150]),
+    version=st.sampled_from([9, 9, 6]),
 )
 def test_the_short_way_finds_what_the_long_way_finds(
     data: bytes,
@@ -637,8 +632,9 @@ def test_the_short_way_finds_what_the_long_way_finds(
     after: int,
     target: Codec | None,
     limit: int,
+    version: int,
 ) -> None:
-    """Plain batches are judged in one compiled pass, with the verdict of the full checks."""
+    """Usual batches are judged mostly by compiled code, with the verdict of the full checks."""
     rules = ProduceRules(
         compact=compact,
         timestamp_type=kind,
@@ -646,16 +642,20 @@ def test_the_short_way_finds_what_the_long_way_finds(
         timestamp_after_max_ms=after,
         target_codec=target,
         max_message_bytes=limit,
+        request_version=version,
     )
     short = _verdict(data, rules)
-    with mock.patch.object(validator, "plain_batch", return_value=(0, 0, 0)):
+    plain, compressed = mock.Mock(return_value=(0, 0, 0)), mock.Mock(return_value=0)
+    with mock.patch.multiple(validator, plain_batch=plain, compressed_head=compressed):
         assert short == _verdict(data, rules)
 
 
-@pytest.mark.parametrize("target", [None, Codec.NONE])
-def test_plain_batches_take_the_short_way(target: Codec | None) -> None:
-    """What producers usually send costs one pass: the long way is not even begun."""
-    data = build_batch(CONTENT, producer_id=1, producer_epoch=0, base_sequence=0)
+@pytest.mark.parametrize(
+    ("codec", "target"), [(Codec.NONE, None), (Codec.NONE, Codec.NONE), (Codec.LZ4, None)]
+)
+def test_usual_batches_take_the_short_way(codec: Codec, target: Codec | None) -> None:
+    """For what producers usually send the long way is not even begun."""
+    data = build_batch(CONTENT, codec=codec, producer_id=1, producer_epoch=0, base_sequence=0)
     with mock.patch.object(validator, "_outline", side_effect=AssertionError):
         assert _validate(data, target_codec=target).record_count == 3
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from barnabas_kafka.records import batch, builder, walk
 from barnabas_kafka.records.batch import CorruptBatch, parse_records
 from barnabas_kafka.records.builder import RecordContent, append_varint, build_batch
+from barnabas_kafka.records.compression import Codec
 from tests.kafka.pure import pure
 
 Verdict = tuple[int, int, int, int, int]
@@ -346,6 +347,26 @@ def test_headers_that_are_not_plain(variant: ModuleType, position: int) -> None:
     leader_epoch, checksum, producer = range(12, 16), range(17, 21), range(43, 53)
     free = {*leader_epoch, *checksum, *producer, *range(54, 57)}  # and the sequence, but its sign
     assert (_plain(variant, bytes(data))[0] == 3) is (position in free)
+
+
+@pytest.mark.parametrize("codec", list(Codec))
+def test_a_compressed_head(variant: ModuleType, codec: Codec) -> None:
+    """It is one with a codec, a whole header and the right length."""
+    data = build_batch(THREE, codec=codec, producer_id=1, producer_epoch=0, base_sequence=0)
+    head = data[: batch.HEADER_SIZE]
+    assert variant.compressed_head(head, len(data)) == (0 if codec is Codec.NONE else 3)
+    assert variant.compressed_head(head, len(data) + 1) == 0
+    assert variant.compressed_head(head[:-1], len(data)) == 0
+
+
+@pytest.mark.parametrize("position", range(batch.HEADER_SIZE))
+def test_heads_that_are_not_usual(variant: ModuleType, position: int) -> None:
+    """Any change is noticed, but in the fields that the checksum and the records are held to."""
+    data = build_batch(THREE, codec=Codec.LZ4, producer_id=1, producer_epoch=0, base_sequence=0)
+    head = bytearray(data[: batch.HEADER_SIZE])
+    head[position] ^= 0x81
+    unseen = {*range(12, 16), *range(17, 21), *range(27, 53), *range(54, 57)}
+    assert (variant.compressed_head(bytes(head), len(data)) == 3) is (position in unseen)
 
 
 @given(data=st.binary(max_size=100))

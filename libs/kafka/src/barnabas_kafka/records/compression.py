@@ -22,10 +22,10 @@ many brokers see neither.
 import struct
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from enum import IntEnum
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import lz4.frame
 import zstandard
@@ -139,21 +139,23 @@ def _too_large(limit: int) -> DecompressedTooLarge:
     return DecompressedTooLarge(f"the compressed records hold more than {limit} bytes")
 
 
-@contextmanager
-def _collected() -> Iterator[list[bytes]]:
-    """A list for pieces, to be joined within.
+class _Pieces(list[bytes]):
+    """Pieces to be joined within a `with`.
 
     Afterwards, and also where they are refused, they are forgotten one by one, the last first: the
     C library gives memory back from the end of its heap, and 60 MiB at once would take it 5 ms.
     Else an error would keep them until the event loop has answered with it. Nobody may hold
     another reference to them.
     """
-    pieces: list[bytes] = []
-    try:
-        yield pieces
-    finally:
-        while pieces:
-            pieces.pop()
+
+    __slots__ = ()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        while self:
+            self.pop()
 
 
 # gzip
@@ -189,7 +191,7 @@ def _decompress_gzip(data: bytes | bytearray | memoryview, limit: int) -> bytes:
 def _decompress_small_gzip(data: bytes | bytearray | memoryview, limit: int) -> bytes:
     room = limit
     rest: bytes | bytearray | memoryview = data
-    with _collected() as pieces:
+    with _Pieces() as pieces:
         for _ in range(_PARTS_LIMIT):
             member = zlib.decompressobj(31)
             try:
@@ -320,44 +322,31 @@ def _compress_lz4(data: bytes | bytearray | memoryview, level: int | None) -> by
 
 
 def _decompress_lz4(data: bytes | bytearray | memoryview, limit: int, magic: int) -> bytes:
-    frame: bytes | bytearray | memoryview = data
-    _check_lz4_header(frame)
-    if magic == 0:
-        frame = _mend_lz4_checksum(frame)
-    decoder = lz4.frame.LZ4FrameDecompressor()
-    with _collected() as pieces:
-        if _read_lz4(decoder, frame, limit + 1, pieces) > limit:
-            raise _too_large(limit)
-        if not decoder.eof:
-            raise CompressionError("lz4: the frame is cut short")
-        if decoder.unused_data:
-            raise CompressionError("lz4: bytes follow the frame's end mark")
-        return b"".join(pieces)
-
-
-def _read_lz4(
-    decoder: lz4.frame.LZ4FrameDecompressor,
-    frame: bytes | bytearray | memoryview,
-    most: int,
-    pieces: list[bytes],
-) -> int:
-    """Add the first `most` bytes that a frame holds, or all of them; how many it were."""
-    # The library allocates all it may return, copies it while no other thread may run, and keeps
-    # what is left of the frame with each piece.
-    room = min(_PIECE, _LZ4_USUAL_RATIO * len(frame))
-    left = most
-    rest: bytes | bytearray | memoryview = frame
-    try:
-        while left:
-            piece = decoder.decompress(rest, max_length=min(left, room))
+    _check_lz4_header(data)
+    rest = memoryview(_mend_lz4_checksum(data) if magic == 0 else data)
+    # Not the library's class for this: it copies what it is given, and what is left each time.
+    context = lz4.frame.create_decompression_context()
+    # The library allocates all it may return.
+    room = min(_PIECE, _LZ4_USUAL_RATIO * len(rest))
+    left = limit + 1
+    ended = False
+    with _Pieces() as pieces:
+        while left and not ended:
+            try:
+                piece, read, ended = lz4.frame.decompress_chunk(context, rest, min(left, room))
+            except RuntimeError as error:
+                raise CompressionError(f"lz4: {error}") from error
             pieces.append(piece)
             left -= len(piece)
-            if decoder.eof or decoder.needs_input or not piece:
-                break
-            rest, room = b"", max(_PIECE, len(frame))
-    except RuntimeError as error:
-        raise CompressionError(f"lz4: {error}") from error
-    return most - left
+            room = _PIECE
+            rest = rest[read:]
+            if not (piece or read or ended):
+                raise CompressionError("lz4: the frame is cut short")
+        if not left:
+            raise _too_large(limit)
+        if rest:
+            raise CompressionError("lz4: bytes follow the frame's end mark")
+        return b"".join(pieces)
 
 
 def _check_lz4_header(frame: bytes | bytearray | memoryview) -> None:

@@ -63,6 +63,7 @@ _PRODUCER_ID: Final = 43
 _BASE_SEQUENCE: Final = 53
 _RECORD_COUNT: Final = 57
 _HEADER_SIZE: Final = 61
+_LAST_CODEC: Final = 4
 
 
 def walk(
@@ -169,16 +170,10 @@ def plain_batch(
     size: i64 = end - start
     if size < _HEADER_SIZE or size > largest or start < 0 or end > len(data):
         return 0, 0, 0
-    count = _int32(data, start + _RECORD_COUNT)
-    if (
-        _int64(data, start) != 0  # base offset
-        or _int32(data, start + _LENGTH) != size - _UNCOUNTED
-        or data[start + _MAGIC] != 2
-        or data[start + _ATTRIBUTES] | data[start + _ATTRIBUTES + 1] != 0
-        or count <= 0
-        or _int32(data, start + _LAST_OFFSET_DELTA) != count - 1
-        or (_int64(data, start + _PRODUCER_ID) >= 0 and _int32(data, start + _BASE_SEQUENCE) < 0)
-    ):
+    if data[start + _ATTRIBUTES] | data[start + _ATTRIBUTES + 1] != 0:
+        return 0, 0, 0
+    count = _usual_count(data, start, size)
+    if count == 0:
         return 0, 0, 0
     fault, _, _, latest, latest_index = _walk(
         data,
@@ -194,6 +189,36 @@ def plain_batch(
     if fault != OK or latest != _int64(data, start + _MAX_TIMESTAMP):
         return 0, 0, 0
     return count, latest, latest_index
+
+
+def compressed_head(head: bytes, size: i64) -> i64:
+    """How many records a batch of `size` bytes says it has, if its header is of the usual kind.
+
+    That is what `plain_batch` calls plain, but with a codec for an attribute. 0 says that `head`,
+    its first bytes, is not that; what it is, and all that is said behind it, is for others to find
+    out.
+    """
+    if len(head) < _HEADER_SIZE or head[_ATTRIBUTES] != 0:
+        return 0
+    codec: i64 = head[_ATTRIBUTES + 1]
+    if codec < 1 or codec > _LAST_CODEC:
+        return 0
+    return _usual_count(head, 0, size)
+
+
+def _usual_count(data: bytes, start: i64, size: i64) -> i64:
+    """The record count of a header whose attributes are in order; 0 if anything else is unusual."""
+    count = _int32(data, start + _RECORD_COUNT)
+    if (
+        _int64(data, start) != 0  # base offset
+        or _int32(data, start + _LENGTH) != size - _UNCOUNTED
+        or data[start + _MAGIC] != 2
+        or count <= 0
+        or _int32(data, start + _LAST_OFFSET_DELTA) != count - 1
+        or (_int64(data, start + _PRODUCER_ID) >= 0 and _int32(data, start + _BASE_SEQUENCE) < 0)
+    ):
+        return 0
+    return count
 
 
 def _int32(data: bytes, position: i64) -> i64:

@@ -348,7 +348,12 @@ class Runtime(Generic[S, R]):
                 self._when_counted(held, turn)
             elif code is ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND:
                 self._hand_out(held, turn)
-            elif turn.orders and held.partition.is_leader and self.is_held(held):
+            elif (
+                code is ErrorCode.NOT_LEADER_OR_FOLLOWER
+                and turn.orders
+                and held.partition.is_leader
+                and self.is_held(held)
+            ):
                 self._settle(held, turn)
 
         self._await_count(held, tell)

@@ -1,6 +1,7 @@
 """A coordinator that leads on in a new epoch, with decisions that did not count before."""
 
 import asyncio
+from errno import EIO
 from pathlib import Path
 from uuid import UUID
 
@@ -141,6 +142,26 @@ def test_what_was_decided_is_left_to_the_next_leader(tmp_path: Path) -> None:
             await answer
         await go_on()
         assert here.bench.manager.leader(T0).log.log_end_offset == 0
+        here.coordinator.stop()
+
+    asyncio.run(story())
+
+
+def test_what_was_decided_ends_with_the_disk(tmp_path: Path) -> None:
+    """A directory that fails meanwhile leaves it to who leads next; this broker tells nobody."""
+
+    async def story() -> None:
+        here = Coordinating(tmp_path)
+        answer = await here.decided()
+        partition = here.bench.manager.leader(TopicPartition(TRANSACTIONS_TOPIC, 0))
+        partition.log.health.failed(OSError(EIO, "the disk is gone"))
+        partition.commit_ended()
+        with pytest.raises(KafkaError) as caught:
+            await answer
+        assert caught.value.code is ErrorCode.KAFKA_STORAGE_ERROR
+        await go_on()
+        assert here.state() is TransactionState.PREPARE_COMMIT
+        assert not partition.produce_waiters
         here.coordinator.stop()
 
     asyncio.run(story())

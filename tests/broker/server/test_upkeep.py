@@ -12,6 +12,7 @@ from barnabas_broker.log.names import HIGH_WATERMARK_CHECKPOINT
 from barnabas_broker.log.partition_log import PartitionLog
 from barnabas_broker.server import heap, upkeep
 from barnabas_broker.server.buffers import BufferPool
+from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import TopicPartition
 from barnabas_kafka.records.builder import build_batch
 from tests.broker.server.running import DEADLINE_S, Wire, port_of, running_node
@@ -170,3 +171,19 @@ def test_memory_is_given_back_in_turns(tmp_path: Path, monkeypatch: pytest.Monke
         wire.create_topic("t")
         wait_until(trimmed)
         wire.produce("t", OLD)
+
+
+def test_room_is_looked_for_before_the_first_records_come(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A broker that is started on a full disk takes nothing, not even in its first second."""
+    monkeypatch.setattr(upkeep, "TICK_MS", 1000 * DEADLINE_S)
+    with running_node(tmp_path) as node, Wire(port_of(node)) as wire:
+        wire.create_topic("t")
+        assert wire.produce("t", OLD).error_code == ErrorCode.NONE
+    without_room = {
+        "barnabas.log.dirs.reserve.bytes": str(1 << 60),
+        "barnabas.log.dirs.resume.bytes": str(1 << 60),
+    }
+    with running_node(tmp_path, without_room) as node, Wire(port_of(node)) as wire:
+        assert wire.produce("t", OLD).error_code == ErrorCode.KAFKA_STORAGE_ERROR

@@ -157,7 +157,7 @@ class Node:
         self._bind(governed.settings)
         await self._lead(store, shared=coordination.shared, now_ms=now_ms)
         self._provide_for_clients(controller.settings, writability)
-        self._begin_upkeep()
+        await self._begin_upkeep()
         for coordinator in (self.broker.groups, self.broker.transactions):
             coordinator.start()
             self._stops.callback(coordinator.stop)
@@ -273,7 +273,7 @@ class Node:
             among_others=controller.shared,
         )
 
-    def _begin_upkeep(self) -> None:
+    async def _begin_upkeep(self) -> None:
         broker, controller = self.broker, self.broker.controller
         self._upkeep = Upkeep(
             broker.logs,
@@ -282,6 +282,7 @@ class Node:
             settings=lambda: controller.settings,
             clock_ms=clock_ms,
         )
+        await self._upkeep.look_for_room()  # Before the first records come.
         self.cleaner = LogCleaner(
             broker.logs, settings=lambda: controller.settings, clock_ms=clock_ms
         )

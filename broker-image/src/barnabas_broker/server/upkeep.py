@@ -107,15 +107,19 @@ class Upkeep:
     async def _in_thread(self, work: Work) -> None:
         await asyncio.get_running_loop().run_in_executor(self.threads, work)
 
-    async def _tick(self) -> None:
-        await self._watch_clients()
-        self._tasks = [task for task in self._tasks if not task.done()]
+    async def look_for_room(self) -> None:
+        """Hold the free room of each log directory against what producers are to leave."""
         settings = self._settings()
         reserve = Reserve(
             keep=settings[keys.BARNABAS_LOG_DIRS_RESERVE_BYTES],
             resume=settings[keys.BARNABAS_LOG_DIRS_RESUME_BYTES],
         )
         await self._in_thread(partial(self._logs.probe, reserve))
+
+    async def _tick(self) -> None:
+        await self._watch_clients()
+        self._tasks = [task for task in self._tasks if not task.done()]
+        await self.look_for_room()
         now_ms = self._clock_ms()
         due: list[Work] = []
         self._logs.remove_due(now_ms, run=due.append)

@@ -119,9 +119,20 @@ class Shard:
                     turn.answer(join.waiter, error(fault.code))
                 return
             # Whoever wants the name has it: nothing but offsets is left of the group.
+            before = group
             turn.records += fencing.group_tombstones(group.consumers)
             group = self._renewed(group, turn.now_ms)
+            self._joining.join(group, join, turn)
+            turn.refuse = lambda code, instead: self._take_back(before, join, code, instead)
+            return
         self._joining.join(group, join, turn)
+
+    def _take_back(self, before: Group, join: Join, code: ErrorCode, instead: Turn) -> None:
+        """Have the group again whose end could not be written."""
+        self._rebalancer.forget_group(self.groups[before.id])
+        self.groups[before.id] = before
+        code = commits.group_write_error(code)
+        instead.answer(join.waiter, error(code, join.request.member_id))
 
     def consumer_heartbeat(self, beat: Beat, now_ms: int) -> Turn:
         """ConsumerGroupHeartbeat (KIP-848)."""

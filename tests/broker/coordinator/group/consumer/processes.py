@@ -267,7 +267,7 @@ class Classic(Process):
 
     def __init__(self, world: World, place: int, topics: tuple[str, ...]) -> None:
         super().__init__(world, place, topics)
-        # The generation in which it was told what to read.
+        # The generation in which it was told what to read, if it was since it joined.
         self.synced = -1
         self.leads_as_of: int | None = None
 
@@ -325,6 +325,7 @@ class Classic(Process):
 
     def _joined(self, answer: Any) -> None:
         self.member_id, self.epoch = answer.member_id, answer.generation_id
+        self.synced = -1
         leads = bool(answer.leader) and answer.leader == answer.member_id
         self.leads_as_of = self.world.image.version if leads else None
         if answer.skip_assignment:

@@ -353,6 +353,25 @@ def test_an_empty_group_changes_its_protocol_and_keeps_its_offsets() -> None:
         story.restart()
 
 
+def test_an_empty_group_whose_end_is_not_written_stays_what_it_is() -> None:
+    """Else what it was would come back under the classic group when that is read back."""
+    story = ConsumerStory({"t": 1})
+    one = Actor(story, "one", subscribed_topic_names=[], subscribed_topic_regex="t.*")
+    one.beat()
+    commit(story, "one", 1)
+    one.leave()
+    story.fail_writes = ErrorCode.NOT_ENOUGH_REPLICAS
+    assert join_classic(story).error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    story.fail_writes = None
+    assert (story.group.kind, story.consumers.expressions) == (
+        "consumer",
+        {"t.*": frozenset({"t"})},
+    )
+    assert join_classic(story).error_code == ErrorCode.MEMBER_ID_REQUIRED
+    story.restart()
+    assert (story.group.consumers, len(story.group.offsets)) == (None, 1)
+
+
 SEEDS = range(300)
 
 

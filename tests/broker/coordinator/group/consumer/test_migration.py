@@ -129,6 +129,31 @@ def test_what_an_upgrade_writes() -> None:
     assert (member.epoch, sorted(number for _, number in member.assigned)) == (2, [0, 1, 2])
 
 
+def test_what_nobody_was_assigned_is_read_after_an_upgrade() -> None:
+    """Also where the newcomer takes a place, and wants what the one before it wanted."""
+    story = ConsumerStory({"t": 6})
+    one, _ = classic_pair(story, static=True)
+    story.put_topic("t", 7)
+    new = Actor(story, "new", instance_id="two")
+    settle(new, one)
+    assert new.owned | one.owned == story.partitions("t")
+
+
+def test_an_upgrade_gives_nothing_to_two() -> None:
+    """Where nobody was told, members say what they had; that may be somebody else's by now."""
+    story = ConsumerStory({"t": 6})
+    one, two = classic_pair(story)
+    two.owned |= one.owned
+    one.join()
+    two.join()
+    ClassicActor(story, "three").join()
+    assert (story.state, story.group.members[one.id].assignment) == ("PreparingRebalance", b"")
+    Actor(story, "new").beat()
+    held = {each: member.held for each, member in story.consumers.members.items()}
+    assert (len(held[one.id]), len(held[two.id])) == (3, 3)
+    assert not held[one.id] & held[two.id]
+
+
 def test_what_a_downgrade_writes() -> None:
     """Everything of the consumer protocol ends, in Kafka's order; then the classic group."""
     story = ConsumerStory({"t": 6})

@@ -57,16 +57,22 @@ def check_upgrade(group: Group, limits: Limits) -> None:
 def upgraded(group: Group, image: MetadataImage) -> tuple[ConsumerGroup, list[Record]]:
     """What a classic group is in the consumer protocol, and the records that make it that.
 
-    Members keep what they were assigned last, and their generation is their epoch. Raises
-    KafkaError GROUP_ID_NOT_FOUND where somebody's metadata cannot be read.
+    Members keep what they were assigned last, and their generation is their epoch. Where that is
+    not all there is to read, or they were sharing it anew, the topics are written as yet unseen, so
+    that whoever comes first has everything shared. Raises KafkaError GROUP_ID_NOT_FOUND where
+    somebody's metadata cannot be read.
     """
     try:
-        members = [_taken_over(member, group, image) for member in group.members.values()]
+        held = _held(group, image)
+        members = [_taken_over(each, group, held[each.id]) for each in group.members.values()]
     except DecodeError as error:
         raise _not_found(f"Group {group.id} is not one of consumers: {error}.") from error
     records: list[ConsumerRecord] = [member.subscription_record(group.id) for member in members]
     names = frozenset[str]().union(*(member.topics for member in members))
-    records.append(topics_record(group.id, seen(names, image)))
+    topics = seen(names, image)
+    wanted = {(each.id, at) for each in topics.values() for at in range(each.partitions)}
+    is_shared = group.state is GroupState.STABLE and wanted <= frozenset().union(*held.values())
+    records.append(topics_record(group.id, topics if is_shared else {}))
     records.append(epoch_record(group.id, group.generation))
     records += [target_record(group.id, member.id, member.assigned) for member in members]
     records.append(target_epoch_record(group.id, group.generation))
@@ -77,14 +83,36 @@ def upgraded(group: Group, image: MetadataImage) -> tuple[ConsumerGroup, list[Re
     return consumers, [GroupRecord(group.id, None), *records]
 
 
-def _taken_over(member: Member, group: Group, image: MetadataImage) -> ConsumerMember:
+def _held(group: Group, image: MetadataImage) -> dict[str, Partitions]:
+    """What each member has; nothing that another one has, which replay counts on.
+
+    Who was never told in a rebalance that failed may still read what it came with, unless that was
+    given to somebody else since.
+    """
+    held: dict[str, Partitions] = {}
+    taken: Partitions = NOTHING
+    for member in group.members.values():
+        told = owned(read_assignment(member.assignment).assigned_partitions, image)
+        held[member.id] = told - taken
+        taken |= told
+    if group.state is GroupState.STABLE:
+        return held
+    for member in group.members.values():
+        if not held[member.id]:
+            came_with = owned(_subscription(member, group).owned_partitions, image)
+            held[member.id] = came_with - taken
+            taken |= came_with
+    return held
+
+
+def _subscription(member: Member, group: Group) -> Subscription:
     # While the group assigns for the first time it has not settled on a protocol yet.
     chosen = [each for each in member.protocols if each[0] == group.protocol] or member.protocols
-    subscription = read_subscription(chosen[0][1])
-    told = read_assignment(member.assignment).assigned_partitions
-    if not told and group.state is not GroupState.STABLE:
-        # Who was never told in a rebalance that failed may still read what it came with.
-        told = subscription.owned_partitions
+    return read_subscription(chosen[0][1])
+
+
+def _taken_over(member: Member, group: Group, held: Partitions) -> ConsumerMember:
+    subscription = _subscription(member, group)
     return ConsumerMember(
         id=member.id,
         instance_id=member.instance_id,
@@ -95,7 +123,7 @@ def _taken_over(member: Member, group: Group, image: MetadataImage) -> ConsumerM
         rebalance_timeout_ms=member.rebalance_timeout_ms,
         epoch=group.generation,
         previous_epoch=group.generation,
-        assigned=owned(told, image),
+        assigned=held,
         classic=ClassicTerms(member.session_timeout_ms, member.protocols),
     )
 

@@ -45,7 +45,10 @@ def ensure_environment(directory: Path) -> Path:
     python = directory / "bin" / "python"
     if python.exists() and _runs(python):
         return python
-    sys.stderr.write(f"barnabas: making {directory.name} with Python {sys.version.split()[0]}\n")
+    version = sys.version.split()[0]
+    sys.stderr.write(
+        f"barnabas: making {directory.name} with Python {version}; compiling takes a minute\n"
+    )
     venv.create(directory, clear=directory.exists(), symlinks=True, with_pip=False)
     return python
 

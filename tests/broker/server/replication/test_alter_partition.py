@@ -104,6 +104,19 @@ def test_changes_travel_together(version: int) -> None:
     tell(controller(granted, seen, version), story)
 
 
+def test_a_change_wanted_in_the_moment_of_an_answer_is_sent() -> None:
+    """Nobody else has to ask before it goes: the last answer wakes whoever wants the next."""
+    seen: list[AlterPartitionRequest] = []
+
+    async def story(changes: AlterPartitions) -> None:
+        async with asyncio.timeout(60):
+            for index in range(3):
+                await changes.alter(TopicPartition("t", index), T_ID, WANTED)
+
+    tell(controller(granted, seen), story)
+    assert [request.topics[0].partitions[0].partition_index for request in seen] == [0, 1, 2]
+
+
 def test_a_refusal_is_of_one_partition() -> None:
     """The others are changed."""
 

@@ -70,7 +70,6 @@ class AlterPartitions:
         self._waiting[tp] = Wanted(topic_id, wanted, answered)
         if self._sending is None:
             self._sending = asyncio.get_running_loop().create_task(self._send_all())
-            self._sending.add_done_callback(self._sent)
         return await answered
 
     async def stop(self) -> None:
@@ -79,9 +78,6 @@ class AlterPartitions:
             self._sending.cancel()
             await asyncio.wait({self._sending})
         self._peers.close()
-
-    def _sent(self, _task: "asyncio.Task[None]") -> None:
-        self._sending = None
 
     async def _send_all(self) -> None:
         while self._waiting:
@@ -101,6 +97,8 @@ class AlterPartitions:
                     wanted.answered.set_result(found)
                 else:
                     wanted.answered.set_exception(KafkaError(found))
+        # In the step that found nothing waiting: what comes from now on is sent by another task.
+        self._sending = None
 
     async def _send(
         self, batch: Mapping[TopicPartition, Wanted]

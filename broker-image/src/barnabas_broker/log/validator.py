@@ -271,7 +271,7 @@ def validate_produce(
         return plain
     usual = _usual_header(view, rules)
     if usual is not None:
-        return _validate_compressed(view, *usual, rules=rules, now_ms=now_ms, at_once=at_once)
+        return _validate_records(view, *usual, rules=rules, now_ms=now_ms, at_once=at_once)
     try:
         batches = _outline(view)
     except CorruptBatch as error:
@@ -289,7 +289,7 @@ def validate_produce(
             raise TooMuchAtOnce
         return _validate_legacy(view, batches, rules, now_ms, at_once=at_once)
     header, codec = _check_header(view[:size], rules, alone=len(batches) == 1)
-    return _validate_compressed(
+    return _validate_records(
         view[:size], header, codec, rules=rules, now_ms=now_ms, at_once=at_once
     )
 
@@ -370,7 +370,7 @@ def _section(view: memoryview, header: BatchHeader, rules: ProduceRules, at_once
     return section
 
 
-def _validate_compressed(
+def _validate_records(
     view: memoryview,
     header: BatchHeader,
     codec: Codec,
@@ -379,34 +379,22 @@ def _validate_compressed(
     now_ms: int,
     at_once: int,
 ) -> ValidatedBatches:
-    """Check the records of a batch whose header has passed; it may not be compressed after all."""
+    """Check the records of a batch whose header has passed, and code them as the topic asks."""
     section = _section(view, header, rules, at_once)
     try:
-        return _validate_section(view, header, codec, section, rules=rules, now_ms=now_ms)
+        latest, latest_index = _check_records(section, header, rules, now_ms)
+        if rules.target_codec is not None and rules.target_codec is not codec:
+            target = rules.target_codec
+            buffer = recode_batch(header, section, target, level=rules.level(target))
+            _check_size(len(buffer), rules)
+            header = parse_header(buffer)
+            found = _stamped(buffer, header, rules, (latest, latest_index, now_ms), rebuilt=True)
+        else:
+            found = _stamped(view, header, rules, (latest, latest_index, now_ms))
+        found.saved_bytes = HEADER_SIZE + len(section) - found.size
+        return found
     finally:
         release(section)
-
-
-def _validate_section(
-    view: memoryview,
-    header: BatchHeader,
-    codec: Codec,
-    section: bytes,
-    *,
-    rules: ProduceRules,
-    now_ms: int,
-) -> ValidatedBatches:
-    latest, latest_index = _check_records(section, header, rules, now_ms)
-    if rules.target_codec is not None and rules.target_codec is not codec:
-        target = rules.target_codec
-        buffer = recode_batch(header, section, target, level=rules.level(target))
-        _check_size(len(buffer), rules)
-        header = parse_header(buffer)
-        found = _stamped(buffer, header, rules, (latest, latest_index, now_ms), rebuilt=True)
-    else:
-        found = _stamped(view, header, rules, (latest, latest_index, now_ms))
-    found.saved_bytes = HEADER_SIZE + len(section) - found.size
-    return found
 
 
 def _check_header(

@@ -15,11 +15,13 @@ from barnabas_broker.cluster.image import PartitionState
 from barnabas_broker.coordinator.transaction.limits import Limits
 from barnabas_broker.coordinator.transaction.records import KIND
 from barnabas_broker.coordinator.transaction.shard import Shard, Turn, WriteMarkers
+from barnabas_broker.coordinator.transaction.transaction import EPOCH_PER_TRANSACTION
 from barnabas_broker.coordinator.turns import Waiter
 from barnabas_broker.zk.znodes import LeaderAndIsr
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import TopicPartition
 from simulator.broker import Broker, Reply
+from simulator.options import Bugs
 from simulator.transactional_log import TransactionalLog
 
 if TYPE_CHECKING:
@@ -27,9 +29,13 @@ if TYPE_CHECKING:
 
 SWEEP_MS = 500
 AGAIN_MS = 300
-EPOCH_PER_TRANSACTION = 2
 
 Step = Callable[[Shard, Waiter, int], Turn]
+
+
+def transaction_protocol(bugs: Bugs) -> int:
+    """The protocol that producers and coordinators speak."""
+    return 0 if bugs.one_epoch_for_all else EPOCH_PER_TRANSACTION
 
 
 class Coordinator:
@@ -39,8 +45,9 @@ class Coordinator:
         self._broker = broker
         bugs = broker.world.options.bugs
         self._forgets = bugs.forget_orders
-        protocol = 0 if bugs.one_epoch_for_all else EPOCH_PER_TRANSACTION
-        limits = Limits(timeout_max_ms=60_000, expiration_ms=10**9, protocol=protocol)
+        limits = Limits(
+            timeout_max_ms=60_000, expiration_ms=10**9, protocol=transaction_protocol(bugs)
+        )
         self.shard = Shard(limits)
         #: whose orders were not carried out when the epoch ended
         self._undone: list[Turn] = []

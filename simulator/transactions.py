@@ -29,7 +29,12 @@ from barnabas_kafka.ids import TopicPartition
 from simulator.broker import Broker, Reply
 from simulator.checker import Checker, Copy
 from simulator.clients import TIMEOUT_MS, Producer
-from simulator.coordinator import CoordinatingBroker, DataBroker, Step
+from simulator.coordinator import (
+    CoordinatingBroker,
+    DataBroker,
+    Step,
+    transaction_protocol,
+)
 from simulator.faults import Fault, plan
 from simulator.memory_log import MemoryLog
 from simulator.options import Options
@@ -76,7 +81,21 @@ class Transaction:
     ended: bool = False
 
 
-class Ring(World):
+class TransactionalPartition(World):
+    """A partition that holds what is written in transactions, or the transactions themselves."""
+
+    def new_producers(self) -> list[Producer]:
+        """Nobody writes outside of transactions."""
+        return []
+
+    def new_checker(self, copies: dict[int, Copy]) -> Checker:
+        """Records are once each; their order is the producer state's, where there is one."""
+        return RecordsOnce(
+            self.events, copies, replicas=self.replicas, min_isr=self.options.min_in_sync
+        )
+
+
+class Ring(TransactionalPartition):
     """A partition that is written to in transactions."""
 
     def __init__(self, among: TransactionalWorld, number: int) -> None:
@@ -94,22 +113,12 @@ class Ring(World):
         del number
         return TransactionalLog()
 
-    def new_producers(self) -> list[Producer]:
-        """Nobody writes outside of transactions."""
-        return []
-
-    def new_checker(self, copies: dict[int, Copy]) -> Checker:
-        """Records are once each; the order is the producer state's."""
-        return RecordsOnce(
-            self.events, copies, replicas=self.replicas, min_isr=self.options.min_in_sync
-        )
-
     def announce(self, broker: DataBroker, value: str, reply: Reply) -> None:
         """Ask the coordinator whether the transaction of a value may begin here."""
         _, producer_id, epoch, _, name = value.split(":")
         tp = TopicPartition("t", self._among.data.index(self))
         producer = ProducerEpoch(int(producer_id), int(epoch))
-        protocol = 0 if self.options.bugs.one_epoch_for_all else 2
+        protocol = transaction_protocol(self.options.bugs)
 
         def step(shard: Shard, waiter: Waiter, now_ms: int) -> Turn:
             return shard.add_partitions(
@@ -145,7 +154,7 @@ class Ring(World):
                 self.checker.fail("replicas agree on aborts", f"{number} shows something else")
 
 
-class TransactionalWorld(World):
+class TransactionalWorld(TransactionalPartition):
     """The ring of the coordinator, with those of the data and the producers."""
 
     def __init__(self, seed: int, options: Options) -> None:
@@ -159,16 +168,6 @@ class TransactionalWorld(World):
     def new_broker(self, number: int) -> Broker:
         """Who may be the coordinator."""
         return CoordinatingBroker(self, number)
-
-    def new_producers(self) -> list[Producer]:
-        """Nobody writes outside of transactions."""
-        return []
-
-    def new_checker(self, copies: dict[int, Copy]) -> Checker:
-        """Its records are of nobody."""
-        return RecordsOnce(
-            self.events, copies, replicas=self.replicas, min_isr=self.options.min_in_sync
-        )
 
     def plan(self, seed: int) -> list[Fault]:
         """Faults for each ring, as for one."""

@@ -26,6 +26,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -159,7 +160,7 @@ def free_port(row: int = 1) -> int:
     raise OracleError("no free port found on 127.0.0.1")
 
 
-class _JavaServer:
+class _JavaServer(ABC):
     """One JVM that serves on a port: started, awaited, and stopped by its own process id."""
 
     name = "server"
@@ -259,11 +260,13 @@ class _JavaServer:
         if self._owns_directory:
             shutil.rmtree(self.directory, ignore_errors=True)
 
+    @abstractmethod
     def _command(self) -> list[str]:
-        raise NotImplementedError
+        """What starts the JVM."""
 
+    @abstractmethod
     def _answers(self, connection: socket.socket) -> bool:
-        raise NotImplementedError
+        """Whether it serves whoever has connected."""
 
     def _await_ready(self) -> None:
         give_up_at = time.monotonic() + self.deadline

@@ -7,6 +7,7 @@ leaves. `Classic` joins, syncs, and lets go of everything first, or of what it i
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
@@ -52,7 +53,7 @@ class Request:
     details: Any = None
 
 
-class Process:
+class Process(ABC):
     """What both kinds have in common. `epoch` is the generation in the classic protocol."""
 
     protocol: ClassVar[str]
@@ -70,13 +71,13 @@ class Process:
 
     # --- what the world does to it
 
+    @abstractmethod
     def begin(self) -> None:
         """Join."""
-        raise NotImplementedError
 
+    @abstractmethod
     def leave(self) -> None:
         """Stop in order."""
-        raise NotImplementedError
 
     def ask_again(self) -> None:
         """Nothing was heard for long, and what still comes is for nobody."""
@@ -104,12 +105,13 @@ class Process:
 
     # --- what both do
 
+    @abstractmethod
     def _hear(self, request: Request, answer: Any, code: ErrorCode) -> None:
-        raise NotImplementedError
+        """Act on an answer that is for it."""
 
+    @abstractmethod
     def beat(self) -> None:
         """Say that it lives."""
-        raise NotImplementedError
 
     def ask(self, kind: str, details: Any = None) -> None:
         self.number += 1

@@ -29,6 +29,7 @@ from barnabas_kafka.protocol.consumer_protocol import (
 )
 from barnabas_kafka.protocol.embedded import pack
 from barnabas_kafka.protocol.messages import consumer_group_heartbeat as beats
+from tests.broker.coordinator.group.consumer.topics import read_target
 
 if TYPE_CHECKING:
     from tests.broker.coordinator.group.consumer.scheduler import World
@@ -236,11 +237,7 @@ class Modern(Process):
             self.epoch = answer.member_epoch
             self.acknowledged = self.owned
             if answer.assignment is not None:
-                self.told = frozenset(
-                    (each.topic_id, number)
-                    for each in answer.assignment.topic_partitions
-                    for number in each.partitions
-                )
+                self.told = read_target(answer.assignment)
             if self.owned - self.told and world.random.random() < 0.4 and self.commit():
                 return
             self.go_on()

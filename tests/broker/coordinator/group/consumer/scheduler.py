@@ -22,7 +22,6 @@ from dataclasses import replace
 from random import Random
 from typing import Any, Final
 
-from barnabas_broker.cluster.image import MetadataImage
 from barnabas_broker.coordinator.group.consumer.assignors import ASSIGNORS
 from barnabas_broker.coordinator.group.consumer.group import ConsumerGroup
 from barnabas_broker.coordinator.group.consumer.heartbeat import Beat
@@ -62,7 +61,7 @@ from tests.broker.coordinator.group.consumer.processes import (
     Request,
     code_of,
 )
-from tests.broker.coordinator.group.consumer.stories import topic
+from tests.broker.coordinator.group.consumer.topics import Topics
 from tests.broker.coordinator.group.stories import LIMITS, TEAM
 
 SESSION_MS: Final = 6000
@@ -76,7 +75,7 @@ WANTED: Final = ((KEPT,), (KEPT, "u"), (KEPT, "u", "v"))
 EXPRESSIONS: Final = ("t|u", "t.*|v", "[t-v]")
 
 
-class World:
+class World(Topics):
     """Everything, and the random numbers that move it."""
 
     def __init__(self, seed: int) -> None:
@@ -88,10 +87,9 @@ class World:
         self.steady_ms = 1_000_000
         self.skew_ms = 0
         self.met: Counter[str] = Counter()
-        self.ids = self.topic_ids = 0
+        self.ids = 0
         self.log: list[tuple[int, bytes, bytes | None]] = []  # Batch, key and value.
         self.batches = self.counted = 0
-        self.image = MetadataImage(cluster_id="c")
         self.shard = self._shard()
         self.put_topic(KEPT, 3)
         self.put_topic("u", 2)
@@ -185,15 +183,6 @@ class World:
 
     # --- topics
 
-    def put_topic(self, name: str, partitions: int) -> None:
-        """Make a topic, or give one this many partitions."""
-        known = self.image.topic(name)
-        if known is None:
-            self.topic_ids += 1
-        number = self.topic_ids if known is None else known.id.int
-        self.image = self.image.with_changes(put=(topic(name, partitions, number),))
-        self.shard.on_image(self.image)
-
     def change_topics(self) -> None:
         """A topic gets partitions, or is made, or deleted."""
         self.met["topics"] += 1
@@ -202,8 +191,7 @@ class World:
         if known is None:
             self.put_topic(name, 2)
         elif name != KEPT and self.random.random() < 0.5:
-            self.image = self.image.with_changes(remove=frozenset({name}))
-            self.shard.on_image(self.image)
+            self.drop_topic(name)
             for turn in self.shard.forget_topics({name}, self.now_ms):
                 self.perform(turn)
         else:

@@ -10,7 +10,6 @@ from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-from barnabas_broker.cluster.image import MetadataImage, PartitionState, TopicImage
 from barnabas_broker.coordinator.group.consumer.group import ConsumerGroup
 from barnabas_broker.coordinator.group.consumer.heartbeat import Beat
 from barnabas_broker.coordinator.group.consumer.records import Partitions
@@ -26,25 +25,18 @@ from barnabas_kafka.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponse,
     TopicPartitions,
 )
+from tests.broker.coordinator.group.consumer.topics import Topics, read_target
 from tests.broker.coordinator.group.stories import TEAM, Story
 
 SESSION_MS = 45_000
 REBALANCE_MS = 30_000
 
 
-def topic(name: str, partitions: int, number: int) -> TopicImage:
-    """A topic whose id is a number."""
-    state = PartitionState((0,), (0,), 0, 0, 0)
-    return TopicImage(name, UUID(int=number), (state,) * partitions)
-
-
-class ConsumerStory(Story):
+class ConsumerStory(Topics, Story):
     """One group's life in a shard with topics; keywords are limits of the consumer protocol."""
 
     def __init__(self, topics: dict[str, int], **limits: Any) -> None:
         super().__init__(consumers=replace(ConsumerLimits(), **limits))
-        self.image = MetadataImage(cluster_id="c")
-        self.topic_ids = 0
         for name, partitions in topics.items():
             self.put_topic(name, partitions)
 
@@ -57,19 +49,6 @@ class ConsumerStory(Story):
         consumers = self.group.consumers
         assert consumers is not None
         return consumers
-
-    def put_topic(self, name: str, partitions: int) -> None:
-        """Make a topic, or give one this many partitions."""
-        known = self.image.topic(name)
-        if known is None:
-            self.topic_ids += 1
-        number = self.topic_ids if known is None else known.id.int
-        self.image = self.image.with_changes(put=(topic(name, partitions, number),))
-        self.shard.on_image(self.image)
-
-    def drop_topic(self, name: str) -> None:
-        self.image = self.image.with_changes(remove=frozenset({name}))
-        self.shard.on_image(self.image)
 
     def partitions(self, name: str) -> Partitions:
         known = self.image.topics[name]
@@ -147,11 +126,7 @@ class Actor:
         elif code is ErrorCode.NONE:
             self.epoch = response.member_epoch
             if response.assignment is not None:
-                self.told = frozenset(
-                    (each.topic_id, number)
-                    for each in response.assignment.topic_partitions
-                    for number in each.partitions
-                )
+                self.told = read_target(response.assignment)
                 self.owned = self.told
         return code
 

@@ -13,13 +13,10 @@ group is answered from what counts.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
-from random import Random
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from barnabas_broker.coordinator.group.joining import Join
 from barnabas_broker.coordinator.group.limits import Limits
-from barnabas_broker.coordinator.group.members import Client as Told
 from barnabas_broker.coordinator.group.records import KIND
 from barnabas_broker.coordinator.group.shard import Shard
 from barnabas_broker.coordinator.group.turns import Turn
@@ -27,26 +24,10 @@ from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import TopicPartition
 from barnabas_kafka.protocol.codec import encode
 from barnabas_kafka.protocol.embedded import ConsumerProtocolSubscription
-from barnabas_kafka.protocol.messages.heartbeat import HeartbeatRequest
-from barnabas_kafka.protocol.messages.join_group import (
-    JoinGroupRequest,
-    JoinGroupRequestProtocol,
-)
-from barnabas_kafka.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
-from barnabas_kafka.protocol.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
-from barnabas_kafka.protocol.messages.sync_group import (
-    SyncGroupRequest,
-    SyncGroupRequestAssignment,
-)
+from tests.broker.coordinator.group.stories import TEAM
+from tests.broker.coordinator.group.world import GroupWorld, Request
 
-TEAM: Final = "team"
 PARTITIONS: Final = 5
-SESSION_MS: Final = 6000
-REBALANCE_MS: Final = 9000
 LIMITS: Final = Limits(
     session_min_ms=6000, session_max_ms=60_000, initial_delay_ms=1000, members_max=100,
     metadata_bytes_max=10, retention_ms=10**9,
@@ -54,18 +35,6 @@ LIMITS: Final = Limits(
 METADATA: Final = b"\0\0" + encode(ConsumerProtocolSubscription(topics=["t"]), 0)
 REJOIN: Final = (ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION)
 LOST: Final = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID)
-
-
-@dataclass(eq=False)
-class Request:
-    """What a member asks; `number` tells its latest request from those it gave up."""
-
-    client: Client
-    number: int
-    kind: str
-    member_id: str
-    generation: int
-    details: Any = None
 
 
 class Client:
@@ -80,7 +49,7 @@ class Client:
         """A new process: it knows nothing."""
         self.member_id, self.generation = "", -1
         self.positions: dict[int, int] = {}
-        self.ask("join")
+        self.ask("join", METADATA)
 
     def ask(self, kind: str, details: Any = None) -> None:
         self.number += 1
@@ -102,13 +71,13 @@ class Client:
         code = _code(request.kind, answer)
         if code is ErrorCode.MEMBER_ID_REQUIRED:
             self.member_id = answer.member_id
-            self.ask("join")
+            self.ask("join", METADATA)
         elif code in LOST or request.kind == "leave":
             self.world.met["lost"] += code in LOST
             self.restart()
         elif code in REJOIN:
             self.positions = {}
-            self.ask("join")
+            self.ask("join", METADATA)
         elif code is not ErrorCode.NONE:
             self.ask_again()
         else:
@@ -136,7 +105,7 @@ class Client:
         elif self.positions and world.random.random() < 0.6:
             for partition in self.positions:
                 self.positions[partition] += world.random.randint(0, 3)
-            self.ask("commit", dict(self.positions))
+            self.ask("commit", {("t", at): offset for at, offset in self.positions.items()})
         else:
             self.ask("heartbeat")
 
@@ -158,22 +127,16 @@ def _code(kind: str, answer: Any) -> ErrorCode:
     return ErrorCode(answer.error_code)
 
 
-class World:
+class World(GroupWorld):
     """Everything, and the random numbers that move it."""
 
+    session_ms = 6000
+    rebalance_ms = 9000
+    assigns = "turns"
+
     def __init__(self, seed: int) -> None:
-        self.random = Random(seed)
-        self.steady_ms = 1_000_000
-        self.skew_ms = 0
-        self.met: Counter[str] = Counter()
-        self.ids = 0
-        self.log: list[tuple[bytes, bytes | None]] = []
-        self.counted = 0
+        super().__init__(seed)
         self.shard = self._shard()
-        self.waiting: list[Turn] = []
-        self.in_flight: list[Request] = []
-        self.late: list[Request] = []
-        self.is_well = False
         # What members were told: by generation who has what, and what was committed when.
         self.assigned: dict[int, dict[str, bytes]] = {}
         self.taken: list[tuple[int, int]] = []  # Where a commit is in the log, its generation.
@@ -181,17 +144,8 @@ class World:
         self.committed_in: Counter[int] = Counter()
         self.clients = [Client(self, f"c{it}", "i0" if it == 0 else None) for it in range(4)]
 
-    @property
-    def now_ms(self) -> int:
-        """The wall clock, which may be set."""
-        return self.steady_ms + self.skew_ms
-
     def _shard(self) -> Shard:
-        return Shard(LIMITS, new_id=self._new_id, steady_ms=lambda: self.steady_ms)
-
-    def _new_id(self) -> str:
-        self.ids += 1
-        return str(self.ids)
+        return Shard(LIMITS, new_id=self.new_id, steady_ms=lambda: self.steady_ms)
 
     # --- the coordinator and its log
 
@@ -212,18 +166,8 @@ class World:
             assert isinstance(request, Request)
             if request.kind == "commit" and not _code("commit", answer):
                 latest = self.taken[-1][1] if self.taken else -1
-                assert request.generation >= latest, "a commit that came too late was taken"
-                self.taken.append((len(self.log), request.generation))
-
-    def count(self) -> None:
-        """Everything in the log counts: who waited for that is answered."""
-        self.counted = len(self.log)
-        waiting, self.waiting = self.waiting, []
-        for turn in waiting:
-            for request, answer in turn.answers:
-                assert isinstance(request, Request)
-                if self.is_well or self.random.random() < 0.9:
-                    request.client.hear(request, answer)
+                assert request.epoch >= latest, "a commit that came too late was taken"
+                self.taken.append((len(self.log), request.epoch))
 
     def crash(self) -> None:
         """Memory is gone, and perhaps what did not count yet."""
@@ -240,21 +184,6 @@ class World:
         for turn in self.shard.loaded(self.now_ms):
             self.perform(turn)
 
-    def pass_time(self, most_ms: int = 3000) -> None:
-        """Move the clock, meeting every deadline on the way at its time, or late."""
-        end_ms = self.steady_ms + self.random.randint(1, most_ms)
-        while (next_ms := self.shard.next_ms) is not None and next_ms <= end_ms:
-            self.steady_ms = max(self.steady_ms, next_ms)
-            turn = self.shard.tick(self.now_ms)
-            if turn is not None:
-                self.met["deadlines"] += 1
-                self.perform(turn)
-        self.steady_ms = end_ms
-
-    def set_clock(self) -> None:
-        """Somebody sets the wall clock, forth or back."""
-        self.skew_ms += self.random.choice((-3_600_000, -5000, 5000, 3_600_000))
-
     # --- requests
 
     def deliver(self) -> None:
@@ -267,62 +196,19 @@ class World:
             del self.in_flight[index]
         if self.random.random() < 0.05:
             self.late.append(request)
-        self._serve(request)
+        self.serve(request)
 
-    def deliver_late(self) -> None:
-        """A request arrives once more, long after it was sent."""
-        if self.late:
-            self.met["late"] += 1
-            self._serve(self.late.pop(0))
-
-    def _serve(self, request: Request) -> None:
-        now_ms, shard = self.now_ms, self.shard
-        if request.kind == "join":
-            self.perform(shard.join(self._join(request), now_ms))
-        elif request.kind == "sync":
-            self.perform(shard.sync(_sync(request), request, now_ms))
-        elif request.kind == "commit":
-            self.perform(shard.commit(_commit(request), request, now_ms))
-        elif request.kind == "leave":
-            leaver = MemberIdentity(
-                member_id=request.member_id, group_instance_id=request.client.instance
-            )
-            asked = LeaveGroupRequest(group_id=TEAM, members=[leaver])
-            self.perform(shard.leave(asked, request, now_ms))
-        else:
-            turn: Turn = Turn(now_ms)
-            turn.answer(request, self._looked(request))
-            self.perform(turn)
-
-    def _looked(self, request: Request) -> Any:
-        """The answer to what has nothing written."""
-        if request.kind == "heartbeat":
-            asked = HeartbeatRequest(
-                group_id=TEAM, member_id=request.member_id, generation_id=request.generation,
-                group_instance_id=request.client.instance,
-            )  # fmt: skip
-            return self.shard.heartbeat(asked)
+    def offsets(self) -> list[int]:
+        """By the partition's number."""
         group = self.shard.groups.get(TEAM)
         offsets = {} if group is None else group.offsets
         found = [offsets.get(TopicPartition("t", each)) for each in range(PARTITIONS)]
         return [0 if each is None else each.offset for each in found]
 
-    def _join(self, request: Request) -> Join:
-        asked = JoinGroupRequest(
-            group_id=TEAM,
-            member_id=request.member_id,
-            group_instance_id=request.client.instance,
-            session_timeout_ms=SESSION_MS,
-            rebalance_timeout_ms=REBALANCE_MS,
-            protocol_type="consumer",
-            protocols=[JoinGroupRequestProtocol(name="turns", metadata=METADATA)],
-        )
-        return Join.of(asked, 9, client=Told(request.client.name, "/10.0.0.1"), waiter=request)
-
     def forget_commits(self, client: Client) -> None:
         def overtaken(each: Request) -> bool:
             mine = each.client is client and each.kind == "commit"
-            return mine and each.generation == client.generation
+            return mine and each.epoch == client.generation
 
         self.in_flight = [each for each in self.in_flight if not overtaken(each)]
         self.late = [each for each in self.late if not overtaken(each)]
@@ -337,9 +223,9 @@ class World:
         assert all(count == 1 for count in taken.values()), f"shared: {shares}"
         self.met["shares"] += 1
 
-    def note_commit(self, generation: int, positions: dict[int, int]) -> None:
+    def note_commit(self, generation: int, offsets: dict[tuple[str, int], int]) -> None:
         """A commit that was acknowledged, by whoever has the partition now."""
-        for partition, offset in positions.items():
+        for (_, partition), offset in offsets.items():
             self.met["commits"] += 1
             if generation >= self.committed_in[partition]:
                 self.committed_in[partition] = generation
@@ -350,9 +236,9 @@ class World:
 
     # --- the story
 
-    def run(self, steps: int) -> None:
-        """Let things happen."""
-        happenings = (
+    def happenings(self) -> Sequence[tuple[Callable[[], object], int]]:
+        """What may happen, and how often."""
+        return (
             (self.deliver, 70),
             (self.deliver_late, 3),
             (self.count, 10),
@@ -363,9 +249,6 @@ class World:
             (lambda: self.random.choice(self.clients).leave(), 1),
             (lambda: self.random.choice(self.clients).restart(), 1),
         )
-        actions, weights = zip(*happenings, strict=True)
-        for action in self.random.choices(actions, weights, k=steps):
-            action()
 
     def heal(self, steps: int = 600) -> None:
         """Nothing fails any more: members ask until they have an answer."""
@@ -392,34 +275,3 @@ class World:
         for partition in range(PARTITIONS):
             known = group.offsets.get(TopicPartition("t", partition))
             self.check_fetched(partition, 0 if known is None else known.offset)
-
-
-def _sync(request: Request) -> SyncGroupRequest:
-    return SyncGroupRequest(
-        group_id=TEAM,
-        generation_id=request.generation,
-        member_id=request.member_id,
-        group_instance_id=request.client.instance,
-        protocol_type="consumer",
-        protocol_name="turns",
-        assignments=[
-            SyncGroupRequestAssignment(member_id=member, assignment=share)
-            for member, share in request.details.items()
-        ],
-    )
-
-
-def _commit(request: Request) -> OffsetCommitRequest:
-    partitions = [
-        OffsetCommitRequestPartition(
-            partition_index=partition, committed_offset=offset, committed_metadata=""
-        )
-        for partition, offset in request.details.items()
-    ]
-    return OffsetCommitRequest(
-        group_id=TEAM,
-        member_id=request.member_id,
-        generation_id_or_member_epoch=request.generation,
-        group_instance_id=request.client.instance,
-        topics=[OffsetCommitRequestTopic(name="t", partitions=partitions)],
-    )

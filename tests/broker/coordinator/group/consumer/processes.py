@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from barnabas_broker.coordinator.group.consumer.member import (
@@ -30,6 +29,7 @@ from barnabas_kafka.protocol.consumer_protocol import (
 from barnabas_kafka.protocol.embedded import pack
 from barnabas_kafka.protocol.messages import consumer_group_heartbeat as beats
 from tests.broker.coordinator.group.consumer.topics import read_target
+from tests.broker.coordinator.group.world import Request
 
 if TYPE_CHECKING:
     from tests.broker.coordinator.group.consumer.scheduler import World
@@ -42,22 +42,11 @@ ENDS: Final = (
 FENCED: Final = (ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID)
 
 
-@dataclass(eq=False)
-class Request:
-    """What a process asks; `number` tells its latest request from those it gave up."""
-
-    process: Process
-    number: int
-    kind: str
-    member_id: str
-    epoch: int
-    details: Any = None
-
-
 class Process(ABC):
     """What both kinds have in common. `epoch` is the generation in the classic protocol."""
 
     protocol: ClassVar[str]
+    name = "client"
 
     def __init__(self, world: World, place: int, topics: tuple[str, ...]) -> None:
         self.world, self.place, self.topics = world, place, topics

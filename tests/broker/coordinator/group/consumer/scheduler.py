@@ -17,9 +17,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from random import Random
 from typing import Any, Final
 
 from barnabas_broker.coordinator.group.consumer.assignors import ASSIGNORS
@@ -27,7 +26,6 @@ from barnabas_broker.coordinator.group.consumer.group import ConsumerGroup
 from barnabas_broker.coordinator.group.consumer.heartbeat import Beat
 from barnabas_broker.coordinator.group.consumer.records import Partitions
 from barnabas_broker.coordinator.group.group import Group
-from barnabas_broker.coordinator.group.joining import Join
 from barnabas_broker.coordinator.group.limits import ConsumerLimits
 from barnabas_broker.coordinator.group.members import Client as Told
 from barnabas_broker.coordinator.group.records import KIND, Record
@@ -38,31 +36,16 @@ from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
 )
-from barnabas_kafka.protocol.messages.heartbeat import HeartbeatRequest
-from barnabas_kafka.protocol.messages.join_group import (
-    JoinGroupRequest,
-    JoinGroupRequestProtocol,
-)
-from barnabas_kafka.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
-from barnabas_kafka.protocol.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
-from barnabas_kafka.protocol.messages.sync_group import (
-    SyncGroupRequest,
-    SyncGroupRequestAssignment,
-)
 from tests.broker.coordinator.group.consumer.processes import (
     REBALANCE_MS,
     Classic,
     Modern,
     Process,
-    Request,
     code_of,
 )
 from tests.broker.coordinator.group.consumer.topics import Topics
 from tests.broker.coordinator.group.stories import LIMITS, TEAM
+from tests.broker.coordinator.group.world import GroupWorld, Request
 
 SESSION_MS: Final = 6000
 PLACES: Final = 4
@@ -75,39 +58,29 @@ WANTED: Final = ((KEPT,), (KEPT, "u"), (KEPT, "u", "v"))
 EXPRESSIONS: Final = ("t|u", "t.*|v", "[t-v]")
 
 
-class World(Topics):
+class World(Topics, GroupWorld):
     """Everything, and the random numbers that move it."""
 
+    session_ms = SESSION_MS
+    rebalance_ms = REBALANCE_MS
+
     def __init__(self, seed: int) -> None:
-        self.random = Random(seed)
+        super().__init__(seed)
         self.in_order = self.random.random() < 0.5
         self.is_mixed = self.random.random() < 0.6
         self.is_eager = self.random.random() < 0.5
+        self.assigns = "eager" if self.is_eager else "cooperative"
         self.assignor = self.random.choice((None, "range"))
-        self.steady_ms = 1_000_000
-        self.skew_ms = 0
-        self.met: Counter[str] = Counter()
-        self.ids = 0
-        self.log: list[tuple[int, bytes, bytes | None]] = []  # Batch, key and value.
-        self.batches = self.counted = 0
+        self.batches = 0
         self.shard = self._shard()
         self.put_topic(KEPT, 3)
         self.put_topic("u", 2)
-        self.waiting: list[Turn] = []
-        self.in_flight: list[Request] = []
-        self.late: list[Request] = []
-        self.is_well = False
         self.epochs = 0, 0
         self.committed: Counter[tuple[str, int]] = Counter()
         self.processes: list[Process] = []
         for place in range(PLACES):
             self.processes.append(self._process(place, classic=self.is_mixed))
             self.processes[place].begin()
-
-    @property
-    def now_ms(self) -> int:
-        """The wall clock, which may be set."""
-        return self.steady_ms + self.skew_ms
 
     @property
     def group(self) -> Group | None:
@@ -127,10 +100,6 @@ class World(Topics):
         shard = Shard(limits, new_id=self.new_id, steady_ms=lambda: self.steady_ms)
         shard.on_image(self.image)
         return shard
-
-    def new_id(self) -> str:
-        self.ids += 1
-        return str(self.ids)
 
     # --- processes
 
@@ -216,19 +185,14 @@ class World(Topics):
             self.perform(then)
 
     def append(self, record: Record) -> None:
+        """Write the number of a batch, a key and a value."""
         self.log.append((self.batches, *KIND.encode(record)))
 
-    def count(self) -> None:
-        """Everything in the log counts: who waited for that is answered."""
-        self.counted = len(self.log)
-        waiting, self.waiting = self.waiting, []
-        for turn in waiting:
-            for request, answer in turn.answers:
-                assert isinstance(request, Request)
-                if request.kind == "fetch":
-                    self._check_offsets(answer)
-                if self.is_well or self.random.random() < 0.9:
-                    request.process.hear(request, answer)
+    def tell(self, request: Request, answer: Any) -> None:
+        """Send an answer, which may get lost."""
+        if request.kind == "fetch":
+            self._check_offsets(answer)
+        super().tell(request, answer)
 
     def crash(self) -> None:
         """Memory is gone, and perhaps what did not count yet."""
@@ -271,21 +235,6 @@ class World(Topics):
             shard.replay(record, self.now_ms)
         return shard
 
-    def pass_time(self, most_ms: int = 3000) -> None:
-        """Move the clock, meeting every deadline on the way at its time, or late."""
-        end_ms = self.steady_ms + self.random.randint(1, most_ms)
-        while (next_ms := self.shard.next_ms) is not None and next_ms <= end_ms:
-            self.steady_ms = max(self.steady_ms, next_ms)
-            turn = self.shard.tick(self.now_ms)
-            if turn is not None:
-                self.met["deadlines"] += 1
-                self.perform(turn)
-        self.steady_ms = end_ms
-
-    def set_clock(self) -> None:
-        """Somebody sets the wall clock, forth or back."""
-        self.skew_ms += self.random.choice((-3_600_000, -5000, 5000, 3_600_000))
-
     # --- requests
 
     def send(self, request: Request) -> None:
@@ -295,7 +244,7 @@ class World(Topics):
         """What this request overtakes arrives no more, where requests keep to their order."""
 
         def overtaken(each: Request) -> bool:
-            mine = each.process is newer.process and each.number < newer.number
+            mine = each.client is newer.client and each.number < newer.number
             both_commit = each.kind == newer.kind == "commit" and each.epoch == newer.epoch
             return mine and (self.in_order or both_commit)
 
@@ -313,66 +262,28 @@ class World(Topics):
             again = replace(request, number=UNHEARD)
             where = self.random.choice((self.in_flight, self.in_flight, self.late))
             where.append(again)
-        self._serve(request)
+        self.serve(request)
 
-    def deliver_late(self) -> None:
-        """A request arrives once more, long after it was sent."""
-        if self.late:
-            self.met["late"] += 1
-            self._serve(self.late.pop(0))
-
-    def _serve(self, request: Request) -> None:
-        now_ms, shard = self.now_ms, self.shard
+    def serve(self, request: Request) -> None:
+        """Have the coordinator do what is asked, which may change the kind of the group."""
         before = None if self.group is None else self.group.kind
-        if request.kind == "beat":
-            self.perform(shard.consumer_heartbeat(_beat(request), now_ms))
-        elif request.kind == "join":
-            self.perform(shard.join(self._join(request), now_ms))
-        elif request.kind == "sync":
-            self.perform(shard.sync(_sync(request), request, now_ms))
-        elif request.kind == "commit":
-            turn = shard.commit(_commit(request), request, now_ms)
-            self._check_commit(request, turn)
-            self.perform(turn)
-        elif request.kind == "leave":
-            leaver = MemberIdentity(
-                member_id=request.member_id, group_instance_id=request.process.instance
-            )
-            asked = LeaveGroupRequest(group_id=TEAM, members=[leaver])
-            self.perform(shard.leave(asked, request, now_ms))
-        else:
-            turn = Turn(now_ms)
-            turn.answer(request, self._looked(request))
-            self.perform(turn)
+        super().serve(request)
         if self.group is not None and not self.group.is_empty and before != self.group.kind:
             self.met[f"became {self.group.kind}"] += 1
 
-    def _looked(self, request: Request) -> Any:
-        """The answer to what has nothing written."""
-        if request.kind == "heartbeat":
-            asked = HeartbeatRequest(
-                group_id=TEAM, member_id=request.member_id, generation_id=request.epoch,
-                group_instance_id=request.process.instance,
-            )  # fmt: skip
-            return self.shard.heartbeat(asked)
-        return self._offsets()
+    def decide(self, request: Request) -> Turn:
+        """What the coordinator makes of a request."""
+        if request.kind == "beat":
+            return self.shard.consumer_heartbeat(_beat(request), self.now_ms)
+        turn = super().decide(request)
+        if request.kind == "commit":
+            self._check_commit(request, turn)
+        return turn
 
-    def _offsets(self) -> dict[tuple[str, int], int]:
+    def offsets(self) -> dict[tuple[str, int], int]:
+        """By topic and partition."""
         offsets = {} if self.group is None else self.group.offsets
         return {(tp.topic, tp.partition): each.offset for tp, each in offsets.items()}
-
-    def _join(self, request: Request) -> Join:
-        name = "eager" if self.is_eager else "cooperative"
-        asked = JoinGroupRequest(
-            group_id=TEAM,
-            member_id=request.member_id,
-            group_instance_id=request.process.instance,
-            session_timeout_ms=SESSION_MS,
-            rebalance_timeout_ms=REBALANCE_MS,
-            protocol_type="consumer",
-            protocols=[JoinGroupRequestProtocol(name=name, metadata=request.details)],
-        )
-        return Join.of(asked, 9, client=Told("client", "/10.0.0.1"), waiter=request)
 
     # --- what must hold all the time
 
@@ -450,9 +361,14 @@ class World(Topics):
 
     # --- the story
 
-    def run(self, steps: int) -> None:
-        """Let things happen."""
-        happenings = (
+    def happen(self, action: Callable[[], object]) -> None:
+        """Let one thing happen: each partition has one reader then, too."""
+        super().happen(action)
+        self.check_owners()
+
+    def happenings(self) -> Sequence[tuple[Callable[[], object], int]]:
+        """What may happen, and how often."""
+        return (
             (self.deliver, 70),
             (self.deliver_late, 3),
             (self.count, 10),
@@ -468,10 +384,6 @@ class World(Topics):
             (self.pause_one, 1),
             (self.wake_one, 3),
         )
-        actions, weights = zip(*happenings, strict=True)
-        for action in self.random.choices(actions, weights, k=steps):
-            action()
-            self.check_owners()
 
     def heal(self, rounds: int = 60) -> None:
         """Nothing fails any more: processes ask until all is well, and remains so.
@@ -545,7 +457,7 @@ class World(Topics):
     def check(self) -> None:
         """What nobody has touched since is shared as the assignor says; no offset went back."""
         assert self.group is not None
-        self._check_offsets(self._offsets())
+        self._check_offsets(self.offsets())
         if self.consumers is None:
             return
         ids = {process.member_id: process for process in self.processes}
@@ -610,7 +522,7 @@ def _beat(request: Request) -> Beat:
         group_id=TEAM,
         member_id=request.member_id,
         member_epoch=request.epoch,
-        instance_id=request.process.instance,
+        instance_id=request.client.instance,
         **request.details,
     )
     return Beat(
@@ -619,37 +531,4 @@ def _beat(request: Request) -> Beat:
         client=Told("client", "/10.0.0.1"),
         waiter=request,
         visible=lambda _name: True,
-    )
-
-
-def _sync(request: Request) -> SyncGroupRequest:
-    return SyncGroupRequest(
-        group_id=TEAM,
-        generation_id=request.epoch,
-        member_id=request.member_id,
-        group_instance_id=request.process.instance,
-        protocol_type="consumer",
-        assignments=[
-            SyncGroupRequestAssignment(member_id=member, assignment=share)
-            for member, share in request.details.items()
-        ],
-    )
-
-
-def _commit(request: Request) -> OffsetCommitRequest:
-    topics: dict[str, list[OffsetCommitRequestPartition]] = {}
-    for (name, number), offset in request.details.items():
-        topics.setdefault(name, []).append(
-            OffsetCommitRequestPartition(
-                partition_index=number, committed_offset=offset, committed_metadata=""
-            )
-        )
-    return OffsetCommitRequest(
-        group_id=TEAM,
-        member_id=request.member_id,
-        generation_id_or_member_epoch=request.epoch,
-        group_instance_id=request.process.instance,
-        topics=[
-            OffsetCommitRequestTopic(name=name, partitions=some) for name, some in topics.items()
-        ],
     )

@@ -14,6 +14,7 @@ from barnabas_broker.coordinator.group.consumer.group import ConsumerGroup
 from barnabas_broker.coordinator.group.consumer.member import NOTHING
 from barnabas_broker.coordinator.group.records import Record
 from tests.broker.coordinator.group.consumer.scheduler import World
+from tests.broker.coordinator.group.world import STEPS
 
 SEEDS = 300
 SOAK_SEEDS = 10_000
@@ -21,23 +22,10 @@ PLANTED_SEEDS = 200
 """Among so many a fault is found, if the checks are worth anything."""
 
 
-def run(seed: int, make: Callable[[int], World] = World) -> World:
-    """A world to its end; what was shared, lost, set back or left undone is an AssertionError."""
-    world = make(seed)
-    try:
-        world.run(400)
-        world.heal()
-        world.check()
-    except AssertionError as error:
-        error.add_note(f"seed {seed}")
-        raise
-    return world
-
-
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_every_partition_is_read_by_one(seed: int) -> None:
     """Whatever is lost, late, doubled, slow or killed, and in whichever protocol members speak."""
-    run(seed)
+    World(seed).play()
 
 
 def test_the_scheduler_gets_somewhere() -> None:
@@ -51,7 +39,7 @@ def test_the_scheduler_gets_somewhere() -> None:
     )  # fmt: skip
     for seed in range(40):
         world = World(seed)
-        world.run(400)
+        world.run(STEPS)
         for what in met:
             met[what] += world.met[what]
     assert all(count > 20 for count in met.values()), met
@@ -62,7 +50,7 @@ def find(match: str, make: Callable[[int], World] = World) -> None:
 
     def run_all() -> None:
         for seed in range(PLANTED_SEEDS):
-            run(seed, make)
+            make(seed).play()
 
     with pytest.raises(AssertionError, match=match):
         run_all()
@@ -125,4 +113,4 @@ def test_a_partition_that_nobody_reads_is_seen(monkeypatch: pytest.MonkeyPatch) 
 def test_every_partition_is_read_by_one_in_many_runs() -> None:
     """The same for as many seeds as there is patience for."""
     for seed in range(SEEDS, SOAK_SEEDS):
-        run(seed)
+        World(seed).play()

@@ -93,7 +93,7 @@ class Told:
         self.early = 0
         self.refuse_storage = 0
         #: what LeaderAndIsr is answered with for the partition
-        self.storage_code: ErrorCode | None = None
+        self.storage_code: int | None = None
         self._hang_up = hang_up
 
     @property
@@ -276,6 +276,23 @@ def test_what_a_broker_says_of_its_disks_is_reported() -> None:
         assert await told.requests.get() is ApiKey.LEADER_AND_ISR
         await channels.close()
         assert told.answers.empty()
+
+    against(told.serve, story)
+
+
+def test_a_refusal_that_nobody_here_knows_does_not_end_the_channel() -> None:
+    """A broker of a later release is told of what comes next all the same."""
+    told = Told()
+    told.storage_code = 9999
+
+    async def story(peers: Peers) -> None:
+        channels = told.channels(peers)
+        async with asyncio.timeout(60):
+            for times in range(2):
+                channels.take(asked(VIEW, times), 3)
+                while await told.requests.get() is not ApiKey.LEADER_AND_ISR:
+                    pass
+        await channels.close()
 
     against(told.serve, story)
 

@@ -33,6 +33,7 @@ from barnabas_broker.controller.propagation import (
     own_stops,
 )
 from barnabas_broker.server.peers import PeerError, Peers
+from barnabas_broker.server.replication.leader_link import error_code
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.ids import DEBUGGING_REPLICA_ID, LATEST_TIMESTAMP, TopicPartition
 from barnabas_kafka.protocol.codec import EncodeError
@@ -327,7 +328,7 @@ class ControlChannels:
         _tell_refusals(broker, "LeaderAndIsr", led.error_code)
         codes = [each.error_code for each in led.partition_errors]
         codes += [each.error_code for topic in led.topics for each in topic.partition_errors]
-        failed = sorted({ErrorCode(code).name for code in codes if code != ErrorCode.NONE})
+        failed = sorted({error_code(code).name for code in codes if code != ErrorCode.NONE})
         if failed:
             log.warning("broker %d refuses LeaderAndIsr: %s", broker, ", ".join(failed))
         answered = storage_answers(given.leader_and_isr, led)
@@ -421,4 +422,4 @@ def ends_answers(
 def _tell_refusals(broker: int, what: str, code: int) -> None:
     """A refusal means that this broker, or the other one, has been followed by somebody."""
     if code != ErrorCode.NONE:
-        log.warning("broker %d refuses %s: %s", broker, what, ErrorCode(code).name)
+        log.warning("broker %d refuses %s: %s", broker, what, error_code(code).name)

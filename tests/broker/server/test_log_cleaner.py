@@ -1,5 +1,6 @@
 """Compaction in a running broker: processes, swaps, settings and trouble."""
 
+import logging
 import threading
 import time
 from collections.abc import Iterator
@@ -8,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from barnabas_broker.log.cleaner.manager import Resources
+from barnabas_broker.log.cleaner.manager import CleanerManager, Resources
 from barnabas_broker.log.partition_log import PartitionLog
 from barnabas_broker.server.log_cleaner import LogCleaner
 from barnabas_broker.server.node import Node
@@ -142,6 +143,33 @@ def test_a_damaged_log_is_left_alone(node: Node, wire: Wire) -> None:
     assert "CRC" in manager.uncleanable[log.tp]
     assert manager.uncleanable_bytes(0) > 0
     assert log.size == size
+
+
+def test_a_stop_does_not_wait_for_the_pause_after_trouble(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A cleaning that has failed is tried again after log.cleaner.backoff.ms: an hour here."""
+
+    def failures() -> int:
+        return caplog.text.count("cleaning ends")
+
+    waiting = threading.Event()
+    with (
+        caplog.at_level(logging.INFO, CleanerManager.__module__),
+        running_node(tmp_path / "data", EAGER) as node,
+        Wire(port_of(node)) as wire,
+    ):
+        wire.create_topic("gone", **{**COMPACTED, "min_compaction_lag_ms": "100000000"})
+        fill(wire, "gone")
+        log = log_of(node, "gone")
+        log.segments[0].file.path.unlink()
+        log.config = type(log.config)(compact=True, min_cleanable_ratio=0.0, segment_bytes=2000)
+        before = failures()
+        assert alter(wire, "log.cleaner.backoff.ms", "3600000") == 0
+        deadline = time.monotonic() + DEADLINE_S
+        while failures() == before:
+            assert time.monotonic() < deadline
+            waiting.wait(0.01)
 
 
 def test_the_next_cleaning_goes_by_changed_settings(node: Node, wire: Wire) -> None:

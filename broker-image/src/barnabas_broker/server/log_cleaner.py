@@ -5,6 +5,7 @@ and for the disk. `log/cleaner` has the rules.
 """
 
 import asyncio
+import contextlib
 import errno
 import logging
 import os
@@ -64,6 +65,7 @@ class LogCleaner:
         self._running: set[asyncio.Task[None]] = set()
         self._processes: set[_Process] = set()
         self._main: asyncio.Task[None] | None = None
+        self._stopping = asyncio.Event()
 
     def start(self) -> None:
         """Begin, unless `log.cleaner.enable` is false; the event loop must be running."""
@@ -72,6 +74,7 @@ class LogCleaner:
 
     async def stop(self) -> None:
         """End every cleaning; what was not finished is begun again at the next start."""
+        self._stopping.set()
         if self._main is not None:
             self._main.cancel()
             await asyncio.gather(self._main, return_exceptions=True)
@@ -132,12 +135,15 @@ class LogCleaner:
         except Exception as error:
             log.exception("cleaning %s failed", task.tp)
             self.manager.abandon(task, f"{type(error).__name__}: {error}")
-        await asyncio.sleep(self.pause_s)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._stopping.wait(), self.pause_s)
 
     async def _hear(self, task: Task) -> None:
         process = await self._in_thread(_start)
         self._processes.add(process)
         try:
+            if self._stopping.is_set():  # `stop` has killed those it knew of.
+                raise NoLongerWantedError("the broker stops")
             await self._in_thread(partial(_send, process, task.job))
             while True:
                 message = await self._next_message(process, task)

@@ -25,6 +25,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 
 from benchmarks.model import BenchmarkError
 from tests.oracle.apache import ApacheKafka, free_port
+from tests.waiting import SETTLE
 
 START_DEADLINE: Final = 60.0
 COMMON_SETTINGS: Final = {
@@ -166,9 +167,9 @@ class _ApacheBroker(ApacheKafka):
         if self.zookeeper is not None and not self.zookeeper.running:
             self.zookeeper.start()
 
-    def stop(self, *, grace: float = 60) -> None:
+    def stop(self, *, within: float = SETTLE) -> None:
         """Stop broker, then ZooKeeper."""
-        super().stop(grace=grace)
+        super().stop(within=within)
         if self.zookeeper is not None:
             self.zookeeper.stop()
 

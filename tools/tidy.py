@@ -145,8 +145,13 @@ BANNED_CALLS: Final = {
     "datetime.utcnow": "use datetime.now(tz=UTC) in a shell",
     "datetime.datetime.utcnow": "use datetime.now(tz=UTC) in a shell",
 }
-# Waiting for a foreign process (a JVM, a broker of its own) is asking again until a deadline.
-MAY_SLEEP: Final = ("tests/clients/brokers.py", "tests/oracle/apache.py")
+# The one place that waits, in units of the machine's speed; every other test calls it.
+MAY_WAIT: Final = ("tests/waiting/",)
+TAKES_SECONDS: Final = {
+    "timeout", "request_timeout", "operation_timeout", "within", "within_s", "deadline_s",
+}  # fmt: skip
+WAITS_FOR_SECONDS: Final = {"result", "wait", "join", "flush"}
+_HOLDS_SECONDS = re.compile(r"(DEADLINE|PATIENCE|TIMEOUT|WITHIN|ANSWER)(_S)?$")
 BANNED_IN_TESTS: Final = {
     "time.sleep": "wait for the condition, not for time",
     "pytest.skip": "let the test run or remove it",
@@ -400,15 +405,44 @@ def honest_tests(source: Source) -> Iterator[Finding]:
         if isinstance(node, ast.Call):
             name = ast.unparse(node.func)
             patches += "patch" in name.split(".")  # Mocks; monkeypatch may scale a constant.
-            if name in BANNED_IN_TESTS and not (name == "time.sleep" and source.under(*MAY_SLEEP)):
+            if name in BANNED_IN_TESTS and not source.under(*MAY_WAIT):
                 yield source.finding(node, "test", f"{name}: {BANNED_IN_TESTS[name]}")
-            if name == "asyncio.sleep" and ast.unparse(node.args[0]) != "0":
+            if name != "asyncio.sleep" or source.under(*MAY_WAIT):
+                continue
+            if ast.unparse(node.args[0]) != "0":
                 yield source.finding(node, "test", "asyncio.sleep: wait for the condition")
         elif isinstance(node, ast.Attribute) and ast.unparse(node) in BANNED_MARKS:
             yield source.finding(node, "test", "let the test run or remove it")
     if patches > PATCHES_PER_TEST_FILE:
         message = f"{patches} patches, at most {PATCHES_PER_TEST_FILE}: test the real parts"
         yield source.finding(1, "test", message)
+
+
+def bare_seconds(source: Source) -> Iterator[Finding]:
+    """A test's deadline grows with the machine: a bare number of seconds does not."""
+    if not source.under("tests/", "e2e/") or source.under(*MAY_WAIT):
+        return
+    message = "a bare number of seconds: use wait_for or seconds of tests.waiting"
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Call):
+            named = [it.value for it in node.keywords if it.arg in TAKES_SECONDS]
+            method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+            given = node.args[:1] if method in WAITS_FOR_SECONDS else []
+            bare = any(map(_is_number, (*named, *given)))
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            holds = any(_HOLDS_SECONDS.search(ast.unparse(target)) for target in targets)
+            bare = holds and _is_number(node.value)
+        else:
+            clock = node.left if isinstance(node, ast.BinOp) else None
+            bare = isinstance(clock, ast.Call) and ast.unparse(clock.func).endswith("monotonic")
+            bare = bare and isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add)
+        if bare:
+            yield source.finding(node, "seconds", message)
+
+
+def _is_number(node: ast.expr | None) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, int | float) and node.value > 0
 
 
 def mirror_tests(sources: list[Source]) -> Iterator[Finding]:
@@ -462,7 +496,7 @@ def one_title(path: PurePosixPath, text: str) -> Iterator[Finding]:
 RULES: Final[tuple[Callable[[Source], Iterator[Finding]], ...]] = (
     module_size, function_size, module_docstring, test_docstring, documented_states,
     unnumbered_notes, file_name, handlers, broad_excepts, banned_calls, global_statements,
-    private_imports, honest_tests,
+    private_imports, honest_tests, bare_seconds,
 )  # fmt: skip
 
 

@@ -7,16 +7,15 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Protocol, Self
 
 from tests.oracle.apache import ApacheKafka, OracleError
+from tests.waiting import SETTLE, START, NotInTimeError, forget, wait_for, watch
 
 KIND: Final = os.environ.get("BROKER_UNDER_TEST", "barnabas")
-START_DEADLINE: Final = 120.0
 
 
 class Broker(Protocol):
@@ -29,7 +28,7 @@ class Broker(Protocol):
     @property
     def pid(self) -> int: ...
     def start(self) -> Self: ...
-    def stop(self, *, grace: float = 120) -> None: ...
+    def stop(self, *, within: float = SETTLE) -> None: ...
     def kill(self) -> None: ...
     def tail(self, lines: int = 30) -> str: ...
     def __enter__(self) -> Self: ...
@@ -94,28 +93,42 @@ class Barnabas:
                 env=os.environ | self.environment,
                 start_new_session=True,
             )
-        give_up_at = time.monotonic() + START_DEADLINE
-        while not ready.exists():
-            if self._process.poll() is not None or time.monotonic() > give_up_at:
-                self.kill()
-                raise RuntimeError(f"the broker did not start:\n{self.tail(6)}")
-            time.sleep(0.02)
+        watch(self.directory.name, self._process.pid, self.log_file, dumps=True)
+        try:
+            wait_for(
+                "the broker's ready file, or its end",
+                lambda: ready.exists() or self.exit_code is not None,
+                within=START,
+            )
+        except NotInTimeError:
+            self.kill()
+            raise
+        if self.exit_code is not None:
+            forget(self._process.pid)
+            raise RuntimeError(f"the broker did not start:\n{self.tail(6)}")
         self._address = json.loads(ready.read_text())["listeners"]["PLAINTEXT"]
         return self
 
-    def stop(self, *, grace: float = 120) -> None:
-        """SIGTERM, then wait; a broker that does not end in `grace` seconds is an error."""
+    def stop(self, *, within: float = SETTLE) -> None:
+        """SIGTERM, then wait; a broker that does not end in time is an error."""
         if self._process is not None and self._process.poll() is None:
             self._process.terminate()
             try:
-                self._process.wait(grace)
-            except subprocess.TimeoutExpired:
+                wait_for(
+                    "the broker's end",
+                    lambda: self.exit_code,
+                    until=lambda code: code is not None,
+                    within=within,
+                )
+            except NotInTimeError:
                 self.kill()
                 raise
+            forget(self._process.pid)
 
     def kill(self) -> None:
         """SIGKILL, as a crash would be."""
         if self._process is not None and self._process.poll() is None:
+            forget(self._process.pid)
             self._process.send_signal(signal.SIGKILL)
             self._process.wait()
 

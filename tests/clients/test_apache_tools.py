@@ -35,9 +35,7 @@ BROKER_API_VERSIONS = "kafka.admin.BrokerApiVersionsCommand"
 
 def tool(main_class: str, broker: Broker, *arguments: str, given: str | None = None) -> str:
     """Run a tool that must succeed and return what it printed."""
-    done = run_tool(
-        main_class, "--bootstrap-server", broker.bootstrap, *arguments, input=given, timeout=300
-    )
+    done = run_tool(main_class, "--bootstrap-server", broker.bootstrap, *arguments, input=given)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

@@ -192,7 +192,7 @@ def test_apaches_tools(broker: Broker, topic: str) -> None:
 
     def tool(*arguments: str) -> str:
         server = ("--bootstrap-server", broker.bootstrap)
-        done = run_tool(CONSUMER_GROUPS, *server, *arguments, "--timeout", "60000", timeout=300)
+        done = run_tool(CONSUMER_GROUPS, *server, *arguments, "--timeout", "60000")
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 

@@ -15,6 +15,7 @@ from tests.clients import wire
 from tests.clients.brokers import Broker, broker_under_test
 from tests.clients.librdkafka import fill, read_all
 from tests.clients.wire import Wire
+from tests.waiting import ANSWER
 
 TOPIC = "kept"
 
@@ -53,8 +54,8 @@ def test_stop_in_the_middle_of_a_request(tmp_path: Path) -> None:
         with Wire(broker.bootstrap) as half, Wire(broker.bootstrap) as parked:
             produce = wire.frame(wire.produce(TOPIC, wire.some_batch(bytes(10_000))), 9)
             half.send(produce[:5000])
-            parked.send(wire.frame(wire.fetch(TOPIC, 0, max_wait_ms=120_000), 11))
-            broker.stop(grace=60)
+            parked.send(wire.frame(wire.fetch(TOPIC, 0, max_wait_ms=2**31 - 1), 11))
+            broker.stop(within=ANSWER)
             half.assert_closed()
         broker.start()
         wait_for_leader(broker)

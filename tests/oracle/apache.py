@@ -25,13 +25,14 @@ import struct
 import subprocess
 import sys
 import tempfile
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
+
+from tests.waiting import ATTEMPT_S, RUN, SETTLE, forget, seconds, wait_for, watch
 
 CACHE: Final = Path(__file__).resolve().parents[2] / ".cache" / "apache"
 DEFAULT_VERSION: Final = "3.9.1"
@@ -118,11 +119,11 @@ def run_tool(
     *args: str,
     version: str = DEFAULT_VERSION,
     input: str | None = None,  # noqa: A002 - the name subprocess.run gives it
-    timeout: float = 300,
+    within: float = RUN,
 ) -> subprocess.CompletedProcess[str]:
     """Run one of Apache's command-line tools to its end and return what it printed.
 
-    The exit code is not checked. After `timeout` seconds the tool is killed and
+    The exit code is not checked. After so many machine seconds the tool is killed and
     subprocess.TimeoutExpired raised.
     """
     return subprocess.run(
@@ -130,7 +131,7 @@ def run_tool(
         input=input if input is not None else "",
         capture_output=True,
         text=True,
-        timeout=timeout,
+        timeout=seconds(within),
         check=False,
     )
 
@@ -165,9 +166,8 @@ class _JavaServer(ABC):
 
     name = "server"
 
-    def __init__(self, version: str, directory: Path | None, deadline: float) -> None:
+    def __init__(self, version: str, directory: Path | None) -> None:
         self.version = version
-        self.deadline = deadline
         self._owns_directory = directory is None
         self.directory = directory or Path(tempfile.mkdtemp(prefix=f"apache-{self.name}-"))
         self.directory.mkdir(parents=True, exist_ok=True)
@@ -210,14 +210,16 @@ class _JavaServer(ABC):
                 cwd=self.directory,
                 start_new_session=True,
             )
+        watch(f"{self.name} {self.version}", self._process.pid, self.log_file, dumps=True)
 
-    def stop(self, *, grace: float = 120) -> None:
-        """SIGTERM, then SIGKILL after `grace` seconds."""
+    def stop(self, *, within: float = SETTLE) -> None:
+        """SIGTERM, then SIGKILL where the JVM does not end in so many machine seconds."""
         if self._process is not None:
+            forget(self._process.pid)
             if self._process.poll() is None:
                 self._process.terminate()
                 try:
-                    self._process.wait(grace)
+                    self._process.wait(seconds(within))
                 except subprocess.TimeoutExpired:
                     self._process.kill()
                     self._process.wait()
@@ -226,6 +228,7 @@ class _JavaServer(ABC):
     def kill(self) -> None:
         """SIGKILL, as a crash would be."""
         if self._process is not None:
+            forget(self._process.pid)
             if self._process.poll() is None:
                 self._process.send_signal(signal.SIGKILL)
             self._process.wait()
@@ -269,21 +272,20 @@ class _JavaServer(ABC):
         """Whether it serves whoever has connected."""
 
     def _await_ready(self) -> None:
-        give_up_at = time.monotonic() + self.deadline
-        while True:
-            if not self.running:
-                raise OracleError(f"{self.name} {self.version} ended at start:\n{self.tail()}")
-            if self._probe():
-                return
-            if time.monotonic() > give_up_at:
-                raise OracleError(
-                    f"{self.name} {self.version} not ready in {self.deadline:g} s:\n{self.tail()}"
-                )
-            time.sleep(0.05)
+        def settled() -> bool:
+            return not self.running or self._probe()
+
+        wait_for(f"{self.name} {self.version} to serve, or to end", settled, show=self.tail)
+        if not self.running:
+            raise OracleError(f"{self.name} {self.version} ended at start:\n{self.tail()}")
+
+    def _connection(self) -> socket.socket:
+        # ZooKeeper never answers what connects in the moment when it binds its port.
+        return socket.create_connection(("127.0.0.1", self.port), timeout=ATTEMPT_S)
 
     def _probe(self) -> bool:
         try:
-            with socket.create_connection(("127.0.0.1", self.port), timeout=5) as connection:
+            with self._connection() as connection:
                 return self._answers(connection)
         except (OSError, EOFError):
             return False
@@ -306,9 +308,8 @@ class ZooKeeper(_JavaServer):
         overrides: Mapping[str, str] | None = None,
         jvm_flags: Sequence[str] = (),
         heap: str = "128M",
-        deadline: float = 240,
     ) -> None:
-        super().__init__(version, directory, deadline)
+        super().__init__(version, directory)
         self.overrides = dict(overrides or {})
         self.jvm_flags = tuple(jvm_flags)
         self.heap = heap
@@ -340,7 +341,7 @@ class ZooKeeper(_JavaServer):
 
     def mode(self) -> str:
         """What it says to be: standalone, leader or follower; empty while it does not serve."""
-        with socket.create_connection(("127.0.0.1", self.port), timeout=5) as connection:
+        with self._connection() as connection:
             return self._mode(connection)
 
     def _answers(self, connection: socket.socket) -> bool:
@@ -386,9 +387,8 @@ class ApacheKafka(_JavaServer):
         jvm_flags: Sequence[str] = (),
         heap: str = "1G",
         broker_id: int = 0,
-        deadline: float = 240,
     ) -> None:
-        super().__init__(version, directory, deadline)
+        super().__init__(version, directory)
         self.jvm_flags = tuple(jvm_flags)
         self.heap = heap
         self.zookeeper: ZooKeeper | None = None
@@ -473,9 +473,8 @@ class ApacheKRaft(_JavaServer):
         *,
         overrides: Mapping[str, str] | None = None,
         heap: str = "512M",
-        deadline: float = 240,
     ) -> None:
-        super().__init__(version, None, deadline)
+        super().__init__(version, None)
         self.heap = heap
         controller_port = free_port()
         self.settings = {
@@ -576,7 +575,7 @@ def _resolve(version: str, of: str = "") -> str:
             ],
             capture_output=True,
             text=True,
-            timeout=600,
+            timeout=seconds(RUN),
             check=False,
         )
         if done.returncode != 0 or not output.exists():

@@ -122,7 +122,7 @@ def test_apaches_tool_sees_our_directories(disks: list[Path], tmp_path: Path) ->
     settings = {"log.dirs": ",".join(map(str, disks)), "broker.id": "0"}
     with Barnabas(tmp_path, settings) as ours:
         command = ["--bootstrap-server", ours.bootstrap, "--describe"]
-        done = run_tool(LOG_DIRS, *command, timeout=300)
+        done = run_tool(LOG_DIRS, *command)
     assert done.returncode == 0, done.stdout + done.stderr
     (broker,) = json.loads(done.stdout.splitlines()[-1])["brokers"]
     errors = {Path(it["logDir"]).name: it["error"] for it in broker["logDirs"]}

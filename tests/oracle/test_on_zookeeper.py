@@ -385,7 +385,7 @@ def test_a_client_of_0_8_keeps_its_offsets_in_zookeeper(
     until(lambda: partitions(broker).get("aged") == 1)  # The producer tries only for a moment.
     program = str(Path(__file__).parent / "java" / "OldClient.java")
     arguments = (broker.bootstrap, connect, "aged")
-    done = run_tool(program, *arguments, version="0.8.2.2", timeout=300)
+    done = run_tool(program, *arguments, version="0.8.2.2")
     assert done.returncode == 0, done.stderr
     values = [f"{number}=value {number}" for number in range(10)]
     assert done.stdout.splitlines() == [

@@ -24,6 +24,7 @@ from barnabas_broker.server import logs
 from barnabas_broker.server.node import Node
 from barnabas_broker.server.startup import StartupError
 from barnabas_broker.server.supervision import Supervision
+from barnabas_broker.server.task_dump import dump_on_sigquit
 from barnabas_broker.zk.store import CoordinationError
 from barnabas_broker.zk.znodes import MalformedZnodeError
 from barnabas_kafka.settings import broker as keys
@@ -86,6 +87,7 @@ async def _run(node: Node, ready_file: Path | None) -> CoordinationError | LogDi
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
+    dump_on_sigquit(loop)
     stopping: asyncio.Future[Any] = asyncio.ensure_future(stop.wait())
     try:
         if not await _before(stopping, node.start()):

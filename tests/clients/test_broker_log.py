@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -12,6 +14,7 @@ from urllib.request import urlopen
 
 import pytest
 
+from barnabas_broker.server.task_dump import END_OF_DUMP
 from barnabas_kafka.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
@@ -22,6 +25,7 @@ from tests.clients.brokers import Barnabas
 from tests.clients.troubles import create, send, until_logged
 from tests.clients.wire import Wire
 from tests.oracle.apache import run_tool
+from tests.waiting import wait_for
 
 LOGGER: Final = "barnabas_broker.server.metrics.http"
 BROKER_LOGGER: Final = 8
@@ -103,6 +107,19 @@ def test_levels_change_while_the_broker_runs(broker: Barnabas, set_level: SetLev
     set_level(broker, None)
     ask_whether_it_lives(broker)
     assert debug_lines(broker) == told
+
+
+def test_sigquit_dumps_threads_and_tasks(broker: Barnabas) -> None:
+    """`kill -3` shows where the broker's threads and tasks are; it serves on afterwards."""
+    os.kill(broker.pid, signal.SIGQUIT)
+    log = wait_for(
+        "the task dump in the broker's log",
+        broker.log_file.read_text,
+        until=lambda text: END_OF_DUMP in text,
+    )
+    assert "Current thread 0x" in log
+    assert "lifecycle.py" in log[log.index("Task dump: ") :]
+    ask_whether_it_lives(broker)
 
 
 def objects(broker: Barnabas) -> list[dict[str, str]]:

@@ -17,6 +17,7 @@ under ``org.apache.kafka.tools``, the console producer still ``kafka.tools.Conso
 from __future__ import annotations
 
 import fcntl
+import os
 import random
 import shutil
 import signal
@@ -136,17 +137,21 @@ def run_tool(
     )
 
 
+_PORTS: Final = range(15000, 32000)
+"""Below those the kernel gives to outgoing connections."""
+
 _given_ports: Final[set[int]] = set()
-"""What `free_port` gave: whoever asked may bind it later, or again after a restart."""
+"""What `free_port` gave: it may be bound later, or again after a restart."""
 
 
 def free_port(row: int = 1) -> int:
-    """A free port of 127.0.0.1, below those the kernel gives to outgoing connections.
+    """A free port of 127.0.0.1, or the first of a `row` of them. No port is given twice.
 
-    Or the first of a `row` of them. No port is given twice.
+    Processes of one test run that work side by side draw from ranges of their own.
     """
+    mine = ports_of(os.environ.get("PYTEST_XDIST_WORKER", ""))
     for _ in range(200):
-        port = random.randrange(15000, 32000)
+        port = random.choice(mine[: 1 - row] if row > 1 else mine)
         wanted = range(port, port + row)
         if not _given_ports.isdisjoint(wanted):
             continue
@@ -159,6 +164,18 @@ def free_port(row: int = 1) -> int:
             _given_ports.update(wanted)
             return port
     raise OracleError("no free port found on 127.0.0.1")
+
+
+def ports_of(worker: str, workers: int = 8) -> range:
+    """The part of the ports that is for one worker of pytest-xdist (`gw0`, `gw1`, ...).
+
+    All of them where there is no worker, or where there are more workers than parts.
+    """
+    number = worker.removeprefix("gw")
+    if not number.isdigit() or int(number) >= workers:
+        return _PORTS
+    size = len(_PORTS) // workers
+    return _PORTS[int(number) * size : (int(number) + 1) * size]
 
 
 class _JavaServer(ABC):

@@ -7,7 +7,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.oracle.apache import ApacheKafka, OracleError, classpath, run_tool
+from tests.oracle.apache import ApacheKafka, OracleError, classpath, ports_of, run_tool
 from tests.oracle.filling import await_leaders
 
 
@@ -70,3 +70,11 @@ def test_classpath_is_remembered_and_complete() -> None:
     assert classpath().split(":") == jars
     assert all(Path(jar).exists() for jar in jars)
     assert any("zookeeper-3" in jar for jar in jars)
+
+
+def test_workers_of_one_run_draw_ports_of_their_own() -> None:
+    """Two test processes never give each other's servers the same port."""
+    parts = [ports_of(f"gw{worker}") for worker in range(8)]
+    assert all(len(part) > 1000 for part in parts)
+    assert len(set().union(*parts)) == sum(map(len, parts))
+    assert set().union(*parts) <= set(ports_of(""))

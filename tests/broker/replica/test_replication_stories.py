@@ -3,13 +3,15 @@
 Each is told step by step by the broker's own decisions, with all copies after each step.
 """
 
+from pathlib import Path
+
 from barnabas_broker.replica.in_sync import InSyncRules
 from tests.broker.replica.replicas import Partition
 
 
-def transcript(partition: Partition) -> str:
-    """What happened, from a line break on."""
-    return "\n" + "\n".join(partition.transcript) + "\n"
+def written(name: str) -> list[str]:
+    """The lines of a transcript in `transcripts/`."""
+    return (Path(__file__).parent / "transcripts" / f"{name}.txt").read_text().splitlines()
 
 
 def test_the_high_watermark_needs_two_rounds() -> None:
@@ -20,19 +22,7 @@ def test_the_high_watermark_needs_two_rounds() -> None:
     partition.fetch(2)
     partition.fetch(2)
     partition.fetch(2)
-    assert (
-        transcript(partition)
-        == """
-1 leads, epoch 0, ISR [1, 2]      | 1 has -, HW 0 | 2 has -, HW 0
-a producer writes a to 1          | 1 has a, HW 0 | 2 has -, HW 0
-2 fetches from 0                  | 1 has a, HW 0 | 2 has -, HW 0
-2 gets a, HW 0                    | 1 has a, HW 0 | 2 has a, HW 0
-2 fetches from 1                  | 1 has a, HW 1 | 2 has a, HW 0
-2 gets nothing, HW 0              | 1 has a, HW 1 | 2 has a, HW 0
-2 fetches from 1                  | 1 has a, HW 1 | 2 has a, HW 0
-2 gets nothing, HW 1              | 1 has a, HW 1 | 2 has a, HW 1
-"""
-    )
+    assert partition.transcript == written("the_high_watermark_needs_two_rounds")
 
 
 def test_a_new_leader_moves_it() -> None:
@@ -43,17 +33,7 @@ def test_a_new_leader_moves_it() -> None:
     partition.fetch(2)
     partition.down(1)
     partition.elect(2, (2,))
-    assert (
-        transcript(partition)
-        == """
-1 leads, epoch 0, ISR [1, 2]      | 1 has -, HW 0 | 2 has -, HW 0
-a producer writes a to 1          | 1 has a, HW 0 | 2 has -, HW 0
-2 fetches from 0                  | 1 has a, HW 0 | 2 has -, HW 0
-2 gets a, HW 0                    | 1 has a, HW 0 | 2 has a, HW 0
-1 went down                       | 1 is down | 2 has a, HW 0
-2 leads, epoch 1, ISR [2]         | 1 is down | 2 has a, HW 1
-"""
-    )
+    assert partition.transcript == written("a_new_leader_moves_it")
 
 
 def test_a_shrunken_isr_moves_it() -> None:
@@ -66,19 +46,7 @@ def test_a_shrunken_isr_moves_it() -> None:
     partition.down(3)
     partition.now_ms = 40_000
     partition.isr_becomes((1, 2))
-    assert (
-        transcript(partition)
-        == """
-1 leads, epoch 0, ISR [1, 2, 3]   | 1 has -, HW 0 | 2 has -, HW 0 | 3 has -, HW 0
-a producer writes a to 1          | 1 has a, HW 0 | 2 has -, HW 0 | 3 has -, HW 0
-2 fetches from 0                  | 1 has a, HW 0 | 2 has -, HW 0 | 3 has -, HW 0
-2 gets a, HW 0                    | 1 has a, HW 0 | 2 has a, HW 0 | 3 has -, HW 0
-2 fetches from 1                  | 1 has a, HW 0 | 2 has a, HW 0 | 3 has -, HW 0
-2 gets nothing, HW 0              | 1 has a, HW 0 | 2 has a, HW 0 | 3 has -, HW 0
-3 went down                       | 1 has a, HW 0 | 2 has a, HW 0 | 3 is down
-the ISR is [1, 2]                 | 1 has a, HW 1 | 2 has a, HW 0 | 3 is down
-"""
-    )
+    assert partition.transcript == written("a_shrunken_isr_moves_it")
 
 
 def test_an_append_moves_it() -> None:
@@ -86,13 +54,7 @@ def test_an_append_moves_it() -> None:
     partition = Partition((1, 2))
     partition.elect(1, (1,))
     partition.produce("a")
-    assert (
-        transcript(partition)
-        == """
-1 leads, epoch 0, ISR [1]         | 1 has -, HW 0 | 2 has -, HW 0
-a producer writes a to 1          | 1 has a, HW 1 | 2 has -, HW 0
-"""
-    )
+    assert partition.transcript == written("an_append_moves_it")
 
 
 def test_a_fetch_moves_it() -> None:
@@ -104,21 +66,7 @@ def test_a_fetch_moves_it() -> None:
     partition.fetch(2)
     partition.fetch(3)
     partition.fetch(3)
-    assert (
-        transcript(partition)
-        == """
-1 leads, epoch 0, ISR [1, 2, 3]   | 1 has -, HW 0 | 2 has -, HW 0 | 3 has -, HW 0
-a producer writes a to 1          | 1 has a, HW 0 | 2 has -, HW 0 | 3 has -, HW 0
-2 fetches from 0                  | 1 has a, HW 0 | 2 has -, HW 0 | 3 has -, HW 0
-2 gets a, HW 0                    | 1 has a, HW 0 | 2 has a, HW 0 | 3 has -, HW 0
-2 fetches from 1                  | 1 has a, HW 0 | 2 has a, HW 0 | 3 has -, HW 0
-2 gets nothing, HW 0              | 1 has a, HW 0 | 2 has a, HW 0 | 3 has -, HW 0
-3 fetches from 0                  | 1 has a, HW 0 | 2 has a, HW 0 | 3 has -, HW 0
-3 gets a, HW 0                    | 1 has a, HW 0 | 2 has a, HW 0 | 3 has a, HW 0
-3 fetches from 1                  | 1 has a, HW 1 | 2 has a, HW 0 | 3 has a, HW 0
-3 gets nothing, HW 0              | 1 has a, HW 1 | 2 has a, HW 0 | 3 has a, HW 0
-"""
-    )
+    assert partition.transcript == written("a_fetch_moves_it")
 
 
 def test_a_parked_fetch() -> None:
@@ -131,20 +79,7 @@ def test_a_parked_fetch() -> None:
     partition.produce("b")
     partition.answer_parked(2, parked)
     partition.fetch(2)
-    assert (
-        transcript(partition)
-        == """
-1 leads, epoch 0, ISR [1, 2]      | 1 has -, HW 0 | 2 has -, HW 0
-a producer writes a to 1          | 1 has a, HW 0 | 2 has -, HW 0
-2 fetches from 0                  | 1 has a, HW 0 | 2 has -, HW 0
-2 gets a, HW 0                    | 1 has a, HW 0 | 2 has a, HW 0
-2 fetches from 1                  | 1 has a, HW 1 | 2 has a, HW 0
-a producer writes b to 1          | 1 has ab, HW 1 | 2 has a, HW 0
-2 gets b, HW 1                    | 1 has ab, HW 1 | 2 has ab, HW 1
-2 fetches from 2                  | 1 has ab, HW 2 | 2 has ab, HW 1
-2 gets nothing, HW 1              | 1 has ab, HW 2 | 2 has ab, HW 1
-"""
-    )
+    assert partition.transcript == written("a_parked_fetch")
 
 
 def test_below_min_isr_it_stays() -> None:
@@ -155,18 +90,7 @@ def test_below_min_isr_it_stays() -> None:
     partition.fetch(2)
     partition.fetch(2)
     partition.isr_becomes((1, 2))
-    assert (
-        transcript(partition)
-        == """
-1 leads, epoch 0, ISR [1]         | 1 has -, HW 0 | 2 has -, HW 0
-a producer writes a to 1          | 1 has a, HW 0 | 2 has -, HW 0
-2 fetches from 0                  | 1 has a, HW 0 | 2 has -, HW 0
-2 gets a, HW 0                    | 1 has a, HW 0 | 2 has a, HW 0
-2 fetches from 1                  | 1 has a, HW 0 | 2 has a, HW 0
-2 gets nothing, HW 0              | 1 has a, HW 0 | 2 has a, HW 0
-the ISR is [1, 2]                 | 1 has a, HW 1 | 2 has a, HW 0
-"""
-    )
+    assert partition.transcript == written("below_min_isr_it_stays")
 
 
 def test_loss_without_epochs() -> None:
@@ -184,28 +108,7 @@ def test_loss_without_epochs() -> None:
     partition.elect(2, (2,))
     partition.up(1)
     partition.fetch(1)
-    assert (
-        transcript(partition)
-        == """
-1 leads, epoch 0, ISR [1, 2]      | 1 has -, HW 0 | 2 has -, HW 0
-a producer writes a to 1          | 1 has a, HW 0 | 2 has -, HW 0
-a producer writes b to 1          | 1 has ab, HW 0 | 2 has -, HW 0
-2 fetches from 0                  | 1 has ab, HW 0 | 2 has -, HW 0
-2 gets ab, HW 0                   | 1 has ab, HW 0 | 2 has ab, HW 0
-2 fetches from 2                  | 1 has ab, HW 2 | 2 has ab, HW 0
-2 went down                       | 1 has ab, HW 2 | 2 is down
-2 is up                           | 1 has ab, HW 2 | 2 has ab, HW 0
-2 cuts 2, at 0                    | 1 has ab, HW 2 | 2 has -, HW 0
-1 went down                       | 1 is down | 2 has -, HW 0
-2 leads, epoch 1, ISR [2]         | 1 is down | 2 has -, HW 0
-1 is up                           | 1 has ab, HW 2 | 2 has -, HW 0
-1 cuts nothing, at 2              | 1 has ab, HW 2 | 2 has -, HW 0
-1 fetches from 2                  | 1 has ab, HW 2 | 2 has -, HW 0
-1 is out of range                 | 1 has ab, HW 2 | 2 has -, HW 0
-1 asks for the log's ends: 0, 0   | 1 has ab, HW 2 | 2 has -, HW 0
-1 cuts 2, at 0                    | 1 has -, HW 0 | 2 has -, HW 0
-"""
-    )
+    assert partition.transcript == written("loss_without_epochs")
 
 
 def test_divergence_without_epochs() -> None:
@@ -224,28 +127,7 @@ def test_divergence_without_epochs() -> None:
     partition.up(1)
     partition.fetch(1)
     partition.fetch(1)
-    assert (
-        transcript(partition)
-        == """
-1 leads, epoch 0, ISR [1, 2]      | 1 has -, HW 0 | 2 has -, HW 0
-a producer writes a to 1          | 1 has a, HW 0 | 2 has -, HW 0
-a producer writes b to 1          | 1 has ab, HW 0 | 2 has -, HW 0
-2 fetches from 0                  | 1 has ab, HW 0 | 2 has -, HW 0
-2 gets ab, HW 0                   | 1 has ab, HW 0 | 2 has ab, HW 0
-2 fetches from 2                  | 1 has ab, HW 2 | 2 has ab, HW 0
-2 gets nothing, HW 0              | 1 has ab, HW 2 | 2 has ab, HW 0
-1 and 2 went down                 | 1 is down | 2 is down
-2 is up                           | 1 is down | 2 has a, HW 0
-2 leads, epoch 1, ISR [2]         | 1 is down | 2 has a, HW 1
-a producer writes c to 2          | 1 is down | 2 has ac, HW 2
-1 is up                           | 1 has ab, HW 2 | 2 has ac, HW 2
-1 cuts nothing, at 2              | 1 has ab, HW 2 | 2 has ac, HW 2
-1 fetches from 2                  | 1 has ab, HW 2 | 2 has ac, HW 2
-1 gets nothing, HW 2              | 1 has ab, HW 2 | 2 has ac, HW 2
-1 fetches from 2                  | 1 has ab, HW 2 | 2 has ac, HW 2
-1 gets nothing, HW 2              | 1 has ab, HW 2 | 2 has ac, HW 2
-"""
-    )
+    assert partition.transcript == written("divergence_without_epochs")
 
 
 def test_loss_with_epochs() -> None:
@@ -263,28 +145,7 @@ def test_loss_with_epochs() -> None:
     partition.elect(2, (2,))
     partition.up(1)
     partition.fetch(1)
-    assert (
-        transcript(partition)
-        == """
-1 leads, epoch 0, ISR [1, 2]      | 1 has -, HW 0 | 2 has -, HW 0
-a producer writes a to 1          | 1 has a, HW 0 | 2 has -, HW 0
-a producer writes b to 1          | 1 has ab, HW 0 | 2 has -, HW 0
-2 fetches from 0                  | 1 has ab, HW 0 | 2 has -, HW 0
-2 gets ab, HW 0                   | 1 has ab, HW 0 | 2 has ab, HW 0
-2 fetches from 2                  | 1 has ab, HW 2 | 2 has ab, HW 0
-2 went down                       | 1 has ab, HW 2 | 2 is down
-2 is up                           | 1 has ab, HW 2 | 2 has ab, HW 0
-2 asks for epoch 0: 0 ends at 2   | 1 has ab, HW 2 | 2 has ab, HW 0
-2 cuts nothing, at 2              | 1 has ab, HW 2 | 2 has ab, HW 0
-1 went down                       | 1 is down | 2 has ab, HW 0
-2 leads, epoch 1, ISR [2]         | 1 is down | 2 has ab, HW 2
-1 is up                           | 1 has ab, HW 2 | 2 has ab, HW 2
-1 asks for epoch 0: 0 ends at 2   | 1 has ab, HW 2 | 2 has ab, HW 2
-1 cuts nothing, at 2              | 1 has ab, HW 2 | 2 has ab, HW 2
-1 fetches from 2                  | 1 has ab, HW 2 | 2 has ab, HW 2
-1 gets nothing, HW 2              | 1 has ab, HW 2 | 2 has ab, HW 2
-"""
-    )
+    assert partition.transcript == written("loss_with_epochs")
 
 
 def test_divergence_with_epochs() -> None:
@@ -303,29 +164,7 @@ def test_divergence_with_epochs() -> None:
     partition.up(1)
     partition.fetch(1)
     partition.fetch(1)
-    assert (
-        transcript(partition)
-        == """
-1 leads, epoch 0, ISR [1, 2]      | 1 has -, HW 0 | 2 has -, HW 0
-a producer writes a to 1          | 1 has a, HW 0 | 2 has -, HW 0
-a producer writes b to 1          | 1 has ab, HW 0 | 2 has -, HW 0
-2 fetches from 0                  | 1 has ab, HW 0 | 2 has -, HW 0
-2 gets ab, HW 0                   | 1 has ab, HW 0 | 2 has ab, HW 0
-2 fetches from 2                  | 1 has ab, HW 2 | 2 has ab, HW 0
-2 gets nothing, HW 0              | 1 has ab, HW 2 | 2 has ab, HW 0
-1 and 2 went down                 | 1 is down | 2 is down
-2 is up                           | 1 is down | 2 has a, HW 0
-2 leads, epoch 1, ISR [2]         | 1 is down | 2 has a, HW 1
-a producer writes c to 2          | 1 is down | 2 has ac, HW 2
-1 is up                           | 1 has ab, HW 2 | 2 has ac, HW 2
-1 asks for epoch 0: 0 ends at 1   | 1 has ab, HW 2 | 2 has ac, HW 2
-1 cuts 1, at 1                    | 1 has a, HW 1 | 2 has ac, HW 2
-1 fetches from 1                  | 1 has a, HW 1 | 2 has ac, HW 2
-1 gets c, HW 2                    | 1 has ac, HW 2 | 2 has ac, HW 2
-1 fetches from 2                  | 1 has ac, HW 2 | 2 has ac, HW 2
-1 gets nothing, HW 2              | 1 has ac, HW 2 | 2 has ac, HW 2
-"""
-    )
+    assert partition.transcript == written("divergence_with_epochs")
 
 
 def test_loss_with_epochs_in_fetch() -> None:
@@ -343,24 +182,7 @@ def test_loss_with_epochs_in_fetch() -> None:
     partition.elect(2, (2,))
     partition.up(1)
     partition.fetch(1)
-    assert (
-        transcript(partition)
-        == """
-1 leads, epoch 0, ISR [1, 2]      | 1 has -, HW 0 | 2 has -, HW 0
-a producer writes a to 1          | 1 has a, HW 0 | 2 has -, HW 0
-a producer writes b to 1          | 1 has ab, HW 0 | 2 has -, HW 0
-2 fetches from 0                  | 1 has ab, HW 0 | 2 has -, HW 0
-2 gets ab, HW 0                   | 1 has ab, HW 0 | 2 has ab, HW 0
-2 fetches from 2                  | 1 has ab, HW 2 | 2 has ab, HW 0
-2 went down                       | 1 has ab, HW 2 | 2 is down
-2 is up                           | 1 has ab, HW 2 | 2 has ab, HW 0
-1 went down                       | 1 is down | 2 has ab, HW 0
-2 leads, epoch 1, ISR [2]         | 1 is down | 2 has ab, HW 2
-1 is up                           | 1 has ab, HW 2 | 2 has ab, HW 2
-1 fetches from 2                  | 1 has ab, HW 2 | 2 has ab, HW 2
-1 gets nothing, HW 2              | 1 has ab, HW 2 | 2 has ab, HW 2
-"""
-    )
+    assert partition.transcript == written("loss_with_epochs_in_fetch")
 
 
 def test_divergence_with_epochs_in_fetch() -> None:
@@ -379,27 +201,7 @@ def test_divergence_with_epochs_in_fetch() -> None:
     partition.up(1)
     partition.fetch(1)
     partition.fetch(1)
-    assert (
-        transcript(partition)
-        == """
-1 leads, epoch 0, ISR [1, 2]      | 1 has -, HW 0 | 2 has -, HW 0
-a producer writes a to 1          | 1 has a, HW 0 | 2 has -, HW 0
-a producer writes b to 1          | 1 has ab, HW 0 | 2 has -, HW 0
-2 fetches from 0                  | 1 has ab, HW 0 | 2 has -, HW 0
-2 gets ab, HW 0                   | 1 has ab, HW 0 | 2 has ab, HW 0
-2 fetches from 2                  | 1 has ab, HW 2 | 2 has ab, HW 0
-2 gets nothing, HW 0              | 1 has ab, HW 2 | 2 has ab, HW 0
-1 and 2 went down                 | 1 is down | 2 is down
-2 is up                           | 1 is down | 2 has a, HW 0
-2 leads, epoch 1, ISR [2]         | 1 is down | 2 has a, HW 1
-a producer writes c to 2          | 1 is down | 2 has ac, HW 2
-1 is up                           | 1 has ab, HW 2 | 2 has ac, HW 2
-1 fetches from 2                  | 1 has ab, HW 2 | 2 has ac, HW 2
-1 cuts 1, at 1                    | 1 has a, HW 1 | 2 has ac, HW 2
-1 fetches from 1                  | 1 has a, HW 1 | 2 has ac, HW 2
-1 gets c, HW 2                    | 1 has ac, HW 2 | 2 has ac, HW 2
-"""
-    )
+    assert partition.transcript == written("divergence_with_epochs_in_fetch")
 
 
 def test_agreement_in_two_rounds() -> None:
@@ -427,36 +229,4 @@ def test_agreement_in_two_rounds() -> None:
     partition.produce("e")
     partition.up(2)
     partition.fetch(2)
-    assert (
-        transcript(partition)
-        == """
-1 leads, epoch 0, ISR [1, 2]      | 1 has -, HW 0 | 2 has -, HW 0
-a producer writes a to 1          | 1 has a, HW 0 | 2 has -, HW 0
-2 fetches from 0                  | 1 has a, HW 0 | 2 has -, HW 0
-2 gets a, HW 0                    | 1 has a, HW 0 | 2 has a, HW 0
-a producer writes b to 1          | 1 has ab, HW 0 | 2 has a, HW 0
-a producer writes c to 1          | 1 has abc, HW 0 | 2 has a, HW 0
-1 went down                       | 1 is down | 2 has a, HW 0
-2 leads, epoch 1, ISR [2]         | 1 is down | 2 has a, HW 1
-a producer writes x to 2          | 1 is down | 2 has ax, HW 2
-2 went down                       | 1 is down | 2 is down
-1 is up                           | 1 has abc, HW 0 | 2 is down
-1 leads, epoch 2, ISR [1]         | 1 has abc, HW 3 | 2 is down
-a producer writes d to 1          | 1 has abcd, HW 4 | 2 is down
-2 is up                           | 1 has abcd, HW 4 | 2 has ax, HW 2
-1 went down                       | 1 is down | 2 has ax, HW 2
-2 leads, epoch 3, ISR [2]         | 1 is down | 2 has ax, HW 2
-a producer writes y to 2          | 1 is down | 2 has axy, HW 3
-2 went down                       | 1 is down | 2 is down
-1 is up                           | 1 has abcd, HW 4 | 2 is down
-1 leads, epoch 4, ISR [1]         | 1 has abcd, HW 4 | 2 is down
-a producer writes e to 1          | 1 has abcde, HW 5 | 2 is down
-2 is up                           | 1 has abcde, HW 5 | 2 has axy, HW 3
-2 asks for epoch 3: 2 ends at 4   | 1 has abcde, HW 5 | 2 has axy, HW 3
-2 cuts 1, at 2                    | 1 has abcde, HW 5 | 2 has ax, HW 2
-2 asks for epoch 1: 0 ends at 3   | 1 has abcde, HW 5 | 2 has ax, HW 2
-2 cuts 1, at 1                    | 1 has abcde, HW 5 | 2 has a, HW 1
-2 fetches from 1                  | 1 has abcde, HW 5 | 2 has a, HW 1
-2 gets bcde, HW 5                 | 1 has abcde, HW 5 | 2 has abcde, HW 5
-"""
-    )
+    assert partition.transcript == written("agreement_in_two_rounds")

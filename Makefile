@@ -13,25 +13,13 @@ BUILT_FROM := uv.lock pyproject.toml $(wildcard */pyproject.toml libs/*/pyprojec
 	libs/kafka/src/barnabas_kafka/protocol/plain_rebalance.py libs/kafka/src/barnabas_kafka/records/walk.py \
 	tools/bootstrap.py
 PYTEST := $(BIN)/python -m pytest
-# Suites that meet programs of others; everything else under tests/ is a unit test.
-BLACK_BOX := tests/clients tests/faults tests/oracle tests/fuzz/test_guided.py $(wildcard tests/*/*/test_against_apache.py)
-# Several broker processes on a ZooKeeper, one such cluster at a time.
-CLUSTER := tests/cluster
 # Runs in an environment of its own, which has pyspark.
 SPARK := tests/pipelines/spark
-# Each test file in one process, so that what its tests share is set up once.
-SIDE_BY_SIDE := -n 2 --dist loadfile
-UNIT := tests $(BLACK_BOX:%=--ignore=%) --ignore=$(CLUSTER) --ignore=$(SPARK)
-# Minutes after which a suite hangs; docs/testing.md has the table of what they take.
-RELEASES_MINUTES := 20
-BLACK_BOX_MINUTES := 40
-CLUSTER_MINUTES := 13
-PIPELINES_MINUTES := 10
-E2E_MINUTES := 18
-SIM_MINUTES := 8
+# The suites, their commands, needs and limits: tools/testrun/suites.py.
+TESTRUN := $(BIN)/python -m tools.testrun
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check unit black-box pipelines spark bench fuzz sim gen fmt soak clean needs \
+.PHONY: help demo test check black-box pipelines spark bench fuzz sim gen fmt soak clean \
 	images kind-demo kind-down e2e
 
 help: ## Lists the verbs
@@ -46,25 +34,30 @@ kind-demo: .venv/.synced ## The same on Kubernetes: images, a kind cluster, the 
 kind-down: .venv/.synced ## Removes the cluster that KEEP=1 make kind-demo left
 	@$(BIN)/python -m tools.kind_demo down
 
-test: needs check sim black-box pipelines e2e ## Runs check, the black-box suites and the scenarios (Java, Maven, kcat, Docker, kind; installs what it can as root)
+# SUITE names suites ("cluster", "check,unit"), all where it is empty. STRICT=1 gives no failed test a
+# second chance. RECORD=1 writes the times of good suites to docs/test-run.json.
+SUITE ?=
+STRICT ?=
+RECORD ?=
+SWITCHED_OFF := 0 false no
+TEST_OPTIONS = $(if $(filter-out $(SWITCHED_OFF),$(STRICT)),--strict) $(if $(filter-out $(SWITCHED_OFF),$(RECORD)),--record)
+test: .venv/.synced ## Runs all suites that this machine can run, and says what the others need (SUITE="check unit", STRICT=1)
+	@$(TESTRUN) --suite '$(SUITE)' $(TEST_OPTIONS)
 
 check: .venv/.synced ## Runs all that is quick: tidy, ruff, imports, generated files, types, unit tests
-	$(BIN)/python -m tools.tidy
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/lint-imports
-	$(BIN)/python -m tools.gen_docs --check
-	$(BIN)/python -m tools.gen_crds --check
-	$(BIN)/python -m tools.render_manifests --check
-	$(BIN)/mypy
-	$(PYTEST) $(SIDE_BY_SIDE) $(UNIT)
+	@$(TESTRUN) --suite check,unit --slowest 10
+
+black-box: .venv/.synced
+	@$(TESTRUN) --suite clients,faults,oracle,cluster $(TEST_OPTIONS)
+
+pipelines: .venv/.synced
+	@$(TESTRUN) --suite pipelines $(TEST_OPTIONS)
+
+e2e: .venv/.synced ## Runs the scenarios of e2e/ on a kind cluster of their own (make test SUITE=kind)
+	@$(TESTRUN) --suite kind $(TEST_OPTIONS)
 
 images: .venv/.synced ## Builds the four images and prints their sizes (Docker)
 	@$(BIN)/python -m e2e.images
-
-e2e: .venv/.synced ## Runs the scenarios of e2e/ on a kind cluster of their own
-	@$(BIN)/python -m tools.kind_needs
-	timeout --foreground $(E2E_MINUTES)m $(PYTEST) e2e
 
 bench: .venv/.synced .venv-bench/.synced ## Measures Barnabas beside Apache Kafka (Java, Maven) and writes benchmarks/results
 	@$(BIN)/python -m benchmarks --barnabas .venv-bench/bin/barnabas
@@ -83,7 +76,7 @@ fuzz: .venv/.synced ## Fuzzes all that reads bytes of others, SECONDS=60 each (T
 VARIANT ?= replicated
 COUNT ?=
 sim: .venv/.synced ## Runs clusters of the broker's cores in virtual time with faults (SEED=7 VARIANT=fsync, or COUNT=1000)
-	timeout --foreground $(if $(COUNT),24h,$(SIM_MINUTES)m) $(BIN)/python -m simulator $(if $(filter command line environment,$(origin SEED)),--variant $(VARIANT) --seed $(SEED)) $(if $(COUNT),--variant $(VARIANT) --count $(COUNT))
+	timeout --foreground $(if $(COUNT),24h,8m) $(BIN)/python -m simulator $(if $(filter command line environment,$(origin SEED)),--variant $(VARIANT) --seed $(SEED)) $(if $(COUNT),--variant $(VARIANT) --count $(COUNT))
 
 gen: .venv/.synced ## Writes the generated files anew
 	$(BIN)/python -m tools.gen_docs
@@ -102,17 +95,6 @@ soak: .venv/.synced ## Runs every property test for thousands of examples and th
 clean: ## Removes the environment and every cache
 	rm -rf .venv .venv-bench .venv-spark .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
-
-needs: .venv/.synced
-	@$(BIN)/python -m tools.needs
-
-black-box: .venv/.synced
-	timeout --foreground $(RELEASES_MINUTES)m $(BIN)/python -m tests.clients.releases
-	timeout --foreground $(BLACK_BOX_MINUTES)m $(PYTEST) $(BLACK_BOX)
-	timeout --foreground $(CLUSTER_MINUTES)m $(PYTEST) $(CLUSTER)
-
-pipelines: needs .venv-spark/.synced
-	timeout --foreground $(PIPELINES_MINUTES)m .venv-spark/bin/python -m pytest $(SPARK)
 
 # The images run a Python that its distributor built with profiles and link-time optimisation. A
 # Python built on this machine without them is a fifth slower, and would be measured in its place.

@@ -1,7 +1,7 @@
 """Brings what kind clusters need where that can be done: Docker and kind from Debian, as root.
 
-kubectl and helm are in no release of Debian in a version that fits; one line says where from.
-`python -m tools.kind_needs` checks, installs, and fails where something is left.
+kubectl and helm are in no release of Debian in a version that fits; docs/kubernetes.md says where
+they are from.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-from e2e.cluster import CannotRunKindError, check_kind_can_run
 from tools.needs import can_install, install
 
 PACKAGES: Final = {"docker": ("docker.io", "iptables"), "kind": ("kind",)}
@@ -41,18 +40,3 @@ def install_missing() -> None:
 
 def _docker_answers() -> bool:
     return subprocess.run(["docker", "info"], capture_output=True, check=False).returncode == 0
-
-
-def main() -> int:
-    """Install what can be installed; returns 1 and says what is left where kind cannot run."""
-    install_missing()
-    try:
-        check_kind_can_run()
-    except CannotRunKindError as error:
-        sys.stderr.write(f"barnabas: {error}\n")
-        return 1
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,9 +1,8 @@
-"""Checks that the programs the black-box suites compare with are here, and installs them as root.
+"""The programs that suites of real processes run, how to find them, and Debian's packages of them.
 
-`make test` needs Java 17 or newer and Maven (Apache Kafka's own clients and tools), kcat, Redis (a
-recipe of the cookbook), strace, and gcc and the tools of two file systems (disks that fail). As
-root on a machine with apt-get the missing ones are installed; otherwise one line says what to
-install.
+They are Java 17 or newer and Maven (Apache Kafka's own clients and tools), kcat, Redis (a recipe of
+the cookbook), strace, and gcc and the tools of two file systems (disks that fail).
+`tools.testrun.requirements` says which of them a machine lacks, and installs them as root.
 """
 
 from __future__ import annotations
@@ -83,26 +82,3 @@ def install(packages: list[str]) -> bool:
         subprocess.run(step, env=quiet, stdout=sys.stderr, check=False).returncode == 0
         for step in steps
     )
-
-
-def main() -> int:
-    """Check, install where that is possible, and say what is left; returns the exit status."""
-    lacking = missing()
-    if lacking and can_install():
-        packages = [need.package for need in lacking]
-        sys.stderr.write(f"barnabas: installing {' '.join(packages)}\n")
-        install(packages)
-        lacking = missing()
-    if not lacking:
-        return 0
-    words = ", ".join(need.words for need in lacking)
-    packages = [need.package for need in lacking]
-    sys.stderr.write(
-        f"barnabas: the black-box suites need {words}"
-        f" (Debian: apt-get install {' '.join(packages)}); `make check` runs without them\n"
-    )
-    return 1
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,0 +1,182 @@
+"""Runs one command in a process group of its own: passes its output through, ends it at a limit.
+
+Only that group is ever signalled: processes that somebody else started are never touched.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import BinaryIO, Final
+
+import psutil
+
+CANNOT_START: Final = 127
+_TICK_S: Final = 0.1
+_CHUNK: Final = 1 << 16
+# What a process gets to end in after a signal, before the next and harder one.
+TERM_PATIENCE_S: Final = 10.0
+INTERRUPT_PATIENCE_S: Final = 30.0
+_BACKGROUND_PRIORITY: Final = 10
+
+
+class StoppedError(Exception):
+    """The user or the system asks the runner to end, by a signal."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(signal.Signals(number).name)
+        self.number = number
+
+
+@contextmanager
+def stop_signals() -> Iterator[None]:
+    """Let Ctrl-C, SIGTERM and SIGHUP raise StoppedError in the main thread."""
+
+    def stop(number: int, _frame: FrameType | None) -> None:
+        raise StoppedError(number)
+
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.signal(number, stop) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How a command ended."""
+
+    status: int
+    seconds: float
+    timed_out: bool = False
+    stopped: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """Where commands run: directory, environment, and where their output is shown, if it is."""
+
+    root: Path
+    environment: Mapping[str, str]
+    echo: BinaryIO | None = None
+
+
+def run(
+    command: Sequence[str],
+    around: Surroundings,
+    log: Path,
+    *,
+    limit_s: float,
+    stop: threading.Event | None = None,
+    background: bool = False,
+) -> Ended:
+    """Run a command to its end, its limit or until `stop` is set; its output is appended to `log`.
+
+    At the limit its process group gets SIGTERM, then SIGKILL. Raises StoppedError on a signal to
+    the runner, when the group has been ended.
+    """
+    began = time.monotonic()
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("ab") as file:
+        try:
+            process = subprocess.Popen(
+                command,
+                cwd=around.root,
+                env=dict(around.environment),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        except OSError as error:
+            _show(f"barnabas: cannot run {command[0]}: {error}\n".encode(), file, around.echo)
+            return Ended(CANNOT_START, time.monotonic() - began)
+        if background:
+            os.setpriority(os.PRIO_PROCESS, process.pid, _BACKGROUND_PRIORITY)
+        copier = threading.Thread(target=_copy, args=(process, file, around.echo), daemon=True)
+        copier.start()
+        try:
+            timed_out, stopped = _wait(process, began + limit_s, stop)
+        except StoppedError:
+            end_group(process, first=signal.SIGINT)
+            copier.join(TERM_PATIENCE_S)
+            raise
+        # Also what a suite that is over has left running: it would disturb the next.
+        end_group(process)
+        copier.join(TERM_PATIENCE_S)
+    return Ended(process.returncode, time.monotonic() - began, timed_out, stopped)
+
+
+def _wait(
+    process: subprocess.Popen[bytes], give_up_at: float, stop: threading.Event | None
+) -> tuple[bool, bool]:
+    """Wait for the end; whether the limit came first, and whether `stop` did."""
+    while process.poll() is None:
+        if time.monotonic() > give_up_at:
+            return True, False
+        if stop is not None and stop.is_set():
+            return False, True
+        time.sleep(_TICK_S)
+    return False, False
+
+
+def _copy(process: subprocess.Popen[bytes], log: BinaryIO, echo: BinaryIO | None) -> None:
+    assert process.stdout is not None
+    with process.stdout as output:
+        while chunk := os.read(output.fileno(), _CHUNK):
+            _show(chunk, log, echo)
+
+
+def _show(chunk: bytes, log: BinaryIO, echo: BinaryIO | None) -> None:
+    for target in (log, echo):
+        if target is not None:
+            target.write(chunk)
+            target.flush()
+
+
+def end_group(process: subprocess.Popen[bytes], first: int = signal.SIGTERM) -> None:
+    """End a process and all of its group: `first`, SIGTERM, SIGKILL, each with its time."""
+    steps = [(first, INTERRUPT_PATIENCE_S)] if first != signal.SIGTERM else []
+    steps += [(signal.SIGTERM, TERM_PATIENCE_S), (signal.SIGKILL, TERM_PATIENCE_S)]
+    for number, patience_s in steps:
+        if not _lives(process):
+            break
+        try:
+            os.killpg(process.pid, number)
+            _await_end(process, patience_s)
+        except ProcessLookupError:
+            break
+        except StoppedError:  # A second Ctrl-C: the user does not wait for this step.
+            continue
+    process.wait()
+
+
+def _await_end(process: subprocess.Popen[bytes], patience_s: float) -> None:
+    give_up_at = time.monotonic() + patience_s
+    while _lives(process) and time.monotonic() < give_up_at:
+        time.sleep(_TICK_S)
+
+
+def _lives(process: subprocess.Popen[bytes]) -> bool:
+    """Whether the process or another of its group runs; zombies of others do not count."""
+    if process.poll() is None:
+        return True
+    for other in psutil.process_iter(["status"]):
+        try:
+            if os.getpgid(other.pid) != process.pid:
+                continue
+        except (ProcessLookupError, PermissionError):
+            continue
+        if other.info["status"] != psutil.STATUS_ZOMBIE:
+            return True
+    return False

@@ -100,7 +100,8 @@ def expanded(root: Path, paths: Iterable[str]) -> list[str]:
 
 
 def _python(name: str, *arguments: str) -> Step:
-    return Step(name, (PYTHON, "-m", *arguments))
+    # Unbuffered, as its output goes through a pipe to the user.
+    return Step(name, (PYTHON, "-u", "-m", *arguments))
 
 
 CHECKS: Final = (

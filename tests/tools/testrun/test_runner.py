@@ -9,6 +9,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -49,7 +50,7 @@ def saved(root: Path, name: str) -> dict[str, object]:
     return value
 
 
-def once(root: Path, name: str = "once", **more: object) -> Suite:
+def once(root: Path, name: str = "once", **more: Any) -> Suite:
     """A suite whose only test is a flake."""
     return pytest_suite(name, add_file(root, f"{name}/test_{name}.py", ONCE), **more)
 
@@ -228,7 +229,7 @@ def test_a_suite_without_tests_is_no_success(root: Path) -> None:
 def test_a_hang_ends_at_the_limit(root: Path) -> None:
     """The table says what was running, nothing has a second chance, and the rest runs."""
     pause = "import signal; signal.pause()"
-    short = {"limit_minutes": 0.5 / 60}
+    short: dict[str, Any] = {"limit_minutes": 0.5 / 60}
     hangs = step_suite("hangs", python(""), python(pause), **short)
     tests = pytest_suite("tests", add_file(root, "h/test_h.py", pause), **short)
     status, printed = run(root, hangs, tests, step_suite("next", python("")))

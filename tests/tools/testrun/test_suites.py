@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 from tests.tools.testrun.project import add_file
@@ -18,11 +19,16 @@ def holds(suite: Suite, file: str) -> bool:
     """Whether a suite runs a file."""
     if suite.tests is None:
         return False
+    return _is_under(file, suite.tests.paths) and not _is_under(file, suite.tests.ignored)
 
-    def under(paths: tuple[str, ...]) -> bool:
-        return any(Path(file).is_relative_to(path) for path in expanded(ROOT, paths))
 
-    return under(suite.tests.paths) and not under(suite.tests.ignored)
+def _is_under(file: str, paths: tuple[str, ...]) -> bool:
+    return any(file == path or file.startswith(f"{path}/") for path in _expanded(paths))
+
+
+@cache
+def _expanded(paths: tuple[str, ...]) -> list[str]:
+    return expanded(ROOT, paths)
 
 
 def test_every_test_file_belongs_to_one_suite() -> None:

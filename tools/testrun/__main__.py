@@ -8,7 +8,7 @@ import sys
 
 from tools.testrun.environment import cleaned, is_set
 from tools.testrun.plan import named
-from tools.testrun.processes import Surroundings, stop_signals
+from tools.testrun.processes import StoppedError, Surroundings, stop_signals
 from tools.testrun.record import ROOT
 from tools.testrun.runner import SLOWEST, Options, Runner, record_last
 
@@ -38,7 +38,10 @@ def main(arguments: list[str]) -> int:
     os.environ.update(environment)
     around = Surroundings(ROOT, environment, sys.stdout.buffer)
     with stop_signals():
-        return Runner(around, options, sys.stdout).run()
+        try:
+            return Runner(around, options, sys.stdout).run()
+        except StoppedError as stopped:  # Before the first suite, or after the last.
+            return 128 + stopped.number
 
 
 if __name__ == "__main__":

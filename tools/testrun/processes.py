@@ -101,11 +101,11 @@ def run(
         except OSError as error:
             _show(f"barnabas: cannot run {command[0]}: {error}\n".encode(), file, around.echo)
             return Ended(CANNOT_START, time.monotonic() - began)
-        if background:
-            os.setpriority(os.PRIO_PROCESS, process.pid, _BACKGROUND_PRIORITY)
         copier = threading.Thread(target=_copy, args=(process, file, around.echo), daemon=True)
-        copier.start()
         try:
+            if background:
+                os.setpriority(os.PRIO_PROCESS, process.pid, _BACKGROUND_PRIORITY)
+            copier.start()
             timed_out, stopped = _wait(process, began + limit_s, stop)
         except StoppedError:
             end_group(process, first=signal.SIGINT)
@@ -134,7 +134,10 @@ def _copy(process: subprocess.Popen[bytes], log: BinaryIO, echo: BinaryIO | None
     assert process.stdout is not None
     with process.stdout as output:
         while chunk := os.read(output.fileno(), _CHUNK):
-            _show(chunk, log, echo)
+            try:
+                _show(chunk, log, echo)
+            except ValueError:  # The log is closed: what writes has left the group and outlives it.
+                return
 
 
 def _show(chunk: bytes, log: BinaryIO, echo: BinaryIO | None) -> None:
@@ -145,7 +148,11 @@ def _show(chunk: bytes, log: BinaryIO, echo: BinaryIO | None) -> None:
 
 
 def end_group(process: subprocess.Popen[bytes], first: int = signal.SIGTERM) -> None:
-    """End a process and all of its group: `first`, SIGTERM, SIGKILL, each with its time."""
+    """End a process and all of its group: `first`, SIGTERM, SIGKILL, each with its time.
+
+    A signal to the runner meanwhile begins the next step, and is raised when the group has ended.
+    """
+    signalled = None
     steps = [(first, INTERRUPT_PATIENCE_S)] if first != signal.SIGTERM else []
     steps += [(signal.SIGTERM, TERM_PATIENCE_S), (signal.SIGKILL, TERM_PATIENCE_S)]
     for number, patience_s in steps:
@@ -156,9 +163,11 @@ def end_group(process: subprocess.Popen[bytes], first: int = signal.SIGTERM) -> 
             _await_end(process, patience_s)
         except ProcessLookupError:
             break
-        except StoppedError:  # A second Ctrl-C: the user does not wait for this step.
-            continue
+        except StoppedError as stopped:
+            signalled = stopped
     process.wait()
+    if signalled is not None:
+        raise signalled
 
 
 def _await_end(process: subprocess.Popen[bytes], patience_s: float) -> None:

@@ -1,0 +1,38 @@
+"""The command behind `make test`, as it is called."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def run_command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run it to its end."""
+    return subprocess.run(
+        [sys.executable, "-m", "tools.testrun", *arguments],
+        cwd=ROOT,
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_an_unknown_suite_is_an_error_that_names_the_known_ones() -> None:
+    """A misspelt name is seen at once."""
+    done = run_command("--suite", "clientz, check")
+    assert done.returncode == 2
+    assert "unknown suite clientz; the suites are check, unit, simulator" in done.stdout
+
+
+def test_ci_fails_before_the_first_test(tmp_path: Path) -> None:
+    """With nothing on the path CI sees all that is missing, and no suite begins."""
+    done = run_command("--suite", "clients,kind", CI="true", PATH=str(tmp_path))
+    assert done.returncode == 1
+    for words in ("kcat          apt-get install kcat", "helm          see docs/kubernetes.md"):
+        assert words in done.stdout
+    assert done.stdout.endswith("CI=true, and programs are missing: no test was run\n")

@@ -59,7 +59,10 @@ class Bench:
             1,
             self.logs,
             rules_for=lambda topic: TopicRules(
-                TopicSettings.resolve(settings, topic.config), producer_id_expiration_ms=1000
+                TopicSettings.resolve(settings, topic.config),
+                topic=topic.name,
+                internal=False,
+                producer_id_expiration_ms=1000,
             ),
             clock_ms=lambda: NOW_MS,
             flush_soon=self.flushed.append,

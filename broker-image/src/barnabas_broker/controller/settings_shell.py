@@ -12,7 +12,7 @@ from barnabas_broker.controller import configs, writes
 from barnabas_broker.controller.configs import ConfigResource
 from barnabas_broker.controller.ledger import Ledger
 from barnabas_broker.controller.requests import ConfigRequest, Outcome
-from barnabas_broker.controller.topics import validate_name
+from barnabas_broker.controller.topics import check_cleanup_policy, validate_name
 from barnabas_broker.zk.znodes import ConfigZnode
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.settings import broker as keys
@@ -72,12 +72,13 @@ class SettingsShell:
             return False
         return resolved[topic.UNCLEAN_LEADER_ELECTION_ENABLE]
 
-    def check_topic(self, overrides: Mapping[str, str]) -> None:
+    def check_topic(self, name: str, overrides: Mapping[str, str]) -> None:
         """Raise KafkaError INVALID_CONFIG unless a topic can have these settings."""
         try:
-            topic.validate_overrides(self.settings, overrides)
+            resolved = topic.validate_overrides(self.settings, overrides)
         except SettingError as error:
             raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from error
+        check_cleanup_policy(name, resolved[topic.CLEANUP_POLICY])
 
     def alter(
         self, request: ConfigRequest, *, incremental: bool, validate_only: bool, now_ms: int
@@ -112,7 +113,7 @@ class SettingsShell:
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist."
             )
         changed = _changed(known.config, request, incremental, topic.KEYS.get)
-        self.check_topic(changed)
+        self.check_topic(name, changed)
         if validate_only:
             return
         znode = ConfigZnode.for_topic(name)

@@ -13,6 +13,7 @@ them (`server.controller_thread`).
 import logging
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from random import Random
 from uuid import UUID
 
@@ -527,7 +528,7 @@ class Controller:
                 replication_factor=self.settings[keys.DEFAULT_REPLICATION_FACTOR],
             ),
             start=Start(self._random.randrange(brokers), self._random.randrange(brokers)),
-            check_config=self._settings.check_topic,
+            check_config=partial(self._settings.check_topic, new.name),
         )
 
     def _creation(self, plan: TopicPlan, topic_id: UUID) -> list[Operation]:

@@ -20,6 +20,9 @@ MAX_NAME_LENGTH = 249
 GROUP_METADATA_TOPIC = "__consumer_offsets"
 TRANSACTION_STATE_TOPIC = "__transaction_state"
 INTERNAL_TOPICS = frozenset({GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, "__share_group_state"})
+# Retention would delete what their coordinators know; Apache's brokers let clients set it.
+COMPACTED_TOPICS = frozenset({GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC})
+COMPACT = "compact"
 # The name of KRaft's own log; a topic called so could not be moved to such a cluster.
 CLUSTER_METADATA_TOPIC = "__cluster_metadata"
 # Bounds the work of one request; KRaft's controller has the same bound.
@@ -93,6 +96,16 @@ def _metric_name(name: str) -> str:
 def is_internal(name: str) -> bool:
     """Whether a topic is one that brokers keep for themselves."""
     return name in INTERNAL_TOPICS
+
+
+def check_cleanup_policy(name: str, policy: Sequence[str]) -> None:
+    """Raise KafkaError INVALID_CONFIG where records of a coordinator would be deleted by age."""
+    if name in COMPACTED_TOPICS and set(policy) != {COMPACT}:
+        raise KafkaError(
+            ErrorCode.INVALID_CONFIG,
+            f"cleanup.policy of internal topic {name} must be compact, not "
+            f"'{','.join(policy)}': retention would delete the coordinator's records",
+        )
 
 
 def name_fault(name: str) -> str | None:

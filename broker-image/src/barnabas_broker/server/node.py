@@ -23,6 +23,7 @@ from barnabas_broker.controller.offline_replicas import Answered
 from barnabas_broker.controller.propagation import View
 from barnabas_broker.controller.shell import Controller
 from barnabas_broker.controller.startup import make_parents
+from barnabas_broker.controller.topics import COMPACT, COMPACTED_TOPICS, is_internal
 from barnabas_broker.coordinator.group.shell import GroupCoordinator
 from barnabas_broker.coordinator.transaction.markers import MarkerWriter
 from barnabas_broker.coordinator.transaction.shell import TransactionCoordinator
@@ -72,7 +73,7 @@ from barnabas_kafka.ids import TopicPartition
 from barnabas_kafka.settings import broker as keys
 from barnabas_kafka.settings.broker import BrokerSettings
 from barnabas_kafka.settings.definitions import SettingError
-from barnabas_kafka.settings.topic import TopicSettings
+from barnabas_kafka.settings.topic import CLEANUP_POLICY, TopicSettings
 
 if TYPE_CHECKING:
     from barnabas_broker.server.metrics.admin import Admin
@@ -561,6 +562,8 @@ def _tell_strays(found: Mapping[TopicPartition, PartitionLog], image: MetadataIm
 def _rules(settings: BrokerSettings, topic: TopicImage) -> TopicRules:
     return TopicRules(
         _topic_settings(settings, topic.name, topic.config),
+        topic=topic.name,
+        internal=is_internal(topic.name),
         producer_id_expiration_ms=settings[keys.PRODUCER_ID_EXPIRATION_MS],
         producer_ids_max=settings[keys.BARNABAS_PRODUCER_IDS_PER_PARTITION_MAX],
     )
@@ -578,8 +581,18 @@ def _log_config(settings: BrokerSettings, image: MetadataImage, topic: str) -> L
 def _topic_settings(
     settings: BrokerSettings, topic: str, overrides: Mapping[str, str]
 ) -> TopicSettings:
-    """The settings of a topic; what a tool wrote that nobody accepts is left out, and logged."""
+    """The settings of a topic; a stored value that is not accepted is left out, and logged.
+
+    The coordinators' topics are compacted whatever is stored: under cleanup.policy=delete, which
+    tools can write into ZooKeeper and Apache's brokers accept, they lose offsets and transactions.
+    """
     remaining = dict(overrides)
+    if topic in COMPACTED_TOPICS:
+        name = CLEANUP_POLICY.name
+        stored = remaining.get(name, COMPACT)
+        if stored != COMPACT:
+            log.error("topic %s: stored %s=%s is ignored, it is compacted", topic, name, stored)
+        remaining[name] = COMPACT
     while True:
         try:
             return TopicSettings.resolve(settings, remaining)

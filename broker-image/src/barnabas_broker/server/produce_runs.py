@@ -216,9 +216,9 @@ class ProduceRuns:
             return None
         try:
             partition = self._replicas.led(topic, index)
+            rules = partition.rules.produce_rules(version)
         except KafkaError:
             return None
-        rules = partition.rules.produce_rules(version)
         if rules.rebuilds_plain or not partition.counts_at_once(acks):
             return None
         return Run(partition, rules, request, now_ms)

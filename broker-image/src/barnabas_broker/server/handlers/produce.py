@@ -287,6 +287,7 @@ def _append(
         partition = call.broker.replicas.led(topic, data.index)
         if request.acks not in ACKS:
             raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)
+        rules = partition.rules.produce_rules(call.version)
         if request.acks == ALL_IN_SYNC:
             partition.check_in_sync()
         if found is not None:
@@ -294,7 +295,7 @@ def _append(
         else:
             batches = validate_produce(
                 data.records if data.records is not None else b"",
-                rules=partition.rules.produce_rules(call.version),
+                rules=rules,
                 now_ms=call.now_ms,
                 at_once=AT_ONCE_BYTES,
             )
@@ -344,6 +345,7 @@ def _wanted(request: ProduceRequest, call: Call) -> Wanted:
                 continue
             try:
                 partition = call.broker.replicas.led(topic.name, data.index)
+                partition.rules.produce_rules(call.version)
             except KafkaError:
                 continue
             producer = Producer(header.producer_id, header.producer_epoch)

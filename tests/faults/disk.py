@@ -32,6 +32,10 @@ class Faults(ctypes.Structure):
     writes: int
     #: fsync and fdatasync seen so far, those of directories included
     syncs: int
+    #: reads seen so far
+    reads: int
+    #: reads that still succeed before ``read_errno``
+    good_reads: int
     write_errno: int
     #: of read, pread and sendfile
     read_errno: int
@@ -46,6 +50,8 @@ class Faults(ctypes.Structure):
         ("free_bytes", ctypes.c_int64),
         ("writes", ctypes.c_int64),
         ("syncs", ctypes.c_int64),
+        ("reads", ctypes.c_int64),
+        ("good_reads", ctypes.c_int64),
         ("write_errno", ctypes.c_int32),
         ("read_errno", ctypes.c_int32),
         ("sync_errno", ctypes.c_int32),
@@ -109,7 +115,7 @@ class FaultyDisk:
     def heal(self) -> None:
         """Be a good disk from now on; what was counted stays."""
         faults = self.faults
-        faults.room = 0
+        faults.room = faults.good_reads = 0
         faults.free_bytes = -1
         faults.write_errno = faults.read_errno = faults.sync_errno = faults.change_errno = 0
         faults.sync_delay_ms = 0

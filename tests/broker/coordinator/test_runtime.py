@@ -1,10 +1,287 @@
 """What coordinators share: see also the tests of their shells, which run it in a broker."""
 
-from barnabas_broker.coordinator.runtime import NO_PRODUCER, Limits
+import asyncio
+import errno
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from barnabas_broker.cluster.image import MetadataImage, PartitionState, TopicImage
+from barnabas_broker.coordinator import runtime
+from barnabas_broker.coordinator.runtime import NO_PRODUCER, Limits, Runtime, Unloaded
+from barnabas_broker.coordinator.turns import Turn
+from barnabas_broker.log.config import LogConfig
+from barnabas_broker.log.files import FileSlice
+from barnabas_broker.log.partition_log import PartitionLog
+from barnabas_kafka.errors import ErrorCode, KafkaError
+from barnabas_kafka.ids import TopicPartition
+from barnabas_kafka.protocol.codec import DecodeError
+from barnabas_kafka.records.batch import CorruptBatch
+from barnabas_kafka.records.builder import build_batch
 from barnabas_kafka.records.compression import Codec
+
+TP = TopicPartition("__consumer_offsets", 0)
+LED = PartitionState(replicas=(0,), isr=(0,), leader=0, leader_epoch=0, controller_epoch=0)
+IMAGE = MetadataImage(cluster_id="c").with_changes(
+    put=(TopicImage(TP.topic, UUID(int=1), (LED,), {}),)
+)
+CONTENTS = [b"a", b"b", b"c"]
+
+#: What says nothing about a record.
+SURROUNDINGS = [
+    OSError(errno.EMFILE, "Too many open files"),
+    OSError(errno.EIO, "Input/output error"),
+    MemoryError(),
+]
+#: What a bug or bad bytes raise.
+OTHERS = [
+    ValueError("9 is not a valid MemberState"),
+    KeyError("member"),
+    AssertionError("never"),
+    RecursionError("too deep"),
+    DecodeError("cut"),
+    CorruptBatch("crooked"),
+    KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "offline"),
+]
+EVERY = [*SURROUNDINGS, *OTHERS]
 
 
 def test_records_are_nobody_s_and_plain_unless_said_otherwise() -> None:
     """A turn without a producer is part of no transaction."""
     assert NO_PRODUCER == (-1, -1)
     assert Limits(load_buffer_bytes=1, timeout_ms=1).codec is Codec.NONE
+
+
+class Faults:
+    """Errors to raise: by the place where, one for each time that it comes there."""
+
+    def __init__(self) -> None:
+        self.due: dict[str, list[Exception]] = {}
+
+    def meet(self, place: str) -> None:
+        """Raise the next error of a place."""
+        errors = self.due.get(place)
+        if errors:
+            raise errors.pop(0)
+
+
+class Shard:
+    """Keeps what it replays."""
+
+    next_ms = None
+
+    def __init__(self, faults: Faults) -> None:
+        self._faults = faults
+        self.values: list[bytes] = []
+
+    def tick(self, now_ms: int) -> None:
+        """Nothing is ever due."""
+
+    def replay(self, record: bytes, now_ms: int) -> None:
+        if record == b"b":
+            self._faults.meet("replay")
+        self.values.append(record)
+
+    def loaded(self, now_ms: int) -> Iterator[Turn[bytes]]:
+        self._faults.meet("loaded")
+        yield from ()
+
+    def resign(self, now_ms: int) -> Turn[bytes]:
+        return Turn(now_ms)
+
+
+class Kind:
+    """Records that are their values."""
+
+    def __init__(self, faults: Faults) -> None:
+        self._faults = faults
+
+    def decode(self, key: bytes, value: bytes | None) -> bytes | None:
+        if value == b"b":
+            self._faults.meet("decode")
+        return value
+
+    def encode(self, record: bytes) -> tuple[bytes, bytes | None]:
+        return record, record
+
+    def in_transaction(self, producer_id: int, record: bytes) -> bytes | None:
+        return record
+
+    def ended(self, producer_id: int, *, committed: bool) -> bytes | None:
+        return None
+
+
+class Led:
+    """A partition of which only the log is looked at."""
+
+    def __init__(self, log: PartitionLog) -> None:
+        self.tp = TP
+        self.log = log
+
+
+class World:
+    """A runtime whose topic has one partition, led here, with three records."""
+
+    def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(runtime, "FIRST_RETRY_S", 0.0)
+        self.faults = Faults()
+        self.log = PartitionLog.open(
+            directory, TP, LogConfig(), clean=True, recovery_point=0, now_ms=0, topic_id=None
+        )
+        batch = build_batch([(1, value, value, ()) for value in CONTENTS], leader_epoch=0)
+        self.log.append_as_follower(bytearray(batch), now_ms=1)
+        read = self.log.read
+
+        def faulty_read(*args: Any, **options: Any) -> FileSlice:
+            self.faults.meet("read")
+            return read(*args, **options)
+
+        monkeypatch.setattr(
+            PartitionLog, "read", lambda _, *args, **opts: faulty_read(*args, **opts)
+        )
+        self.partition: Any = Led(self.log)
+        self.made: list[Shard] = []
+        self.third_shard = asyncio.Event()
+        self.runtime: Runtime[Shard, bytes] = Runtime(
+            TP.topic,
+            Kind(self.faults),
+            leader=lambda _: self.partition,
+            limits=lambda: Limits(load_buffer_bytes=1 << 20, timeout_ms=1),
+            new_shard=self._new_shard,
+            clock_ms=lambda: 0,
+        )
+        self.reasons: list[str] = []
+
+    def _new_shard(self) -> Shard:
+        self.made.append(Shard(self.faults))
+        if len(self.made) == 3:
+            self.third_shard.set()
+        return self.made[-1]
+
+    async def load(self) -> list[bytes]:
+        """Lead the partition until it is loaded; what its shard has then."""
+        self.runtime.on_image(IMAGE)
+        while self.runtime.loading:
+            for unloaded in self.runtime.unloaded:
+                assert unloaded.tp == TP
+                if unloaded.reason not in self.reasons:
+                    self.reasons.append(unloaded.reason)
+            await asyncio.sleep(0)
+        (shard,) = self.runtime.shards
+        return shard.values
+
+
+def run(work: Callable[[World], Any], directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run a test in an event loop."""
+
+    async def main() -> None:
+        world = World(directory, monkeypatch)
+        try:
+            await work(world)
+        finally:
+            world.runtime.stop()
+            world.log.close()
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("place", ["read", "loaded"])
+@pytest.mark.parametrize("error", EVERY, ids=lambda error: type(error).__name__)
+def test_a_load_that_fails_is_retried(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    place: str,
+    error: Exception,
+) -> None:
+    """Whatever the error: each attempt starts from nothing, and the reason can be asked for."""
+
+    async def work(world: World) -> None:
+        world.faults.due[place] = [error, error]
+        assert await world.load() == CONTENTS
+        assert world.reasons == ["", str(error) or "MemoryError"]
+        assert len(world.made) == 3
+        assert world.runtime.unloaded == []
+
+    run(work, tmp_path, monkeypatch)
+    assert caplog.text.count("Loading __consumer_offsets-0 failed, retrying in") == 2
+
+
+@pytest.mark.parametrize("place", ["decode", "replay"])
+@pytest.mark.parametrize("error", SURROUNDINGS, ids=lambda error: str(error.args[:1]))
+def test_a_record_is_not_skipped_for_its_surroundings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, error: Exception
+) -> None:
+    """What the process lacks, or the disk answers, has the whole load retried."""
+
+    async def work(world: World) -> None:
+        world.faults.due[place] = [error]
+        assert await world.load() == CONTENTS
+        assert len(world.made) == 2
+
+    run(work, tmp_path, monkeypatch)
+
+
+@pytest.mark.parametrize("place", ["decode", "replay"])
+@pytest.mark.parametrize("error", OTHERS, ids=lambda error: type(error).__name__)
+def test_a_record_that_cannot_be_replayed_is_skipped(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    place: str,
+    error: Exception,
+) -> None:
+    """The log names its partition and its offset; the others are replayed once."""
+
+    async def work(world: World) -> None:
+        world.faults.due[place] = [error]
+        assert await world.load() == [b"a", b"c"]
+        assert len(world.made) == 1
+
+    run(work, tmp_path, monkeypatch)
+    assert "__consumer_offsets-0: the record at 1 is skipped: " in caplog.text
+    assert str(error) in caplog.text
+
+
+def test_who_leads_no_longer_does_not_retry(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The attempts end with the leadership."""
+
+    async def work(world: World) -> None:
+        world.faults.due["read"] = [OSError(errno.EIO, "Input/output error")] * 1000
+        world.runtime.on_image(IMAGE)
+        await world.third_shard.wait()
+        assert world.runtime.unloaded == [Unloaded(TP, "[Errno 5] Input/output error")]
+        world.runtime.on_image(MetadataImage(cluster_id="c"))
+        assert not world.runtime.loading
+        attempts = len(world.made)
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert len(world.made) == attempts
+
+    run(work, tmp_path, monkeypatch)
+
+
+def test_retries_back_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Twice as long each time, up to a limit; waiting is left out."""
+    delays: list[float] = []
+    pause = asyncio.sleep
+
+    async def no_wait(delay_s: float) -> None:
+        if delay_s:
+            delays.append(delay_s)
+        await pause(0)
+
+    async def work(world: World) -> None:
+        monkeypatch.setattr(runtime, "FIRST_RETRY_S", 0.1)
+        monkeypatch.setattr(runtime.asyncio, "sleep", no_wait)
+        world.faults.due["read"] = [OSError(errno.EMFILE, "Too many open files")] * 12
+        assert await world.load() == CONTENTS
+
+    run(work, tmp_path, monkeypatch)
+    assert delays[:4] == [0.1, 0.2, 0.4, 0.8]
+    assert delays[-2:] == [30.0, 30.0]

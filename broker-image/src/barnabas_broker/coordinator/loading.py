@@ -2,6 +2,10 @@
 
 What was written in a transaction is told as that, and its end when the marker is reached (KIP-98):
 the core decides what counts until then.
+
+A record that cannot be decoded or replayed is logged with its partition and offset, and skipped:
+the coordinator serves without it. What the process lacks (memory, file descriptors) and what the
+disk answers is not the record's fault, and is raised.
 """
 
 import logging
@@ -17,6 +21,9 @@ from barnabas_kafka.records.control import ControlType, parse_end_transaction
 log = logging.getLogger(__name__)
 
 R = TypeVar("R")
+
+NOT_THE_RECORDS = (OSError, MemoryError)
+"""Errors that say nothing about the record that is being read."""
 
 RECORDS_AT_ONCE = 500
 """How many records are replayed before others get their turn: a few milliseconds."""
@@ -53,8 +60,8 @@ def read_back(
 
     What a former run appended counts for this one, also above the high watermark: it was never
     taken back. What is appended while this runs is replayed too; when the iterator is exhausted,
-    everything has been. `buffer_bytes` are read at once. Raises KafkaError where the log cannot be
-    read.
+    everything has been. `buffer_bytes` are read at once. Raises KafkaError, OSError,
+    MemoryError or CorruptBatch where the log cannot be read.
     """
     reader = _Reader(partition_log, kind, replay)
     offset = partition_log.log_start_offset
@@ -86,38 +93,60 @@ class _Reader(Generic[R]):
     def take(self, data: bytes, position: int, header: BatchHeader) -> None:
         try:
             contents = records(data, position)
-        except CorruptBatch as error:
-            log.error("%s: a batch is skipped: %s", self._log.tp, error)
-            return
-        if header.is_control:
-            self._end(contents, header.producer_id)
+        except NOT_THE_RECORDS:
+            raise
+        except Exception as error:
+            self._skip("the batch", header.base_offset, error, expected=CorruptBatch)
             return
         for each in contents:
-            decoded = self._decoded(each)
-            if decoded is not None and header.is_transactional:
-                decoded = self._kind.in_transaction(header.producer_id, decoded)
-            if decoded is not None:
-                self._replay(decoded)
+            if each.offset >= self._log.log_start_offset:
+                self._take_record(each, header)
 
-    def _end(self, markers: list[LogRecord], producer_id: int) -> None:
-        for each in markers:
-            marker = parse_end_transaction(each.key, each.value)
-            if marker is None:
-                continue
-            committed = marker.control_type is ControlType.COMMIT
-            ended = self._kind.ended(producer_id, committed=committed)
-            if ended is not None:
-                self._replay(ended)
-
-    def _decoded(self, record: LogRecord) -> R | None:
-        if record.offset < self._log.log_start_offset:
-            return None
-        where = f"{self._log.tp}: the record at {record.offset}"
+    def _take_record(self, record: LogRecord, header: BatchHeader) -> None:
         try:
-            decoded = self._kind.decode(record.key or b"", record.value)
-        except DecodeError as error:
-            log.error("%s is skipped: %s", where, error)
-            return None
+            decoded = self._decoded(record, header)
+        except NOT_THE_RECORDS:
+            raise
+        except Exception as error:
+            self._skip("the record", record.offset, error, expected=(DecodeError, CorruptBatch))
+            return
         if decoded is None:
-            log.warning("%s is of a kind unknown here", where)
+            return
+        try:
+            self._replay(decoded)
+        except NOT_THE_RECORDS:
+            raise
+        except Exception as error:
+            self._skip("the record", record.offset, error, expected=())
+
+    def _decoded(self, record: LogRecord, header: BatchHeader) -> R | None:
+        if header.is_control:
+            marker = parse_end_transaction(record.key, record.value)
+            if marker is None:
+                return None
+            committed = marker.control_type is ControlType.COMMIT
+            return self._kind.ended(header.producer_id, committed=committed)
+        decoded = self._kind.decode(record.key or b"", record.value)
+        if decoded is None:
+            log.warning(
+                "%s: the record at %d is of a kind unknown here", self._log.tp, record.offset
+            )
+        elif header.is_transactional:
+            return self._kind.in_transaction(header.producer_id, decoded)
         return decoded
+
+    def _skip(
+        self,
+        what: str,
+        offset: int,
+        error: Exception,
+        *,
+        expected: type[Exception] | tuple[type[Exception], ...],
+    ) -> None:
+        """Log what is left out; with a traceback unless the error says that the bytes are bad."""
+        unexpected = not isinstance(error, expected)
+        reason = f"{type(error).__name__}: {error}" if unexpected else str(error)
+        log.error(
+            "%s: %s at %d is skipped: %s", self._log.tp, what, offset, reason,
+            exc_info=error if unexpected else None,
+        )  # fmt: skip

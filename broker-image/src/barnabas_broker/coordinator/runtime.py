@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from barnabas_broker.cluster.image import MetadataImage
 from barnabas_broker.coordinator.hashing import partition_of
@@ -80,6 +80,19 @@ class Limits:
     codec: Codec = Codec.NONE
 
 
+FIRST_RETRY_S: Final = 0.1
+RETRY_MAX_S: Final = 30.0
+"""A load that failed is retried after the first delay, then after twice the one before, at most
+the last."""
+
+
+class Unloaded(NamedTuple):
+    """A partition that is being loaded, and why it has not been yet: empty on the first attempt."""
+
+    tp: TopicPartition
+    reason: str
+
+
 @dataclass(slots=True)
 class Held(Generic[S]):
     """A shard, its partition, and the call that wakes it."""
@@ -88,6 +101,8 @@ class Held(Generic[S]):
     shard: S
     end: int = 0  # The offset after the last record appended here.
     loading: "asyncio.Task[None] | None" = None
+    load_error: str = ""
+    """Why the last attempt to load it failed."""
     wake: asyncio.TimerHandle | None = None
     wake_ms: int = field(default=0)
 
@@ -212,6 +227,15 @@ class Runtime(Generic[S, R]):
         """Whether some shards are still being read back."""
         return any(held.loading is not None for held in self._held.values())
 
+    @property
+    def unloaded(self) -> Sequence[Unloaded]:
+        """The partitions that are still being loaded."""
+        return [
+            Unloaded(held.partition.tp, held.load_error)
+            for held in self._held.values()
+            if held.loading is not None
+        ]
+
     def settled(self, key: str) -> "asyncio.Future[None] | None":
         """When everything that a look at the key's shard shows counts; None if it does already.
 
@@ -232,8 +256,25 @@ class Runtime(Generic[S, R]):
             held.loading = self._loop.create_task(self._load(held))
 
     async def _load(self, held: Held[S]) -> None:
+        """Load a partition, trying until it is done or the broker no longer leads the partition.
+
+        Until then its coordinator is out of reach: to serve some of the log without the rest is
+        worse.
+        """
+        delay_s = FIRST_RETRY_S
+        while True:
+            try:
+                await self._load_once(held)
+                return
+            except Exception as error:  # The boundary between one attempt and the next.
+                self._note_failed_load(held, error, delay_s)
+            await asyncio.sleep(delay_s)
+            delay_s = min(2 * delay_s, RETRY_MAX_S)
+            held.shard = self._new_shard()
+
+    async def _load_once(self, held: Held[S]) -> None:
         began_ms = self._clock_ms()
-        tp = held.partition.tp
+        tp, loading = held.partition.tp, held.loading
         replay = held.shard.replay
         steps = read_back(
             held.partition.log,
@@ -241,21 +282,34 @@ class Runtime(Generic[S, R]):
             lambda record: replay(record, began_ms),
             buffer_bytes=self._limits().load_buffer_bytes,
         )
-        try:
+        await asyncio.sleep(0)
+        for _ in steps:
             await asyncio.sleep(0)
-            for _ in steps:
-                await asyncio.sleep(0)
-        except (KafkaError, CorruptBatch) as error:
-            # It stays out of reach: to serve some of it without the rest is worse.
-            log.error("%s could not be loaded: %s", tp, error)
-            return
         held.loading = None
         held.end = held.partition.log.log_end_offset
         now_ms = self._clock_ms()
-        for turn in held.shard.loaded(now_ms):
-            self.perform(held, turn)
-        self.time(held)
+        try:
+            for turn in held.shard.loaded(now_ms):
+                self.perform(held, turn)
+            self.time(held)
+        except Exception:
+            held.loading = loading
+            raise
+        held.load_error = ""
         log.info("loaded %s in %d ms", tp, now_ms - began_ms)
+
+    def _note_failed_load(self, held: Held[S], error: Exception, delay_s: float) -> None:
+        """Log why, with a traceback where the error is none that a log or a disk gives."""
+        known = isinstance(error, (KafkaError, OSError, MemoryError, CorruptBatch))
+        held.load_error = str(error) or type(error).__name__
+        if held.wake is not None:
+            held.wake.cancel()
+            held.wake = None
+        tp = held.partition.tp
+        log.error(
+            "Loading %s failed, retrying in %.1f s: %s", tp, delay_s, held.load_error,
+            exc_info=None if known else error,
+        )  # fmt: skip
 
     def _resign(self, index: int) -> None:
         held = self._held.pop(index)

@@ -17,7 +17,7 @@ from barnabas_broker.coordinator.group.limits import Limits
 from barnabas_broker.coordinator.group.records import Record
 from barnabas_broker.coordinator.group.shard import Shard
 from barnabas_broker.coordinator.group.turns import Turn, Waiter
-from barnabas_broker.coordinator.runtime import Held, Runtime
+from barnabas_broker.coordinator.runtime import Held, Runtime, Unloaded
 from barnabas_broker.replica.partition import Partition
 from barnabas_kafka.errors import KafkaError
 from barnabas_kafka.ids import TopicPartition
@@ -160,6 +160,11 @@ class GroupCoordinator:
     def loading(self) -> bool:
         """Whether some groups are still being read back."""
         return self._runtime.loading
+
+    @property
+    def unloaded(self) -> Sequence[Unloaded]:
+        """The partitions that are still being loaded, and why an attempt failed."""
+        return self._runtime.unloaded
 
     def settled(self, group_id: str) -> "asyncio.Future[None] | None":
         """When everything that a look at the group shows counts; None if it does already.

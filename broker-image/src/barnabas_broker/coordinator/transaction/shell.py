@@ -11,7 +11,7 @@ from typing import Any, cast
 from barnabas_broker.cluster.image import MetadataImage
 from barnabas_broker.coordinator import runtime
 from barnabas_broker.coordinator.compatibility import may_write_newest
-from barnabas_broker.coordinator.runtime import Held, Runtime
+from barnabas_broker.coordinator.runtime import Held, Runtime, Unloaded
 from barnabas_broker.coordinator.transaction import records
 from barnabas_broker.coordinator.transaction.ending import Ending
 from barnabas_broker.coordinator.transaction.limits import Limits
@@ -209,6 +209,11 @@ class TransactionCoordinator:
     def loading(self) -> bool:
         """Whether some transactions are still being read back."""
         return self._runtime.loading
+
+    @property
+    def unloaded(self) -> Sequence[Unloaded]:
+        """The partitions that are still being loaded, and why an attempt failed."""
+        return self._runtime.unloaded
 
     # --- ends
 

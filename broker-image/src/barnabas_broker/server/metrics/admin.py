@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from barnabas_broker.cluster.standing import Concern, Held, caught_up, leaderless, restart_of
+from barnabas_broker.coordinator.runtime import Unloaded
 from barnabas_broker.server.broker import Broker
 from barnabas_broker.server.counters import Counters
 from barnabas_broker.server.listener import Listener
@@ -108,9 +109,22 @@ class Admin:
         """Why clients should not come here; None if they may."""
         if not self._broker.image.brokers.get(self._broker.id):
             return "this broker is not registered"
-        if self._broker.groups.loading:
-            return "groups are being loaded"
-        return None
+        unloaded = [*self._broker.groups.unloaded, *self._broker.transactions.unloaded]
+        return _loading(unloaded) if unloaded else None
+
+
+def _loading(unloaded: Sequence[Unloaded]) -> str:
+    """Name partitions that are being loaded, those first that cannot be."""
+    unloaded = sorted(unloaded, key=lambda each: not each.reason)
+    lines = [
+        f"loading {tp}: the last attempt failed, it is retried: {reason}"
+        if reason
+        else f"loading {tp}"
+        for tp, reason in unloaded[:NAMED_MAX]
+    ]
+    if len(unloaded) > NAMED_MAX:
+        lines.append(f"and {len(unloaded) - NAMED_MAX} more")
+    return "\n".join(lines)
 
 
 def _told(concerns: Sequence[Concern]) -> dict[str, object]:

@@ -6,7 +6,10 @@ the log, so each test that forges one ends with a restart.
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,6 +29,8 @@ from barnabas_broker.coordinator.transaction import records as transaction_recor
 from barnabas_broker.coordinator.transaction.records import TransactionRecord
 from barnabas_broker.coordinator.transaction.states import TransactionState
 from barnabas_broker.coordinator.transaction.transaction import Transaction
+from barnabas_broker.zk.session import SessionStore
+from barnabas_broker.zk.store import Create, SetData
 from barnabas_kafka import ids
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.protocol.messages import describe_transactions
@@ -41,6 +46,7 @@ from tests.clients import START_MS, librdkafka, wire
 from tests.clients.brokers import Barnabas
 from tests.clients.transactional import SETTINGS, seen_in
 from tests.clients.wire import Wire
+from tests.oracle.apache import OwnZooKeeper
 
 GROUPS: Final = "__consumer_offsets"
 TRANSACTIONS: Final = "__transaction_state"
@@ -269,3 +275,44 @@ def test_an_internal_topic_stays_compacted(
     with pytest.raises(KafkaException, match=f"{topic}.*must be compact") as refusal:
         altered.result(PATIENCE_S)
     assert refusal.value.args[0].code() == KafkaError.INVALID_CONFIG
+
+
+def test_a_policy_in_zookeeper_does_not_expire_offsets(tmp_path: Path) -> None:
+    """Tools can write it there, and Apache's brokers go by it; the log says that it is ignored."""
+    zookeeper = OwnZooKeeper(directory=tmp_path / "zookeeper")
+    with zookeeper, closing(SessionStore(zookeeper.connect, session_timeout_ms=40_000)) as store:
+        more = {
+            "zookeeper.connect": zookeeper.connect,
+            "log.retention.check.interval.ms": "100",
+            "log.initial.task.delay.ms": "0",
+        }
+        with Barnabas(tmp_path / "broker", SETTINGS | ONE_PARTITION_EACH | more) as broker:
+            store.open(connection_timeout_ms=60_000)
+            librdkafka.fill(broker.bootstrap, TOPIC, 10)
+            alone = member(broker)
+            alone.commit(offsets=[TopicPartition(TOPIC, 0, COMMITTED)], asynchronous=False)
+            alone.close()
+            broker.stop()
+            expiring = {"cleanup.policy": "delete", "retention.ms": "1"}
+            for topic in (TOPIC, GROUPS):
+                data = json.dumps({"version": 1, "config": expiring}).encode()
+                path = f"/config/topics/{topic}"
+                write = Create if store.exists(path) is None else SetData
+                store.commit([write(path, data)], now_ms=START_MS)
+            broker.start()
+            until_expired(broker, TOPIC)
+            broker.stop()
+            broker.start()
+            assert committed(broker) == COMMITTED
+            told = broker.log_file.read_text()
+            assert f"topic {GROUPS}: stored cleanup.policy=delete is ignored" in told
+
+
+def until_expired(broker: Barnabas, topic: str) -> None:
+    """Return when retention has deleted all records of a topic."""
+    asker = librdkafka.consumer(broker.bootstrap)
+    give_up_at = time.monotonic() + PATIENCE_S
+    place = TopicPartition(topic, 0)
+    while len(set(asker.get_watermark_offsets(place, timeout=PATIENCE_S))) > 1:
+        assert time.monotonic() < give_up_at, broker.tail()
+    asker.close()

@@ -11,6 +11,7 @@ import pytest
 from tests.clients.brokers import Barnabas
 from tests.oracle import (
     questions_about_groups,
+    questions_about_internal_topics,
     questions_about_records,
     questions_about_topics,
     questions_about_transactions,
@@ -21,6 +22,7 @@ from tests.oracle.sides import Side, differences
 pytestmark = pytest.mark.jvm
 
 QUESTIONS: Final = (
+    *questions_about_internal_topics.QUESTIONS,  # First: they ask before there are such topics.
     *questions_about_groups.QUESTIONS,
     *questions_about_records.QUESTIONS,
     *questions_about_topics.QUESTIONS,
@@ -34,8 +36,18 @@ STRICTER: Final = "would be stored as it is, and readers would stumble over it"
 EACH_NAMED: Final = "one answer for each time that a partition is named"
 NAME_FIRST: Final = "the name is judged first, as both do when they describe"
 
+KEPT: Final = "retention would delete what the coordinator knows: these topics stay compacted"
+
 #: Answers that differ on purpose: by question, what the difference looks like and why it is.
 DELIBERATE: Final[dict[str, dict[str, str]]] = {
+    "internal_topics_by_hand": {".*, (no settings|deleted|both|no policy|another setting).": KEPT},
+    "produce_as_admin_client": {
+        "answer.": "any client may take that id: nobody writes in the place of the coordinators",
+    },
+    "alter_internal_topics": {
+        ".*, (set to (delete|both)|delete added|compact subtracted|policy deleted).": KEPT,
+        ".*, policy (replaced|left out).": KEPT,
+    },
     "produce_where": {"no partitions": "an answer for each topic asked about, however little"},
     "produce_contents": {
         "(codec [57]|plain called|compressed offset deltas).*(error_code|record_errors)": CRASH,

@@ -109,3 +109,18 @@ def test_rights(embedded: Embedded) -> None:
         ErrorCode.TOPIC_AUTHORIZATION_FAILED,
         ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
     ]
+
+
+@pytest.mark.parametrize("topic", ["__consumer_offsets", "__transaction_state"])
+def test_a_coordinators_topic_stays_compacted(embedded: Embedded, topic: str) -> None:
+    """Its policy counts as it would be afterwards: settings that are left out are gone."""
+    policy = ("cleanup.policy", "compact")
+    embedded.create(NewTopic(name=topic, num_partitions=1, replication_factor=1, configs=[policy]))
+    kept: dict[str, str | None] = {"cleanup.policy": "compact", "segment.bytes": "1048576"}
+    (answer,) = alter(embedded, (TOPIC, topic, kept))
+    assert answer.error_code == ErrorCode.NONE
+    for lost in ({"segment.bytes": "1048576"}, {"cleanup.policy": "compact,delete"}, {}):
+        (answer,) = alter(embedded, (TOPIC, topic, lost))
+        assert answer.error_code == ErrorCode.INVALID_CONFIG
+        assert f"cleanup.policy of internal topic {topic} must be compact" in answer.error_message
+    assert embedded.image.topics[topic].config == kept

@@ -144,3 +144,14 @@ def test_creating_needs_a_right_on_the_cluster_or_the_topic(embedded: Embedded) 
         ErrorCode.NONE,
     ]
     assert list(embedded.image.topics) == ["allowed"]
+
+
+@pytest.mark.parametrize("name", ["__consumer_offsets", "__transaction_state"])
+def test_a_coordinators_topic_is_compacted(embedded: Embedded, name: str) -> None:
+    """By hand it is created with that policy or not at all: retention would delete its records."""
+    for configs in ({}, {"cleanup_policy": "delete"}, {"cleanup_policy": "compact,delete"}):
+        result = create(embedded, topic(name, 1, 1, **configs)).topics[0]
+        assert result.error_code == ErrorCode.INVALID_CONFIG
+        assert f"cleanup.policy of internal topic {name} must be compact" in result.error_message
+    assert name not in embedded.image.topics
+    assert create(embedded, topic(name, 1, 1, cleanup_policy="compact")).topics[0].error_code == 0

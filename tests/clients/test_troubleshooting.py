@@ -37,7 +37,11 @@ from confluent_kafka.serialization import IntegerDeserializer
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from barnabas_kafka.protocol.messages.produce import ProduceResponse
-from tests.clients import test_troubleshooting_start, wire
+from tests.clients import (
+    test_troubleshooting_coordinators,
+    test_troubleshooting_start,
+    wire,
+)
 from tests.clients.brokers import Barnabas
 from tests.clients.librdkafka import fill, read_all
 from tests.clients.troubles import admin, create, dotted, outcome, send, until_logged
@@ -173,7 +177,8 @@ def send_until_heard(broker: Barnabas, row: Row) -> str:
 def test_every_row_has_its_test() -> None:
     """The page and the tests name the same troubles, each once."""
     here = [name for name in globals() if name.startswith("test_") and callable(globals()[name])]
-    there = [name for name in vars(test_troubleshooting_start) if name.startswith("test_")]
+    others = (test_troubleshooting_coordinators, test_troubleshooting_start)
+    there = [name for other in others for name in vars(other) if name.startswith("test_")]
     tests = sorted(name_of(name) for name in here + there)
     tests.remove("every-row-has-its-test")
     assert sorted(row.id for row in rows()) == tests

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
-import time
 from pathlib import Path
 from typing import Final
-from urllib.error import HTTPError
-from urllib.request import urlopen
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -21,50 +18,22 @@ from barnabas_kafka.records.batch import headers
 from barnabas_kafka.records.builder import build_batch
 from tests.clients import START_MS, librdkafka
 from tests.clients.brokers import Barnabas
-from tests.clients.transactional import SETTINGS, seen_in
+from tests.clients.transactional import seen_in
 from tests.clients.wire import Wire
 from tests.faults.disk import FaultyDisk
-from tests.oracle.apache import free_port
+from tests.faults.loading import (
+    GROUPS_LOG,
+    TRANSACTIONS_LOG,
+    readiness,
+    settings,
+    start_unreadable,
+    until_ready,
+    until_retried,
+)
 
 TOPIC: Final = "orders"
 GROUP: Final = "billing"
 PATIENCE_S: Final = 60
-GROUPS_LOG: Final = "__consumer_offsets-0/00000000000000000000.log"
-TRANSACTIONS_LOG: Final = "__transaction_state-0/00000000000000000000.log"
-
-
-def settings(**more: str) -> dict[str, str]:
-    """One partition of each internal topic, and an admin port."""
-    ours = {
-        "offsets.topic.num.partitions": "1",
-        "transaction.state.log.num.partitions": "1",
-        "barnabas.admin.listener": f"127.0.0.1:{free_port()}",
-    }
-    return SETTINGS | ours | more
-
-
-def readiness(broker: Barnabas) -> tuple[int, str]:
-    """What the admin port says about the broker."""
-    try:
-        with urlopen(f"http://{broker.settings['barnabas.admin.listener']}/ready") as answer:
-            return answer.status, answer.read().decode()
-    except HTTPError as error:
-        with error:
-            return error.code, error.read().decode()
-
-
-def until_ready(broker: Barnabas) -> None:
-    """Return when the broker says that it is ready."""
-    give_up_at = time.monotonic() + PATIENCE_S
-    while (found := readiness(broker))[0] != 200:
-        assert time.monotonic() < give_up_at, (found, broker.tail())
-
-
-def until_retried(broker: Barnabas, partition: str, times: int) -> None:
-    """Return when loading a partition has failed so often."""
-    give_up_at = time.monotonic() + PATIENCE_S
-    while broker.log_file.read_text().count(f"Loading {partition} failed, retrying in") < times:
-        assert time.monotonic() < give_up_at, broker.tail()
 
 
 def member(broker: Barnabas) -> Consumer:
@@ -134,22 +103,6 @@ def test_a_record_that_cannot_be_replayed_is_skipped(
         told = broker.log_file.read_text()
         assert f"__consumer_offsets-0: the record at {offset} is skipped: " in told
         assert "failed, retrying" not in told
-
-
-def start_unreadable(broker: Barnabas, disk: FaultyDisk, error: int) -> None:
-    """Start a broker that can open its log, but not load it.
-
-    The last read of a start is the coordinator's. A start without faults tells how many there are.
-    """
-    before = disk.faults.reads
-    broker.start()
-    until_ready(broker)
-    reads = disk.faults.reads - before
-    assert reads
-    broker.stop()
-    disk.faults.good_reads = reads - 1
-    disk.faults.read_errno = error
-    broker.start()
 
 
 def test_a_group_is_loaded_when_its_log_can_be_read_again(tmp_path: Path) -> None:

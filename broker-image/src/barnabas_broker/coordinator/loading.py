@@ -93,9 +93,9 @@ class _Reader(Generic[R]):
     def take(self, data: bytes, position: int, header: BatchHeader) -> None:
         try:
             contents = records(data, position)
-        except NOT_THE_RECORDS:
-            raise
         except Exception as error:
+            if isinstance(error, NOT_THE_RECORDS):
+                raise
             self._skip("the batch", header.base_offset, error, expected=CorruptBatch)
             return
         for each in contents:
@@ -105,18 +105,18 @@ class _Reader(Generic[R]):
     def _take_record(self, record: LogRecord, header: BatchHeader) -> None:
         try:
             decoded = self._decoded(record, header)
-        except NOT_THE_RECORDS:
-            raise
         except Exception as error:
+            if isinstance(error, NOT_THE_RECORDS):
+                raise
             self._skip("the record", record.offset, error, expected=(DecodeError, CorruptBatch))
             return
         if decoded is None:
             return
         try:
             self._replay(decoded)
-        except NOT_THE_RECORDS:
-            raise
         except Exception as error:
+            if isinstance(error, NOT_THE_RECORDS):
+                raise
             self._skip("the record", record.offset, error, expected=())
 
     def _decoded(self, record: LogRecord, header: BatchHeader) -> R | None:

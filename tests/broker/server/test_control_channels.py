@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from uuid import UUID
 
+import pytest
+
 from barnabas_broker.cluster.image import (
     BrokerRegistration,
     Endpoint,
@@ -17,6 +19,7 @@ from barnabas_broker.cluster.image import (
 from barnabas_broker.controller.careful_election import EndsAnswer, LogEnd
 from barnabas_broker.controller.offline_replicas import Answered, StorageAnswer
 from barnabas_broker.controller.propagation import Sender, View, orders
+from barnabas_broker.server import control_channels
 from barnabas_broker.server.control_channels import ControlChannels, storage_answers
 from barnabas_broker.server.peers import Peers
 from barnabas_kafka.errors import ErrorCode, KafkaError
@@ -92,6 +95,8 @@ class Told:
         #: how many questions for log ends come before the epoch they are asked in
         self.early = 0
         self.refuse_storage = 0
+        #: raised instead of taking a report
+        self.bugs: list[Exception] = []
         #: what LeaderAndIsr is answered with for the partition
         self.storage_code: int | None = None
         self._hang_up = hang_up
@@ -120,7 +125,9 @@ class Told:
         await self.ends.put((broker, broker_epoch, dict(answered)))
 
     async def storage(self, broker: int, answered: Answered) -> None:
-        """What is reported of replicas; `refuse_storage` of the first reports fail."""
+        """What is reported of replicas; `bugs` and `refuse_storage` of the first reports fail."""
+        if self.bugs:
+            raise self.bugs.pop()
         if self.refuse_storage:
             self.refuse_storage -= 1
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
@@ -156,7 +163,9 @@ class Told:
             writer.write(len(body).to_bytes(4, "big") + body)
 
     async def report(self, broker: int, view: View, refused: frozenset[str]) -> None:
-        """What a channel reports."""
+        """What a channel reports; `bugs` are met first."""
+        if self.bugs:
+            raise self.bugs.pop()
         await self.reports.put((broker, view, refused))
 
     def stop(self, tp: TopicPartition, delete: bool) -> None:
@@ -229,6 +238,30 @@ def test_deletions_are_reported_with_what_was_refused() -> None:
     against(told.serve, story)
 
 
+def test_a_channel_outlives_what_nobody_expected(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A bug is logged with its traceback, and the broker is told of the next change."""
+    monkeypatch.setattr(control_channels, "RETRY_S", 0.0)
+    told = Told()
+    told.bugs.append(ValueError("a bug"))
+
+    async def story(peers: Peers) -> None:
+        channels = told.channels(peers)
+        view = View(VIEW.image.with_changes(remove=frozenset({"t"})), {"t": TOPIC})
+        channels.take(view, 3)
+        while await told.requests.get() is not ApiKey.STOP_REPLICA:
+            pass
+        channels.take(VIEW, 3)
+        while await told.requests.get() is not ApiKey.LEADER_AND_ISR:
+            pass
+        await channels.close()
+
+    against(told.serve, story)
+    assert "control channel to broker 7 failed; it is retried" in caplog.text
+    assert "ValueError: a bug" in caplog.text
+
+
 def test_nobody_is_told_anything_by_who_is_not_the_controller() -> None:
     """After a resignation, and after the end."""
     told = Told()
@@ -297,11 +330,13 @@ def test_a_refusal_that_nobody_here_knows_does_not_end_the_channel() -> None:
     against(told.serve, story)
 
 
-def test_own_replicas_are_told_until_the_view_says_so() -> None:
-    """Nobody is asked over the network, and nothing is said twice."""
+@pytest.mark.parametrize("bugs", [[], [ValueError("a bug")]])
+def test_own_replicas_are_told_until_the_view_says_so(bugs: list[Exception]) -> None:
+    """Nobody is asked over the network, and nothing is said twice; a failed report is repeated."""
     told = Told()
     told.counted_out.add(TP)
     told.refuse_storage = 1
+    told.bugs += bugs
     unusable = (1, {TP: StorageAnswer(0, usable=False)})
 
     async def story(peers: Peers) -> None:

@@ -10,6 +10,7 @@ from barnabas_broker.controller.in_sync_changes import InSyncChange, InSyncReque
 from barnabas_broker.controller.topics import NewTopic
 from barnabas_broker.server.controller_thread import ControllerThread
 from barnabas_broker.server.leader_balance import LeaderBalance
+from barnabas_kafka.errors import ErrorCode, KafkaError
 
 from ..controller.ensemble import NOW_MS, Cluster
 
@@ -56,3 +57,36 @@ def test_leadership_is_handed_back(settings: dict[str, str], broker: int, handed
     asyncio.run(story())
     leader = cluster.reigning.image.topics["t"].partitions[0].leader
     assert leader == (2 if handed_back else 1)
+
+
+@pytest.mark.parametrize("error", [KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR), ValueError("a bug")])
+def test_a_look_that_fails_is_not_the_last(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: Exception
+) -> None:
+    """Whatever it meets: the next one balances."""
+    cluster = led_elsewhere({"leader.imbalance.check.interval.seconds": "1"})
+
+    async def story() -> None:
+        loop = asyncio.get_running_loop()
+        thread = ControllerThread(cluster.controllers[1], loop=loop, clock_ms=lambda: NOW_MS)
+        balance = LeaderBalance(thread, lambda: NOW_MS)
+        looked, look, failures = asyncio.Event(), balance.look, [error]
+
+        async def failing() -> int:
+            if failures:
+                raise failures.pop()
+            moved = await look()
+            looked.set()
+            return moved
+
+        monkeypatch.setattr(balance, "look", failing)
+        balance.start()
+        try:
+            await looked.wait()
+        finally:
+            await balance.stop()
+            await thread.stop()
+
+    asyncio.run(story())
+    assert str(error) in caplog.text
+    assert cluster.reigning.image.topics["t"].partitions[0].leader == 2

@@ -204,6 +204,8 @@ class ControlChannels:
                 await self._storage(self._broker_id, answered)
             except KafkaError as error:
                 log.warning("own log directories are not acted on yet: %s", error)
+            except Exception:  # The task must not end before its work is done.
+                log.exception("acting on own log directories failed; it is retried")
             if self._view is view:
                 await asyncio.sleep(RETRY_S)
         self._own_task = None
@@ -220,6 +222,8 @@ class ControlChannels:
                 await self._ends(self._broker_id, epoch, answered)
             except KafkaError as error:
                 log.warning("an election still waits for this broker: %s", error)
+            except Exception:  # The task must not end before its work is done.
+                log.exception("reporting own log ends failed; it is retried")
             if self._view is view:
                 await asyncio.sleep(RETRY_S)
         self._own_ends_task = None
@@ -252,30 +256,40 @@ class ControlChannels:
         while True:
             await wake.wait()
             wake.clear()
-            view, sender, told = self._view, self._sender, channel.told
-            if view is None:
-                continue
-            if view is told:
-                await self._ask_ends(registration, view, wake)
-                continue
-            # The first time it is everything there is, which may take long to work out.
-            given = (
-                await asyncio.to_thread(orders, registration, told, view, sender)
-                if told is None
-                else orders(registration, told, view, sender)
-            )
             try:
-                refused = await self._give(registration.id, given, fresh=told is None)
-            except (PeerError, EncodeError, KafkaError) as error:
-                log.warning("broker %d is not told of changes yet: %s", registration.id, error)
+                await self._serve_once(registration, channel)
+            except Exception:  # A broker must not stay uninformed for what one round met.
+                log.exception("control channel to broker %d failed; it is retried", registration.id)
                 await asyncio.sleep(RETRY_S)
                 wake.set()
-                continue
-            channel.told = view
-            self._told.set()
-            if view.deleting:
-                await self._report(registration.id, view, refused)
+
+    async def _serve_once(self, registration: BrokerRegistration, channel: _Channel) -> None:
+        """Send what has changed since the last time; a failure is retried with the next wake."""
+        wake = channel.wake
+        view, sender, told = self._view, self._sender, channel.told
+        if view is None:
+            return
+        if view is told:
             await self._ask_ends(registration, view, wake)
+            return
+        # The first time it is everything there is, which may take long to work out.
+        given = (
+            await asyncio.to_thread(orders, registration, told, view, sender)
+            if told is None
+            else orders(registration, told, view, sender)
+        )
+        try:
+            refused = await self._give(registration.id, given, fresh=told is None)
+        except (PeerError, EncodeError, KafkaError) as error:
+            log.warning("broker %d is not told of changes yet: %s", registration.id, error)
+            await asyncio.sleep(RETRY_S)
+            wake.set()
+            return
+        channel.told = view
+        self._told.set()
+        if view.deleting:
+            await self._report(registration.id, view, refused)
+        await self._ask_ends(registration, view, wake)
 
     async def _ask_ends(
         self, registration: BrokerRegistration, view: View, wake: asyncio.Event

@@ -58,3 +58,5 @@ class LeaderBalance:
                 await self.look()
             except KafkaError as error:  # The next look is not far.
                 log.warning("leadership is not balanced: %s", error)
+            except Exception:  # One failed look must not end the task for the life of the broker.
+                log.exception("balancing leadership failed; it is retried with the next look")

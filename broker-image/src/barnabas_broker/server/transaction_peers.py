@@ -128,6 +128,10 @@ class TransactionPeers:
             )
         except PeerError as error:
             log.warning("markers of producer %d: %s", marker.producer.id, error)
+        except (
+            Exception
+        ):  # Unanswered partitions are retried; unheard of ones would count as written.
+            log.exception("sending markers of producer %d failed; retrying", marker.producer.id)
         else:
             for result in answer.markers:
                 for of_topic in result.topics:

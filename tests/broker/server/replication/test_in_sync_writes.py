@@ -33,7 +33,7 @@ class Leader:
         self.controller = self.cluster.controllers[2]
         self.now_ms = 0
         #: raised in turn instead of telling the controller
-        self.failures: list[CoordinationError] = []
+        self.failures: list[Exception] = []
 
     @property
     def notes(self) -> list[str]:
@@ -93,4 +93,17 @@ def test_what_could_not_be_told_is_told_later(
     with caplog.at_level(logging.WARNING):
         leader.live(monkeypatch)
     assert "is not told of in-sync replicas yet: it is away" in caplog.text
+    assert len(leader.notes) == 1
+
+
+def test_an_unexpected_failure_does_not_end_the_telling(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A bug is logged with its traceback, and the controller is told the next time."""
+    monkeypatch.setattr(in_sync_writes, "CHECK_MS", 1)
+    leader = Leader()
+    leader.failures.append(ValueError("a bug"))
+    leader.live(monkeypatch)
+    assert "telling the controller of in-sync replicas failed; it is retried" in caplog.text
+    assert "ValueError: a bug" in caplog.text
     assert len(leader.notes) == 1

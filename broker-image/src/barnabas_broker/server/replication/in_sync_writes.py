@@ -75,3 +75,6 @@ class InSyncWrites:
         except (CoordinationError, ZooKeeperError) as error:
             log.warning("the controller is not told of in-sync replicas yet: %s", error)
             self._notices.put_back(partitions)
+        except Exception:  # The task must not end for the life of the broker.
+            log.exception("telling the controller of in-sync replicas failed; it is retried")
+            self._notices.put_back(partitions)

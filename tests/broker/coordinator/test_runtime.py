@@ -278,7 +278,7 @@ def test_retries_back_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
     async def work(world: World) -> None:
         monkeypatch.setattr(runtime, "FIRST_RETRY_S", 0.1)
-        monkeypatch.setattr(runtime.asyncio, "sleep", no_wait)
+        monkeypatch.setattr(asyncio, "sleep", no_wait)
         world.faults.due["read"] = [OSError(errno.EMFILE, "Too many open files")] * 12
         assert await world.load() == CONTENTS
 

@@ -119,8 +119,13 @@ def test_a_coordinators_topic_stays_compacted(embedded: Embedded, topic: str) ->
     kept: dict[str, str | None] = {"cleanup.policy": "compact", "segment.bytes": "1048576"}
     (answer,) = alter(embedded, (TOPIC, topic, kept))
     assert answer.error_code == ErrorCode.NONE
-    for lost in ({"segment.bytes": "1048576"}, {"cleanup.policy": "compact,delete"}, {}):
+    losing: list[dict[str, str | None]] = [
+        {"segment.bytes": "1048576"}, {"cleanup.policy": "compact,delete"}, {}
+    ]  # fmt: skip
+    for lost in losing:
         (answer,) = alter(embedded, (TOPIC, topic, lost))
         assert answer.error_code == ErrorCode.INVALID_CONFIG
-        assert f"cleanup.policy of internal topic {topic} must be compact" in answer.error_message
+        assert f"cleanup.policy of internal topic {topic} must be compact" in str(
+            answer.error_message
+        )
     assert embedded.image.topics[topic].config == kept

@@ -152,6 +152,8 @@ def test_a_coordinators_topic_is_compacted(embedded: Embedded, name: str) -> Non
     for configs in ({}, {"cleanup_policy": "delete"}, {"cleanup_policy": "compact,delete"}):
         result = create(embedded, topic(name, 1, 1, **configs)).topics[0]
         assert result.error_code == ErrorCode.INVALID_CONFIG
-        assert f"cleanup.policy of internal topic {name} must be compact" in result.error_message
+        assert f"cleanup.policy of internal topic {name} must be compact" in str(
+            result.error_message
+        )
     assert name not in embedded.image.topics
     assert create(embedded, topic(name, 1, 1, cleanup_policy="compact")).topics[0].error_code == 0

@@ -16,7 +16,6 @@ from typing import Any, Final
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import (
-    AdminClient,
     AlterConfigOpType,
     ConfigEntry,
     ConfigResource,
@@ -45,6 +44,7 @@ from barnabas_kafka.records.compression import Codec
 from tests.clients import START_MS, librdkafka, wire
 from tests.clients.brokers import Barnabas
 from tests.clients.transactional import SETTINGS, seen_in
+from tests.clients.troubles import admin, create
 from tests.clients.wire import Wire
 from tests.oracle.apache import OwnZooKeeper
 
@@ -234,6 +234,21 @@ def test_a_refused_partition_does_not_join_the_transaction(broker: Barnabas, ver
     assert (found.transaction_state, found.topics) == ("Empty", [])
 
 
+def test_other_ways_to_such_a_topic(broker: Barnabas) -> None:
+    """A topic that a client deletes and creates is internal still; its look-alikes are not read."""
+    for alike in ("__Consumer_Offsets", "__consumer_offsets-0", "__consumer_offsets_"):
+        assert create(broker, alike) is None
+        assert produced(broker, [wire.produce(alike, forged(9))], 9) == [ErrorCode.NONE]
+    broker.stop()
+    broker.start()
+    assert committed(broker) == COMMITTED
+    client = admin(broker)
+    client.delete_topics([GROUPS])[GROUPS].result(PATIENCE_S)
+    assert create(broker, GROUPS, cleanup_policy="compact") is None
+    assert produced(broker, [wire.produce(GROUPS, forged(9))], 9) == [REFUSED]
+    assert end_of(broker, GROUPS) == 0
+
+
 def test_offsets_in_transactions_still_count(broker: Barnabas) -> None:
     """Coordinators and markers write where clients may not."""
     transactional = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": "payer"})
@@ -264,14 +279,14 @@ def test_an_internal_topic_stays_compacted(
     broker: Barnabas, topic: str, operation: AlterConfigOpType, value: str | None
 ) -> None:
     """Retention would delete offsets and transactions; the refusal names setting and topic."""
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    client = admin(broker)
     if topic == TRANSACTIONS:
         Producer(
             {"bootstrap.servers": broker.bootstrap, "transactional.id": "payer"}
         ).init_transactions(PATIENCE_S)
     entry = ConfigEntry("cleanup.policy", value, incremental_operation=operation)
     resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
-    (altered,) = admin.incremental_alter_configs([resource]).values()
+    (altered,) = client.incremental_alter_configs([resource]).values()
     with pytest.raises(KafkaException, match=f"{topic}.*must be compact") as refusal:
         altered.result(PATIENCE_S)
     assert refusal.value.args[0].code() == KafkaError.INVALID_CONFIG

@@ -52,6 +52,8 @@ on all that clients did and saw.
 class _Apache(ApacheKafka):
     """Apache's broker where a `Cluster` expects ours."""
 
+    measured = True
+
     @property
     def exit_code(self) -> int | None:
         """None while it runs."""

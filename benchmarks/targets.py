@@ -162,6 +162,8 @@ def _end(broker: Broker) -> None:
 class _ApacheBroker(ApacheKafka):
     """The oracle's broker; its ZooKeeper starts before it and outlives its restarts."""
 
+    measured = True
+
     def prepare(self) -> None:
         """Start ZooKeeper."""
         if self.zookeeper is not None and not self.zookeeper.running:

@@ -10,8 +10,13 @@ import fcntl
 import hashlib
 import json
 import subprocess
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
+
+import pytest
+
+from tests.oracle.java_host import java_host
 
 SOURCES: Final = Path(__file__).parent / "java"
 CACHE: Final = Path(__file__).resolve().parents[2] / ".cache" / "probe"
@@ -26,6 +31,16 @@ ERAS: Final = {
     "3.9.1": "v24",
     "4.4.0": "v24",
 }
+
+#: The first, the last and one between them; the others run with `make soak`.
+EVERY_RUN: Final = frozenset({"0.10.1.0", "2.8.2", "4.4.0"})
+
+
+def marked(releases: Iterable[str]) -> list[Any]:
+    """The releases as parameters of a test; those that are not of every run are marked `soak`."""
+    return [
+        pytest.param(each, marks=() if each in EVERY_RUN else pytest.mark.soak) for each in releases
+    ]
 
 
 def codecs(release: str) -> list[str]:
@@ -73,15 +88,7 @@ def _build(release: str, build: Path) -> None:
 
 def run(release: str, *arguments: str) -> dict[str, dict[str, Any]]:
     """Run the probe and return what each of its cases found, by the case's name."""
-    # The smallest compiler and collector: start-up counts here, not peak speed.
-    flags = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m"]
-    result = subprocess.run(
-        ["java", *flags, "-cp", classpath(release), "barnabas.probe.Probe", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    result = java_host(classpath(release)).run("barnabas.probe.Probe", *arguments)
     cases = [json.loads(line) for line in result.stdout.splitlines()]
     if result.returncode != 0:
         raise RuntimeError(f"the probe with {release} failed:\n{result.stderr[-3000:]}")

@@ -10,8 +10,8 @@ from types import TracebackType
 from typing import Final, Self
 
 from tests.clients.java_probe import classpath
+from tests.oracle.java_host import FLAGS
 
-FLAGS: Final = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m")
 DEADLINE_S: Final = 90.0
 
 Has = dict[str, set[str]]

@@ -15,6 +15,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.clients.brokers import Broker, broker_under_test
+from tests.clients.java_probe import marked
 from tests.clients.java_team import Has, Team
 
 pytestmark = pytest.mark.jvm
@@ -209,7 +210,7 @@ def test_sticky_with_different_topics(patient: Ground) -> None:
     game.over()
 
 
-@pytest.mark.parametrize("release", OLD)
+@pytest.mark.parametrize("release", marked(OLD))
 def test_consumers_of_old_releases_share_a_topic(ground: Ground, release: str) -> None:
     """Two read everything once, commit and leave; a third goes on after them."""
     topic = f"old-{release}"

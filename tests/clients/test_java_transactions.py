@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -12,10 +11,10 @@ from barnabas_kafka.protocol.messages.describe_transactions import (
     DescribeTransactionsResponse,
 )
 from tests.clients.brokers import Broker
-from tests.clients.java_probe import classpath
-from tests.clients.java_team import FLAGS
+from tests.clients.java_probe import classpath, marked
 from tests.clients.transactional import new_topic
 from tests.clients.wire import Wire
+from tests.oracle.java_host import java_host
 
 TRANSACTOR = Path(__file__).parent / "programs" / "Transactor.java"
 
@@ -25,7 +24,7 @@ EPOCHS = {"2.8.2": 0, "3.9.1": 0, "4.4.0": 4}
 
 
 @pytest.mark.jvm
-@pytest.mark.parametrize("release", EPOCHS)
+@pytest.mark.parametrize("release", marked(EPOCHS))
 def test_a_java_producer_commits_aborts_copies_and_is_fenced(
     transactional_broker: Broker, release: str
 ) -> None:
@@ -35,10 +34,7 @@ def test_a_java_producer_commits_aborts_copies_and_is_fenced(
     """
     broker = transactional_broker
     topics = [new_topic(broker, f"{name}-{release}") for name in ("from", "to")]
-    command = ["java", *FLAGS, "-cp", classpath(release), str(TRANSACTOR), broker.bootstrap]
-    done = subprocess.run(
-        [*command, *topics], capture_output=True, text=True, timeout=300, check=False
-    )
+    done = java_host(classpath(release)).run(str(TRANSACTOR), broker.bootstrap, *topics)
     assert done.stdout.splitlines() == [
         "committed in the first: [a, b, c, d]",
         "offsets after the abort: none",

@@ -40,7 +40,15 @@ def test_metadata_as_json(broker: Broker, make_topic: MakeTopic) -> None:
         assert partition["isrs"] == [{"id": 0}]
 
 
-@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
+@pytest.mark.parametrize(
+    "codec",
+    [
+        "none",
+        "zstd",
+        # The codecs are those of librdkafka, with which test_confluent_kafka.py runs each of them.
+        *(pytest.param(it, marks=pytest.mark.soak) for it in ("gzip", "snappy", "lz4")),
+    ],
+)
 def test_produce_and_consume(broker: Broker, topic: str, codec: str) -> None:
     """-P with keys and headers, -C from the beginning, from an offset, and the last ones."""
     lines = [f"key{i}:value {i} {'x' * 200}" for i in range(50)]

@@ -19,9 +19,9 @@ from confluent_kafka.cimpl import NewTopic
 
 from tests.clients import librdkafka
 from tests.clients.brokers import Broker, broker_under_test
-from tests.clients.java_team import FLAGS
 from tests.clients.transactional import PATIENCE_S, SETTINGS
 from tests.oracle.apache import classpath
+from tests.oracle.java_host import FLAGS
 
 WORD_COUNT: Final = Path(__file__).parent / "programs" / "WordCount.java"
 PARTITIONS: Final = 2

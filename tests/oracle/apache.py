@@ -33,6 +33,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from tests.oracle import java_host
+from tests.oracle.class_archive import ClassArchive
 from tests.waiting import ATTEMPT_S, RUN, SETTLE, forget, seconds, wait_for, watch
 
 CACHE: Final = Path(__file__).resolve().parents[2] / ".cache" / "apache"
@@ -50,7 +52,14 @@ BROKER_JVM_FLAGS: Final = (
 )
 """What Kafka's start scripts pass to every JVM (the heap is added beside them)."""
 
-TOOL_JVM_FLAGS: Final = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m")
+QUICK_JVM_FLAGS: Final = (
+    "-XX:TieredStopAtLevel=1",
+    "-XX:+UseSerialGC",
+    "-Djava.awt.headless=true",
+)
+"""For a broker that a test starts: what it takes to start counts, its peak speed does not."""
+
+TOOL_JVM_FLAGS: Final = java_host.FLAGS
 """For short-lived clients: start-up time matters, peak speed does not."""
 
 _LOG4J: Final = """\
@@ -111,8 +120,7 @@ def java_command(
 ) -> list[str]:
     """The command line that runs `main_class`, for callers that look after the process."""
     path = ":".join([*map(str, extra_classpath), classpath(version)])
-    quiet = f"-Dlog4j.configuration=file:{_log4j('WARN')}"
-    return ["java", *jvm_flags, quiet, "-cp", path, main_class, *args]
+    return ["java", *jvm_flags, _quiet(), "-cp", path, main_class, *args]
 
 
 def run_tool(
@@ -122,19 +130,14 @@ def run_tool(
     input: str | None = None,  # noqa: A002 - the name subprocess.run gives it
     within: float = RUN,
 ) -> subprocess.CompletedProcess[str]:
-    """Run one of Apache's command-line tools to its end and return what it printed.
+    """Run one of Apache's command-line tools, or a source file, and return what it printed.
 
-    The exit code is not checked. After so many machine seconds the tool is killed and
-    subprocess.TimeoutExpired raised.
+    Tools of one version run in one JVM, one after the other (java_host.py). The exit code is not
+    checked. After so many machine seconds the tool is killed and subprocess.TimeoutExpired raised.
     """
-    return subprocess.run(
-        java_command(main_class, *args, version=version),
-        input=input if input is not None else "",
-        capture_output=True,
-        text=True,
-        timeout=seconds(within),
-        check=False,
-    )
+    flags = (*TOOL_JVM_FLAGS, _quiet())
+    host = java_host.java_host(classpath(version), flags)
+    return host.run(main_class, *args, input=input or "", timeout=seconds(within))
 
 
 _PORTS: Final = range(15000, 32000)
@@ -191,6 +194,7 @@ class _JavaServer(ABC):
         self.log_file = self.directory / f"{self.name}.log"
         self.port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
+        self._archive: ClassArchive | None = None
 
     @property
     def pid(self) -> int:
@@ -240,6 +244,8 @@ class _JavaServer(ABC):
                 except subprocess.TimeoutExpired:
                     self._process.kill()
                     self._process.wait()
+                else:
+                    self._keep_classes()
             self._process = None
 
     def kill(self) -> None:
@@ -279,6 +285,15 @@ class _JavaServer(ABC):
     def _discard(self) -> None:
         if self._owns_directory:
             shutil.rmtree(self.directory, ignore_errors=True)
+
+    def _java(self, main_class: str, config: Path, *flags: str) -> list[str]:
+        self._archive = ClassArchive(main_class, classpath(self.version))
+        all_flags = (*flags, self._archive.flag())
+        return java_command(main_class, str(config), version=self.version, jvm_flags=all_flags)
+
+    def _keep_classes(self) -> None:
+        if self._archive is not None:
+            self._archive.keep()
 
     @abstractmethod
     def _command(self) -> list[str]:
@@ -352,9 +367,8 @@ class ZooKeeper(_JavaServer):
             | self.overrides,
         )
         flags = (f"-Xmx{self.heap}", "-XX:+UseSerialGC", "-Djava.awt.headless=true")
-        all_flags = (*flags, *self.jvm_flags)
         main_class = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
-        return java_command(main_class, str(config), version=self.version, jvm_flags=all_flags)
+        return self._java(main_class, config, *flags, *self.jvm_flags)
 
     def mode(self) -> str:
         """What it says to be: standalone, leader or follower; empty while it does not serve."""
@@ -384,8 +398,9 @@ class OwnZooKeeper(ZooKeeper):
 
 
 class ApacheKafka(_JavaServer):
-    """One Apache Kafka broker in ZooKeeper mode, with the shipped server.properties and JVM flags.
+    """One Apache Kafka broker in ZooKeeper mode, with the shipped server.properties.
 
+    With the shipped JVM flags where it is `measured`, else with flags that start it quickly.
     Starts a ZooKeeper of its own unless the address of one is given. `overrides` are added to, and
     win over, the shipped settings. Give `directory` to keep logs and data beyond the context, or to
     start on data written before (the default log directory is ``<directory>/kafka-logs``). `stop`,
@@ -393,6 +408,7 @@ class ApacheKafka(_JavaServer):
     """
 
     name = "kafka"
+    measured = False
 
     def __init__(
         self,
@@ -472,8 +488,12 @@ class ApacheKafka(_JavaServer):
     def _command(self) -> list[str]:
         config = self.directory / "server.properties"
         _write_properties(config, self.settings)
-        flags = (f"-Xmx{self.heap}", f"-Xms{self.heap}", *BROKER_JVM_FLAGS, *self.jvm_flags)
-        return java_command("kafka.Kafka", str(config), version=self.version, jvm_flags=flags)
+        if self.measured:
+            flags = (f"-Xmx{self.heap}", f"-Xms{self.heap}", *BROKER_JVM_FLAGS, *self.jvm_flags)
+            return java_command("kafka.Kafka", str(config), version=self.version, jvm_flags=flags)
+        return self._java(
+            "kafka.Kafka", config, f"-Xmx{self.heap}", *QUICK_JVM_FLAGS, *self.jvm_flags
+        )
 
     def _answers(self, connection: socket.socket) -> bool:
         return _knows_a_broker(connection)
@@ -525,9 +545,8 @@ class ApacheKRaft(_JavaServer):
         return super().start()
 
     def _command(self) -> list[str]:
-        flags = (f"-Xmx{self.heap}", *BROKER_JVM_FLAGS)
-        config = str(self.directory / "server.properties")
-        return java_command("kafka.Kafka", config, version=self.version, jvm_flags=flags)
+        config = self.directory / "server.properties"
+        return self._java("kafka.Kafka", config, f"-Xmx{self.heap}", *QUICK_JVM_FLAGS)
 
     def _answers(self, connection: socket.socket) -> bool:
         return _knows_a_broker(connection)
@@ -598,6 +617,10 @@ def _resolve(version: str, of: str = "") -> str:
         if done.returncode != 0 or not output.exists():
             raise OracleError(f"Maven cannot resolve Kafka {version}:\n{done.stdout[-3000:]}")
         return output.read_text().strip()
+
+
+def _quiet() -> str:
+    return f"-Dlog4j.configuration=file:{_log4j('WARN')}"
 
 
 def _log4j(level: str) -> Path:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -13,7 +12,7 @@ import pytest
 
 from barnabas_broker.cli.groups.assignors import Plan, Subscriber, plan
 from barnabas_broker.coordinator.group.consumer.assignors import ASSIGNORS
-from tests.oracle.apache import KRAFT_VERSION, classpath
+from tests.oracle.apache import KRAFT_VERSION, run_tool
 
 pytestmark = pytest.mark.jvm
 
@@ -63,11 +62,7 @@ def by_java(assignor: str, groups: Sequence[Group]) -> list[Plan]:
         ]
         topics = words([f"{topic}={count}" for topic, count in counts.items()])
         lines.append(" ".join([assignor, topics, *cast]))
-    done = subprocess.run(
-        ["java", "-Xmx256m", "-cp", classpath(KRAFT_VERSION), str(PROGRAM)],
-        input="\n".join(lines) + "\n",
-        capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
+    done = run_tool(str(PROGRAM), version=KRAFT_VERSION, input="\n".join(lines) + "\n")
     assert done.returncode == 0, done.stderr
     return [_read(line) for line in done.stdout.splitlines()]
 

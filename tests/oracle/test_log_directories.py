@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 import tempfile
 import time
 from collections.abc import Iterator
@@ -22,7 +21,7 @@ from barnabas_kafka.protocol.messages.alter_replica_log_dirs import (
 from barnabas_kafka.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
 from tests.broker.server.running import Wire
 from tests.clients.brokers import Barnabas, Broker
-from tests.oracle.apache import ApacheKafka, classpath, run_tool
+from tests.oracle.apache import ApacheKafka, run_tool
 
 pytestmark = pytest.mark.jvm
 
@@ -139,10 +138,6 @@ def test_javas_admin_moves_a_replica(disks: list[Path], tmp_path: Path) -> None:
             wire.create_topic(TP.topic)
             ((home, _, _),) = copies(wire)
         source, target = disks[:2] if home == "one" else disks[1::-1]
-        program = [str(MOVER), ours.bootstrap, TP.topic, str(target)]
-        done = subprocess.run(
-            ["java", "-Xmx128m", "-cp", classpath(), *program],
-            capture_output=True, text=True, timeout=300, check=False,
-        )  # fmt: skip
+        done = run_tool(str(MOVER), ours.bootstrap, TP.topic, str(target))
         assert done.returncode == 0, done.stdout + done.stderr
         assert done.stdout.splitlines() == [f"from {source}", f"to {target}"]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.broker.cluster.test_inter_broker import FACTS
-from tests.oracle.apache import classpath
+from tests.oracle.apache import run_tool
 
 pytestmark = pytest.mark.jvm
 
@@ -17,11 +16,6 @@ PROGRAM = Path(__file__).parent / "java" / "MetadataVersions.java"
 
 def test_the_facts_are_those_of_apache() -> None:
     """What the other test goes by without Java."""
-    done = subprocess.run(
-        ["java", "-XX:TieredStopAtLevel=1", "-cp", classpath(), str(PROGRAM)],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=True,
-    )
+    done = run_tool(str(PROGRAM))
+    assert done.returncode == 0, done.stderr
     assert done.stdout == FACTS.read_text()

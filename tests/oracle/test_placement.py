@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,7 @@ import pytest
 
 from barnabas_broker.cluster.image import BrokerRegistration
 from barnabas_broker.controller.placement import Assignment, assign_replicas
-from tests.oracle.apache import classpath
+from tests.oracle.apache import run_tool
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(240)]
 
@@ -54,11 +53,7 @@ def by_java(topics: Sequence[Wanted]) -> list[Assignment]:
         + " ".join(f"{broker}:{rack or '-'}" for broker, rack in it.brokers.items())
         for it in topics
     ]
-    done = subprocess.run(
-        ["java", "-Xmx256m", "-cp", classpath(), str(PROGRAM)],
-        input="\n".join(lines) + "\n",
-        capture_output=True, text=True, timeout=180, check=False,
-    )  # fmt: skip
+    done = run_tool(str(PROGRAM), input="\n".join(lines) + "\n", timeout=180)
     assert done.returncode == 0, done.stderr
     return [_read(line) for line in done.stdout.splitlines()]
 

@@ -35,7 +35,7 @@ HOST: Final = Path(__file__).parent / "java" / "ToolHost.java"
 #: For short-lived clients: start-up time matters, peak speed does not.
 FLAGS: Final = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m")
 #: How many JVMs there are at most; the one that was idle for longest ends for another one.
-AT_MOST: Final = 4
+AT_MOST: Final = 3
 #: How long an idle JVM has to end before it is killed.
 GRACE_S: Final = 10.0
 
@@ -60,7 +60,7 @@ def compiled(source: Path, classpath: str = "") -> Path:
 
 
 def _compile(source: Path, classpath: str, classes: Path) -> None:
-    # The classes appear at once, by a change of the name: nobody sees a part.
+    # A rename publishes all classes at once.
     with tempfile.TemporaryDirectory(dir=CACHE, ignore_cleanup_errors=True) as partial:
         target = Path(partial) / "classes"
         command = ["javac", "-nowarn", "-proc:none", "-d", str(target)]
@@ -135,7 +135,7 @@ class JavaHost:
                 command, timeout, bytes(texts[b"o"]), bytes(texts[b"e"])
             ) from None
         except BaseException:
-            # What the program prints from here on is nobody's.
+            # What the program prints from here on belongs to no later run.
             self._kill()
             raise
         if code is None:
@@ -189,8 +189,8 @@ def _send(process: subprocess.Popen[bytes], words: Sequence[str]) -> None:
     request = struct.pack(">i", len(encoded))
     request += b"".join(struct.pack(">i", len(each)) + each for each in encoded)
     assert process.stdin is not None
-    # It reads all of a request before it does anything, so that we do not wait here for long.
-    # Its end, if so, is seen where its answers are read.
+    # A thread of its own reads requests, so that this write does not block for long.
+    # If it has ended, the read of its answers notices.
     with suppress(BrokenPipeError):
         process.stdin.write(request)
         process.stdin.flush()

@@ -10,7 +10,8 @@ from typing import Final
 import psutil
 import pytest
 
-from tests.oracle.java_host import JavaError, JavaHost, compiled
+from tests.oracle.apache import classpath
+from tests.oracle.java_host import FLAGS, JavaError, JavaHost, compiled
 
 pytestmark = pytest.mark.jvm
 
@@ -50,6 +51,29 @@ def test_exit_ends_the_program_and_not_the_jvm(host: JavaHost, code: int) -> Non
     done = host.run(PROGRAM, "exit", str(code))
     assert (done.returncode, done.stdout) == (code, "before\nhook\n")
     assert host.pid == pid
+
+
+def test_exits_have_the_same_result_where_java_cannot_intercept_them() -> None:
+    """As from Java 18 on: then the JVM ends with the program, and the next one runs in another."""
+    host = JavaHost("", (*FLAGS, "-Djava.security.manager=disallow"))
+    done = host.run(PROGRAM, "exit", "3")
+    assert (done.returncode, done.stdout) == (3, "before\nhook\n")
+    assert host.run(PROGRAM, "arguments").stdout == "arguments\n"
+    host.close()
+
+
+def test_kafkas_own_exits_are_intercepted_in_every_java() -> None:
+    """Kafka's tools end through a class of Kafka's, which can be given another procedure."""
+    host = JavaHost(classpath(), (*FLAGS, "-Djava.security.manager=disallow"))
+    tool = "org.apache.kafka.tools.TopicCommand"
+    results = []
+    for _ in range(2):
+        done = host.run(tool, "--bootstrap-server", "127.0.0.1:1", "--unknown")
+        assert "unknown is not a recognized option" in done.stderr
+        results.append((host.pid, done.returncode))
+    host.close()
+    assert results[0] == results[1]
+    assert results[0][0] is not None
 
 
 def test_an_exception_is_exit_code_1_with_the_stack_on_stderr(host: JavaHost) -> None:

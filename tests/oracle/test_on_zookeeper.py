@@ -150,8 +150,13 @@ def test_registration_as_the_shell_shows_it(broker: Barnabas, connect: str) -> N
     """Broker, controller, epoch and cluster id are where Apache's tools look for them."""
 
     def shell(*command: str) -> str:
-        done = run_tool(SHELL, "-server", connect, *command)
-        return done.stdout.strip().splitlines()[-1]
+        # At `quit` it closes its session; with a command as arguments it does not.
+        typed = f"{' '.join(command)}\nquit\n"
+        done = run_tool(SHELL, "-waitforconnection", "-server", connect, input=typed)
+        # What it says of its session comes in between at any time.
+        events = ("WATCHER::", "WatchedEvent")
+        lines = done.stdout.splitlines()
+        return [line for line in lines if line and not line.startswith(events)][-1]
 
     host, _, port = broker.bootstrap.partition(":")
     registration = json.loads(shell("get", "/brokers/ids/1"))

@@ -42,7 +42,7 @@ public final class ToolHost {
     private static final Set<String> SHARED_THREADS =
         Set.of("ForkJoinPool.commonPool-worker", "metrics-meter-tick-thread");
 
-    private static final long THREADS_END_MS = 2000;
+    private static final long THREADS_END_MS = 500;
     private static final DataOutputStream answers =
         new DataOutputStream(new FileOutputStream(FileDescriptor.out));
 
@@ -89,10 +89,11 @@ public final class ToolHost {
         run.perform();
         System.setProperties(properties);
         Thread.setDefaultUncaughtExceptionHandler(handler);
+        // In a JVM of its own everything would end here, whatever other threads still print.
+        run.over = true;
         for (Thread thread : run.threadsLeft()) {
             answer('t', thread.getName().getBytes(StandardCharsets.UTF_8));
         }
-        run.over = true;
         byte[] code = {0, 0, 0, (byte) run.code};
         answer('x', code);
     }
@@ -290,11 +291,13 @@ public final class ToolHost {
     /**
      * Loads the main class anew for each run, for what it keeps in static fields.
      *
-     * <p>With it what it may reach as its own package, for a tool of Kafka that is written in Java:
-     * all tools. Everything else, which is most, is loaded and compiled once.
+     * <p>With it all tools where it is one of Kafka's in Java, as it may use what its package alone
+     * sees. ZooKeeper's shell uses that of the library's package, and keeps nothing: it is loaded
+     * once, as is everything else.
      */
     private static final class ProgramLoader extends URLClassLoader {
         private static final String TOOLS = "org.apache.kafka.tools.";
+        private static final String ZOOKEEPER = "org.apache.zookeeper.";
         private final String main;
 
         ProgramLoader(String classes, String main) throws IOException {
@@ -304,9 +307,10 @@ public final class ToolHost {
         }
 
         private boolean isOwn(String name) {
-            return main.startsWith(TOOLS)
-                ? name.startsWith(TOOLS)
-                : name.equals(main) || name.startsWith(main + "$");
+            if (main.startsWith(TOOLS)) {
+                return name.startsWith(TOOLS);
+            }
+            return !main.startsWith(ZOOKEEPER) && (name.equals(main) || name.startsWith(main + "$"));
         }
 
         @Override

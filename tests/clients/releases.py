@@ -19,6 +19,8 @@ ATTEMPTS: Final = 3
 #: Brokers and tools; 0.8 for its Scala clients.
 KAFKA: Final = ("3.9.1", "2.8.2", "4.1.0", "0.8.2.2")
 STREAMS: Final = ("3.9.1", "4.1.0")
+#: Clients of our own programs; `make soak` fetches the other releases as its tests ask for them.
+CLIENTS: Final = sorted({"3.9.1", *java_probe.EVERY_RUN})
 
 
 def fetched(fetch: Callable[[], object]) -> bool:
@@ -38,7 +40,7 @@ def main() -> int:
     wanted = [
         *(partial(apache.classpath, release) for release in KAFKA),
         *(partial(apache.classpath, release, of="kafka-streams") for release in STREAMS),
-        *(partial(java_probe.classpath, release) for release in java_probe.ERAS),
+        *(partial(java_probe.classpath, release) for release in CLIENTS),
     ]
     return 0 if all(map(fetched, wanted)) else 1
 

@@ -106,9 +106,18 @@ def test_threads_that_are_no_daemons_are_waited_for(host: JavaHost) -> None:
     assert host.run(PROGRAM, "worker").stdout == "worked\n"
 
 
-def test_threads_left_behind_end_with_their_jvm(host: JavaHost) -> None:
+def test_a_client_that_is_not_closed_is_closed_for_the_next_program(host: JavaHost) -> None:
+    """Some of Kafka's tools leave their Admin to the end of the JVM."""
+    host.run(PROGRAM, "echo")
+    pid = host.pid
+    assert host.run(PROGRAM, "forget").returncode == 0
+    assert host.pid == pid
+
+
+@pytest.mark.parametrize("threads", ["chatter", "pool"])
+def test_threads_left_behind_end_with_their_jvm(host: JavaHost, threads: str) -> None:
     """What they print is not taken for output of the next program."""
-    left = host.run(PROGRAM, "chatter")
+    left = host.run(PROGRAM, threads)
     assert left.returncode == 0
     assert host.pid is None
     assert host.run(PROGRAM, "arguments").stdout == "arguments\n"

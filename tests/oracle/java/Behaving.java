@@ -1,6 +1,8 @@
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.nio.charset.StandardCharsets;
+import java.time.Duration;
+import java.util.concurrent.Executors;
 
 /** Does in a host of programs (ToolHost) what programs do, by the name of the behaviour. */
 public final class Behaving {
@@ -26,6 +28,8 @@ public final class Behaving {
                 thread.setDaemon(true);
                 thread.start();
             }
+            case "forget" -> new Client();
+            case "pool" -> Executors.newCachedThreadPool(Behaving::daemon).submit(Behaving::chatter);
             case "die" -> {
                 System.out.println("about to die");
                 String pid = String.valueOf(ProcessHandle.current().pid());
@@ -33,6 +37,35 @@ public final class Behaving {
                 Thread.sleep(Long.MAX_VALUE);
             }
             default -> throw new IllegalArgumentException(arguments[0]);
+        }
+    }
+
+    /** Has a thread until it is closed, as Kafka's Admin. */
+    public static final class Client implements AutoCloseable {
+        private volatile boolean closed;
+
+        Client() {
+            Thread thread = new Thread(new Task(), "client");
+            thread.setDaemon(true);
+            thread.start();
+        }
+
+        @Override
+        public void close() {
+            close(Duration.ofDays(1));
+        }
+
+        public void close(Duration patience) {
+            closed = true;
+        }
+
+        private final class Task implements Runnable {
+            @Override
+            public void run() {
+                while (!closed) {
+                    Thread.onSpinWait();
+                }
+            }
         }
     }
 
@@ -55,6 +88,12 @@ public final class Behaving {
         } finally {
             System.out.println("after");
         }
+    }
+
+    private static Thread daemon(Runnable task) {
+        Thread thread = new Thread(task, "pool");
+        thread.setDaemon(true);
+        return thread;
     }
 
     private static void work() {

@@ -17,6 +17,7 @@ import java.net.URLClassLoader;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.security.Permission;
+import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashSet;
@@ -273,11 +274,41 @@ public final class ToolHost {
 
         /** The threads that are there still some time after the end. */
         List<Thread> threadsLeft() throws InterruptedException {
+            threads().forEach(Run::closeOwner);
             long deadline = System.nanoTime() + THREADS_END_MS * 1_000_000;
             while (!threads().isEmpty() && System.nanoTime() < deadline) {
                 Thread.sleep(2);
             }
             return threads();
+        }
+
+        /** Some of Kafka's tools leave their Admin to the end of the JVM; its thread is in its task. */
+        private static void closeOwner(Thread thread) {
+            try {
+                Object owner = value(task(thread), "this$0");
+                if (owner instanceof AutoCloseable) {
+                    owner.getClass().getMethod("close", Duration.class).invoke(owner, Duration.ZERO);
+                }
+            } catch (ReflectiveOperationException | RuntimeException other) {
+                // The thread is found again, and ends with the JVM.
+            }
+        }
+
+        private static Object task(Thread thread) throws ReflectiveOperationException {
+            Object before21 = value(thread, "target");
+            return before21 != null ? before21 : value(value(thread, "holder"), "task");
+        }
+
+        private static Object value(Object object, String name) throws ReflectiveOperationException {
+            for (Class<?> in = object == null ? null : object.getClass(); in != null; in = in.getSuperclass()) {
+                for (Field field : in.getDeclaredFields()) {
+                    if (field.getName().equals(name)) {
+                        field.setAccessible(true);
+                        return field.get(object);
+                    }
+                }
+            }
+            return null;
         }
 
         @SuppressWarnings("unchecked")

@@ -322,13 +322,12 @@ public final class ToolHost {
     /**
      * Loads the main class anew for each run, for what it keeps in static fields.
      *
-     * <p>With it all tools where it is one of Kafka's in Java, as it may use what its package alone
-     * sees. ZooKeeper's shell uses that of the library's package, and keeps nothing: it is loaded
-     * once, as is everything else.
+     * <p>With it its package, whose classes may use what others do not see. Of the packages of
+     * Kafka's Scala, which hold most of the broker, only the class itself, and none of ZooKeeper's,
+     * whose shell keeps nothing. Everything else is loaded once.
      */
     private static final class ProgramLoader extends URLClassLoader {
         private static final String TOOLS = "org.apache.kafka.tools.";
-        private static final String ZOOKEEPER = "org.apache.zookeeper.";
         private final String main;
 
         ProgramLoader(String classes, String main) throws IOException {
@@ -338,10 +337,15 @@ public final class ToolHost {
         }
 
         private boolean isOwn(String name) {
-            if (main.startsWith(TOOLS)) {
-                return name.startsWith(TOOLS);
+            if (main.startsWith("org.apache.zookeeper.")) {
+                return false;
             }
-            return !main.startsWith(ZOOKEEPER) && (name.equals(main) || name.startsWith(main + "$"));
+            if (main.startsWith("kafka.") || main.indexOf('.') < 0) {
+                return name.equals(main) || name.startsWith(main + "$");
+            }
+            // A tool in a package below uses others.
+            return name.startsWith(
+                main.startsWith(TOOLS) ? TOOLS : main.substring(0, main.lastIndexOf('.') + 1));
         }
 
         @Override

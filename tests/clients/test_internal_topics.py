@@ -7,7 +7,6 @@ the log, so each test that forges one ends with a restart.
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -47,13 +46,13 @@ from tests.clients.transactional import SETTINGS, seen_in
 from tests.clients.troubles import admin, create
 from tests.clients.wire import Wire
 from tests.oracle.apache import OwnZooKeeper
+from tests.waiting import ANSWER, ATTEMPT_S, seconds, wait_for
 
 GROUPS: Final = "__consumer_offsets"
 TRANSACTIONS: Final = "__transaction_state"
 TOPIC: Final = "orders"
 GROUP: Final = "billing"
 COMMITTED: Final = 3
-PATIENCE_S: Final = 60
 ONE_PARTITION_EACH: Final = {
     "offsets.topic.num.partitions": "1",
     "transaction.state.log.num.partitions": "1",
@@ -85,7 +84,7 @@ def member(broker: Barnabas) -> Consumer:
 def committed(broker: Barnabas) -> int | None:
     """What the group has committed."""
     alone = member(broker)
-    (found,) = alone.committed([TopicPartition(TOPIC, 0)], timeout=PATIENCE_S)
+    (found,) = alone.committed([TopicPartition(TOPIC, 0)], timeout=seconds(ANSWER))
     alone.close()
     return found.offset
 
@@ -93,7 +92,7 @@ def committed(broker: Barnabas) -> int | None:
 def end_of(broker: Barnabas, topic: str) -> int:
     """Where the log of an internal topic ends."""
     asker = librdkafka.consumer(broker.bootstrap)
-    _, end = asker.get_watermark_offsets(TopicPartition(topic, 0), timeout=PATIENCE_S)
+    _, end = asker.get_watermark_offsets(TopicPartition(topic, 0), timeout=seconds(ANSWER))
     asker.close()
     return end
 
@@ -134,7 +133,7 @@ def test_a_producer_cannot_forge_a_commit(broker: Barnabas, settings: dict[str, 
     producer.produce(
         GROUPS, VALUE, KEY, partition=0, on_delivery=lambda error, _: outcomes.append(error)
     )
-    assert producer.flush(PATIENCE_S) == 0
+    assert producer.flush(seconds(ANSWER)) == 0
     (error,) = outcomes
     assert error is not None
     assert error.code() == KafkaError.TOPIC_EXCEPTION
@@ -172,10 +171,10 @@ def test_no_version_of_produce_forges_a_commit(broker: Barnabas) -> None:
 def test_a_producer_cannot_decide_a_transaction(broker: Barnabas) -> None:
     """A forged PREPARE_COMMIT is refused, and after a restart the transaction is still open."""
     transactional = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": "payer"})
-    transactional.init_transactions(PATIENCE_S)
+    transactional.init_transactions(seconds(ANSWER))
     transactional.begin_transaction()
     transactional.produce(TOPIC, b"undecided", partition=0)
-    assert transactional.flush(PATIENCE_S) == 0
+    assert transactional.flush(seconds(ANSWER)) == 0
     open_now, before = described(broker, "payer"), end_of(broker, TRANSACTIONS)
     assert open_now.transaction_state == "Ongoing"
     decided = Transaction(
@@ -197,7 +196,7 @@ def test_a_producer_cannot_decide_a_transaction(broker: Barnabas) -> None:
     assert end_of(broker, TRANSACTIONS) == before
     assert described(broker, "payer").transaction_state == "Ongoing"
     assert "undecided" not in seen_in(broker, TOPIC, 1)
-    transactional.abort_transaction(PATIENCE_S)
+    transactional.abort_transaction(seconds(ANSWER))
 
 
 def described(broker: Barnabas, transactional_id: str) -> describe_transactions.TransactionState:
@@ -214,7 +213,7 @@ def described(broker: Barnabas, transactional_id: str) -> describe_transactions.
 def test_a_refused_partition_does_not_join_the_transaction(broker: Barnabas, version: int) -> None:
     """From version 12 on partitions join by being written to: not those that refuse the write."""
     settings = {"bootstrap.servers": broker.bootstrap, "transactional.id": "payer"}
-    Producer(settings).init_transactions(PATIENCE_S)
+    Producer(settings).init_transactions(seconds(ANSWER))
     with Wire(broker.bootstrap) as connection:
         initialise = InitProducerIdRequest(transactional_id="payer", transaction_timeout_ms=60_000)
         ours = connection.ask(initialise, InitProducerIdResponse, 4)
@@ -243,7 +242,7 @@ def test_other_ways_to_such_a_topic(broker: Barnabas) -> None:
     broker.start()
     assert committed(broker) == COMMITTED
     client = admin(broker)
-    client.delete_topics([GROUPS])[GROUPS].result(PATIENCE_S)
+    client.delete_topics([GROUPS])[GROUPS].result(seconds(ANSWER))
     assert create(broker, GROUPS, cleanup_policy="compact") is None
     assert produced(broker, [wire.produce(GROUPS, forged(9))], 9) == [REFUSED]
     assert end_of(broker, GROUPS) == 0
@@ -252,13 +251,13 @@ def test_other_ways_to_such_a_topic(broker: Barnabas) -> None:
 def test_offsets_in_transactions_still_count(broker: Barnabas) -> None:
     """Coordinators and markers write where clients may not."""
     transactional = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": "payer"})
-    transactional.init_transactions(PATIENCE_S)
+    transactional.init_transactions(seconds(ANSWER))
     alone = member(broker)
     transactional.begin_transaction()
     transactional.send_offsets_to_transaction(
-        [TopicPartition(TOPIC, 0, 7)], alone.consumer_group_metadata(), PATIENCE_S
+        [TopicPartition(TOPIC, 0, 7)], alone.consumer_group_metadata(), seconds(ANSWER)
     )
-    transactional.commit_transaction(PATIENCE_S)
+    transactional.commit_transaction(seconds(ANSWER))
     alone.close()
     broker.stop()
     broker.start()
@@ -283,12 +282,12 @@ def test_an_internal_topic_stays_compacted(
     if topic == TRANSACTIONS:
         Producer(
             {"bootstrap.servers": broker.bootstrap, "transactional.id": "payer"}
-        ).init_transactions(PATIENCE_S)
+        ).init_transactions(seconds(ANSWER))
     entry = ConfigEntry("cleanup.policy", value, incremental_operation=operation)
     resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
     (altered,) = client.incremental_alter_configs([resource]).values()
     with pytest.raises(KafkaException, match=f"{topic}.*must be compact") as refusal:
-        altered.result(PATIENCE_S)
+        altered.result(seconds(ANSWER))
     assert refusal.value.args[0].code() == KafkaError.INVALID_CONFIG
 
 
@@ -326,8 +325,11 @@ def test_a_policy_in_zookeeper_does_not_expire_offsets(tmp_path: Path) -> None:
 def until_expired(broker: Barnabas, topic: str) -> None:
     """Return when retention has deleted all records of a topic."""
     asker = librdkafka.consumer(broker.bootstrap)
-    give_up_at = time.monotonic() + PATIENCE_S
     place = TopicPartition(topic, 0)
-    while len(set(asker.get_watermark_offsets(place, timeout=PATIENCE_S))) > 1:
-        assert time.monotonic() < give_up_at, broker.tail()
+    wait_for(
+        f"the log start offset of {topic} to reach its end",
+        lambda: asker.get_watermark_offsets(place, timeout=ATTEMPT_S),
+        until=lambda ends: ends[0] == ends[1],
+        retry=(KafkaException,),
+    )
     asker.close()

@@ -137,7 +137,7 @@ def run_tool(
     """
     flags = (*TOOL_JVM_FLAGS, _quiet())
     host = java_host.java_host(classpath(version), flags)
-    return host.run(main_class, *args, input=input or "", timeout=seconds(within))
+    return host.run(main_class, *args, input=input or "", within=within)
 
 
 _PORTS: Final = range(15000, 32000)

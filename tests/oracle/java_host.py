@@ -22,12 +22,14 @@ import struct
 import subprocess
 import tempfile
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Final
+
+from tests.waiting import RUN, START, seconds
+from tests.waiting.machine import Budget
 
 CACHE: Final = Path(__file__).resolve().parents[2] / ".cache" / "java"
 HOST: Final = Path(__file__).parent / "java" / "ToolHost.java"
@@ -38,6 +40,8 @@ FLAGS: Final = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m")
 AT_MOST: Final = 3
 #: How long an idle JVM has to end before it is killed.
 GRACE_S: Final = 10.0
+#: How long to wait for output before the budget is looked at again.
+SLICE_S: Final = 1.0
 
 
 class JavaError(Exception):
@@ -66,7 +70,11 @@ def _compile(source: Path, classpath: str, classes: Path) -> None:
         command = ["javac", "-nowarn", "-proc:none", "-d", str(target)]
         command += ["-cp", classpath] if classpath else []
         done = subprocess.run(
-            [*command, str(source)], capture_output=True, text=True, timeout=300, check=False
+            [*command, str(source)],
+            capture_output=True,
+            text=True,
+            timeout=seconds(RUN),
+            check=False,
         )
         if done.returncode != 0:
             raise JavaError(f"{source.name} does not compile:\n{done.stdout}{done.stderr}")
@@ -77,7 +85,9 @@ def _compile(source: Path, classpath: str, classes: Path) -> None:
 def java_release() -> str:
     """What `java -version` prints; other releases cannot use what one has compiled or archived."""
     asked = ["java", "-version"]
-    return subprocess.run(asked, capture_output=True, text=True, timeout=60, check=True).stderr
+    return subprocess.run(
+        asked, capture_output=True, text=True, timeout=seconds(START), check=True
+    ).stderr
 
 
 class JavaHost:
@@ -99,32 +109,32 @@ class JavaHost:
         program: str,
         *args: str,
         input: str = "",  # noqa: A002 - the name subprocess.run gives it
-        timeout: float = 300,
+        within: float = RUN,
     ) -> subprocess.CompletedProcess[str]:
         """Run a main class, or a source file `*.java`, to its end and return what it printed.
 
-        After `timeout` seconds the JVM is killed and subprocess.TimeoutExpired raised.
+        After so many machine seconds the JVM is killed and subprocess.TimeoutExpired raised.
         """
         classes, main_class = "", program
         if program.endswith(".java"):
             classes = f"{compiled(Path(program), self.classpath)}/"
             main_class = Path(program).stem
         with self._one_at_a_time:
-            return self._run([classes, input, main_class, *args], timeout)
+            return self._run([classes, input, main_class, *args], Budget(within))
 
     def close(self) -> None:
         """End the JVM; the next run starts another one."""
         with self._one_at_a_time:
             self._end()
 
-    def _run(self, words: list[str], timeout: float) -> subprocess.CompletedProcess[str]:
+    def _run(self, words: list[str], budget: Budget) -> subprocess.CompletedProcess[str]:
         process = self._started()
         command = words[2:]
         texts: dict[bytes, bytearray] = {kind: bytearray() for kind in (b"o", b"e", b"t")}
         code = None
         try:
             _send(process, words)
-            for kind, content in _answers(process, time.monotonic() + timeout):
+            for kind, content in _answers(process, budget):
                 if kind == b"x":
                     (code,) = struct.unpack(">i", content)
                     break
@@ -132,7 +142,7 @@ class JavaHost:
         except TimeoutError:
             self._kill()
             raise subprocess.TimeoutExpired(
-                command, timeout, bytes(texts[b"o"]), bytes(texts[b"e"])
+                command, budget.elapsed_s, bytes(texts[b"o"]), bytes(texts[b"e"])
             ) from None
         except BaseException:
             # What the program prints from here on belongs to no later run.
@@ -196,14 +206,19 @@ def _send(process: subprocess.Popen[bytes], words: Sequence[str]) -> None:
         process.stdin.flush()
 
 
-def _answers(process: subprocess.Popen[bytes], deadline: float) -> Iterator[tuple[bytes, bytes]]:
+def _answers(process: subprocess.Popen[bytes], budget: Budget) -> Iterator[tuple[bytes, bytes]]:
     """Frames until the JVM ends; raises TimeoutError."""
     assert process.stdout is not None
     descriptor = process.stdout.fileno()
     received = bytearray()
     with selectors.DefaultSelector() as selector:
         selector.register(descriptor, selectors.EVENT_READ)
-        while selector.select(max(0.0, deadline - time.monotonic())):
+        while True:
+            # In slices: a machine that becomes busy spends the budget more slowly.
+            if not selector.select(min(SLICE_S, max(0.0, budget.left()))):
+                if budget.left() < 0:
+                    raise TimeoutError
+                continue
             more = os.read(descriptor, 1 << 16)
             if not more:
                 return
@@ -215,7 +230,6 @@ def _answers(process: subprocess.Popen[bytes], deadline: float) -> Iterator[tupl
                 content = bytes(received[5 : 5 + size])
                 del received[: 5 + size]
                 yield kind, content
-    raise TimeoutError
 
 
 def _text(received: bytearray) -> str:

@@ -129,7 +129,7 @@ def test_a_program_that_hangs_is_killed_at_its_deadline(host: JavaHost) -> None:
     pid = host.pid
     assert pid is not None
     with pytest.raises(subprocess.TimeoutExpired) as raised:
-        host.run(PROGRAM, "hang", timeout=1)
+        host.run(PROGRAM, "hang", within=1 / 2)
     assert raised.value.stdout in (b"", b"about to hang\n")
     assert not psutil.pid_exists(pid)
     assert host.run(PROGRAM, "arguments").stdout == "arguments\n"

@@ -53,7 +53,7 @@ def by_java(topics: Sequence[Wanted]) -> list[Assignment]:
         + " ".join(f"{broker}:{rack or '-'}" for broker, rack in it.brokers.items())
         for it in topics
     ]
-    done = run_tool(str(PROGRAM), input="\n".join(lines) + "\n", timeout=180)
+    done = run_tool(str(PROGRAM), input="\n".join(lines) + "\n")
     assert done.returncode == 0, done.stderr
     return [_read(line) for line in done.stdout.splitlines()]
 

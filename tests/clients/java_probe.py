@@ -13,6 +13,8 @@ import subprocess
 from pathlib import Path
 from typing import Any, Final
 
+from tests.waiting import RUN, seconds
+
 SOURCES: Final = Path(__file__).parent / "java"
 CACHE: Final = Path(__file__).resolve().parents[2] / ".cache" / "probe"
 
@@ -64,7 +66,7 @@ def _build(release: str, build: Path) -> None:
         [*command, "compile", "dependency:build-classpath"],
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=seconds(RUN),
         check=False,
     )
     if result.returncode != 0:
@@ -79,7 +81,7 @@ def run(release: str, *arguments: str) -> dict[str, dict[str, Any]]:
         ["java", *flags, "-cp", classpath(release), "barnabas.probe.Probe", *arguments],
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=seconds(RUN),
         check=False,
     )
     cases = [json.loads(line) for line in result.stdout.splitlines()]

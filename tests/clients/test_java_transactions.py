@@ -16,6 +16,7 @@ from tests.clients.java_probe import classpath
 from tests.clients.java_team import FLAGS
 from tests.clients.transactional import new_topic
 from tests.clients.wire import Wire
+from tests.waiting import RUN, seconds
 
 TRANSACTOR = Path(__file__).parent / "programs" / "Transactor.java"
 
@@ -37,7 +38,7 @@ def test_a_java_producer_commits_aborts_copies_and_is_fenced(
     topics = [new_topic(broker, f"{name}-{release}") for name in ("from", "to")]
     command = ["java", *FLAGS, "-cp", classpath(release), str(TRANSACTOR), broker.bootstrap]
     done = subprocess.run(
-        [*command, *topics], capture_output=True, text=True, timeout=300, check=False
+        [*command, *topics], capture_output=True, text=True, timeout=seconds(RUN), check=False
     )
     assert done.stdout.splitlines() == [
         "committed in the first: [a, b, c, d]",

@@ -13,6 +13,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tests.waiting import forget, watch
+
 
 class ClientProcess:
     """The other side of a client: starts it, ends it, and kills it where it hangs."""
@@ -25,6 +27,7 @@ class ClientProcess:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", module, *arguments], stdin=subprocess.PIPE, stdout=lines
             )
+        watch(self.name, self._process.pid)
 
     def told(self) -> list[dict[str, Any]]:
         """Its lines so far."""
@@ -38,6 +41,7 @@ class ClientProcess:
         """Have it come to its end; False where it had to be killed."""
         assert self._process.stdin is not None
         self._process.stdin.close()
+        forget(self._process.pid)
         try:
             status = self._process.wait(patience_s)
         except subprocess.TimeoutExpired:
@@ -48,6 +52,7 @@ class ClientProcess:
 
     def kill(self) -> None:
         """End it now; nothing happens where it has ended."""
+        forget(self._process.pid)
         self._process.kill()
         self._process.communicate()
 

@@ -11,6 +11,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from tests.clients.brokers import Broker, broker_under_test
 from tests.clients.transactional import SETTINGS
+from tests.waiting import ANSWER, seconds
 
 MakeTopic = Callable[..., str]
 
@@ -56,7 +57,7 @@ def make_topic(admin: AdminClient, topic_names: Iterator[str]) -> MakeTopic:
     ) -> str:
         name = name or next(topic_names)
         new = NewTopic(name, num_partitions=partitions, config=dict(config or {}))
-        admin.create_topics([new], request_timeout=60)[name].result(60)
+        admin.create_topics([new], request_timeout=seconds(ANSWER))[name].result(seconds(ANSWER))
         return name
 
     return make

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -10,21 +9,23 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from tests.clients.brokers import Broker
+from tests.waiting import ANSWER, seconds, wait_for
 
 PARTITIONS = 6
 RECORDS = PARTITIONS * 10
-PATIENCE_S = 60
+ROUNDS = 10
+"""How often consumers are polled between two pauses of a wait: a rebalance needs several polls."""
 
 
 def filled_topic(broker: Broker, test: str) -> str:
     """A topic named after a test, of several partitions, with ten records in each."""
     name = test.replace("[", "-").replace("]", "")
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-    admin.create_topics([NewTopic(name, num_partitions=PARTITIONS)])[name].result(60)
+    admin.create_topics([NewTopic(name, num_partitions=PARTITIONS)])[name].result(seconds(ANSWER))
     producer = Producer({"bootstrap.servers": broker.bootstrap})
     for i in range(RECORDS):
         producer.produce(name, b"%d" % i, partition=i % PARTITIONS)
-    assert producer.flush(60) == 0
+    assert producer.flush(seconds(ANSWER)) == 0
     return name
 
 
@@ -38,6 +39,7 @@ def consumer(broker: Broker, group: str, *topics: str, **settings: object) -> Co
             "enable.auto.commit": False,
             # Otherwise librdkafka 2.16 forgets the only broker (its issue 5511).
             "metadata.recovery.strategy": "none",
+            "reconnect.backoff.max.ms": 500,
             **{name.replace("_", "."): value for name, value in settings.items()},
         }
     )
@@ -49,13 +51,23 @@ def consumer(broker: Broker, group: str, *topics: str, **settings: object) -> Co
 def poll_until(consumers: Sequence[Consumer], done: Callable[[], bool]) -> int:
     """Poll all in turn until `done`; returns how many records came."""
     records = 0
-    give_up_at = time.monotonic() + PATIENCE_S
-    while not done():
-        assert time.monotonic() < give_up_at, [each.assignment() for each in consumers]
-        for each in consumers:
-            message = each.poll(0.02)
-            if message is not None and message.error() is None:
-                records += 1
+
+    def poll_and_show() -> tuple[bool, list[list[TopicPartition]]]:
+        nonlocal records
+        for _ in range(ROUNDS):
+            if done():
+                return True, []
+            for each in consumers:
+                message = each.poll(0.02)
+                if message is not None and message.error() is None:
+                    records += 1
+        return False, [each.assignment() for each in consumers]
+
+    wait_for(
+        "consumers that are polled, and have these assignments",
+        poll_and_show,
+        until=lambda it: it[0],
+    )
     return records
 
 
@@ -63,6 +75,6 @@ def committed(broker: Broker, group: str, topic: str) -> list[int]:
     """The group's committed offset of each partition."""
     asked = [TopicPartition(topic, number) for number in range(PARTITIONS)]
     alone = consumer(broker, group)
-    offsets = [each.offset for each in alone.committed(asked, timeout=60)]
+    offsets = [each.offset for each in alone.committed(asked, timeout=seconds(ANSWER))]
     alone.close()
     return offsets

@@ -17,15 +17,14 @@ from typing import Final
 
 from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
 
-from tests.clients.transactional import PARTITIONS, PATIENCE_S
+from tests.clients.transactional import PARTITIONS
 from tests.clients.under_load import REMEMBERING, retried, stopping
+from tests.waiting import ANSWER, ATTEMPT_S, SETTLE, seconds
 
 RECORDS: Final = 5000
 AT_ONCE: Final = 400
 #: The steps of a transaction, each in another one, in which it says where it is.
 MOMENTS: Final = ("writing", "written", "offsets sent", "committing")
-#: How long it may say nothing: longer than a member that was killed is waited for by its group.
-SILENCE_S: Final = 150
 
 
 class CopierProcess:
@@ -37,11 +36,12 @@ class CopierProcess:
     def moment(self) -> str | None:
         """Where it is, "" where it has copied everything, None where it says nothing any more."""
         assert self._process.stdout is not None
-        if not select.select([self._process.stdout], [], [], SILENCE_S)[0]:
+        # Longer than a member that was killed is waited for by its group.
+        if not select.select([self._process.stdout], [], [], seconds(SETTLE))[0]:
             return None
         line = self._process.stdout.readline().decode().rstrip("\n")
         if not line:
-            status = self._process.wait(PATIENCE_S)
+            status = self._process.wait(seconds(ANSWER))
             assert status == 0, f"the copier failed: {status}"
         return line
 
@@ -79,7 +79,7 @@ class Copier:
     def run(self) -> None:
         """Copy what is left; every second transaction comes to the next moment, or a later one."""
         # Whatever one before had begun has ended then.
-        retried(partial(self._producer.init_transactions, PATIENCE_S))
+        retried(partial(self._producer.init_transactions, ATTEMPT_S))
         self.copied = self._copied_before()
         number = 0
         while self.copied < RECORDS and not stopping():
@@ -97,7 +97,7 @@ class Copier:
             except KafkaException as error:
                 if not error.args[0].txn_requires_abort():
                     raise
-                retried(partial(self._producer.abort_transaction, PATIENCE_S))
+                retried(partial(self._producer.abort_transaction, ATTEMPT_S))
             finally:
                 consumer.close()
 
@@ -106,12 +106,14 @@ class Copier:
         asked = [TopicPartition(self.source, it) for it in range(PARTITIONS)]
         consumer = self._consumer()
         try:
-            return sum(max(it.offset, 0) for it in consumer.committed(asked, timeout=PATIENCE_S))
+            return sum(
+                max(it.offset, 0) for it in consumer.committed(asked, timeout=seconds(ANSWER))
+            )
         finally:
             consumer.close()
 
     def _taken(self, consumer: Consumer) -> list[Message]:
-        return [it for it in consumer.consume(AT_ONCE, timeout=1.0) if it.error() is None]
+        return [it for it in consumer.consume(AT_ONCE, 0.2) if it.error() is None]
 
     def _transaction(self, consumer: Consumer, taken: Sequence[Message], moment: str) -> None:
         self._producer.begin_transaction()
@@ -120,19 +122,19 @@ class Copier:
             if moment == "writing" and position == len(taken) // 2:
                 self._tell(moment)
                 _wait()
-        assert self._producer.flush(PATIENCE_S) == 0
+        assert self._producer.flush(seconds(ANSWER)) == 0
         if moment == "written":
             self._tell(moment)
             _wait()
         at = consumer.position(consumer.assignment())
         group = consumer.consumer_group_metadata()
-        retried(partial(self._producer.send_offsets_to_transaction, at, group, PATIENCE_S))
+        retried(partial(self._producer.send_offsets_to_transaction, at, group, ATTEMPT_S))
         if moment == "offsets sent":
             self._tell(moment)
             _wait()
         if moment == "committing":
             self._tell(moment)
-        retried(partial(self._producer.commit_transaction, PATIENCE_S))
+        retried(partial(self._producer.commit_transaction, ATTEMPT_S))
         if moment == "committing":
             _wait()
 

@@ -17,6 +17,7 @@ from typing import Any, Final
 import pytest
 
 from tests.oracle.java_host import java_host
+from tests.waiting import RUN, seconds
 
 SOURCES: Final = Path(__file__).parent / "java"
 CACHE: Final = Path(__file__).resolve().parents[2] / ".cache" / "probe"
@@ -79,7 +80,7 @@ def _build(release: str, build: Path) -> None:
         [*command, "compile", "dependency:build-classpath"],
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=seconds(RUN),
         check=False,
     )
     if result.returncode != 0:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import json
 import subprocess
-import time
 from collections.abc import Callable
 from types import TracebackType
-from typing import Final, Self
+from typing import Self
 
 from tests.clients.java_probe import classpath
 from tests.oracle.java_host import FLAGS
-
-DEADLINE_S: Final = 90.0
+from tests.waiting import START, seconds, wait_for
 
 Has = dict[str, set[str]]
 """The partitions of each consumer, as `topic-number`."""
@@ -52,10 +50,7 @@ class Team:
 
     def until(self, settled: Callable[[Has], bool]) -> Has:
         """What each one has when that is so; AssertionError where it does not come true."""
-        deadline = time.monotonic() + DEADLINE_S
-        while not settled(found := self.show()):
-            assert time.monotonic() < deadline, f"they have {found}"
-        return found
+        return wait_for("the partitions of each consumer", self.show, until=settled)
 
     def _tell(self, line: str) -> None:
         assert self._process.stdin is not None
@@ -75,7 +70,7 @@ class Team:
         assert self._process.stdout is not None
         self._process.stdin.close()
         try:
-            self._process.wait(60)
+            self._process.wait(seconds(START))
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()

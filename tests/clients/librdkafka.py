@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, Message, Producer, TopicPartition
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    Consumer,
+    KafkaException,
+    Message,
+    Producer,
+    TopicPartition,
+)
 
 from tests.clients import START_MS
-
-PATIENCE_S = 60
+from tests.waiting import ANSWER, ATTEMPT_S, seconds, wait_for
 
 
 def consumer(bootstrap: str, **settings: Any) -> Consumer:
@@ -40,7 +45,9 @@ def read_all(
     """Every record from `start` to the partition's end, as it was when the reading began."""
     reader = consumer(bootstrap, **settings)
     try:
-        low, high = reader.get_watermark_offsets(TopicPartition(topic, partition), timeout=60)
+        low, high = reader.get_watermark_offsets(
+            TopicPartition(topic, partition), timeout=seconds(ANSWER)
+        )
         reader.assign([TopicPartition(topic, partition, start)])
         return take(reader, high, position=max(low, start))
     finally:
@@ -50,11 +57,14 @@ def read_all(
 def await_end(bootstrap: str, topic: str, end: int, partition: int = 0) -> None:
     """Return when a partition ends there: who sends with acks=0 ends before the broker has all."""
     asker = consumer(bootstrap)
-    give_up_at = time.monotonic() + PATIENCE_S
+    place = TopicPartition(topic, partition)
     try:
-        place = TopicPartition(topic, partition)
-        while (found := asker.get_watermark_offsets(place, timeout=60)[1]) < end:
-            assert time.monotonic() < give_up_at, f"{found} of {end} after {PATIENCE_S} s"
+        wait_for(
+            f"the end offset of {topic}-{partition}, to be {end}",
+            lambda: asker.get_watermark_offsets(place, timeout=ATTEMPT_S)[1],
+            until=lambda found: found >= end,
+            retry=(KafkaException,),
+        )
     finally:
         asker.close()
 
@@ -62,17 +72,34 @@ def await_end(bootstrap: str, topic: str, end: int, partition: int = 0) -> None:
 def take(reader: Consumer, end: int, *, position: int) -> list[Message]:
     """Records from `position` until offset `end` is reached."""
     records: list[Message] = []
-    give_up_at = time.monotonic() + PATIENCE_S
-    while position < end:
-        assert time.monotonic() < give_up_at, f"at {position} of {end} after {PATIENCE_S} s"
-        for record in reader.consume(1000, timeout=0.2):
-            if record.error():
-                raise AssertionError(record.error())
-            offset = record.offset()
-            assert offset is not None
-            records.append(record)
-            position = offset + 1
+
+    def read() -> int:
+        nonlocal position
+        # Asked for more than there is, librdkafka waits for the rest of the slice.
+        while position < end and (batch := reader.consume(min(1000, end - position), 0.2)):
+            for record in batch:
+                if record.error():
+                    raise AssertionError(record.error())
+                offset = record.offset()
+                assert offset is not None
+                records.append(record)
+                position = offset + 1
+        return position
+
+    wait_for(f"a reader's position, to be {end}", read, until=lambda found: found >= end)
     return records
+
+
+def consume(reader: Consumer, count: int) -> list[Message]:
+    """So many records, or errors, of what a consumer has subscribed to."""
+    found: list[Message] = []
+
+    def read() -> int:
+        found.extend(reader.consume(count - len(found), 0.2))
+        return len(found)
+
+    wait_for(f"consumed records, to be {count}", read, until=lambda number: number == count)
+    return found
 
 
 def fill(bootstrap: str, topic: str, count: int, *, partition: int = 0) -> None:
@@ -80,4 +107,4 @@ def fill(bootstrap: str, topic: str, count: int, *, partition: int = 0) -> None:
     producer = Producer({"bootstrap.servers": bootstrap})
     for i in range(count):
         producer.produce(topic, b"%d" % i, partition=partition, timestamp=START_MS + i * 1000)
-    assert producer.flush(60) == 0
+    assert producer.flush(seconds(ANSWER)) == 0

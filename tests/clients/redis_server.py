@@ -7,6 +7,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from tests.waiting import START, seconds
+
 
 class RedisServer:
     """Debian's `redis-server`, without a port and without files."""
@@ -52,7 +54,7 @@ class RedisServer:
         assert self._process.stdout is not None
         self._process.terminate()
         try:
-            self._process.wait(60)
+            self._process.wait(seconds(START))
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()

@@ -12,13 +12,12 @@ from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic, Records
 
 from tests.clients import START_MS
 from tests.clients.brokers import Broker
-
-PATIENCE_S = 60
+from tests.waiting import ANSWER, seconds
 
 
 def run(scenario: Coroutine[Any, Any, None]) -> None:
     """Run one scenario, which may not take for ever."""
-    asyncio.run(asyncio.wait_for(scenario, PATIENCE_S))
+    asyncio.run(asyncio.wait_for(scenario, seconds(ANSWER)))
 
 
 @pytest.mark.parametrize("codec", [None, "gzip", "snappy", "lz4", "zstd"])

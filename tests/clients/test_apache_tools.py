@@ -231,7 +231,6 @@ def test_message_copier(broker: Broker, make_topic: MakeTopic, version: str) -> 
         *("--consumer-group", target, "--transaction-size", "20", "--enable-random-aborts"),
         *("--group-mode", "--use-group-metadata"),
         version=version,
-        timeout=300,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert seen_in(broker, target, 1) == [str(it) for it in range(300)]

@@ -1,6 +1,7 @@
 """Who reads what: the worked tables of Kafka's assignors, with real Java consumers in real groups.
 
 A member's id begins with its client id, so C1, C2 and C3 come in that order whenever they join.
+What a sticky assignor shares out is due to what came before: all members are to come together.
 """
 
 from __future__ import annotations
@@ -8,19 +9,34 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka import KafkaException, Producer
+from confluent_kafka.admin import AdminClient, ConsumerGroupDescription, NewTopic
 
+from barnabas_kafka.errors import ErrorCode
+from barnabas_kafka.protocol.messages.find_coordinator import (
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+from barnabas_kafka.protocol.messages.join_group import (
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+    JoinGroupResponse,
+)
+from barnabas_kafka.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from tests.clients.brokers import Broker, broker_under_test
 from tests.clients.java_probe import marked
 from tests.clients.java_team import Has, Team
+from tests.clients.wire import Wire
+from tests.waiting import ANSWER, ATTEMPT_S, seconds, wait_for
 
 pytestmark = pytest.mark.jvm
 
 RANGE, ROUND_ROBIN, STICKY = "RangeAssignor", "RoundRobinAssignor", "StickyAssignor"
+PROTOCOLS = {RANGE: "range", ROUND_ROBIN: "roundrobin", STICKY: "sticky"}
+NO_TOPICS = bytes(10)
+"""A consumer's subscription: version 0, no topics, no user data."""
 CLIENTS = ("C1", "C2", "C3")
 OLD = ("0.10.1.0", "0.11.0.3", "1.1.1", "2.4.1")
 
@@ -45,13 +61,14 @@ class Ground:
             NewTopic(n, count, 1) for n, count in zip(topics.values(), partitions, strict=True)
         ]
         for future in self.admin.create_topics(wanted).values():
-            future.result(60)
+            future.result(seconds(ANSWER))
         everything = {
             f"T{i}-{number}" for i, count in enumerate(partitions, 1) for number in range(count)
         }
-        for name, digits in subscriptions.items():
-            subscribed = [topics[f"T{digit}"] for digit in digits]
-            self.team.start(name, prefix, assignor, *subscribed)
+        with together(self.broker, self.admin, prefix, assignor, set(subscriptions)):
+            for name, digits in subscriptions.items():
+                subscribed = [topics[f"T{digit}"] for digit in digits]
+                self.team.start(name, prefix, assignor, *subscribed)
         return Game(self, prefix, everything, set(subscriptions))
 
 
@@ -66,11 +83,12 @@ class Game:
 
     def assigned(self) -> Has:
         """What each member has, once the group is stable with these members and agrees."""
-
-        def settled(found: Has) -> bool:
-            return found == self._known_to_the_broker()
-
-        found = self.ground.team.until(settled)
+        found, _ = wait_for(
+            "the partitions of each member, as it and as the broker knows them",
+            lambda: (self.ground.team.show(), self._known_to_the_broker()),
+            until=lambda both: both[0] == both[1],
+            retry=(KafkaException, TimeoutError),
+        )
         short = {n: {p.removeprefix(f"{self.prefix}.") for p in h} for n, h in found.items()}
         assert sorted(part for has in short.values() for part in has) == sorted(self.everything)
         return short
@@ -86,8 +104,7 @@ class Game:
             self.fails(name)
 
     def _known_to_the_broker(self) -> Has | None:
-        described = self.ground.admin.describe_consumer_groups([self.prefix])[self.prefix]
-        group = described.result(60)
+        group = described(self.ground.admin, self.prefix)
         if group.state.name != "STABLE" or {m.client_id for m in group.members} != self.members:
             return None
         return {
@@ -98,28 +115,61 @@ class Game:
         }
 
 
+def described(admin: AdminClient, group: str) -> ConsumerGroupDescription:
+    """What the broker says of a group."""
+    asked = admin.describe_consumer_groups([group], request_timeout=ATTEMPT_S)
+    found: ConsumerGroupDescription = asked[group].result(ATTEMPT_S)
+    return found
+
+
 @contextmanager
-def playing(directory: Path, delay_ms: int) -> Iterator[Ground]:
-    """On a broker that waits so long after each member of a first generation for another one."""
-    settings = {"broker.id": "0", "group.initial.rebalance.delay.ms": str(delay_ms)}
-    with broker_under_test(directory, settings) as broker:
-        admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-        with Team(broker.bootstrap) as team:
-            yield Ground(broker, admin, team)
+def together(
+    broker: Broker, admin: AdminClient, group: str, assignor: str, names: set[str]
+) -> Iterator[None]:
+    """Members that are started within get their first partitions in one rebalance.
+
+    It waits for a member that has joined before, does not join again, and leaves when the broker
+    knows all of them.
+    """
+    join = JoinGroupRequest(
+        group_id=group,
+        session_timeout_ms=300_000,
+        rebalance_timeout_ms=300_000,
+        member_id="",
+        protocol_type="consumer",
+        protocols=[JoinGroupRequestProtocol(name=PROTOCOLS[assignor], metadata=NO_TOPICS)],
+    )
+    with Wire(broker.bootstrap) as first:
+        first.ask(FindCoordinatorRequest(key=group), FindCoordinatorResponse, 2)
+        joined = wait_for(
+            "the answer to the first member",
+            lambda: first.ask(join, JoinGroupResponse, 2),
+            until=lambda answer: answer.error_code == ErrorCode.NONE,
+        )
+        yield
+        wait_for(
+            f"the members of {group}, to be {sorted(names)} and one more",
+            lambda: {member.client_id for member in described(admin, group).members},
+            until=lambda found: names < found,
+            retry=(KafkaException, TimeoutError),
+        )
+        leave = LeaveGroupRequest(group_id=group, member_id=joined.member_id)
+        assert first.ask(leave, LeaveGroupResponse, 0).error_code == 0
 
 
 @pytest.fixture(scope="module")
 def ground(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
-    """Where most first generations have all members; what assignors share out is not due to it."""
-    with playing(tmp_path_factory.mktemp("broker"), 700) as started:
-        yield started
-
-
-@pytest.fixture(scope="module")
-def patient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
-    """Where all of them have, of a busy machine too: who comes later gets what others let go."""
-    with playing(tmp_path_factory.mktemp("patient"), 5000) as started:
-        yield started
+    """A broker that does not wait for more members by itself, and a JVM."""
+    settings = {
+        "broker.id": "0",
+        "group.initial.rebalance.delay.ms": "0",
+        "offsets.topic.num.partitions": "1",
+        "offsets.topic.replication.factor": "1",
+    }
+    with broker_under_test(tmp_path_factory.mktemp("broker"), settings) as broker:
+        admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+        with Team(broker.bootstrap) as team:
+            yield Ground(broker, admin, team)
 
 
 def table(**rows: str) -> Has:
@@ -187,9 +237,9 @@ def test_round_robin_deals_out_anew_when_a_member_fails(ground: Ground) -> None:
     game.over()
 
 
-def test_sticky_keeps_what_members_have_when_one_fails(patient: Ground) -> None:
+def test_sticky_keeps_what_members_have_when_one_fails(ground: Ground) -> None:
     """First it shares out as round robin; then C1 and C2 keep theirs, and share what C3 had."""
-    game = patient.play(STICKY, [3, 3], dict.fromkeys(CLIENTS, "12"))
+    game = ground.play(STICKY, [3, 3], dict.fromkeys(CLIENTS, "12"))
     before = game.assigned()
     assert before == table(C1="T1:0 T2:0", C2="T1:1 T2:1", C3="T1:2 T2:2")
     game.fails("C3")
@@ -199,9 +249,9 @@ def test_sticky_keeps_what_members_have_when_one_fails(patient: Ground) -> None:
     game.over()
 
 
-def test_sticky_with_different_topics(patient: Ground) -> None:
+def test_sticky_with_different_topics(ground: Ground) -> None:
     """As even as the subscriptions allow; when C1 is gone, C2 and C3 keep what they have."""
-    game = patient.play(STICKY, [1, 2, 3], UNEQUAL)
+    game = ground.play(STICKY, [1, 2, 3], UNEQUAL)
     before = game.assigned()
     assert before == table(C1="T1:0", C2="T2:01", C3="T3:012")
     game.fails("C1")
@@ -214,18 +264,19 @@ def test_sticky_with_different_topics(patient: Ground) -> None:
 def test_consumers_of_old_releases_share_a_topic(ground: Ground, release: str) -> None:
     """Two read everything once, commit and leave; a third goes on after them."""
     topic = f"old-{release}"
-    ground.admin.create_topics([NewTopic(topic, 4, 1)])[topic].result(60)
+    ground.admin.create_topics([NewTopic(topic, 4, 1)])[topic].result(seconds(ANSWER))
     producer = Producer({"bootstrap.servers": ground.broker.bootstrap})
 
     def fill() -> None:
         for number in range(40):
             producer.produce(topic, b"x", partition=number % 4)
-        assert producer.flush(60) == 0
+        assert producer.flush(seconds(ANSWER)) == 0
 
     fill()
     with Team(ground.broker.bootstrap, release) as team:
-        for name in ("C1", "C2"):
-            team.start(name, topic, RANGE, topic)
+        with together(ground.broker, ground.admin, topic, RANGE, {"C1", "C2"}):
+            for name in ("C1", "C2"):
+                team.start(name, topic, RANGE, topic)
         halves = {"C1": {f"{topic}-0", f"{topic}-1"}, "C2": {f"{topic}-2", f"{topic}-3"}}
         team.until(lambda found: found == halves and team.seen >= 40)
         team.stop("C1")

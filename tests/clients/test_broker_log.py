@@ -25,7 +25,7 @@ from tests.clients.brokers import Barnabas
 from tests.clients.troubles import create, send, until_logged
 from tests.clients.wire import Wire
 from tests.oracle.apache import run_tool
-from tests.waiting import wait_for
+from tests.waiting import ANSWER, RUN, seconds, wait_for
 
 LOGGER: Final = "barnabas_broker.server.metrics.http"
 BROKER_LOGGER: Final = 8
@@ -40,7 +40,7 @@ def by_our_tool(broker: Barnabas, level: str | None) -> None:
         [str(Path(sys.executable).parent / "kafka-configs.sh"), *options(broker, level)],
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=seconds(RUN),
         check=False,
     )
     assert done.returncode == 0, done.stderr
@@ -84,7 +84,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Barnabas]:
 def ask_whether_it_lives(broker: Barnabas) -> None:
     """What is worth a line at DEBUG only, written before the answer."""
     admin: str = json.loads((broker.directory / "ready.json").read_text())["admin"]
-    with urlopen(f"{admin}/live", timeout=60) as answer:
+    with urlopen(f"{admin}/live", timeout=seconds(ANSWER)) as answer:
         assert answer.read() == b"live\n"
 
 

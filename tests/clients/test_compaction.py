@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from pathlib import Path
 from typing import Final
 
@@ -11,6 +9,8 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.clients.brokers import Barnabas
+from tests.clients.librdkafka import read_all
+from tests.waiting import ANSWER, SETTLE, seconds, wait_for
 
 SETTINGS: Final = {
     "broker.id": "0",
@@ -26,24 +26,6 @@ KILLS: Final = 3
 BETWEEN: Final = 4000
 
 
-def read(bootstrap: str, topic: str) -> list[tuple[int, bytes, bytes]]:
-    """Every record that is there: offset, key, value."""
-    reader = Consumer(
-        {"bootstrap.servers": bootstrap, "group.id": "reader", "enable.auto.commit": False}
-    )
-    place = TopicPartition(topic, 0, 0)
-    _, end = reader.get_watermark_offsets(place, timeout=60)
-    reader.assign([place])
-    found: list[tuple[int, bytes, bytes]] = []
-    while (at := reader.position([place])[0].offset) < end:
-        message = reader.poll(60)
-        assert message is not None, at
-        assert message.error() is None
-        found.append((message.offset() or 0, message.key() or b"", message.value() or b""))
-    reader.close()
-    return found
-
-
 def test_last_values_survive_kills(tmp_path: Path) -> None:
     """Of every key the last acknowledged value is there once at its offset, and a group goes on
     where it committed last; the logs have not grown with what was written.
@@ -52,7 +34,7 @@ def test_last_values_survive_kills(tmp_path: Path) -> None:
     with Barnabas(tmp_path, SETTINGS) as broker:
         admin = AdminClient({"bootstrap.servers": broker.bootstrap, "log_level": 0})
         new = NewTopic("states", 1, 1, config={"cleanup.policy": "compact"})
-        admin.create_topics([new])["states"].result(60)
+        admin.create_topics([new])["states"].result(seconds(ANSWER))
         producer = Producer(
             {
                 "bootstrap.servers": broker.bootstrap,
@@ -61,6 +43,7 @@ def test_last_values_survive_kills(tmp_path: Path) -> None:
                 "batch.size": 20000,
                 # Otherwise librdkafka 2.16 forgets the only broker (its issue 5511).
                 "metadata.recovery.strategy": "none",
+                "reconnect.backoff.max.ms": 500,
             }
         )
         group = Consumer(
@@ -69,6 +52,7 @@ def test_last_values_survive_kills(tmp_path: Path) -> None:
                 "group.id": "g",
                 "log_level": 0,
                 "metadata.recovery.strategy": "none",
+                "reconnect.backoff.max.ms": 500,
             }
         )
 
@@ -85,19 +69,21 @@ def test_last_values_survive_kills(tmp_path: Path) -> None:
             if number % BETWEEN == BETWEEN - 1:
                 broker.kill()
                 broker.start()
-        assert producer.flush(120) == 0
+        assert producer.flush(seconds(SETTLE)) == 0
         assert len(last) == KEYS
-        deadline, waiting = time.monotonic() + 120, threading.Event()
-        for cleaned in ("states-0: cleaned", "__consumer_offsets-0: cleaned"):
-            while cleaned not in broker.tail(10**6):
-                assert time.monotonic() < deadline
-                waiting.wait(0.05)
-        found = read(broker.bootstrap, "states")
+        wanted = ("states-0: cleaned", "__consumer_offsets-0: cleaned")
+        wait_for(
+            f"the broker's log, to contain {wanted}",
+            broker.log_file.read_text,
+            until=lambda log: all(each in log for each in wanted),
+        )
+        found = read_all(broker.bootstrap, "states")
         assert len(found) < KILLS * BETWEEN
-        assert {key: (offset, value) for offset, key, value in found} == last
-        offsets = [offset for offset, _, _ in found]
+        assert {it.key(): (it.offset(), it.value()) for it in found} == last
+        offsets = [it.offset() or 0 for it in found]
         assert offsets == sorted(set(offsets))
-        committed = group.committed([TopicPartition("states", 0)], timeout=60)[0].offset
-        assert committed == KILLS * BETWEEN - 50
+        place = TopicPartition("states", 0)
+        (committed,) = group.committed([place], timeout=seconds(ANSWER))
+        assert committed.offset == KILLS * BETWEEN - 50
         broker.stop()
         assert "cannot be compacted" not in broker.tail(10**6)

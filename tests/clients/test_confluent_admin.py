@@ -25,6 +25,7 @@ from tests.clients import START_MS
 from tests.clients.brokers import Broker
 from tests.clients.conftest import MakeTopic
 from tests.clients.librdkafka import fill, read_all
+from tests.waiting import ANSWER, seconds
 
 TOPIC_CONFIGS = [
     "cleanup.policy",
@@ -75,7 +76,8 @@ def error_of(refused: pytest.ExceptionInfo[KafkaException]) -> int:
 def configs(admin: AdminClient, kind: ResourceType, name: str) -> dict[str, ConfigEntry]:
     """What DescribeConfigs says about one resource."""
     resource = ConfigResource(kind, name)
-    described: dict[str, ConfigEntry] = admin.describe_configs([resource])[resource].result(60)
+    asked = admin.describe_configs([resource])[resource]
+    described: dict[str, ConfigEntry] = asked.result(seconds(ANSWER))
     return described
 
 
@@ -88,16 +90,17 @@ def change(
     """IncrementalAlterConfigs on one resource."""
     entries = [ConfigEntry(key, value, incremental_operation=op) for key, value, op in changes]
     resource = ConfigResource(kind, name, incremental_configs=entries)
-    admin.incremental_alter_configs([resource])[resource].result(60)
+    admin.incremental_alter_configs([resource])[resource].result(seconds(ANSWER))
 
 
 def test_topic_life(admin: AdminClient, topic_names: Iterator[str]) -> None:
     """A topic is created, listed with its partitions, grown, and gone after its deletion."""
     name = next(topic_names)
-    admin.create_topics([NewTopic(name, 3, 1)])[name].result(60)
-    assert sorted(admin.list_topics(name, timeout=60).topics[name].partitions) == [0, 1, 2]
-    admin.create_partitions([NewPartitions(name, 5)])[name].result(60)
-    described = admin.describe_topics(TopicCollection([name]))[name].result(60)
+    admin.create_topics([NewTopic(name, 3, 1)])[name].result(seconds(ANSWER))
+    listed = admin.list_topics(name, timeout=seconds(ANSWER)).topics[name]
+    assert sorted(listed.partitions) == [0, 1, 2]
+    admin.create_partitions([NewPartitions(name, 5)])[name].result(seconds(ANSWER))
+    described = admin.describe_topics(TopicCollection([name]))[name].result(seconds(ANSWER))
     assert [partition.id for partition in described.partitions] == [0, 1, 2, 3, 4]
     assert str(described.topic_id) != "AAAAAAAAAAAAAAAAAAAAAA"
     assert not described.is_internal
@@ -105,15 +108,15 @@ def test_topic_life(admin: AdminClient, topic_names: Iterator[str]) -> None:
         assert partition.leader.id == 0
         assert [node.id for node in partition.replicas] == [0]
         assert [node.id for node in partition.isr] == [0]
-    admin.delete_topics([name])[name].result(60)
-    assert name not in admin.list_topics(timeout=60).topics
+    admin.delete_topics([name])[name].result(seconds(ANSWER))
+    assert name not in admin.list_topics(timeout=seconds(ANSWER)).topics
 
 
 def create_when_deleted(admin: AdminClient, name: str) -> None:
     """Apache answers a deletion before it is through, and refuses the name until then."""
     for _ in range(100):
         try:
-            admin.create_topics([NewTopic(name, 1)])[name].result(60)
+            admin.create_topics([NewTopic(name, 1)])[name].result(seconds(ANSWER))
         except KafkaException as refused:
             if "marked for deletion" not in refused.args[0].str():
                 raise
@@ -128,10 +131,10 @@ def test_recreated_topic_is_another_topic(
     """The name may be used again; the id is new and the old records are gone."""
     name = make_topic()
     fill(broker.bootstrap, name, 5)
-    first = admin.describe_topics(TopicCollection([name]))[name].result(60).topic_id
-    admin.delete_topics([name])[name].result(60)
+    first = admin.describe_topics(TopicCollection([name]))[name].result(seconds(ANSWER)).topic_id
+    admin.delete_topics([name])[name].result(seconds(ANSWER))
     create_when_deleted(admin, name)
-    second = admin.describe_topics(TopicCollection([name]))[name].result(60).topic_id
+    second = admin.describe_topics(TopicCollection([name]))[name].result(seconds(ANSWER)).topic_id
     assert str(first) != str(second)
     assert read_all(broker.bootstrap, name) == []
 
@@ -154,16 +157,18 @@ def test_recreated_topic_is_another_topic(
 def test_topics_that_cannot_be(admin: AdminClient, new: NewTopic, expected: int) -> None:
     """Each impossible topic is refused with Kafka's error and leaves nothing behind."""
     with pytest.raises(KafkaException) as refused:
-        admin.create_topics([new])[new.topic].result(60)
+        admin.create_topics([new])[new.topic].result(seconds(ANSWER))
     assert error_of(refused) == expected
-    assert new.topic not in admin.list_topics(timeout=60).topics
+    assert new.topic not in admin.list_topics(timeout=seconds(ANSWER)).topics
 
 
 def test_topic_that_exists(admin: AdminClient, topic: str) -> None:
     """A second topic of one name is refused, also when only asked for validation."""
     for validate_only in (False, True):
         with pytest.raises(KafkaException) as refused:
-            admin.create_topics([NewTopic(topic, 1)], validate_only=validate_only)[topic].result(60)
+            admin.create_topics([NewTopic(topic, 1)], validate_only=validate_only)[topic].result(
+                seconds(ANSWER)
+            )
         assert error_of(refused) == KafkaError.TOPIC_ALREADY_EXISTS
 
 
@@ -171,15 +176,17 @@ def test_names_that_collide_in_metrics(admin: AdminClient, make_topic: MakeTopic
     """a.b and a_b would share their metrics: the second is refused."""
     make_topic(name="colliding.name")
     with pytest.raises(KafkaException) as refused:
-        admin.create_topics([NewTopic("colliding_name", 1)])["colliding_name"].result(60)
+        admin.create_topics([NewTopic("colliding_name", 1)])["colliding_name"].result(
+            seconds(ANSWER)
+        )
     assert error_of(refused) == KafkaError.TOPIC_EXCEPTION
 
 
 def test_validate_only_creates_nothing(admin: AdminClient, topic_names: Iterator[str]) -> None:
     """validate_only answers as if it had been done."""
     name = next(topic_names)
-    admin.create_topics([NewTopic(name, 3)], validate_only=True)[name].result(60)
-    assert name not in admin.list_topics(timeout=60).topics
+    admin.create_topics([NewTopic(name, 3)], validate_only=True)[name].result(seconds(ANSWER))
+    assert name not in admin.list_topics(timeout=seconds(ANSWER)).topics
 
 
 def test_partitions_only_grow(admin: AdminClient, make_topic: MakeTopic) -> None:
@@ -187,17 +194,19 @@ def test_partitions_only_grow(admin: AdminClient, make_topic: MakeTopic) -> None
     topic = make_topic(partitions=3)
     for count in (2, 3):
         with pytest.raises(KafkaException) as refused:
-            admin.create_partitions([NewPartitions(topic, count)])[topic].result(60)
+            admin.create_partitions([NewPartitions(topic, count)])[topic].result(seconds(ANSWER))
         assert error_of(refused) == KafkaError.INVALID_PARTITIONS
     with pytest.raises(KafkaException) as refused:
-        admin.create_partitions([NewPartitions("unheard-of", 2)])["unheard-of"].result(60)
+        admin.create_partitions([NewPartitions("unheard-of", 2)])["unheard-of"].result(
+            seconds(ANSWER)
+        )
     assert error_of(refused) == KafkaError.UNKNOWN_TOPIC_OR_PART
 
 
 def test_deleting_what_is_not_there(admin: AdminClient) -> None:
     """DeleteTopics of an unknown name says so."""
     with pytest.raises(KafkaException) as refused:
-        admin.delete_topics(["unheard-of"])["unheard-of"].result(60)
+        admin.delete_topics(["unheard-of"])["unheard-of"].result(seconds(ANSWER))
     assert error_of(refused) == KafkaError.UNKNOWN_TOPIC_OR_PART
 
 
@@ -257,7 +266,7 @@ def test_config_takes_effect_at_once(broker: Broker, admin: AdminClient, topic: 
 
     producer = Producer({"bootstrap.servers": broker.bootstrap})
     producer.produce(topic, b"x" * 500, on_delivery=delivered)
-    assert producer.flush(60) == 0
+    assert producer.flush(seconds(ANSWER)) == 0
     assert failures == [KafkaError.MSG_SIZE_TOO_LARGE]
 
 
@@ -303,14 +312,15 @@ def test_delete_records(broker: Broker, admin: AdminClient, topic: str) -> None:
     """Records before an offset are gone for readers and for the earliest offset."""
     fill(broker.bootstrap, topic, 10)
     partition = TopicPartition(topic, 0, 4)
-    assert admin.delete_records([partition])[partition].result(60).low_watermark == 4
+    assert admin.delete_records([partition])[partition].result(seconds(ANSWER)).low_watermark == 4
     assert [record.offset() for record in read_all(broker.bootstrap, topic)] == list(range(4, 10))
     beyond = TopicPartition(topic, 0, 11)
     with pytest.raises(KafkaException) as refused:
-        admin.delete_records([beyond])[beyond].result(60)
+        admin.delete_records([beyond])[beyond].result(seconds(ANSWER))
     assert error_of(refused) == KafkaError.OFFSET_OUT_OF_RANGE
     everything = TopicPartition(topic, 0, -1)
-    assert admin.delete_records([everything])[everything].result(60).low_watermark == 10
+    deleted = admin.delete_records([everything])[everything].result(seconds(ANSWER))
+    assert deleted.low_watermark == 10
     assert read_all(broker.bootstrap, topic) == []
 
 
@@ -331,13 +341,13 @@ def test_list_offsets(
     """Every way to ask for an offset."""
     fill(broker.bootstrap, topic, 10)
     partition = TopicPartition(topic, 0)
-    found = admin.list_offsets({partition: spec})[partition].result(60)
+    found = admin.list_offsets({partition: spec})[partition].result(seconds(ANSWER))
     assert (found.offset, found.timestamp) == (offset, timestamp)
 
 
 def test_describe_cluster(broker: Broker, admin: AdminClient) -> None:
     """One broker, which is the controller, at the address clients use."""
-    cluster = admin.describe_cluster().result(60)
+    cluster = admin.describe_cluster().result(seconds(ANSWER))
     assert [(node.id, node.host, node.port) for node in cluster.nodes] == [
         (0, "127.0.0.1", int(broker.bootstrap.split(":")[1]))
     ]
@@ -347,6 +357,6 @@ def test_describe_cluster(broker: Broker, admin: AdminClient) -> None:
 
 def test_unknown_topic_in_metadata(admin: AdminClient) -> None:
     """Metadata for a topic that cannot exist is an error of that topic only."""
-    found = admin.list_topics("not/allowed", timeout=60).topics["not/allowed"]
+    found = admin.list_topics("not/allowed", timeout=seconds(ANSWER)).topics["not/allowed"]
     assert found.error is not None
     assert found.error.code() == KafkaError.TOPIC_EXCEPTION

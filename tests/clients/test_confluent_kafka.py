@@ -24,6 +24,7 @@ from tests.clients.brokers import Broker
 from tests.clients.conftest import MakeTopic
 from tests.clients.librdkafka import await_end, consumer, read_all, take
 from tests.clients.wire import stored_codecs
+from tests.waiting import ANSWER, seconds, wait_for
 
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
 MESSAGE_MAX_BYTES = 1_048_588
@@ -74,7 +75,7 @@ def produce(broker: Broker) -> Produce:
                 headers=[("n", b"%d" % i), ("empty", b""), ("null", None)],
                 on_delivery=delivered,
             )
-        assert producer.flush(60) == 0
+        assert producer.flush(seconds(ANSWER)) == 0
         return reports
 
     return send
@@ -199,8 +200,10 @@ def test_offsets_for_times(broker: Broker, topic: str, produce: Produce) -> None
     reader = consumer(broker.bootstrap)
     for asked, expected in [(0, 0), (START_MS + 150, 150), (START_MS + 299, 299)]:
         query = [TopicPartition(topic, 0, asked)]
-        assert reader.offsets_for_times(query, timeout=60)[0].offset == expected
-    beyond = reader.offsets_for_times([TopicPartition(topic, 0, START_MS + 300)], timeout=60)
+        assert reader.offsets_for_times(query, timeout=seconds(ANSWER))[0].offset == expected
+    beyond = reader.offsets_for_times(
+        [TopicPartition(topic, 0, START_MS + 300)], timeout=seconds(ANSWER)
+    )
     assert beyond[0].offset in {OFFSET_END, 300}
     reader.close()
 
@@ -214,9 +217,7 @@ def test_reading_from_the_middle_and_behind_the_end(
     assert contents(read_all(broker.bootstrap, topic, start=57)) == records[57:]
     reader = consumer(broker.bootstrap)
     reader.assign([TopicPartition(topic, 0, 5000)])
-    message = None
-    for _ in range(60):
-        message = message or reader.poll(1)
+    message = wait_for("a message", lambda: reader.poll(1))
     assert message is not None
     error = message.error()
     assert error is not None
@@ -246,20 +247,21 @@ def test_many_partitions(broker: Broker, make_topic: MakeTopic) -> None:
     producer = Producer({"bootstrap.servers": broker.bootstrap, "linger.ms": 5})
     for i in range(4000):
         producer.produce(topic, b"%d" % i, partition=i % 40)
-    assert producer.flush(60) == 0
+    assert producer.flush(seconds(ANSWER)) == 0
     reader = consumer(broker.bootstrap)
     reader.assign([TopicPartition(topic, partition, 0) for partition in range(40)])
     found: dict[int, list[bytes | None]] = {partition: [] for partition in range(40)}
-    remaining = 4000
-    for _ in range(400):
-        batch = reader.consume(1000, timeout=0.2)
-        for record in batch:
+
+    def remaining() -> int:
+        left = 4000 - sum(map(len, found.values()))
+        for record in reader.consume(min(1000, left), 0.2):
             partition = record.partition()
             assert partition is not None
             found[partition].append(record.value())
-        remaining -= len(batch)
-        if not remaining:
-            break
+            left -= 1
+        return left
+
+    wait_for("how many records are left", remaining, until=lambda left: left == 0)
     reader.close()
     assert found == {
         partition: [b"%d" % i for i in range(partition, 4000, 40)] for partition in range(40)

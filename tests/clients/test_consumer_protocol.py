@@ -18,6 +18,7 @@ from tests.clients.consumers import PARTITIONS, RECORDS, committed, filled_topic
 from tests.clients.java_team import Has, Team
 from tests.clients.test_assignors import RANGE, TABLES
 from tests.oracle.apache import run_tool
+from tests.waiting import ANSWER, ATTEMPT_S, seconds
 
 SETTINGS = {
     "broker.id": "0",
@@ -97,7 +98,7 @@ def test_commits_survive_a_restart_of_the_broker(broker: Broker, topic: str) -> 
 def _position_is_committed(one: Consumer) -> bool:
     try:
         one.commit(offsets=one.position(one.assignment()), asynchronous=False)
-        committed = one.committed(one.assignment(), timeout=60)
+        committed = one.committed(one.assignment(), timeout=ATTEMPT_S)
     except KafkaException:
         return False  # The connection is just coming back.
     return sum(each.offset for each in committed) == RECORDS
@@ -109,10 +110,10 @@ def test_more_partitions_and_matching_topics_are_found(
     """The broker evaluates the expression; nobody has to rebalance by hand."""
     one = consumer(broker, "finder", f"^{topic}.*")
     poll_until([one], lambda: shares(one) == [PARTITIONS])
-    admin.create_partitions([NewPartitions(topic, PARTITIONS + 1)])[topic].result(60)
+    admin.create_partitions([NewPartitions(topic, PARTITIONS + 1)])[topic].result(seconds(ANSWER))
     poll_until([one], lambda: shares(one) == [PARTITIONS + 1])
     other = f"{topic}-other"
-    admin.create_topics([NewTopic(other, num_partitions=2)])[other].result(60)
+    admin.create_topics([NewTopic(other, num_partitions=2)])[other].result(seconds(ANSWER))
     poll_until([one], lambda: shares(one) == [PARTITIONS + 3])
     one.close()
 
@@ -143,7 +144,6 @@ def test_java_consumers_read_everything(broker: Broker, topic: str, release: str
         *("--consumer-property", "group.protocol=consumer"),
         *("--consumer-property", "group.remote.assignor=range"),
         version=release,
-        timeout=300,
     )
     assert sorted(map(int, done.stdout.split())) == list(range(RECORDS)), done.stderr
     shown = run_tool(
@@ -151,7 +151,6 @@ def test_java_consumers_read_everything(broker: Broker, topic: str, release: str
         *("--bootstrap-server", broker.bootstrap, "--describe", "--group", group),
         *("--timeout", "60000"),  # Five seconds unless told, which a busy machine needs.
         version=release,
-        timeout=300,
     )
     lines = [line.split() for line in shown.stdout.splitlines() if line.startswith(group)]
     assert sum(int(line[5]) for line in lines) == 0, shown.stdout + shown.stderr
@@ -169,7 +168,7 @@ def test_tables_of_the_brokers_range(broker: Broker, admin: AdminClient, name: s
         NewTopic(name, count, 1) for name, count in zip(topics.values(), partitions, strict=True)
     ]
     for future in admin.create_topics(wanted).values():
-        future.result(60)
+        future.result(seconds(ANSWER))
     rows = sorted(sorted(f"{group}.{each}" for each in row) for row in expected.values())
     with Team(broker.bootstrap, "4.4.0") as team:
         for member in expected:
@@ -183,7 +182,7 @@ def test_the_brokers_uniform_shares_and_keeps(broker: Broker, admin: AdminClient
     group = "uniform"
     topics = [f"{group}.T{number}" for number in (1, 2, 3)]
     for future in admin.create_topics([NewTopic(name, 7, 1) for name in topics]).values():
-        future.result(60)
+        future.result(seconds(ANSWER))
     everything = {f"{name}-{number}" for name in topics for number in range(7)}
 
     def even(members: int) -> Callable[[Has], bool]:
@@ -249,7 +248,6 @@ def test_apache_reads_the_records(broker: Broker, topic: str) -> None:
     dumped = run_tool(
         *("kafka.tools.DumpLogSegments", "--offsets-decoder", "--files", ",".join(logs)),
         version="4.1.0",
-        timeout=300,
     )
     ours = [line for line in dumped.stdout.splitlines() if '"groupId":"dumped"' in line]
     for kind in (3, 4, 5, 6, 7, 8, 16):

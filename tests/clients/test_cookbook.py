@@ -15,6 +15,7 @@ import pytest
 from tests.clients.brokers import broker_under_test
 from tests.clients.redis_server import RedisServer
 from tests.oracle.apache import ZooKeeper
+from tests.waiting import RUN, seconds
 
 Kitchen = Mapping[str, str]
 """Where a recipe finds its servers, as environment variables."""
@@ -158,7 +159,7 @@ def shown(kitchen: Kitchen, recipe: str) -> list[str]:
         env=os.environ | kitchen,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=seconds(RUN),
         check=False,
     )
     assert done.returncode == 0, done.stderr

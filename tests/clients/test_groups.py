@@ -17,8 +17,9 @@ from kafka import KafkaConsumer
 
 from tests.clients import consumers
 from tests.clients.brokers import Broker, broker_under_test
-from tests.clients.consumers import PARTITIONS, PATIENCE_S, committed, filled_topic, poll_until
+from tests.clients.consumers import PARTITIONS, committed, filled_topic, poll_until
 from tests.oracle.apache import run_tool
+from tests.waiting import ANSWER, seconds
 
 SETTINGS = {
     "broker.id": "0",
@@ -89,7 +90,7 @@ def test_consumers_share_and_take_over(broker: Broker, topic: str, strategy: str
 
 def test_a_consumer_that_falls_silent_is_replaced(broker: Broker, topic: str) -> None:
     """It does not poll any more, so it leaves; the other takes its partitions over."""
-    quick = {"max_poll_interval_ms": 6000, "session_timeout_ms": 6000}
+    quick = {"max_poll_interval_ms": 2000, "session_timeout_ms": 2000}
     two = [consumer(broker, topic, **quick) for _ in range(2)]
     for each in two:
         each.subscribe([topic])
@@ -127,7 +128,7 @@ def test_kafka_python(broker: Broker, topic: str) -> None:
         group_id=topic,
         auto_offset_reset="earliest",
         enable_auto_commit=False,
-        consumer_timeout_ms=PATIENCE_S * 1000,
+        consumer_timeout_ms=int(seconds(ANSWER) * 1000),
         session_timeout_ms=60_000,
     )
     values = {next(reader).value for _ in range(PARTITIONS * 10)}
@@ -161,7 +162,7 @@ def test_aiokafka(broker: Broker, topic: str) -> None:
             await second.commit()
         return len(seen)
 
-    assert asyncio.run(asyncio.wait_for(read(), PATIENCE_S)) == PARTITIONS * 10
+    assert asyncio.run(asyncio.wait_for(read(), seconds(ANSWER))) == PARTITIONS * 10
     assert committed(broker, topic, topic) == [10] * PARTITIONS
 
 

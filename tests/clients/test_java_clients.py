@@ -16,6 +16,7 @@ from tests.clients import java_probe
 from tests.clients.brokers import Broker
 from tests.clients.conftest import MakeTopic
 from tests.clients.librdkafka import read_all
+from tests.waiting import ANSWER, seconds
 
 Results = dict[str, dict[str, Any]]
 RunProbe = Callable[[str], Results]
@@ -53,7 +54,7 @@ def foreign_topics(broker: Broker, make_topic: MakeTopic) -> tuple[str, str]:
         producer = Producer({"bootstrap.servers": broker.bootstrap, "compression.type": codec})
         for key, value in FOREIGN:
             producer.produce(name, value, key, headers={"origin": b"librdkafka"})
-        assert producer.flush(60) == 0
+        assert producer.flush(seconds(ANSWER)) == 0
         names.append(name)
     return names[0], names[1]
 

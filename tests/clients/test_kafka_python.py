@@ -11,6 +11,7 @@ from kafka.admin import ConfigResource, ConfigResourceType, NewPartitions, NewTo
 
 from tests.clients import START_MS
 from tests.clients.brokers import Broker
+from tests.waiting import ANSWER, seconds
 
 Content = tuple[bytes | None, bytes | None]
 
@@ -59,7 +60,9 @@ def consume(broker: Broker, partition: TopicPartition, sent: list[Content]) -> N
     """Read everything from the beginning and ask for offsets in every way."""
     count = len(sent)
     consumer = KafkaConsumer(
-        bootstrap_servers=broker.bootstrap, group_id=None, consumer_timeout_ms=60_000
+        bootstrap_servers=broker.bootstrap,
+        group_id=None,
+        consumer_timeout_ms=int(seconds(ANSWER) * 1000),
     )
     with closing(consumer):
         consumer.assign([partition])

@@ -9,6 +9,7 @@ import pytest
 
 from tests.clients.brokers import Broker
 from tests.clients.conftest import MakeTopic
+from tests.waiting import RUN, seconds
 
 
 def kcat(broker: Broker, *arguments: str, given: str = "") -> str:
@@ -19,7 +20,7 @@ def kcat(broker: Broker, *arguments: str, given: str = "") -> str:
         input=given,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=seconds(RUN),
         check=False,
     )
     assert done.returncode == 0, done.stderr

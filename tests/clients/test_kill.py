@@ -12,6 +12,7 @@ from tests.clients import START_MS
 from tests.clients.brokers import Barnabas
 from tests.clients.librdkafka import consumer
 from tests.faults.load import Load, in_order, stored
+from tests.waiting import ANSWER, seconds
 
 TOPIC: Final = "killed"
 KILLS: Final = 4
@@ -47,7 +48,7 @@ def check_lookups(broker: Barnabas, keys: dict[tuple[int, int], bytes]) -> None:
     with consumer(broker.bootstrap) as reader:
         for (partition, number), offset in some:
             wanted = [TopicPartition(TOPIC, partition, START_MS + number)]
-            (found,) = reader.offsets_for_times(wanted, timeout=60)
+            (found,) = reader.offsets_for_times(wanted, timeout=seconds(ANSWER))
             assert found.offset == offset, number
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +16,7 @@ from barnabas_kafka.protocol.messages.describe_log_dirs import DescribeLogDirsRe
 from tests.broker.server.running import Wire
 from tests.clients.brokers import Barnabas
 from tests.faults.load import Load, in_order, stored
+from tests.waiting import wait_for
 
 TOPIC: Final = "moving"
 RECORDS_BETWEEN: Final = 3000
@@ -61,10 +61,12 @@ def move_all(broker: Barnabas) -> None:
 
 def settle(broker: Barnabas) -> None:
     """Wait until nothing moves any more."""
-    deadline = time.monotonic() + 120
     with connect(broker) as wire:
-        while any(len(copies) > 1 for copies in homes(wire).values()):
-            assert time.monotonic() < deadline
+        wait_for(
+            "one directory for each partition",
+            lambda: homes(wire),
+            until=lambda found: all(len(copies) == 1 for copies in found.values()),
+        )
 
 
 def check(load: Load, broker: Barnabas) -> None:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
@@ -15,63 +14,70 @@ from tests.clients import wire
 from tests.clients.brokers import Broker, broker_under_test
 from tests.clients.librdkafka import fill, read_all
 from tests.clients.wire import Wire
-from tests.waiting import ANSWER
-
-TOPIC = "kept"
+from tests.waiting import ANSWER, ATTEMPT_S, seconds, wait_for
 
 
-@contextmanager
-def started(directory: Path) -> Iterator[Broker]:
-    """A broker of the test's own with a topic in it."""
-    with broker_under_test(directory, {"broker.id": "0"}) as broker:
-        admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-        admin.create_topics([NewTopic(TOPIC, 1)])[TOPIC].result(60)
-        yield broker
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """A broker of the module's own, which each test leaves running."""
+    with broker_under_test(tmp_path_factory.mktemp("stopping"), {"broker.id": "0"}) as started:
+        yield started
 
 
-def values(broker: Broker) -> list[str | bytes | None]:
+@pytest.fixture
+def topic(broker: Broker, request: pytest.FixtureRequest) -> str:
+    """A topic named after the test."""
+    name: str = request.node.name.replace("[", "-").replace("]", "")
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    admin.create_topics([NewTopic(name, 1)])[name].result(seconds(ANSWER))
+    return name
+
+
+def values(broker: Broker, topic: str) -> list[str | bytes | None]:
     """What the topic holds."""
-    return [record.value() for record in read_all(broker.bootstrap, TOPIC)]
+    return [record.value() for record in read_all(broker.bootstrap, topic)]
 
 
 @pytest.mark.parametrize("end", ["stop", "kill"])
-def test_acknowledged_records_survive(tmp_path: Path, end: str) -> None:
+def test_acknowledged_records_survive(broker: Broker, topic: str, end: str) -> None:
     """SIGTERM and SIGKILL alike: what was acknowledged is there, and the log goes on."""
-    with started(tmp_path) as broker:
-        fill(broker.bootstrap, TOPIC, 100)
-        getattr(broker, end)()
-        broker.start()
-        wait_for_leader(broker)
-        expected: list[str | bytes | None] = [b"%d" % i for i in range(100)]
-        assert values(broker) == expected
-        fill(broker.bootstrap, TOPIC, 100)
-        assert values(broker) == expected * 2
+    fill(broker.bootstrap, topic, 100)
+    getattr(broker, end)()
+    broker.start()
+    wait_for_leader(broker, topic)
+    expected: list[str | bytes | None] = [b"%d" % i for i in range(100)]
+    assert values(broker, topic) == expected
+    fill(broker.bootstrap, topic, 100)
+    assert values(broker, topic) == expected * 2
 
 
-def test_stop_in_the_middle_of_a_request(tmp_path: Path) -> None:
+def test_stop_in_the_middle_of_a_request(broker: Broker, topic: str) -> None:
     """Half a request and a parked fetch keep no broker from stopping, nor half of it in the log."""
-    with started(tmp_path) as broker:
-        with Wire(broker.bootstrap) as half, Wire(broker.bootstrap) as parked:
-            produce = wire.frame(wire.produce(TOPIC, wire.some_batch(bytes(10_000))), 9)
-            half.send(produce[:5000])
-            parked.send(wire.frame(wire.fetch(TOPIC, 0, max_wait_ms=2**31 - 1), 11))
-            broker.stop(within=ANSWER)
-            half.assert_closed()
-        broker.start()
-        wait_for_leader(broker)
-        assert values(broker) == []
-        with Wire(broker.bootstrap) as connection:
-            answer = connection.ask(
-                wire.produce(TOPIC, wire.some_batch(b"after")), ProduceResponse, 9
-            )
-            assert answer.responses[0].partition_responses[0].base_offset == 0
+    with Wire(broker.bootstrap) as half, Wire(broker.bootstrap) as parked:
+        produce = wire.frame(wire.produce(topic, wire.some_batch(bytes(10_000))), 9)
+        half.send(produce[:5000])
+        parked.send(wire.frame(wire.fetch(topic, 0, max_wait_ms=2**31 - 1), 11))
+        broker.stop(within=ANSWER)
+        half.assert_closed()
+    broker.start()
+    wait_for_leader(broker, topic)
+    assert values(broker, topic) == []
+    with Wire(broker.bootstrap) as connection:
+        answer = connection.ask(wire.produce(topic, wire.some_batch(b"after")), ProduceResponse, 9)
+        assert answer.responses[0].partition_responses[0].base_offset == 0
 
 
-def wait_for_leader(broker: Broker) -> None:
+def wait_for_leader(broker: Broker, topic: str) -> None:
     """Apache accepts connections some moments before its partitions have leaders."""
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-    for _ in range(1000):
-        found = admin.list_topics(TOPIC, timeout=60).topics[TOPIC].partitions
-        if found and found[0].leader >= 0:
-            return
-    raise AssertionError("no leader")
+
+    def leaders() -> list[int]:
+        found = admin.list_topics(topic, timeout=ATTEMPT_S).topics[topic].partitions
+        return [partition.leader for partition in found.values()]
+
+    wait_for(
+        f"the leaders of {topic}",
+        leaders,
+        until=lambda found: found and min(found) >= 0,
+        retry=(KafkaException,),
+    )

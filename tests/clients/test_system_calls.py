@@ -15,6 +15,7 @@ from barnabas_kafka.records.builder import build_batch
 from tests.broker.server.running import Wire, fetch_request
 from tests.clients import START_MS
 from tests.clients.brokers import Barnabas
+from tests.waiting import START, seconds
 
 READING = "read,pread64,readv,preadv,preadv2,mmap,sendfile,splice"
 PROBED_BYTES = 256 << 10
@@ -34,7 +35,7 @@ def traced(pid: int, output: Path) -> Iterator[None]:
             yield
         finally:
             strace.send_signal(signal.SIGINT)
-            strace.wait(60)
+            strace.wait(seconds(START))
 
 
 def test_fetches_send_files_and_read_none(tmp_path: Path) -> None:

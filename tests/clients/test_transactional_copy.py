@@ -11,7 +11,8 @@ from confluent_kafka import Producer
 
 from tests.clients.brokers import Broker, broker_under_test
 from tests.clients.copier import MOMENTS, RECORDS, copying
-from tests.clients.transactional import PATIENCE_S, SETTINGS, new_topic, seen
+from tests.clients.transactional import SETTINGS, new_topic, seen
+from tests.waiting import ANSWER, seconds
 
 #: How many copiers may have locked themselves up, see `client_process`; the next one goes on.
 MAY_HANG: Final = 2
@@ -37,7 +38,7 @@ def test_every_record_arrives_once_whatever_the_broker_does(tmp_path: Path) -> N
         values = [f"{number:05}" for number in range(RECORDS)]
         for number, value in enumerate(values):
             filling.produce(source, value, partition=number % 3)
-        assert filling.flush(PATIENCE_S) == 0
+        assert filling.flush(seconds(ANSWER)) == 0
         moments, hung = list(MOMENTS), 0
         while not _all_copied(broker, source, target, moments):
             hung += 1

@@ -7,9 +7,6 @@ take too long every 200 ms.
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from aiokafka import AIOKafkaProducer
@@ -23,9 +20,10 @@ from confluent_kafka import (
 )
 
 from tests.clients import librdkafka
-from tests.clients.brokers import Broker, broker_under_test
-from tests.clients.transactional import PARTITIONS, PATIENCE_S, SETTINGS, new_topic, seen, text
+from tests.clients.brokers import Broker
+from tests.clients.transactional import PARTITIONS, new_topic, seen, text
 from tests.oracle.apache import run_tool
+from tests.waiting import ANSWER, seconds, wait_for
 
 TRANSACTIONS = "org.apache.kafka.tools.TransactionsCommand"
 DUMP_LOG = "kafka.tools.DumpLogSegments"
@@ -52,10 +50,12 @@ def producer(broker: Broker, transactional_id: str, **settings: object) -> Produ
             "linger.ms": 0,
             # Otherwise librdkafka 2.16 forgets the only broker (its issue 5511).
             "metadata.recovery.strategy": "none",
+            # Otherwise it waits for up to ten seconds before it connects again.
+            "reconnect.backoff.max.ms": 500,
             **{name.replace("_", "."): value for name, value in settings.items()},
         }
     )
-    made.init_transactions(PATIENCE_S)
+    made.init_transactions(seconds(ANSWER))
     made.begin_transaction()
     return made
 
@@ -64,7 +64,7 @@ def write(to: Producer, topic: str, *values: str) -> None:
     """One record after the other into all partitions in turn, on disk when this returns."""
     for number, value in enumerate(values):
         to.produce(topic, value, partition=number % PARTITIONS)
-    assert to.flush(PATIENCE_S) == 0
+    assert to.flush(seconds(ANSWER)) == 0
 
 
 def test_committed_is_seen_and_aborted_is_not(broker: Broker, topic: str) -> None:
@@ -72,13 +72,13 @@ def test_committed_is_seen_and_aborted_is_not(broker: Broker, topic: str) -> Non
     transactional = producer(broker, topic)
     write(transactional, topic, "a", "b", "c", "d")
     assert seen(broker, topic) == []
-    transactional.commit_transaction(PATIENCE_S)
+    transactional.commit_transaction(seconds(ANSWER))
     transactional.begin_transaction()
     write(transactional, topic, "no", "never", "nothing")
-    transactional.abort_transaction(PATIENCE_S)
+    transactional.abort_transaction(seconds(ANSWER))
     transactional.begin_transaction()
     write(transactional, topic, "e")
-    transactional.commit_transaction(PATIENCE_S)
+    transactional.commit_transaction(seconds(ANSWER))
     assert seen(broker, topic) == ["a", "b", "c", "d", "e"]
     everything = ["a", "b", "c", "d", "e", "never", "no", "nothing"]
     assert seen(broker, topic, "read_uncommitted") == everything
@@ -91,17 +91,10 @@ def test_a_second_producer_fences_the_first(broker: Broker, topic: str) -> None:
     second = producer(broker, topic)
     write(second, topic, "of the second")
     with pytest.raises(KafkaException) as raised:
-        first.commit_transaction(PATIENCE_S)
+        first.commit_transaction(seconds(ANSWER))
     assert raised.value.args[0].code() in (KafkaError._FENCED, KafkaError.PRODUCER_FENCED)
-    second.commit_transaction(PATIENCE_S)
+    second.commit_transaction(seconds(ANSWER))
     assert seen(broker, topic) == ["of the second"]
-
-
-def wait_for(condition: Callable[[], bool], broker: Broker) -> None:
-    """Ask until it holds."""
-    give_up = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < give_up, broker.tail()
 
 
 def test_what_takes_too_long_is_aborted(broker: Broker, topic: str) -> None:
@@ -110,10 +103,10 @@ def test_what_takes_too_long_is_aborted(broker: Broker, topic: str) -> None:
     write(slow, topic, "late")
     after = producer(broker, f"{topic}-other")
     write(after, topic, "in time")
-    after.commit_transaction(PATIENCE_S)
-    wait_for(lambda: seen(broker, topic) == ["in time"], broker)
+    after.commit_transaction(seconds(ANSWER))
+    wait_for("committed records", lambda: seen(broker, topic), until=lambda it: it == ["in time"])
     with pytest.raises(KafkaException):
-        slow.commit_transaction(PATIENCE_S)
+        slow.commit_transaction(seconds(ANSWER))
     assert seen(broker, topic) == ["in time"]
 
 
@@ -122,7 +115,7 @@ def test_offsets_are_committed_with_what_was_made_of_them(broker: Broker, topic:
     target = new_topic(broker, f"{topic}-out")
     source = producer(broker, f"{topic}-source")
     write(source, topic, *(str(number) for number in range(9)))
-    source.commit_transaction(PATIENCE_S)
+    source.commit_transaction(seconds(ANSWER))
     transactional = producer(broker, topic)
     for attempt in ("aborted", "committed"):
         consumer = Consumer(
@@ -135,20 +128,20 @@ def test_offsets_are_committed_with_what_was_made_of_them(broker: Broker, topic:
             }
         )
         consumer.subscribe([topic])
-        taken = consumer.consume(9, timeout=PATIENCE_S)
+        taken = librdkafka.consume(consumer, 9)
         assert sorted(int(text(message)) for message in taken) == list(range(9))
         for message in taken:
             transactional.produce(target, "x" + text(message))
         assignment = consumer.assignment()
         transactional.send_offsets_to_transaction(
-            consumer.position(assignment), consumer.consumer_group_metadata(), PATIENCE_S
+            consumer.position(assignment), consumer.consumer_group_metadata(), seconds(ANSWER)
         )
         if attempt == "aborted":
-            transactional.abort_transaction(PATIENCE_S)
+            transactional.abort_transaction(seconds(ANSWER))
             transactional.begin_transaction()
         else:
-            transactional.commit_transaction(PATIENCE_S)
-        committed = consumer.committed(assignment, timeout=PATIENCE_S)
+            transactional.commit_transaction(seconds(ANSWER))
+        committed = consumer.committed(assignment, timeout=seconds(ANSWER))
         offsets = {each.partition: each.offset for each in committed}
         # A marker follows the three records of each partition.
         at = -1001 if attempt == "aborted" else 3
@@ -175,35 +168,33 @@ def test_aiokafka_commits_and_aborts(broker: Broker, topic: str) -> None:
         finally:
             await transactional.stop()
 
-    asyncio.run(asyncio.wait_for(story(), PATIENCE_S))
+    asyncio.run(asyncio.wait_for(story(), seconds(ANSWER)))
     assert seen(broker, topic) == ["kept"]
     group = librdkafka.consumer(broker.bootstrap, **{"group.id": f"{topic}-group"})
-    (offset,) = group.committed([TopicPartition(topic, 0)], timeout=PATIENCE_S)
+    (offset,) = group.committed([TopicPartition(topic, 0)], timeout=seconds(ANSWER))
     group.close()
     assert offset.offset == 1
 
 
-def test_a_kill_leaves_no_transaction_torn(tmp_path: Path) -> None:
+def test_a_kill_leaves_no_transaction_torn(broker: Broker, topic: str) -> None:
     """Rounds of commits and aborts, the broker killed within each: all or nothing."""
-    with broker_under_test(tmp_path, SETTINGS) as broker:
-        topic = new_topic(broker, "killed")
-        committed: list[str] = []
-        transactional = producer(broker, "killed")
-        for number in range(5):
-            values = [f"{number}-{part}" for part in range(6)]
-            write(transactional, topic, *values)
+    committed: list[str] = []
+    transactional = producer(broker, topic)
+    for number in range(5):
+        values = [f"{number}-{part}" for part in range(6)]
+        write(transactional, topic, *values)
+        broker.kill()
+        broker.start()
+        if number % 2:
+            transactional.abort_transaction(seconds(ANSWER))
+        else:
+            transactional.commit_transaction(seconds(ANSWER))
+            committed += values
+        if number == 3:
             broker.kill()
             broker.start()
-            if number % 2:
-                transactional.abort_transaction(PATIENCE_S)
-            else:
-                transactional.commit_transaction(PATIENCE_S)
-                committed += values
-            if number == 3:
-                broker.kill()
-                broker.start()
-            transactional.begin_transaction()
-        assert seen(broker, topic) == sorted(committed)
+        transactional.begin_transaction()
+    assert seen(broker, topic) == sorted(committed)
 
 
 def test_apaches_tools_read_what_is_coordinated(broker: Broker, topic: str) -> None:
@@ -220,7 +211,7 @@ def test_apaches_tools_read_what_is_coordinated(broker: Broker, topic: str) -> N
     run_tool(TRANSACTIONS, *at, "abort", *where, "--start-offset", "0")
     other = producer(broker, f"{topic}-other")
     write(other, topic, "seen")
-    other.commit_transaction(PATIENCE_S)
+    other.commit_transaction(seconds(ANSWER))
     assert seen(broker, topic) == ["seen"]
     dumped = "".join(
         run_tool(DUMP_LOG, "--transaction-log-decoder", "--files", str(path)).stdout

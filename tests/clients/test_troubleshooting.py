@@ -10,14 +10,13 @@ import resource
 import signal
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 from confluent_kafka import (
-    Consumer,
     DeserializingConsumer,
     KafkaException,
     Producer,
@@ -44,16 +43,30 @@ from tests.clients import (
 )
 from tests.clients.brokers import Barnabas
 from tests.clients.librdkafka import fill, read_all
-from tests.clients.troubles import admin, create, dotted, outcome, send, until_logged
+from tests.clients.troubles import (
+    admin,
+    consumer,
+    create,
+    dotted,
+    first_error,
+    has_all,
+    members,
+    one_record,
+    outcome,
+    poll_until,
+    send,
+    until_logged,
+)
 from tests.clients.troubleshooting import Row, pattern, rows
 from tests.clients.wire import Wire
 from tests.oracle.apache import OwnZooKeeper, run_tool
+from tests.waiting import ANSWER, ATTEMPT_S, seconds, wait_for
 
-PATIENCE_S: Final = 60
 CONSOLE_PRODUCER: Final = "kafka.tools.ConsoleProducer"
 PATIENT: Final = ("--request-timeout-ms", "60000")
 """By itself that tool waits for 1.5 s, and gives up after three more tries."""
 CONSOLE_CONSUMER: Final = "org.apache.kafka.tools.consumer.ConsoleConsumer"
+QUICKLY_MISSED: Final = {"session_timeout_ms": 2000, "max_poll_interval_ms": 2000}
 SETTINGS: Final = {
     "broker.id": "0",
     "auto.create.topics.enable": "false",
@@ -102,76 +115,22 @@ def alter(broker: Barnabas, kind: ResourceType, name: str, **settings: str) -> N
     assert outcome(future) is None
 
 
-def consumer(broker: Barnabas, group: str, **settings: Any) -> Consumer:
-    """A member to be, that reads from the start."""
-    return Consumer(
-        {
-            "bootstrap.servers": broker.bootstrap,
-            "group.id": group,
-            "auto.offset.reset": "earliest",
-            "enable.auto.commit": False,
-            "session.timeout.ms": 6000,
-            "heartbeat.interval.ms": 200,
-            **dotted(settings),
-        }
-    )
-
-
-def poll_until(done: Callable[[], bool], *consumers: Consumer) -> str:
-    """Poll all in turn until `done`; returns the errors they were told."""
-    errors: list[str] = []
-    give_up_at = time.monotonic() + PATIENCE_S
-    while not done():
-        assert time.monotonic() < give_up_at, errors
-        for each in consumers:
-            message = each.poll(0.05)
-            if message is not None and message.error() is not None:
-                errors.append(str(message.error()))
-        if errors:
-            break
-    return " ".join(errors)
-
-
-def members(broker: Barnabas, group: str) -> int:
-    """How many members the coordinator knows."""
-    client = admin(broker)
-    described = client.describe_consumer_groups([group], request_timeout=60)[group].result(60)
-    return len(described.members)
-
-
-def one_record(reader: Consumer) -> bytes:
-    """The next record's value."""
-    give_up_at = time.monotonic() + PATIENCE_S
-    while time.monotonic() < give_up_at:
-        message = reader.poll(0.1)
-        if message is not None and message.error() is None:
-            value = message.value()
-            assert isinstance(value, bytes)
-            return value
-    raise AssertionError("no record")
-
-
-def first_error(reader: Consumer) -> str:
-    """The first thing that goes wrong."""
-    return poll_until(lambda: False, reader)
-
-
-def has_all(reader: Consumer, topic: str, partitions: int = 1) -> Callable[[], bool]:
-    """Whether the consumer is assigned every partition."""
-    return lambda: len([tp for tp in reader.assignment() if tp.topic == topic]) == partitions
-
-
 def send_until_heard(broker: Barnabas, row: Row) -> str:
     """What a client hears that sends to no avail, until it has heard what the row quotes of it.
 
     That takes as long as a name is looked for, or as the machine is busy.
     """
     heard: list[str] = []
-    give_up_at = time.monotonic() + PATIENCE_S
-    while not any(pattern(quote).search(" ".join(heard)) for quote in row.unseen):
-        assert time.monotonic() < give_up_at, heard
-        assert send(broker, "t", logger=heard.append, message_timeout_ms=2000) is not None
-    return " ".join(heard)
+
+    def sent() -> str:
+        assert send(broker, "t", logger=heard.append, message_timeout_ms=1000) is not None
+        return " ".join(heard)
+
+    return wait_for(
+        f"what a client hears, to be one of {row.unseen}",
+        sent,
+        until=lambda words: any(pattern(quote).search(words) for quote in row.unseen),
+    )
 
 
 def test_every_row_has_its_test() -> None:
@@ -216,7 +175,7 @@ def test_advertised_listeners(tmp_path: Path, row: Row) -> None:
 def test_not_a_kafka_client(broker: Barnabas, topic: str, row: Row) -> None:
     """A browser is hung up on, and the broker says so; clients are served as ever."""
     host, _, port = broker.bootstrap.rpartition(":")
-    with socket.create_connection((host, int(port)), timeout=PATIENCE_S) as browser:
+    with socket.create_connection((host, int(port)), timeout=seconds(ANSWER)) as browser:
         browser.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert browser.recv(1000) == b""
     row.seen(broker.log_file.read_text())
@@ -246,10 +205,14 @@ def test_too_many_open_files(tmp_path: Path, row: Row) -> None:
         host, port = broker.bootstrap.split(":")
         with ExitStack() as others:
             for _ in range(10):  # More than it can take, fewer than wait to be taken.
-                others.enter_context(socket.create_connection((host, int(port)), timeout=20))
-            give_up_at = time.monotonic() + PATIENCE_S
-            while "Too many open files" not in (log := broker.log_file.read_text()):
-                assert time.monotonic() < give_up_at, log
+                others.enter_context(
+                    socket.create_connection((host, int(port)), timeout=seconds(ANSWER))
+                )
+            log = wait_for(
+                "the broker's log, to contain 'Too many open files'",
+                broker.log_file.read_text,
+                until=lambda log: "Too many open files" in log,
+            )
             row.seen(log)
             resource.prlimit(broker.pid, resource.RLIMIT_NOFILE, (most, most))
             assert send(broker, "t") is None
@@ -269,16 +232,17 @@ def test_not_back(tmp_path: Path, row: Row) -> None:
             }
         )
         producer.produce("t", b"before", on_delivery=lambda error, _: reports.append(error))
-        assert producer.flush(PATIENCE_S) == 0
+        assert producer.flush(seconds(ANSWER)) == 0
         broker.stop()
-        give_up_at = time.monotonic() + PATIENCE_S
-        while not any("brokers are down" in text for text in heard):
-            assert time.monotonic() < give_up_at, heard
+
+        def polled() -> str:
             producer.poll(0.1)
-        row.seen(" ".join(heard))
+            return " ".join(heard)
+
+        row.seen(wait_for("what it hears", polled, until=lambda it: "brokers are down" in it))
         broker.start()
         producer.produce("t", b"after", on_delivery=lambda error, _: reports.append(error))
-        assert producer.flush(PATIENCE_S) == 0
+        assert producer.flush(seconds(ANSWER)) == 0
     assert reports == [None, None]
 
 
@@ -397,7 +361,7 @@ def test_not_enough_replicas(tmp_path: Path, row: Row) -> None:
             request = wire.produce("in-sync", wire.some_batch(b"x"), acks=-1)
             answer = client.ask(request, ProduceResponse, 9).responses[0].partition_responses[0]
         row.seen(ErrorCode(answer.error_code).name)
-        row.seen(send(broker, "in-sync", message_timeout_ms=1500))
+        row.seen(send(broker, "in-sync", message_timeout_ms=1000))
         other.start()
         until_in_sync(broker, "in-sync", 2)
         assert send(broker, "in-sync") is None
@@ -405,36 +369,37 @@ def test_not_enough_replicas(tmp_path: Path, row: Row) -> None:
 
 def until_brokers(broker: Barnabas, count: int) -> None:
     """Once the cluster, as this broker knows it, has so many."""
-    until(lambda: len(admin(broker).list_topics(timeout=PATIENCE_S).brokers) == count)
+    wait_for(
+        f"the brokers in the metadata, to be {count}",
+        lambda: admin(broker).list_topics(timeout=ATTEMPT_S).brokers,
+        until=lambda found: len(found) == count,
+        retry=(KafkaException,),
+    )
 
 
 def until_in_sync(broker: Barnabas, topic: str, count: int) -> None:
     """Once so many replicas of a topic's partition are in sync, as this broker knows it."""
 
-    def in_sync() -> int:
-        found = admin(broker).list_topics(topic, timeout=PATIENCE_S).topics[topic]
-        return len(found.partitions[0].isrs) if found.partitions else 0
+    def isr() -> list[int]:
+        found = admin(broker).list_topics(topic, timeout=ATTEMPT_S).topics[topic]
+        return found.partitions[0].isrs if found.partitions else []
 
-    until(lambda: in_sync() == count)
-
-
-def until(condition: Callable[[], bool]) -> None:
-    """Once it is so."""
-    give_up_at = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < give_up_at
+    wait_for(
+        f"the ISR of {topic}-0, to have {count} replicas",
+        isr,
+        until=lambda found: len(found) == count,
+        retry=(KafkaException,),
+    )
 
 
-def test_broker_does_not_answer(tmp_path: Path, row: Row) -> None:
+def test_broker_does_not_answer(broker: Barnabas, topic: str, row: Row) -> None:
     """A process that hangs, and goes on."""
-    with Barnabas(tmp_path, SETTINGS) as broker:
-        create(broker, "t")
-        os.kill(broker.pid, signal.SIGSTOP)
-        try:
-            row.seen(send(broker, "t", message_timeout_ms=1500))
-        finally:
-            os.kill(broker.pid, signal.SIGCONT)
-        assert send(broker, "t") is None
+    os.kill(broker.pid, signal.SIGSTOP)
+    try:
+        row.seen(send(broker, topic, message_timeout_ms=1000))
+    finally:
+        os.kill(broker.pid, signal.SIGCONT)
+    assert send(broker, topic) is None
 
 
 def overflow(producer: Producer, topic: str) -> None:
@@ -443,18 +408,14 @@ def overflow(producer: Producer, topic: str) -> None:
         producer.produce(topic, b"x")
 
 
-def test_queue_full(tmp_path: Path, row: Row) -> None:
+def test_queue_full(broker: Barnabas, topic: str, row: Row) -> None:
     """Faster than the broker; with more room, and delivery reports served, all arrive."""
-    with Barnabas(tmp_path, SETTINGS) as broker:
-        create(broker, "t")
-        producer = Producer(
-            {"bootstrap.servers": broker.bootstrap, "queue.buffering.max.messages": 10}
-        )
-        with pytest.raises(BufferError) as full:
-            overflow(producer, "t")
-        row.seen(full.value)
-        producer.flush(PATIENCE_S)
-        fill(broker.bootstrap, "t", 1000)
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "queue.buffering.max.messages": 10})
+    with pytest.raises(BufferError) as full:
+        overflow(producer, topic)
+    row.seen(full.value)
+    producer.flush(seconds(ANSWER))
+    fill(broker.bootstrap, topic, 1000)
 
 
 def test_invalid_timestamp(broker: Barnabas, row: Row) -> None:
@@ -536,11 +497,12 @@ def test_offset_out_of_range(broker: Barnabas, topic: str, row: Row) -> None:
 
 def test_poll_too_late(broker: Barnabas, topic: str, row: Row) -> None:
     """Longer than max.poll.interval.ms between two polls."""
-    slow = consumer(broker, "slow", session_timeout_ms=5000, max_poll_interval_ms=5000)
+    slow = consumer(broker, "slow", **QUICKLY_MISSED)
     slow.subscribe([topic])
-    poll_until(has_all(slow, topic), slow)
-    while members(broker, "slow"):
-        assert slow.assignment(), "not yet told"
+    while not has_all(slow, topic)():
+        poll_until(has_all(slow, topic), slow)
+    wait_for("the members of the group", lambda: members(broker, "slow"), until=lambda it: it == 0)
+    assert slow.assignment(), "not yet told"
     row.seen(first_error(slow))
     fill(broker.bootstrap, topic, 1)
     assert one_record(slow) == b"0"
@@ -554,18 +516,23 @@ def test_rebalance_storm(broker: Barnabas, topic: str, row: Row) -> None:
     steady = consumer(broker, "storm")
     steady.subscribe([topic], on_revoke=lambda _, partitions: revoked.append(len(partitions)))
     poll_until(has_all(steady, topic), steady)
-    slow = consumer(broker, "storm", session_timeout_ms=5000, max_poll_interval_ms=5000)
+    slow = consumer(broker, "storm", **QUICKLY_MISSED)
     slow.subscribe([topic])
+
+    def shared_out(count: int) -> bool:
+        return members(broker, "storm") == count and len(revoked) > 0
+
     for _ in range(2):
-        poll_until(lambda: members(broker, "storm") == 2 and len(revoked) > 0, steady, slow)
+        while not shared_out(2):  # On a busy machine it may be late already now, and joins again.
+            told.append(poll_until(lambda: shared_out(2), steady, slow))
         revoked.clear()
         # At work on a record, it does not poll until the others have gone on without it.
-        poll_until(lambda: members(broker, "storm") == 1 and len(revoked) > 0, steady)
+        poll_until(lambda: shared_out(1), steady)
         revoked.clear()
         told.append(first_error(slow))
     row.seen(" ".join(told))
     slow.close()
-    mended = consumer(broker, "storm", session_timeout_ms=6000, max_poll_interval_ms=60000)
+    mended = consumer(broker, "storm", max_poll_interval_ms=60000)
     mended.subscribe([topic])
     poll_until(lambda: members(broker, "storm") == 2 and len(revoked) > 0, steady, mended)
     steady.close()
@@ -588,8 +555,8 @@ def test_not_deserialized(broker: Barnabas, topic: str, row: Row) -> None:
     )
     reader.subscribe([topic])
     with pytest.raises(ValueDeserializationError) as failed:
-        reader.poll(PATIENCE_S)
-    message = reader.poll(PATIENCE_S)
+        reader.poll(seconds(ANSWER))
+    message = reader.poll(seconds(ANSWER))
     assert message is not None
     number: object = message.value()
     assert number == 7
@@ -634,7 +601,7 @@ def test_session_timeout(broker: Barnabas, topic: str, row: Row) -> None:
     hasty.subscribe([topic])
     row.seen(first_error(hasty))
     hasty.close()
-    calm = consumer(broker, "hasty", session_timeout_ms=6000)
+    calm = consumer(broker, "hasty")
     calm.subscribe([topic])
     poll_until(has_all(calm, topic), calm)
     calm.close()
@@ -692,5 +659,5 @@ def test_group_in_use(broker: Barnabas, topic: str, row: Row) -> None:
     client: AdminClient = admin(broker)
     row.seen(outcome(client.delete_consumer_groups(["in-use"])["in-use"]))
     member.close()  # It does not wait for a coordinator that takes more than 5 s.
-    until(lambda: members(broker, "in-use") == 0)
+    wait_for("its members", lambda: members(broker, "in-use"), until=lambda count: count == 0)
     assert outcome(client.delete_consumer_groups(["in-use"])["in-use"]) is None

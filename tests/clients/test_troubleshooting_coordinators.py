@@ -16,11 +16,12 @@ from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource
 
 from tests.clients.brokers import Barnabas
 from tests.clients.librdkafka import consumer, fill
-from tests.clients.troubles import PATIENCE_S, admin, create, outcome, send, until_logged
+from tests.clients.troubles import admin, create, outcome, send, until_logged
 from tests.clients.troubleshooting import Row, rows
 from tests.faults.disk import FaultyDisk
 from tests.faults.loading import GROUPS_LOG, readiness, settings, start_unreadable, until_ready
 from tests.oracle.apache import run_tool
+from tests.waiting import ANSWER, seconds
 
 CONSOLE_PRODUCER: Final = "kafka.tools.ConsoleProducer"
 PATIENT: Final = ("--request-timeout-ms", "60000")
@@ -62,7 +63,7 @@ def test_internal_topic(broker: Barnabas, row: Row) -> None:
     row.seen(send(broker, "__consumer_offsets", key=b"k"))
     console = ("--bootstrap-server", broker.bootstrap, "--topic", "__consumer_offsets", *PATIENT)
     row.seen(run_tool(CONSOLE_PRODUCER, *console, input="x\n").stderr)
-    (found,) = member.committed([TopicPartition(TOPIC, 0)], timeout=PATIENCE_S)
+    (found,) = member.committed([TopicPartition(TOPIC, 0)], timeout=seconds(ANSWER))
     assert found.offset == 1
     member.close()
 
@@ -90,6 +91,6 @@ def test_coordinator_loading(tmp_path: Path, row: Row) -> None:
             row.seen(f"/ready: {readiness(broker)[1]}")
             disk.heal()
             until_ready(broker)
-            (found,) = member.committed([TopicPartition("t", 0)], timeout=PATIENCE_S)
+            (found,) = member.committed([TopicPartition("t", 0)], timeout=seconds(ANSWER))
             assert found.offset == 1
             member.close()

@@ -9,9 +9,9 @@ import errno
 import os
 import signal
 import socket
-import time
 from collections.abc import Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -19,10 +19,11 @@ import pytest
 from barnabas_broker.zk.session import SessionStore
 from tests.clients.brokers import Barnabas
 from tests.clients.librdkafka import fill, read_all
-from tests.clients.troubles import PATIENCE_S, create, send, until_logged
+from tests.clients.troubles import create, send, until_logged
 from tests.clients.troubleshooting import Row, rows
 from tests.faults.disk import FaultyDisk
 from tests.oracle.apache import OwnZooKeeper, ZooKeeper, free_port
+from tests.waiting import wait_for
 
 
 @pytest.fixture
@@ -147,12 +148,10 @@ def test_session_expired(tmp_path: Path, row: Row) -> None:
             observer.open(connection_timeout_ms=60_000)
             assert create(broker, "t") is None
             os.kill(broker.pid, signal.SIGSTOP)
-            give_up_at = time.monotonic() + PATIENCE_S
-            while observer.exists("/brokers/ids/0") is not None:
-                assert time.monotonic() < give_up_at
+            registration = partial(observer.exists, "/brokers/ids/0")
+            wait_for("the broker's znode", registration, until=lambda stat: stat is None)
             os.kill(broker.pid, signal.SIGCONT)
-            while observer.exists("/brokers/ids/0") is None:
-                assert time.monotonic() < give_up_at
+            wait_for("the broker's znode", registration, until=lambda stat: stat is not None)
             row.seen(until_logged(broker, "has expired"))
             assert send(broker, "t") is None
 

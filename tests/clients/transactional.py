@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import time
-
 from confluent_kafka import OFFSET_BEGINNING, KafkaError, Message, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from tests.clients import librdkafka
 from tests.clients.brokers import Broker
+from tests.waiting import ANSWER, seconds, wait_for
 
 PARTITIONS = 3
-PATIENCE_S = 60
 SETTINGS = {
     "broker.id": "0",
     "group.initial.rebalance.delay.ms": "0",
@@ -28,7 +26,7 @@ SETTINGS = {
 def new_topic(broker: Broker, name: str) -> str:
     """A topic of several partitions."""
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-    admin.create_topics([NewTopic(name, num_partitions=PARTITIONS)])[name].result(60)
+    admin.create_topics([NewTopic(name, num_partitions=PARTITIONS)])[name].result(seconds(ANSWER))
     return name
 
 
@@ -49,25 +47,37 @@ def seen_in(
     topic: str,
     partitions: int,
     isolation: str = "read_committed",
-    *,
-    patience_s: float = PATIENCE_S,
 ) -> list[str]:
     """The same of a topic with another number of partitions, as they come."""
+    return [text(message) for message in messages_in(broker, topic, partitions, isolation)]
+
+
+def messages_in(
+    broker: Broker, topic: str, partitions: int, isolation: str = "read_committed"
+) -> list[Message]:
+    """All records of a topic up to where a consumer may read, as they come."""
     reader = librdkafka.consumer(
-        broker.bootstrap, **{"isolation.level": isolation, "enable.partition.eof": True}
+        broker.bootstrap,
+        **{
+            "isolation.level": isolation,
+            "enable.partition.eof": True,
+            "fetch.wait.max.ms": 10,  # For so long a fetch at the end says nothing of the end.
+        },
     )
     reader.assign([TopicPartition(topic, it, OFFSET_BEGINNING) for it in range(partitions)])
-    values, unread = [], set(range(partitions))
-    give_up = time.monotonic() + patience_s
-    while unread:
-        assert time.monotonic() < give_up, broker.tail()
-        message = reader.poll(0.5)
-        if message is None:
-            continue
-        error = message.error()
-        if error is None:
-            values.append(text(message))
-        elif error.code() == KafkaError._PARTITION_EOF:
-            unread.discard(message.partition())
+    found, unread = [], set(range(partitions))
+
+    def read() -> set[int]:
+        while unread and (message := reader.poll(0.5)) is not None:
+            error = message.error()
+            if error is None:
+                found.append(message)
+            elif error.code() == KafkaError._PARTITION_EOF:
+                unread.discard(message.partition() or 0)
+        return unread
+
+    wait_for(
+        f"partitions of {topic} that are not read to their ends", read, until=lambda it: not it
+    )
     reader.close()
-    return values
+    return found

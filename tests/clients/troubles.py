@@ -1,20 +1,20 @@
-"""What clients are told when something is wrong: their errors as text, None when all is well."""
+"""Clients in trouble: the errors they are told as text, None when all is well."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, Final
 
-from confluent_kafka import KafkaException, Producer
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from tests.clients.brokers import Barnabas
+from tests.waiting import ANSWER, ATTEMPT_S, SETTLE, seconds, wait_for
 
-PATIENCE_S: Final = 60
-DELIVERY_MS: Final = 60_000
+ROUNDS: Final = 5
+"""How often consumers are polled between two pauses of a wait: a rebalance needs several polls."""
 
 
 def admin(broker: Barnabas) -> AdminClient:
@@ -25,7 +25,7 @@ def admin(broker: Barnabas) -> AdminClient:
 def outcome(future: Future[Any]) -> str | None:
     """The error of an admin operation, or None."""
     try:
-        future.result(60)
+        future.result(seconds(ANSWER))
     except KafkaException as error:
         return str(error)
     return None
@@ -37,7 +37,7 @@ def create(
     """Create a topic (underscores in settings stand for dots)."""
     new = NewTopic(topic, partitions, replicas, config=dotted(config))
     client = admin(broker)  # Its operations end with it.
-    return outcome(client.create_topics([new], request_timeout=60)[topic])
+    return outcome(client.create_topics([new], request_timeout=seconds(ANSWER))[topic])
 
 
 def send(
@@ -61,7 +61,7 @@ def send(
 
     given: dict[str, Any] = {
         "bootstrap.servers": broker.bootstrap,
-        "message.timeout.ms": DELIVERY_MS,
+        "message.timeout.ms": int(seconds(ANSWER) * 1000),
         **dotted(settings),
     }
     if logger is not None:
@@ -71,7 +71,7 @@ def send(
         producer.produce(topic, value, key=key, timestamp=timestamp_ms, on_delivery=delivered)
     except KafkaException as error:
         return str(error)
-    producer.flush(DELIVERY_MS / 1000 + 10)
+    producer.flush(seconds(SETTLE))
     (report,) = reports
     return report
 
@@ -84,8 +84,83 @@ def dotted(settings: dict[str, Any]) -> dict[str, Any]:
 def until_logged(broker: Barnabas, text: str) -> str:
     """The broker's log once it has the text; the broker is asked something in between."""
     client = admin(broker)
-    give_up_at = time.monotonic() + PATIENCE_S
-    while text not in (log := broker.log_file.read_text()):
-        assert time.monotonic() < give_up_at, log
-        client.list_topics(timeout=PATIENCE_S)
-    return log
+
+    def asked() -> str:
+        client.list_topics(timeout=ATTEMPT_S)
+        return broker.log_file.read_text()
+
+    return wait_for(
+        f"the broker's log, to contain {text!r}",
+        asked,
+        until=lambda log: text in log,
+        retry=(KafkaException,),
+    )
+
+
+def consumer(broker: Barnabas, group: str, **settings: Any) -> Consumer:
+    """A member to be, that reads from the start."""
+    return Consumer(
+        {
+            "bootstrap.servers": broker.bootstrap,
+            "group.id": group,
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            "session.timeout.ms": 60_000,
+            "heartbeat.interval.ms": 200,
+            **dotted(settings),
+        }
+    )
+
+
+def poll_until(done: Callable[[], bool], *consumers: Consumer) -> str:
+    """Poll all in turn until `done`; returns the errors they were told."""
+    errors: list[str] = []
+
+    def poll_and_show() -> tuple[bool, list[list[TopicPartition]]]:
+        for _ in range(ROUNDS):
+            if done():
+                return True, []
+            for each in consumers:
+                message = each.poll(0.05)
+                if message is not None and message.error() is not None:
+                    errors.append(str(message.error()))
+            if errors:
+                return True, []
+        return False, [each.assignment() for each in consumers]
+
+    wait_for(
+        "consumers that are polled, and have these assignments",
+        poll_and_show,
+        until=lambda it: it[0],
+    )
+    return " ".join(errors)
+
+
+def members(broker: Barnabas, group: str) -> int:
+    """How many members the coordinator knows."""
+    client = admin(broker)
+    asked = client.describe_consumer_groups([group], request_timeout=seconds(ANSWER))
+    return len(asked[group].result().members)
+
+
+def one_record(reader: Consumer) -> bytes:
+    """The next record's value."""
+    message = wait_for(
+        "a record",
+        lambda: reader.poll(0.1),
+        until=lambda message: message is not None and message.error() is None,
+    )
+    assert message is not None
+    value = message.value()
+    assert isinstance(value, bytes)
+    return value
+
+
+def first_error(reader: Consumer) -> str:
+    """The first thing that goes wrong."""
+    return poll_until(lambda: False, reader)
+
+
+def has_all(reader: Consumer, topic: str, partitions: int = 1) -> Callable[[], bool]:
+    """Whether the consumer is assigned every partition."""
+    return lambda: len([tp for tp in reader.assignment() if tp.topic == topic]) == partitions

@@ -8,7 +8,6 @@ from __future__ import annotations
 import mmap
 import select
 import sys
-import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -18,17 +17,16 @@ from typing import Final
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 from tests.clients.client_process import tell
+from tests.waiting import ATTEMPT_S, wait_for
 
 TOPIC: Final = "in"
 TEAM: Final = "team"
 PARTITIONS: Final = 12
-PATIENCE_S: Final = 60
-RETRIES_S: Final = 150.0
 #: Between two transactions of a producer, so that members have their share of the machine.
 PAUSE_S: Final = 0.02
 #: What either kind of client needs: otherwise librdkafka 2.16 forgets the only broker (its issue
-#: 5511).
-REMEMBERING: Final = {"metadata.recovery.strategy": "none"}
+#: 5511), and waits for up to ten seconds before it connects again.
+REMEMBERING: Final = {"metadata.recovery.strategy": "none", "reconnect.backoff.max.ms": 500}
 
 
 class Acknowledged:
@@ -60,15 +58,17 @@ def stopping(wait_s: float = 0) -> bool:
 
 def retried(step: Callable[[], object]) -> None:
     """Do it again as long as librdkafka says that it may work the next time."""
-    give_up_at = time.monotonic() + RETRIES_S
-    while True:
+
+    def attempt() -> KafkaException | None:
         try:
             step()
         except KafkaException as error:
-            if not error.args[0].retriable() or time.monotonic() > give_up_at:
+            if not error.args[0].retriable():
                 raise
-        else:
-            return
+            return error
+        return None
+
+    wait_for("librdkafka's last error", attempt, until=lambda error: error is None)
 
 
 def transactional_producer(bootstrap: str, transactional_id: str) -> Producer:
@@ -90,7 +90,7 @@ def write(name: str, bootstrap: str, random: Random) -> None:
     while not stopping():
         producer = transactional_producer(bootstrap, name)
         try:
-            retried(partial(producer.init_transactions, PATIENCE_S))
+            retried(partial(producer.init_transactions, ATTEMPT_S))
             while not stopping(PAUSE_S):
                 number += 1
                 values = [f"{name}-{number}-{it}" for it in range(random.randint(1, 8))]
@@ -107,13 +107,13 @@ def _transaction(producer: Producer, values: list[str], random: Random) -> None:
     wants_commit = random.random() < 0.7
     try:
         if wants_commit:
-            retried(partial(producer.commit_transaction, PATIENCE_S))
+            retried(partial(producer.commit_transaction, ATTEMPT_S))
             tell(outcome="committed")
             return
     except KafkaException as error:
         if not error.args[0].txn_requires_abort():
             raise
-    retried(partial(producer.abort_transaction, PATIENCE_S))
+    retried(partial(producer.abort_transaction, ATTEMPT_S))
     if not wants_commit:
         tell(outcome="aborted")
 
@@ -153,7 +153,7 @@ class Member:
         self._expected = {it.partition: self._acknowledged[it.partition] for it in partitions}
 
     def _round(self) -> None:
-        taken = [it for it in self._consumer.consume(50, timeout=0.2) if it.error() is None]
+        taken = [it for it in self._consumer.consume(50, 0.2) if it.error() is None]
         positions: dict[int, int] = {}
         for message in taken:
             partition, offset = message.partition(), message.offset()

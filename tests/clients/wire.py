@@ -35,10 +35,9 @@ from barnabas_kafka.records.batch import headers
 from barnabas_kafka.records.builder import build_batch
 from barnabas_kafka.records.compression import Codec
 from tests.clients import START_MS
+from tests.waiting import ANSWER, seconds
 
 R = TypeVar("R", bound=Response)
-
-PATIENCE_S = 60.0
 
 
 def frame(request: Request, version: int, correlation_id: int = 1) -> bytes:
@@ -98,9 +97,11 @@ def stored_codecs(bootstrap: str, topic: str) -> set[Codec]:
 class Wire:
     """One connection."""
 
-    def __init__(self, bootstrap: str, *, patience_s: float = PATIENCE_S) -> None:
+    def __init__(self, bootstrap: str, *, patience_s: float | None = None) -> None:
         host, port = bootstrap.rsplit(":", 1)
-        self._socket = socket.create_connection((host, int(port)), timeout=patience_s)
+        self._socket = socket.create_connection(
+            (host, int(port)), timeout=patience_s or seconds(ANSWER)
+        )
         # Every send shall leave as a segment of its own.
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
@@ -121,8 +122,8 @@ class Wire:
         return self._socket.gettimeout()
 
     @patience_s.setter
-    def patience_s(self, seconds: float) -> None:
-        self._socket.settimeout(seconds)
+    def patience_s(self, limit_s: float) -> None:
+        self._socket.settimeout(limit_s)
 
     def send(self, data: bytes) -> None:
         """Send bytes as they are."""

@@ -9,6 +9,12 @@ from confluent_kafka import Message, Producer
 
 from tests.clients import START_MS
 from tests.clients.librdkafka import read_all
+from tests.waiting import ANSWER, SETTLE, seconds, wait_for
+
+AHEAD = 2000
+"""How many records more than are waited for are sent at most."""
+ROUNDS = 5000
+"""How often something is sent or polled for between two pauses of a wait."""
 
 Place = tuple[int, int]
 """Partition and offset."""
@@ -31,7 +37,7 @@ class Load:
                 "reconnect.backoff.ms": 10,
                 "reconnect.backoff.max.ms": 100,
                 "retry.backoff.ms": 20,
-                "message.timeout.ms": 100_000,
+                "message.timeout.ms": int(seconds(SETTLE) * 1000),
                 # Otherwise librdkafka 2.16 forgets the only broker (its issue 5511).
                 "metadata.recovery.strategy": "none",
                 **settings,
@@ -40,30 +46,46 @@ class Load:
 
     def send_until(self, acknowledged: int) -> None:
         """Keep sending until so many records are acknowledged; others are still on their way."""
-        while len(self.acknowledged) < acknowledged:
-            if self.sent < acknowledged + 2000:
-                number = self._begin + self.sent
-                self._producer.produce(
-                    self._topic,
-                    b"%d" % number + b"." * (number % 90),
-                    key=b"%d" % number,
-                    partition=number % 2,
-                    timestamp=START_MS + number,
-                    on_delivery=self._told,
-                )
-                self.sent += 1
-            self._producer.poll(0 if self.sent % 50 else 0.001)
+
+        def send() -> int:
+            for _ in range(ROUNDS):
+                if len(self.acknowledged) >= acknowledged:
+                    break
+                if self.sent < acknowledged + AHEAD:
+                    self._send()
+                    self._producer.poll(0 if self.sent % 50 else 0.001)
+                else:
+                    self._producer.poll(0.01)
+            return len(self.acknowledged)
+
+        wait_for(
+            f"acknowledged records, to be {acknowledged}",
+            send,
+            until=lambda count: count >= acknowledged,
+        )
+
+    def _send(self) -> None:
+        number = self._begin + self.sent
+        self._producer.produce(
+            self._topic,
+            b"%d" % number + b"." * (number % 90),
+            key=b"%d" % number,
+            partition=number % 2,
+            timestamp=START_MS + number,
+            on_delivery=self._told,
+        )
+        self.sent += 1
 
     def finish(self) -> None:
         """Wait for every record that is on its way."""
-        assert self._producer.flush(110) == 0
+        assert self._producer.flush(seconds(SETTLE)) == 0
         assert self.refused == []
         assert len(self.acknowledged) == self.sent
 
     def abandon(self) -> None:
         """Wait for nothing more."""
         self._producer.purge()
-        self._producer.flush(60)
+        self._producer.flush(seconds(ANSWER))
 
     def _told(self, error: Any, message: Message) -> None:
         if error is not None:

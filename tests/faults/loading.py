@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Final
 from urllib.error import HTTPError
 from urllib.request import urlopen
@@ -11,8 +10,8 @@ from tests.clients.brokers import Barnabas
 from tests.clients.transactional import SETTINGS
 from tests.faults.disk import FaultyDisk
 from tests.oracle.apache import free_port
+from tests.waiting import wait_for
 
-PATIENCE_S: Final = 60
 GROUPS_LOG: Final = "__consumer_offsets-0/00000000000000000000.log"
 TRANSACTIONS_LOG: Final = "__transaction_state-0/00000000000000000000.log"
 
@@ -39,16 +38,16 @@ def readiness(broker: Barnabas) -> tuple[int, str]:
 
 def until_ready(broker: Barnabas) -> None:
     """Return when the broker says that it is ready."""
-    give_up_at = time.monotonic() + PATIENCE_S
-    while (found := readiness(broker))[0] != 200:
-        assert time.monotonic() < give_up_at, (found, broker.tail())
+    wait_for("/ready to answer 200", lambda: readiness(broker), until=lambda found: found[0] == 200)
 
 
 def until_retried(broker: Barnabas, partition: str, times: int) -> None:
     """Return when loading a partition has failed so often."""
-    give_up_at = time.monotonic() + PATIENCE_S
-    while broker.log_file.read_text().count(f"Loading {partition} failed, retrying in") < times:
-        assert time.monotonic() < give_up_at, broker.tail()
+    wait_for(
+        f"failed loads of {partition} in the broker's log",
+        lambda: broker.log_file.read_text().count(f"Loading {partition} failed, retrying in"),
+        until=lambda count: count >= times,
+    )
 
 
 def start_unreadable(broker: Barnabas, disk: FaultyDisk, error: int) -> None:

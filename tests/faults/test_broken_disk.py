@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import errno
-import threading
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
@@ -21,10 +19,10 @@ from tests.clients.librdkafka import read_all
 from tests.clients.wire import some_batch
 from tests.faults.disk import FaultyDisk
 from tests.faults.volumes import ext4_volume, shut_down
+from tests.waiting import wait_for
 
 TOPIC: Final = "spread"
 PARTITIONS: Final = 4
-PATIENCE_S: Final = 60
 
 
 @dataclass(frozen=True)
@@ -165,9 +163,11 @@ def test_after_a_failed_sync_nothing_is_synced_again(tmp_path: Path, disk: Fault
 
 def until_refused(spread: Spread, wire: Wire, partition: int) -> None:
     """A flush runs beside the requests; its failure is seen by one of the next."""
-    give_up_at = time.monotonic() + PATIENCE_S
-    while spread.fetch(wire, partition) == ErrorCode.NONE:
-        assert time.monotonic() < give_up_at, spread.broker.tail()
+    wait_for(
+        f"the error of a fetch of {TOPIC}-{partition}",
+        lambda: spread.fetch(wire, partition),
+        until=lambda code: code != ErrorCode.NONE,
+    )
 
 
 def test_without_any_directory_the_broker_ends(tmp_path: Path, disk: FaultyDisk) -> None:
@@ -185,12 +185,10 @@ def test_without_any_directory_the_broker_ends(tmp_path: Path, disk: FaultyDisk)
     assert last.endswith("logs: Input/output error)")
 
 
-def exit_code(broker: Barnabas) -> Any:
-    give_up_at, waiting = time.monotonic() + PATIENCE_S, threading.Event()
-    while broker.exit_code is None:
-        assert time.monotonic() < give_up_at, broker.tail()
-        waiting.wait(0.05)
-    return broker.exit_code
+def exit_code(broker: Barnabas) -> int | None:
+    return wait_for(
+        "the broker's exit code", lambda: broker.exit_code, until=lambda code: code is not None
+    )
 
 
 def test_a_lost_device(tmp_path: Path) -> None:

@@ -30,10 +30,10 @@ from tests.faults.loading import (
     until_ready,
     until_retried,
 )
+from tests.waiting import ANSWER, seconds
 
 TOPIC: Final = "orders"
 GROUP: Final = "billing"
-PATIENCE_S: Final = 60
 
 
 def member(broker: Barnabas) -> Consumer:
@@ -51,7 +51,7 @@ def commit(broker: Barnabas, offset: int) -> None:
 def committed(broker: Barnabas) -> int | None:
     """What the group has committed."""
     alone = member(broker)
-    (found,) = alone.committed([TopicPartition(TOPIC, 0)], timeout=PATIENCE_S)
+    (found,) = alone.committed([TopicPartition(TOPIC, 0)], timeout=seconds(ANSWER))
     alone.close()
     return found.offset
 
@@ -143,14 +143,14 @@ def test_a_transaction_is_loaded_when_its_log_can_be_read_again(tmp_path: Path) 
                     "metadata.recovery.strategy": "none",
                 }
             )
-            transactional.init_transactions(PATIENCE_S)
+            transactional.init_transactions(seconds(ANSWER))
             transactional.begin_transaction()
             transactional.produce(TOPIC, b"paid", partition=0)
-            assert transactional.flush(PATIENCE_S) == 0
+            assert transactional.flush(seconds(ANSWER)) == 0
             broker.stop()
             start_unreadable(broker, disk, errno.ENOMEM)
             until_retried(broker, "__transaction_state-0", 2)
             assert "loading __transaction_state-0" in readiness(broker)[1]
             disk.heal()
-            transactional.commit_transaction(PATIENCE_S)
+            transactional.commit_transaction(seconds(ANSWER))
             assert "paid" in seen_in(broker, TOPIC, 1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -19,9 +18,9 @@ from tests.clients.troubles import until_logged
 from tests.clients.wire import some_batch
 from tests.faults.disk import FaultyDisk
 from tests.faults.volumes import small_volume
+from tests.waiting import ANSWER, seconds, wait_for
 
 MEGABYTE: Final = 1 << 20
-PATIENCE_S: Final = 60
 #: 16 MiB of disk, and of them what is given here is left to deletion and to offsets.
 RESERVES: Final = ("0", str(2 * MEGABYTE))
 
@@ -66,10 +65,15 @@ class Writer:
 
     def write_until(self, code: ErrorCode) -> None:
         """Produce until the answer is that code."""
-        give_up_at = time.monotonic() + PATIENCE_S
         with wire_to(self._broker) as wire:
-            while self.write(wire) != code:
-                assert time.monotonic() < give_up_at, self._broker.tail()
+
+            def write_on() -> int:
+                """What takes records is written to without pauses."""
+                while (found := self.write(wire)) == ErrorCode.NONE != code:
+                    pass
+                return found
+
+            wait_for("the error code of a produce", write_on, until=lambda found: found == code)
 
     def assert_all_is_there(self) -> None:
         """What was acknowledged is read, in order, and nothing else is."""
@@ -132,7 +136,7 @@ def test_deleting_a_topic_makes_room_at_once(volume: Path) -> None:
         with wire_to(broker) as wire:
             assert kept.write(wire) == ErrorCode.KAFKA_STORAGE_ERROR
         admin = AdminClient({"bootstrap.servers": broker.bootstrap})
-        admin.delete_topics(["filling"])["filling"].result(60)
+        admin.delete_topics(["filling"])["filling"].result(seconds(ANSWER))
         kept.write_until(ErrorCode.NONE)
         kept.assert_all_is_there()
 
@@ -161,7 +165,7 @@ def test_offsets_are_committed_out_of_the_reserve(volume: Path) -> None:
         Writer(broker, "filling").write_until(ErrorCode.KAFKA_STORAGE_ERROR)
         offsets[0].offset = 3
         consumer.commit(offsets=offsets, asynchronous=False)
-        (committed,) = consumer.committed(offsets, timeout=60)
+        (committed,) = consumer.committed(offsets, timeout=seconds(ANSWER))
         assert committed.offset == 3
         consumer.close()
 

@@ -17,6 +17,7 @@ from barnabas_broker.log.names import RECOVERY_POINT_CHECKPOINT
 from tests.clients.brokers import Barnabas
 from tests.faults.load import Load, Place, in_order, stored
 from tests.faults.volume import Volume
+from tests.waiting import ANSWER, seconds
 
 TOPIC: Final = "powerless"
 RECORDS_BETWEEN: Final = 1500
@@ -51,7 +52,7 @@ def commit(bootstrap: str, offset: int) -> int:
     """Commit an offset and return the one that was committed before, -1001 for none."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "readers"})
     try:
-        (before,) = consumer.committed([TopicPartition(TOPIC, 0)], timeout=60)
+        (before,) = consumer.committed([TopicPartition(TOPIC, 0)], timeout=seconds(ANSWER))
         consumer.commit(offsets=[TopicPartition(TOPIC, 0, offset)], asynchronous=False)
         return int(before.offset)
     finally:

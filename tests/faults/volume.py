@@ -15,12 +15,12 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-PATIENCE_S = 60.0
+from tests.waiting import wait_for
+
 IMAGE_BYTES = 400 << 20  # Sparse. Younger mkfs.xfs refuses less than 300 MiB.
 
 
@@ -57,36 +57,42 @@ class Volume:
         A call it is in goes on, but never returns to it. It is left to be killed.
         """
         os.kill(program, signal.SIGSTOP)
-        give_up_at = time.monotonic() + PATIENCE_S
         # Once one thread has stopped, each other stops before it runs on outside the kernel.
-        while not _is_stopped(program):
-            assert time.monotonic() < give_up_at, "the program does not stop"
+        wait_for(
+            f"the state of process {program}, to be T",
+            lambda: _state(program),
+            until=lambda state: state == "T",
+        )
         _run("xfs_io", "-x", "-c", "shutdown", str(self.path))
 
     def reboot(self) -> None:
         """Mount again what is left. No program may have a file open there."""
         self._unmount()
-        give_up_at = time.monotonic() + PATIENCE_S
         # A container that starts has a copy of each mount for a moment. As long as one is there,
         # mounting would give us the file system that was shut down.
-        while _ended("losetup", "--associated", str(self._image)).stdout:
-            assert time.monotonic() < give_up_at, f"{self._image} is mounted elsewhere"
+        wait_for(
+            f"where {self._image} is mounted besides, to be nowhere",
+            lambda: _ended("losetup", "--associated", str(self._image)).stdout,
+            until=lambda printed: not printed,
+        )
         self._mount()
 
     def _unmount(self) -> None:
         """What the broker had started ends a moment after it."""
-        give_up_at = time.monotonic() + PATIENCE_S
-        while _ended("umount", str(self.path)).returncode:
-            assert time.monotonic() < give_up_at, f"{self.path} is busy"
+        wait_for(
+            f"what umount {self.path} says",
+            lambda: _ended("umount", str(self.path)),
+            until=lambda done: done.returncode == 0,
+        )
 
     def _mount(self) -> None:
         _run("mount", "-o", "loop", str(self._image), str(self.path))
 
 
-def _is_stopped(program: int) -> bool:
-    """Whether its first thread is; the state follows the name, which is in parentheses."""
+def _state(program: int) -> str:
+    """The state of its first thread, which follows the name in parentheses; T is stopped."""
     status = Path(f"/proc/{program}/stat").read_text(encoding="utf-8")
-    return status.rpartition(")")[2].split()[0] == "T"
+    return status.rpartition(")")[2].split()[0]
 
 
 def _ended(*command: str) -> subprocess.CompletedProcess[str]:

@@ -19,14 +19,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from barnabas_broker.server.task_dump import END_OF_DUMP as END_OF_TASK_DUMP
-from barnabas_broker.server.task_dump import format_tasks
-
 LOG_LINES: Final = 20
 DUMP_LINES: Final = 200
 DUMP_S: Final = 5.0
 """How long a dump may take until the rest of the evidence is printed without it."""
-END_OF_DUMP: Final = (END_OF_TASK_DUMP, "JNI global ref")
+END_OF_DUMP: Final = ("End of task dump", "JNI global ref")
 """The last line of a broker's dump, and of a JVM's."""
 
 
@@ -155,4 +152,7 @@ def _dump(process: Process) -> str:
 
 
 def _tasks(loop: asyncio.AbstractEventLoop) -> str:
+    # Late: the environment of the Spark tests has no broker in it, and no loop of one either.
+    from barnabas_broker.server.task_dump import format_tasks
+
     return "(closed)" if loop.is_closed() else format_tasks(loop)

@@ -14,6 +14,7 @@ import pytest
 from barnabas_broker.cli.groups.assignors import Plan, Subscriber, plan
 from barnabas_broker.coordinator.group.consumer.assignors import ASSIGNORS
 from tests.oracle.apache import KRAFT_VERSION, classpath
+from tests.waiting import RUN, seconds
 
 pytestmark = pytest.mark.jvm
 
@@ -66,7 +67,7 @@ def by_java(assignor: str, groups: Sequence[Group]) -> list[Plan]:
     done = subprocess.run(
         ["java", "-Xmx256m", "-cp", classpath(KRAFT_VERSION), str(PROGRAM)],
         input="\n".join(lines) + "\n",
-        capture_output=True, text=True, timeout=300, check=False,
+        capture_output=True, text=True, timeout=seconds(RUN), check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return [_read(line) for line in done.stdout.splitlines()]

@@ -6,7 +6,6 @@ import json
 import shutil
 import subprocess
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,6 +22,7 @@ from barnabas_kafka.protocol.messages.describe_log_dirs import DescribeLogDirsRe
 from tests.broker.server.running import Wire
 from tests.clients.brokers import Barnabas, Broker
 from tests.oracle.apache import ApacheKafka, classpath, run_tool
+from tests.waiting import RUN, seconds, wait_for
 
 pytestmark = pytest.mark.jvm
 
@@ -97,9 +97,11 @@ def await_move(wire: Wire, name: str) -> None:
 
     While Apache puts one copy in the place of another it may tell of the old one only.
     """
-    deadline = time.monotonic() + 60
-    while (found := copies(wire)) != [(name, 0, False)]:
-        assert time.monotonic() < deadline, found
+    wait_for(
+        f"the only copy in {name}",
+        lambda: copies(wire),
+        until=lambda found: found == [(name, 0, False)],
+    )
 
 
 def test_the_verdicts_are_apaches(disks: list[Path], tmp_path: Path) -> None:
@@ -142,7 +144,7 @@ def test_javas_admin_moves_a_replica(disks: list[Path], tmp_path: Path) -> None:
         program = [str(MOVER), ours.bootstrap, TP.topic, str(target)]
         done = subprocess.run(
             ["java", "-Xmx128m", "-cp", classpath(), *program],
-            capture_output=True, text=True, timeout=300, check=False,
+            capture_output=True, text=True, timeout=seconds(RUN), check=False,
         )  # fmt: skip
         assert done.returncode == 0, done.stdout + done.stderr
         assert done.stdout.splitlines() == [f"from {source}", f"to {target}"]

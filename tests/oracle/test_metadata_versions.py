@@ -9,6 +9,7 @@ import pytest
 
 from tests.broker.cluster.test_inter_broker import FACTS
 from tests.oracle.apache import classpath
+from tests.waiting import RUN, seconds
 
 pytestmark = pytest.mark.jvm
 
@@ -21,7 +22,7 @@ def test_the_facts_are_those_of_apache() -> None:
         ["java", "-XX:TieredStopAtLevel=1", "-cp", classpath(), str(PROGRAM)],
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=seconds(RUN),
         check=True,
     )
     assert done.stdout == FACTS.read_text()

@@ -14,6 +14,7 @@ import pytest
 from barnabas_broker.cluster.image import BrokerRegistration
 from barnabas_broker.controller.placement import Assignment, assign_replicas
 from tests.oracle.apache import classpath
+from tests.waiting import RUN, seconds
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(240)]
 
@@ -57,7 +58,7 @@ def by_java(topics: Sequence[Wanted]) -> list[Assignment]:
     done = subprocess.run(
         ["java", "-Xmx256m", "-cp", classpath(), str(PROGRAM)],
         input="\n".join(lines) + "\n",
-        capture_output=True, text=True, timeout=180, check=False,
+        capture_output=True, text=True, timeout=seconds(RUN), check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return [_read(line) for line in done.stdout.splitlines()]

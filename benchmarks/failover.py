@@ -24,8 +24,9 @@ import click
 from benchmarks.report import machine_description
 from tests.cluster.history import anomalies
 from tests.cluster.load import PER_SECOND, Load, under_load
-from tests.cluster.running import DEADLINE_S, Cluster
+from tests.cluster.running import Cluster
 from tests.oracle.apache import DEFAULT_VERSION, ApacheKafka
+from tests.waiting import RUN
 
 SETTINGS: Final = {
     "zookeeper.session.timeout.ms": "6000",
@@ -158,7 +159,12 @@ def measure(cluster: Cluster, topic: str, fault: str) -> Load:
 
 def _await_records(cluster: Cluster, load: Load) -> None:
     enough = load.acknowledged() + 4 * PER_SECOND
-    cluster.until(lambda: load.acknowledged() >= enough, 2 * DEADLINE_S)
+    cluster.wait_for(
+        f"{enough} acknowledged records",
+        load.acknowledged,
+        until=lambda count: count >= enough,
+        within=RUN,
+    )
 
 
 @click.command()

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from e2e.commands import ROOT, CommandError, missing, run
 from e2e.wait import wait_for
+from tests.waiting import ANSWER, ATTEMPT_S, RUN, SETTLE, seconds
 
 ZONES: Final = ("zone-a", "zone-b", "zone-c")
 NODE_IMAGE_VARIABLE: Final = "KIND_NODE_IMAGE"
-CREATE_TIMEOUT_S: Final = 600.0
-READY_WITHIN_S: Final = 300.0
+LOG_LINES: Final = 20
+"""How many of the last lines of each log a time-out shows."""
 CONFIG: Final = {
     "kind": "Cluster",
     "apiVersion": "kind.x-k8s.io/v1alpha4",
@@ -28,7 +30,10 @@ CONFIG: Final = {
     ],
 }
 
+OURS: Final = "kafkaclusters,kafkatopics,kafkapipelines"
+
 Json = dict[str, Any]
+Fact = TypeVar("Fact")
 
 
 class CannotRunKindError(Exception):
@@ -58,7 +63,7 @@ class Cluster:
         command = ["kind", "create", "cluster", "--name", self.name, "--config", "-"]
         command += ["--kubeconfig", str(self.kubeconfig)] + (["--image", image] if image else [])
         try:
-            run(*command, stdin=json.dumps(CONFIG), timeout_s=CREATE_TIMEOUT_S)
+            run(*command, stdin=json.dumps(CONFIG))
         except CommandError as error:
             if not image and "pull" in error.said:
                 text = (
@@ -66,7 +71,7 @@ class Cluster:
                 )
                 raise CannotRunKindError(f"{text}\n{error}") from error
             raise
-        wait_for("all nodes are Ready", self._all_nodes_ready, within_s=READY_WITHIN_S)
+        wait_for("all nodes to be Ready", self._all_nodes_ready, within=RUN)
 
     def delete(self) -> None:
         """Remove it, if it exists."""
@@ -75,20 +80,85 @@ class Cluster:
 
     def load(self, *images: str) -> None:
         """Bring local images to every node; those it has already are left out."""
-        run("kind", "load", "docker-image", "--name", self.name, *images, timeout_s=600)
+        run("kind", "load", "docker-image", "--name", self.name, *images)
 
-    def kubectl(
-        self, *arguments: str, stdin: bytes | str | None = None, timeout_s: float = 200.0
-    ) -> str:
+    def kubectl(self, *arguments: str, stdin: bytes | str | None = None) -> str:
         """What `kubectl` answers, as text; raises CommandError."""
-        return self.kubectl_bytes(*arguments, stdin=stdin, timeout_s=timeout_s).decode()
+        return self.kubectl_bytes(*arguments, stdin=stdin).decode()
 
-    def kubectl_bytes(
-        self, *arguments: str, stdin: bytes | str | None = None, timeout_s: float = 200.0
-    ) -> bytes:
+    def kubectl_bytes(self, *arguments: str, stdin: bytes | str | None = None) -> bytes:
         """What `kubectl` answers; raises CommandError."""
         command = ("kubectl", "--kubeconfig", str(self.kubeconfig), *arguments)
-        return run(*command, stdin=stdin, timeout_s=timeout_s)
+        return run(*command, stdin=stdin)
+
+    def delete_objects(self, *arguments: str) -> None:
+        """`kubectl delete` until the objects are gone."""
+        self.kubectl("delete", *arguments, f"--timeout={seconds(SETTLE):.0f}s")
+
+    def wait_ready(self, resource: str, *, namespace: str, within: float = SETTLE) -> None:
+        """Wait until a resource is Ready in its present generation."""
+        self.wait_for_condition(resource, "Ready", namespace=namespace, within=within)
+
+    def wait_for_condition(
+        self, resource: str, condition: str, *, namespace: str, within: float = SETTLE
+    ) -> None:
+        """Wait until a resource has a condition, in its present generation."""
+        command = ("wait", "-n", namespace, resource, f"--for=condition={condition}")
+        self.wait_for(
+            f"the condition {condition} of {resource}",
+            lambda: self.kubectl(*command, f"--timeout={ATTEMPT_S:.0f}s"),
+            namespaces=(namespace,),
+            within=within,
+        )
+
+    def wait_gone(
+        self, kinds: str, *, namespace: str, selector: str, show: Sequence[str] = ()
+    ) -> None:
+        """Wait until no object of these kinds and labels is left; `show` names more namespaces."""
+        self.wait_for(
+            f"the end of all {kinds} with {selector}",
+            lambda: self.names(kinds, namespace=namespace, selector=selector),
+            until=lambda left: not left,
+            namespaces=(namespace, *show),
+        )
+
+    def wait_rolled_out(self, deployment: str, *, namespace: str) -> None:
+        """Wait until all pods of a Deployment are new and available."""
+        command = ("rollout", "status", f"deploy/{deployment}", "-n", namespace)
+        self.wait_for(
+            f"the roll-out of {deployment}",
+            lambda: self.kubectl(*command, f"--timeout={ATTEMPT_S:.0f}s"),
+            namespaces=(namespace,),
+        )
+
+    def wait_for(
+        self,
+        what: str,
+        read: Callable[[], Fact],
+        *,
+        namespaces: Sequence[str],
+        until: Callable[[Fact], object] = bool,
+        within: float = SETTLE,
+    ) -> Fact:
+        """`wait_for`, whose error shows the pods of the namespaces and the ends of their logs."""
+        return wait_for(what, read, until=until, within=within, show=lambda: self.tails(namespaces))
+
+    def tails(self, namespaces: Sequence[str]) -> str:
+        """The resources and pods of namespaces, and the last lines that each pod logged."""
+        parts = []
+        for name in namespaces:
+            of = ("-n", name)
+            parts.append(self._said("get", f"{OURS},pods", "-o", "wide", *of))
+            for pod in self._said("get", "pods", "-o", "name", *of).split():
+                log = self._said("logs", pod, "--all-containers", f"--tail={LOG_LINES}", *of)
+                parts.append(f"--- {name} {pod}\n{log}")
+        return "\n".join(parts)
+
+    def _said(self, *arguments: str) -> str:
+        try:
+            return self.kubectl(*arguments)
+        except CommandError as error:
+            return str(error)
 
     def helm(self, *arguments: str) -> str:
         """What `helm` answers; raises CommandError."""
@@ -105,6 +175,12 @@ class Cluster:
         text = self.kubectl("get", kind, "-n", namespace, "-l", selector, "-o", "json")
         items: list[Json] = json.loads(text)["items"]
         return items
+
+    def names(self, kind: str, *, namespace: str, selector: str = "") -> Sequence[str]:
+        """The names of the objects of a kind."""
+        return [
+            it["metadata"]["name"] for it in self.list(kind, namespace=namespace, selector=selector)
+        ]
 
     def node_address(self) -> str:
         """The address of a worker; ports of the nodes are reachable at it from this machine."""
@@ -125,7 +201,7 @@ def check_kind_can_run() -> None:
         text = f"this needs {', '.join(lacking)} on the path; docs/kubernetes.md says where from"
         raise CannotRunKindError(text)
     try:
-        run("docker", "info", timeout_s=30)
+        run("docker", "info", within=ANSWER)
     except CommandError as error:
         raise CannotRunKindError(
             f"Docker does not answer: start it, or run as a user who may\n{error}"

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from tests.waiting import RUN, seconds
+
 ROOT: Final = Path(__file__).resolve().parent.parent
-TIMEOUT_S: Final = 300.0
 TAIL_CHARACTERS: Final = 4000
 
 
@@ -31,25 +32,29 @@ def _shown(argument: str) -> str:
 def run(
     *command: str,
     stdin: bytes | str | None = None,
-    timeout_s: float = TIMEOUT_S,
+    within: float = RUN,
     cwd: Path = ROOT,
     env: dict[str, str] | None = None,
 ) -> bytes:
-    """The standard output of a command; raises CommandError unless it ends well and in time."""
+    """The standard output of a command; raises CommandError unless it ends well and in time.
+
+    `within` is in machine seconds.
+    """
+    limit_s = seconds(within)
     given = stdin.encode() if isinstance(stdin, str) else stdin
     try:
         done = subprocess.run(
             command,
             input=given,
             capture_output=True,
-            timeout=timeout_s,
+            timeout=limit_s,
             check=False,
             cwd=cwd,
             env=env,
         )
     except subprocess.TimeoutExpired as error:
         printed = (error.stdout or b"") + (error.stderr or b"")
-        message = f"not done after {timeout_s:.0f} s"
+        message = f"not done after {limit_s:.0f} s"
         raise CommandError(command, message, printed.decode(errors="replace")) from error
     if done.returncode:
         said = (done.stdout + done.stderr).decode(errors="replace")

@@ -17,13 +17,14 @@ from e2e import evidence, images
 from e2e.cluster import CannotRunKindError, Cluster, check_kind_can_run
 from e2e.commands import ROOT
 from e2e.quickstart import BRIEF, MAIN, Quickstart, install_with_helm
+from tests.waiting import RUN, seconds
 
 ORDER: Final = (
     "test_install", "test_quickstart", "test_topics", "test_refusals", "test_healing",
     "test_three_racks", "test_removal", "test_manifest",
 )  # fmt: skip
-# The first test waits for images and cluster, too.
-SCENARIO_TIMEOUT_S: Final = 1200
+# Drift that no event tells of is reverted at the next resync, every 30 s by default.
+RESYNC_S: Final = 5
 EVIDENCE: Final = ROOT / ".cache" / "e2e"
 CLUSTER: Final = pytest.StashKey[Cluster]()
 
@@ -31,8 +32,10 @@ CLUSTER: Final = pytest.StashKey[Cluster]()
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the scenarios in their order and give them their time."""
     items.sort(key=lambda item: ORDER.index(Path(item.path).stem))
+    # The first test waits for images and cluster, too.
+    limit_s = seconds(2 * RUN)
     for item in items:
-        item.add_marker(pytest.mark.timeout(SCENARIO_TIMEOUT_S))
+        item.add_marker(pytest.mark.timeout(limit_s))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -80,7 +83,7 @@ def operator(kubernetes: Cluster) -> Cluster:
     """The same cluster with the operator in it, installed by Helm."""
     for namespace in (MAIN, BRIEF):
         kubernetes.kubectl("create", "namespace", namespace)
-    install_with_helm(kubernetes, watch=(MAIN, BRIEF))
+    install_with_helm(kubernetes, watch=(MAIN, BRIEF), resync_s=RESYNC_S)
     return kubernetes
 
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from e2e.commands import ROOT, run
+from tests.waiting import RUN
 
 # In the order of the Dockerfile: docker's older builder makes all stages up to the target.
 TARGETS: Final = ("broker", "operator", "zookeeper", "pipeline")
@@ -53,7 +54,7 @@ def build(target: str) -> Image:
     command = ["docker", "build", "--quiet", "--target", target, "--tag", name(target), "."]
     if repository := os.environ.get("BARNABAS_MAVEN_REPOSITORY"):
         command[2:2] = ["--build-arg", f"BARNABAS_MAVEN_REPOSITORY={repository}"]
-    run(*command, timeout_s=1800)
+    run(*command, within=2 * RUN)
     inspected = json.loads(run("docker", "image", "inspect", name(target)))
     return Image(name(target), int(inspected[0]["Size"]), time.monotonic() - began)
 

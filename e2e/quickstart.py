@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient
 from e2e import images, kafka
 from e2e.cluster import Cluster
 from e2e.commands import ROOT
-from e2e.wait import wait_for
+from tests.waiting import ANSWER, SETTLE, seconds
 
 MAIN: Final = "barnabas"
 BRIEF: Final = "brief"
@@ -24,13 +24,16 @@ FILE: Final = "manifests/examples/quickstart.yaml"
 FIXTURES: Final = ROOT / "e2e" / "fixtures"
 CLIENT_PROGRAM: Final = Path(kafka.__file__).read_text("utf-8")
 PIPELINE: Final = "packages-to-parquet"
-READY_WITHIN_S: Final = 240
 
 
-def install_with_helm(cluster: Cluster, *, watch: Sequence[str] = ()) -> None:
+def install_with_helm(
+    cluster: Cluster, *, watch: Sequence[str] = (), resync_s: int | None = None
+) -> None:
     """Install the operator's chart as its documentation says, and wait for it."""
     command = ["install", RELEASE, CHART, "-n", MAIN, "--create-namespace", "--wait"]
-    command += ["--timeout", "180s", "--set", "racks=true"]
+    command += ["--timeout", f"{seconds(SETTLE):.0f}s", "--set", "racks=true"]
+    if resync_s is not None:
+        command += ["--set", f"resyncSeconds={resync_s}"]
     if watch:
         command += ["--set", f"watchNamespaces={{{','.join(watch)}}}"]
     cluster.helm(*command)
@@ -56,12 +59,9 @@ class Quickstart:
         ):
             self.wait_ready(resource)
 
-    def wait_ready(self, resource: str, *, within_s: int = READY_WITHIN_S) -> None:
+    def wait_ready(self, resource: str) -> None:
         """Until one resource is Ready."""
-        self.cluster.kubectl(
-            "wait", "-n", MAIN, resource, "--for=condition=Ready", f"--timeout={within_s}s",
-            timeout_s=within_s + 30,
-        )  # fmt: skip
+        self.cluster.wait_ready(resource, namespace=MAIN)
 
     def bootstrap(self, listener: str) -> str:
         """What the status says clients are to be given for a listener."""
@@ -75,19 +75,18 @@ class Quickstart:
 
     def send(self, topic: str, records: Iterable[kafka.Record]) -> dict[kafka.Place, kafka.Record]:
         """Send from this machine, through a port of the nodes."""
-        return kafka.send(self.bootstrap("external"), topic, records)
+        return kafka.send(self.bootstrap("external"), topic, records, limit_s=seconds(SETTLE))
 
     def read(self, topic: str) -> dict[kafka.Place, kafka.Record]:
         """Read on this machine, through a port of the nodes."""
-        return kafka.read(self.bootstrap("external"), topic)
+        return kafka.read(self.bootstrap("external"), topic, limit_s=seconds(SETTLE))
 
     def start_client_pod(self) -> None:
         """Start the pod from which `send_in_pod` and `read_in_pod` work."""
         text = (FIXTURES / "client.yaml").read_text("utf-8")
         pod = text.replace("CLIENT_IMAGE", images.name("broker"))
         self.cluster.kubectl("apply", "-n", MAIN, "-f", "-", stdin=pod)
-        ready = ("--for=condition=Ready", "--timeout=180s")  # It waits for 30 s otherwise.
-        self.cluster.kubectl("wait", "-n", MAIN, "pod/client", *ready)
+        self.cluster.wait_ready("pod/client", namespace=MAIN)
 
     def send_in_pod(self, topic: str, records: Iterable[kafka.Record]) -> None:
         """Send from a pod, through the bootstrap Service."""
@@ -99,14 +98,15 @@ class Quickstart:
 
     def _client(self, verb: str, topic: str, stdin: bytes) -> bytes:
         servers = self.bootstrap("plain")
-        command = ("python", "-c", CLIENT_PROGRAM, verb, servers, topic)
+        limit = f"{seconds(SETTLE):.0f}"
+        command = ("python", "-c", CLIENT_PROGRAM, verb, servers, topic, limit)
         return self.cluster.kubectl_bytes(
             "exec", "-i", "-n", MAIN, "client", "--", *command, stdin=stdin
         )
 
     def partitions(self, topic: str) -> int:
         """How many partitions Kafka says a topic has; 0 if there is none."""
-        found = self.admin().list_topics(timeout=60).topics.get(topic)
+        found = self.admin().list_topics(timeout=seconds(ANSWER)).topics.get(topic)
         return len(found.partitions) if found else 0
 
     def pipeline_status(self) -> dict[str, Any]:
@@ -117,11 +117,11 @@ class Quickstart:
 
     def wait_until_landed(self, rows: int) -> None:
         """Until the pipeline has written so many rows since it began."""
-        wait_for(
-            f"the pipeline has written {rows} rows",
-            lambda: int(self.pipeline_status().get("rows", 0)) >= rows,
-            within_s=180,
-            told=lambda: str(self.pipeline_status()),
+        self.cluster.wait_for(
+            f"{rows} rows that the pipeline has written",
+            self.pipeline_status,
+            until=lambda status: int(status.get("rows", 0)) >= rows,
+            namespaces=(MAIN,),
         )
 
     def landed(self, directory: Path) -> dict[kafka.Place, kafka.Record]:

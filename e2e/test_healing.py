@@ -3,34 +3,25 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Final
+from typing import Any
 
 from e2e.cluster import Cluster, Json
 from e2e.kafka import Place, Record
 from e2e.quickstart import MAIN, RELEASE, Quickstart
-from e2e.wait import wait_for
-
-# The operator looks at everything every 30 s, besides what it is told.
-CORRECTED_WITHIN_S: Final = 150.0
-BACK_WITHIN_S: Final = 180
 
 
 def delete_pod(cluster: Cluster, name: str) -> None:
     """Delete a pod and wait until another one of its name is Ready."""
     before = cluster.get("pod", name, namespace=MAIN)
     assert before is not None
-    cluster.kubectl("delete", f"pod/{name}", "-n", MAIN, "--wait=true", "--timeout=150s")
-
-    def is_back() -> bool:
-        pod = cluster.get("pod", name, namespace=MAIN)
-        return pod is not None and pod["metadata"]["uid"] != before["metadata"]["uid"]
-
-    wait_for(f"{name} is there again", is_back, within_s=150)
-    ready = f"--timeout={BACK_WITHIN_S}s"
-    cluster.kubectl(
-        "wait", f"pod/{name}", "-n", MAIN, "--for=condition=Ready", ready,
-        timeout_s=BACK_WITHIN_S + 30,
-    )  # fmt: skip
+    cluster.delete_objects(f"pod/{name}", "-n", MAIN, "--wait=true")
+    cluster.wait_for(
+        f"another pod {name} than {before['metadata']['uid']}",
+        lambda: (cluster.get("pod", name, namespace=MAIN) or before)["metadata"]["uid"],
+        until=lambda uid: uid != before["metadata"]["uid"],
+        namespaces=(MAIN,),
+    )
+    cluster.wait_ready(f"pod/{name}", namespace=MAIN)
 
 
 def test_a_deleted_broker_comes_back_with_its_records(
@@ -59,7 +50,7 @@ def test_a_deleted_zookeeper_comes_back_with_the_topics(
         }
     )
     quickstart.cluster.kubectl("apply", "-n", MAIN, "-f", "-", stdin=topic)
-    quickstart.wait_ready("kafkatopic/after-zookeeper", within_s=150)
+    quickstart.wait_ready("kafkatopic/after-zookeeper")
 
 
 def test_a_deleted_pipeline_goes_on_where_it_was(
@@ -81,12 +72,17 @@ def test_a_changed_service_is_put_back(quickstart: Quickstart) -> None:
     cluster.kubectl("patch", "service/quickstart-bootstrap", "-n", MAIN, "-p", patch)
     cluster.kubectl("delete", "service/quickstart-broker-0-external", "-n", MAIN)
 
-    def is_mended() -> bool:
-        external = cluster.get("service", "quickstart-broker-0-external", namespace=MAIN)
-        bootstrap = _spec(cluster, "service", "quickstart-bootstrap")
-        return external is not None and bootstrap["selector"] == wanted["selector"]
-
-    wait_for("the Services are as they were", is_mended, within_s=CORRECTED_WITHIN_S)
+    cluster.wait_for(
+        "the deleted Service",
+        lambda: cluster.get("service", "quickstart-broker-0-external", namespace=MAIN),
+        namespaces=(MAIN,),
+    )
+    cluster.wait_for(
+        f"the selector {wanted['selector']}",
+        lambda: _spec(cluster, "service", "quickstart-bootstrap")["selector"],
+        until=lambda selector: selector == wanted["selector"],
+        namespaces=(MAIN,),
+    )
     quickstart.send("files", [(b"after", b"the services were mended")])
 
 
@@ -96,10 +92,11 @@ def test_a_changed_config_map_is_put_back(quickstart: Quickstart) -> None:
     wanted = _config(cluster)
     patch = json.dumps({"data": {"server.properties": "log.dirs=/nowhere\n"}})
     cluster.kubectl("patch", "configmap/quickstart-broker", "-n", MAIN, "-p", patch)
-    wait_for(
-        "the ConfigMap is as it was",
-        lambda: _config(cluster) == wanted,
-        within_s=CORRECTED_WITHIN_S,
+    cluster.wait_for(
+        "the ConfigMap as it was",
+        lambda: _config(cluster),
+        until=lambda config: config == wanted,
+        namespaces=(MAIN,),
     )
 
 
@@ -107,16 +104,16 @@ def test_the_operator_goes_on_after_a_restart(quickstart: Quickstart) -> None:
     """While it is away brokers serve; when it is back it does what was asked meanwhile."""
     cluster = quickstart.cluster
     cluster.kubectl("scale", f"deploy/{RELEASE}", "-n", MAIN, "--replicas=0")
-    pods = ("pods", "-n", MAIN, "-l", f"app.kubernetes.io/name={RELEASE}")
-    cluster.kubectl("wait", *pods, "--for=delete", "--timeout=120s")
+    cluster.wait_gone("pods", namespace=MAIN, selector=f"app.kubernetes.io/name={RELEASE}")
     patch = json.dumps({"spec": {"partitions": 4}})
     cluster.kubectl("patch", "kafkatopic/files", "-n", MAIN, "--type=merge", "-p", patch)
     quickstart.send("files", [(b"without", b"an operator")])
     cluster.kubectl("scale", f"deploy/{RELEASE}", "-n", MAIN, "--replicas=1")
-    wait_for(
-        "the topic has grown",
-        lambda: quickstart.partitions("files") == 4,
-        within_s=CORRECTED_WITHIN_S,
+    cluster.wait_for(
+        "four partitions",
+        lambda: quickstart.partitions("files"),
+        until=lambda count: count == 4,
+        namespaces=(MAIN,),
     )
 
 

@@ -11,8 +11,8 @@ def test_helm_installs_definitions_and_a_ready_operator(operator: Cluster) -> No
     """After `helm install --wait` the three kinds are established and the operator is available."""
     for plural in ("kafkaclusters", "kafkatopics", "kafkapipelines"):
         crd = f"crd/{plural}.barnabas.io"
-        operator.kubectl("wait", crd, "--for=condition=Established", "--timeout=120s")
-    operator.kubectl("rollout", "status", f"deploy/{RELEASE}", "-n", MAIN, "--timeout=120s")
+        operator.wait_for_condition(crd, "Established", namespace=MAIN)
+    operator.wait_rolled_out(RELEASE, namespace=MAIN)
 
 
 def test_the_operator_may_do_nothing_outside_its_namespaces(operator: Cluster) -> None:

@@ -7,7 +7,7 @@ from typing import Final
 from e2e.cluster import Cluster
 from e2e.kafka import Place, Record
 from e2e.quickstart import FILE, MAIN, RELEASE, Quickstart
-from e2e.wait import wait_for
+from tests.waiting import SETTLE, seconds
 
 MANIFEST: Final = "manifests/install.yaml"
 MANAGED: Final = "app.kubernetes.io/instance=quickstart"
@@ -19,16 +19,15 @@ def test_the_manifest_takes_over_what_helm_had_installed(
     """Clusters go on while their operator is replaced: the same pods, the same records."""
     cluster = quickstart.cluster
     before = pod_identities(cluster)
-    cluster.helm("uninstall", RELEASE, "-n", MAIN, "--wait", "--timeout", "120s")
+    cluster.helm("uninstall", RELEASE, "-n", MAIN, "--wait", "--timeout", f"{seconds(SETTLE):.0f}s")
     assert quickstart.read("packages") == sent
     cluster.kubectl("apply", "--server-side", "--force-conflicts", "-f", MANIFEST)
-    status = ("rollout", "status", f"deploy/{RELEASE}", "-n", MAIN, "--timeout=120s")
-    cluster.kubectl(*status, timeout_s=150)
+    cluster.wait_rolled_out(RELEASE, namespace=MAIN)
     cluster.kubectl("delete", "configmap/quickstart-zookeeper", "-n", MAIN)
-    wait_for(
-        "the new operator has made the ConfigMap again",
+    cluster.wait_for(
+        "the ConfigMap that the new operator has created",
         lambda: cluster.get("configmap", "quickstart-zookeeper", namespace=MAIN),
-        within_s=150,
+        namespaces=(MAIN,),
     )
     quickstart.wait_ready("kafkacluster/quickstart")
     assert pod_identities(cluster) == before
@@ -37,22 +36,17 @@ def test_the_manifest_takes_over_what_helm_had_installed(
 def test_the_quickstart_is_removed_but_for_its_claims(quickstart: Quickstart) -> None:
     """After `kubectl delete -f` no pod is left; the claims stay, for `Retain` is the default."""
     cluster = quickstart.cluster
-    cluster.kubectl("delete", "-n", MAIN, "-f", FILE, "--timeout=120s")
-    cluster.kubectl("delete", "kafkatopics", "--all", "-n", MAIN, "--timeout=120s")
+    cluster.delete_objects("-n", MAIN, "-f", FILE)
+    cluster.delete_objects("kafkatopics", "--all", "-n", MAIN)
     kinds = "statefulsets,pods,services,configmaps,poddisruptionbudgets"
-    wait_for(
-        "no object of the quickstart is left",
-        lambda: not cluster.list(kinds, namespace=MAIN, selector=MANAGED),
-        within_s=180,
-        told=lambda: cluster.kubectl("get", kinds, "-n", MAIN, "-l", MANAGED),
-    )
+    cluster.wait_gone(kinds, namespace=MAIN, selector=MANAGED)
     claims = {each["metadata"]["name"] for each in cluster.list("pvc", namespace=MAIN)}
     assert claims >= {"data-quickstart-broker-0", "data-quickstart-zookeeper-0"}
 
 
 def test_the_manifest_is_removed_without_a_trace(kubernetes: Cluster) -> None:
     """`kubectl delete -f manifests/install.yaml` takes definitions, rights and namespace away."""
-    kubernetes.kubectl("delete", "-f", MANIFEST, "--timeout=150s", timeout_s=180)
+    kubernetes.delete_objects("-f", MANIFEST)
     assert "barnabas.io" not in kubernetes.kubectl("get", "crds", "-o", "name")
     namespaces = kubernetes.kubectl("get", "namespaces", "-o", "name").split()
     assert f"namespace/{MAIN}" not in namespaces

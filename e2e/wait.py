@@ -1,43 +1,31 @@
-"""Waits for a condition: asks again until it holds or its time is up. Nothing else here sleeps."""
+"""Waits for facts that kubectl reads: `wait_for` of tests.waiting, retrying failed commands."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from e2e.commands import CommandError
+from tests import waiting
+from tests.waiting import SETTLE, NotInTimeError
 
-Found = TypeVar("Found")
-PAUSE_S: Final = 0.5
+__all__ = ["NotInTimeError", "wait_for"]
 
-
-class NotInTimeError(Exception):
-    """What was waited for, for how long, and what was so instead."""
+Fact = TypeVar("Fact")
 
 
 def wait_for(
     what: str,
-    condition: Callable[[], Found | None],
+    read: Callable[[], Fact],
     *,
-    within_s: float,
-    told: Callable[[], str] = str,
-) -> Found:
-    """What `condition` returns once that is neither None nor False.
+    until: Callable[[Fact], object] = bool,
+    within: float = SETTLE,
+    show: Callable[[], object] = str,
+) -> Fact:
+    """What `read` returns, once `until` holds for it; a command that fails is a fact to come.
 
-    A command that fails is a condition that does not hold yet. Raises NotInTimeError with what the
-    last attempt said and `told()`, the state of things in words.
+    `within` is in machine seconds. Raises NotInTimeError with the last state and `show()`.
     """
-    deadline = time.monotonic() + within_s
-    last = ""
-    while True:
-        try:
-            found = condition()
-        except CommandError as error:
-            found, last = None, str(error)
-        if found is not None and found is not False:
-            return found
-        if time.monotonic() > deadline:
-            details = "\n".join(text for text in (last, told()) if text)
-            raise NotInTimeError(f"not within {within_s:.0f} s: {what}\n{details}")
-        time.sleep(PAUSE_S)
+    return waiting.wait_for(
+        what, read, until=until, within=within, retry=(CommandError,), show=show
+    )

@@ -29,6 +29,7 @@ from e2e.cluster import CannotRunKindError, Cluster, check_kind_can_run
 from e2e.commands import CommandError
 from e2e.quickstart import FILE, MAIN, Quickstart, install_with_helm
 from e2e.wait import NotInTimeError
+from tests.waiting import SETTLE, seconds
 from tools import demo_input, kind_needs
 
 CLUSTER: Final = Cluster("barnabas")
@@ -144,13 +145,14 @@ def _stream(report: Report, quickstart: Quickstart) -> None:
     with report.step(title, quiet=True):
         quickstart.start_client_pod()
         with _bar(report.console, "send", packages) as advance:
-            sent = kafka.send(quickstart.bootstrap("external"), "packages", packages, advance)
+            servers, limit_s = quickstart.bootstrap("external"), seconds(SETTLE)
+            sent = kafka.send(servers, "packages", packages, advance, limit_s=limit_s)
         compare("packages", quickstart.read_in_pod("packages"), packages)
     title = f"send {_amount(files)} from a pod, and read them on this machine"
     with report.step(title, quiet=True):
         quickstart.send_in_pod("files", files)
         with _bar(report.console, "read", files) as advance:
-            found = kafka.read(quickstart.bootstrap("external"), "files", advance)
+            found = kafka.read(servers, "files", advance, limit_s=seconds(SETTLE))
         compare("files", list(found.values()), [*files, (b"first", b"record")])
     with report.step("the pipeline has written the packages to Parquet files"):
         quickstart.wait_until_landed(len(sent))
@@ -211,8 +213,8 @@ def _steps_table(report: Report, first_s: float) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("step")
     table.add_column("seconds", justify="right")
-    for title, seconds in report.steps:
-        table.add_row(title, f"{seconds:.1f}")
+    for title, step_s in report.steps:
+        table.add_row(title, f"{step_s:.1f}")
     table.add_row("from apply to the first record", f"{first_s:.1f}", style="bold")
     return table
 

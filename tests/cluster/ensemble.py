@@ -17,7 +17,7 @@ class Ensemble:
             f"server.{member}": f"127.0.0.1:{quorum}:{election}"
             for member, (quorum, election) in ports.items()
         }
-        together = {"initLimit": "10", "syncLimit": "5", **others} if members > 1 else {}
+        together = {"initLimit": "60", "syncLimit": "15", **others} if members > 1 else {}
         self.members = {
             member: ZooKeeper(directory=directory / str(member), overrides=together)
             for member in ports

@@ -30,14 +30,13 @@ from confluent_kafka import (
 
 from tests.clients.client_process import ClientProcess, tell
 from tests.cluster.history import History, Outcome, Poll, Send
+from tests.waiting import ANSWER, SETTLE, START, NotInTimeError, seconds, wait_for
 
 PER_SECOND: Final = 300
 """Records of one producer: enough to meet every moment of a failure, few enough for two cores."""
 
-DEADLINE_S: Final = 90
-OUTAGE_S: Final = 300
-"""How long a record may wait for its brokers: for longer than any test waits for them."""
-END_S: Final = DEADLINE_S + 30
+NEVER_MS: Final = 0
+"""`message.timeout.ms`: a record waits for its brokers for as long as its test does."""
 
 
 class Writer:
@@ -66,7 +65,7 @@ class Writer:
                 "bootstrap.servers": bootstrap,
                 "enable.idempotence": True,
                 "linger.ms": 5,
-                "message.timeout.ms": OUTAGE_S * 1000,
+                "message.timeout.ms": NEVER_MS,
                 "log_level": 0,
             }
         )
@@ -89,15 +88,24 @@ class Writer:
     ) -> None:
         self.finish()
 
+    def wait_for_more(self, count: int) -> None:
+        """Wait until more than so many further records are acknowledged."""
+        wanted = self._acknowledged + count
+        wait_for(
+            f"more than {wanted} acknowledged records of {self.name}",
+            lambda: self._acknowledged,
+            until=lambda acknowledged: acknowledged > wanted,
+        )
+
     def wait_until_known(self) -> None:
         """Wait for an acknowledged record in every partition."""
-        assert self._known.wait(DEADLINE_S)
+        assert self._known.wait(seconds(SETTLE))
 
     def finish(self) -> list[Send]:
         """Send nothing more, and wait for all answers; what was sent, in that order."""
         self._stopping.set()
         self._thread.join()
-        self._producer.flush(DEADLINE_S)
+        self._producer.flush(seconds(ANSWER))
         return self._sends
 
     def _work(self) -> None:
@@ -138,7 +146,7 @@ def meet(producer: Producer) -> None:
     the next one is taken, librdkafka takes the first for acknowledged, too: it is lost, and no
     broker can tell.
     """
-    assert producer.flush(DEADLINE_S) == 0
+    assert producer.flush(seconds(SETTLE)) == 0
 
 
 class Reader:
@@ -179,6 +187,14 @@ class Reader:
     def values(self) -> list[str]:
         """What was read so far."""
         return [value for poll in list(self._polls) for _, value in poll.records]
+
+    def wait_for(self, count: int) -> None:
+        """Wait until so many records are read."""
+        wait_for(
+            f"{count} records read by {self.name}",
+            lambda: len(self.values),
+            until=lambda read: read >= count,
+        )
 
     def finish(self) -> list[Poll]:
         """Read no more; what was read, in that order."""
@@ -225,23 +241,33 @@ def read_all(bootstrap: str, topic: str, partitions: int, *, expected: int = 0) 
     found: list[Poll] = []
     count = 0
     ended: set[int] = set()
-    give_up_at = monotonic() + DEADLINE_S
-    try:
-        consumer.assign(
-            [TopicPartition(topic, index, OFFSET_BEGINNING) for index in range(partitions)]
-        )
-        while (len(ended) < partitions or count < expected) and monotonic() < give_up_at:
-            messages = consumer.consume(1000, 0.1)
-            found += polls("final", messages)
+
+    def read() -> tuple[int, int]:
+        nonlocal count
+        while messages := consumer.consume(1000, 0.1):
+            found.extend(polls("final", messages))
             for message in messages:
                 error = message.error()
                 if error is None:
                     count += 1
                 elif error.code() == KafkaError._PARTITION_EOF:
                     ended.add(message.partition() or 0)
+        return len(ended), count
+
+    try:
+        consumer.assign(
+            [TopicPartition(topic, index, OFFSET_BEGINNING) for index in range(partitions)]
+        )
+        wait_for(
+            f"the ends of {partitions} partitions of {topic} and {expected} records",
+            read,
+            until=lambda it: it[0] == partitions and it[1] >= expected,
+        )
+    except NotInTimeError:
+        if len(ended) < partitions:
+            raise
     finally:
         consumer.close()
-    assert len(ended) == partitions, f"read {ended} of {partitions} partitions to the end"
     return found
 
 
@@ -265,9 +291,13 @@ class Load:
         """How many records the brokers have answered for."""
         return sum(writer.lines() for writer in self._writers)
 
-    def under_way(self) -> bool:
-        """Whether each producer knows of a record in every partition."""
-        return all(writer.lines() >= self._partitions for writer in self._writers)
+    def wait_until_under_way(self) -> None:
+        """Wait until each producer has an acknowledged record in every partition."""
+        wait_for(
+            f"{self._partitions} acknowledged records of each producer",
+            lambda: [writer.lines() for writer in self._writers],
+            until=lambda lines: min(lines) >= self._partitions,
+        )
 
     def _longest_gap_s(self) -> float:
         times: dict[int, list[float]] = defaultdict(list)
@@ -283,7 +313,7 @@ class Load:
         A producer that had to be killed has vanished, as clients do: what it was told counts, and
         nothing else of it. One has to be left.
         """
-        left = [writer.name for writer in self._writers if writer.end(END_S)]
+        left = [writer.name for writer in self._writers if writer.end(seconds(START))]
         assert left, "both producers had to be killed"
         for writer in self._writers:
             sends = self._sends(writer)
@@ -291,7 +321,7 @@ class Load:
                 sends = [send for send in sends if send.outcome is Outcome.OK]
             self.history.sends += sends
         self.gap_s = self._longest_gap_s()
-        self._reader.end(END_S)
+        self._reader.end(seconds(START))
         for line in self._reader.told():
             records = tuple((offset, value) for offset, value in line["records"])
             place = self._topic, line["partition"]
@@ -327,10 +357,7 @@ def under_load(bootstrap: str, topic: str, partitions: int) -> Iterator[Load]:
     with tempfile.TemporaryDirectory(prefix="load-") as directory:
         load = Load(Path(directory), bootstrap, topic, partitions)
         try:
-            give_up_at = monotonic() + DEADLINE_S
-            while not load.under_way():
-                assert monotonic() < give_up_at, "no producer came to write"
-                threading.Event().wait(0.05)
+            load.wait_until_under_way()
             yield load
             load.finish()
         finally:

@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 import os
 import signal
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from time import monotonic
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeVar
+from zlib import crc32
 
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient, ClusterMetadata, NewTopic, PartitionMetadata
+from confluent_kafka.admin import AdminClient, ClusterMetadata, NewTopic
 from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException, NoNodeError
 from kazoo.retry import KazooRetry
@@ -24,16 +24,15 @@ from tests.clients.brokers import Barnabas
 from tests.cluster.ensemble import Ensemble
 from tests.faults.disk import FaultyDisk
 from tests.oracle.apache import free_port
+from tests.waiting import ANSWER, ATTEMPT_S, SETTLE, START, forget, seconds, wait_for, watch
 
-DEADLINE_S: Final = 120
-ANSWER_S: Final = 90
-"""For what an AdminClient is to answer: it gives up after 60 s itself, and says why."""
-
-SESSION_MS: Final = "6000"
+Fact = TypeVar("Fact")
+Leadership = list[tuple[int, tuple[int, ...]]]
+"""Leader and in-sync replicas of each partition, in the order of the partitions."""
 
 SETTINGS: Final = {
-    "zookeeper.session.timeout.ms": SESSION_MS,
-    "replica.lag.time.max.ms": "4000",
+    "zookeeper.session.timeout.ms": "40000",
+    "replica.lag.time.max.ms": "60000",
     "replica.fetch.backoff.ms": "200",
     "default.replication.factor": "3",
     "min.insync.replicas": "2",
@@ -47,13 +46,19 @@ SETTINGS: Final = {
     "controlled.shutdown.max.retries": "60",
     "log.retention.check.interval.ms": "1000",
 }
-"""Three brokers for production, but for times that would make tests wait."""
+"""Three brokers for production, but for times that would make tests wait.
 
-STEADY: Final = {"zookeeper.session.timeout.ms": "40000", "replica.lag.time.max.ms": "60000"}
-"""For brokers that nobody is to take for dead or behind because the machine is slow.
-
-They are to be `--supervised`, so that others hear at once of one that was killed.
+Sessions and the permitted lag are so long that a busy machine does not make a broker look dead or
+behind. `SUPERVISED` brokers need no short ones: their sessions end with their processes.
 """
+
+SUPERVISED: Final = ("--supervised",)
+
+LONGEST_SESSION_S: Final = 40.0
+"""What an ensemble grants at most: 20 ticks."""
+
+NOT_YET: Final = (KafkaException, KazooException, KeyError, IndexError, FileNotFoundError)
+"""Brokers come and go with their znodes and files, and do not know everything at once."""
 
 
 class Cluster:
@@ -65,7 +70,7 @@ class Cluster:
         brokers: int = 3,
         settings: Mapping[str, str] | None = None,
         racks: Sequence[str] = (),
-        options: Sequence[str] = (),
+        options: Sequence[str] = SUPERVISED,
         *,
         disks: Sequence[FaultyDisk] = (),
         listeners: Sequence[str] = ("PLAINTEXT",),
@@ -127,11 +132,17 @@ class Cluster:
             list(threads.map(lambda broker: self.brokers[broker].start(), brokers))
 
     def start_missing(self) -> None:
-        """Start whoever does not run, and wait until each broker tells of all of them again."""
+        """Start the brokers that do not run, and wait until all brokers have the same metadata."""
         missing = [number for number, it in self.brokers.items() if it.exit_code is not None]
         if missing:
             self.start(*missing)
-        self.until(self._agreed)
+        self.wait_for(
+            "the same controller and all brokers in every broker's metadata",
+            lambda: [(it.controller_id, sorted(it.brokers)) for it in self._metadata()],
+            until=lambda found: (
+                len({*map(str, found)}) == 1 and {found[0][0], *self.brokers} <= {*found[0][1]}
+            ),
+        )
 
     def stop(self) -> None:
         """End everything; brokers that are asked to go all at once need not go gently."""
@@ -143,37 +154,37 @@ class Cluster:
     def frozen(self, broker: int) -> Iterator[None]:
         """A broker that is stopped in its tracks, and goes on afterwards (SIGSTOP)."""
         pid = self.brokers[broker].pid
+        forget(pid)  # That it does nothing explains no wait.
         os.kill(pid, signal.SIGSTOP)
         try:
             yield
         finally:
             os.kill(pid, signal.SIGCONT)
+            log_file = self.brokers[broker].log_file
+            watch(self.brokers[broker].directory.name, pid, log_file, dumps=True)
 
-    def controller(self) -> int | None:
-        """Who is the controller, once every broker says the same."""
-        named = {each.controller_id for each in self._told()}
-        return named.pop() if len(named) == 1 else None
+    def controllers(self) -> set[int]:
+        """The controller in each broker's metadata."""
+        return {each.controller_id for each in self._metadata()}
 
     def known_controller(self) -> int:
-        """The controller, as soon as every broker says the same."""
-        named: list[int] = []
+        """The controller, as soon as every broker's metadata has the same."""
+        (controller,) = self.wait_for(
+            "one controller in every broker's metadata",
+            self.controllers,
+            until=lambda found: len(found) == 1 and found <= {*self.brokers},
+        )
+        return controller
 
-        def known() -> bool:
-            found = self.controller()
-            named[:] = [each for each in self.brokers if each == found]
-            return bool(named)
+    def _metadata(self) -> list[ClusterMetadata]:
+        return [self.metadata(bootstrap=it.bootstrap) for it in self.brokers.values()]
 
-        self.until(known)
-        return named[0]
-
-    def _agreed(self) -> bool:
-        """Whether every broker has heard of all brokers, and of the same controller among them."""
-        told = self._told()
-        named = {each.controller_id for each in told}
-        return len(named) == 1 and all(named | {*self.brokers} <= {*each.brokers} for each in told)
-
-    def _told(self) -> list[ClusterMetadata]:
-        return [self.admin(it.bootstrap).list_topics(timeout=30) for it in self.brokers.values()]
+    def metadata(self, topic: str | None = None, bootstrap: str | None = None) -> ClusterMetadata:
+        """What any broker, or this one, answers to one Metadata request."""
+        admin = self.admin(bootstrap)
+        if topic is None:
+            return admin.list_topics(timeout=ATTEMPT_S)
+        return admin.list_topics(topic, timeout=ATTEMPT_S)
 
     def admin(self, bootstrap: str | None = None) -> AdminClient:
         """A client that begins with any broker, or with this one."""
@@ -188,12 +199,11 @@ class Cluster:
         waiting for with them. Requests end with their client: it is to be kept.
         """
         admin = self.admin(bootstrap)
-
-        def informed() -> bool:
-            told = admin.list_topics(timeout=5)
-            return told.controller_id in told.brokers
-
-        self.until(informed)
+        self.wait_for(
+            "a controller among the brokers in a client's metadata",
+            lambda: admin.list_topics(timeout=ATTEMPT_S),
+            until=lambda found: found.controller_id in found.brokers,
+        )
         return admin
 
     def change(
@@ -207,18 +217,20 @@ class Cluster:
         refuses. Kafka's own AdminClient then looks for the controller again, the library here
         does not. Nothing else is repeated.
         """
-        give_up_at = monotonic() + DEADLINE_S
-        while True:
+
+        def refusal() -> KafkaError | None:
             admin = self.informed_admin(bootstrap)
             try:
                 for answer in order(admin).values():
-                    answer.result(ANSWER_S)
+                    answer.result(seconds(ANSWER))
             except KafkaException as error:
-                refusal = error.args[0].code()
-                if refusal != KafkaError.NOT_CONTROLLER or monotonic() > give_up_at:
-                    raise
-            else:
-                return
+                refused: KafkaError = error.args[0]
+                if refused.code() == KafkaError.NOT_CONTROLLER:
+                    return refused
+                raise
+            return None
+
+        wait_for("a controller that takes the request", refusal, until=lambda it: it is None)
 
     def create(self, topic: str, partitions: int = 1, replicas: int = 3, **config: str) -> None:
         """Create a topic; all brokers that run have heard then that its replicas are in sync."""
@@ -226,53 +238,102 @@ class Cluster:
         new = NewTopic(topic, partitions, replicas, config=settings)
         self.change(lambda admin: admin.create_topics([new]))
         running = [it.bootstrap for it in self.brokers.values() if it.exit_code is None]
+        for bootstrap in running:
+            self.wait_for_leadership(
+                f"all replicas of {topic} in sync in the metadata of {bootstrap}",
+                topic,
+                lambda found: [len(isr) for _, isr in found] == [replicas] * partitions,
+                bootstrap,
+            )
 
-        def heard(bootstrap: str) -> bool:
-            told = self.leadership(topic, bootstrap)
-            return [len(isr) for _, isr in told] == [replicas] * partitions
+    def read_leadership(self, topic: str, bootstrap: str | None = None) -> Leadership:
+        """Leader and in-sync replicas as any broker, or this one, answers now.
 
-        self.until(lambda: all(map(heard, running)))
-
-    def leadership(
-        self, topic: str, bootstrap: str | None = None
-    ) -> list[tuple[int, tuple[int, ...]]]:
-        """Leader and in-sync replicas of each partition, as any broker tells that has heard of it.
-
-        Or as this one does.
+        Raises one of `NOT_YET` where that broker does not know the topic.
         """
-        found: dict[int, PartitionMetadata] = {}
-
-        def told() -> bool:
-            metadata = self.admin(bootstrap).list_topics(topic, timeout=30)
-            found.update(metadata.topics[topic].partitions)
-            return bool(found)
-
-        self.until(told)
+        found = self.metadata(topic, bootstrap).topics[topic].partitions
+        if not found:
+            raise KeyError(topic)
         return [(found[index].leader, tuple(sorted(found[index].isrs))) for index in sorted(found)]
+
+    def wait_for_leadership(
+        self,
+        what: str,
+        topic: str,
+        until: Callable[[Leadership], object],
+        bootstrap: str | None = None,
+        within: float = SETTLE,
+    ) -> Leadership:
+        """Leader and in-sync replicas of each partition, once `until` holds for them."""
+        return self.wait_for(
+            what, lambda: self.read_leadership(topic, bootstrap), until=until, within=within
+        )
+
+    def leadership(self, topic: str, bootstrap: str | None = None) -> Leadership:
+        """Leader and in-sync replicas as any broker, or this one, answers that knows the topic."""
+        return self.wait_for_leadership(f"metadata of {topic}", topic, bool, bootstrap)
 
     def until_whole(self, topic: str) -> None:
         """Wait until every replica of a topic is in sync."""
         replicas = len(self.brokers)
-        self.until(lambda: all(len(isr) == replicas for _, isr in self.leadership(topic)))
+        self.wait_for_leadership(
+            f"every replica of {topic} in sync",
+            topic,
+            lambda found: all(len(isr) == replicas for _, isr in found),
+        )
 
-    def lies(self, topic: str, *replicas: tuple[int, ...]) -> bool:
-        """Whether its partitions have these replicas, all in sync and none on its way.
+    def until_placed(self, topic: str, *replicas: tuple[int, ...]) -> None:
+        """Wait until its partitions have these replicas, all in sync and none on its way.
 
-        All brokers that run tell so: a tool asks any of them, and they hear of it one by one.
+        All brokers that run answer so: a tool asks any of them, and they learn of it one by one.
         """
         wanted = [(each, tuple(sorted(each))) for each in replicas]
         for broker in self.brokers.values():
             if broker.exit_code is None:
-                told = self.admin(broker.bootstrap).list_topics(topic, timeout=30).topics[topic]
-                partitions = [told.partitions[number] for number in sorted(told.partitions)]
-                found = [(tuple(it.replicas), tuple(sorted(it.isrs))) for it in partitions]
-                if found != wanted:
-                    return False
-        return True
+                self.wait_for(
+                    f"replicas {replicas} of {topic} in the metadata of {broker.bootstrap}",
+                    partial(self._placement, topic, broker.bootstrap),
+                    until=lambda found: found == wanted,
+                )
+
+    def _placement(
+        self, topic: str, bootstrap: str
+    ) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+        found = self.metadata(topic, bootstrap).topics[topic].partitions
+        partitions = [found[number] for number in sorted(found)]
+        return [(tuple(it.replicas), tuple(sorted(it.isrs))) for it in partitions]
 
     def until_led_by_another(self, topic: str, broker: int) -> None:
         """Wait until partition 0 has a leader that is another than this broker."""
-        self.until(lambda: self.leader(topic) not in (broker, -1))
+        self.wait_for_leadership(
+            f"a leader of {topic}-0 other than broker {broker}",
+            topic,
+            lambda found: found[0][0] not in (broker, -1),
+        )
+
+    def until_led_by(self, topic: str, broker: int, partition: int = 0) -> None:
+        """Wait until this broker leads a partition; -1 is none."""
+        self.wait_for_leadership(
+            f"broker {broker} as the leader of {topic}-{partition}",
+            topic,
+            lambda found: found[partition][0] == broker,
+        )
+
+    def until_in_sync(self, topic: str, *isr: int) -> None:
+        """Wait until partition 0 has these in-sync replicas."""
+        self.wait_for_leadership(
+            f"in-sync replicas {isr} of {topic}-0",
+            topic,
+            lambda found: found[0][1] == tuple(sorted(isr)),
+        )
+
+    def until_controlled_by(self, *brokers: int) -> None:
+        """Wait until any broker's metadata has one of these as the controller."""
+        self.wait_for(
+            f"one of the brokers {brokers} as the controller",
+            lambda: self.metadata().controller_id,
+            until=lambda found: found in brokers,
+        )
 
     def leader(self, topic: str, partition: int = 0) -> int:
         """Who leads a partition; -1 for nobody."""
@@ -287,45 +348,39 @@ class Cluster:
         files = (self.brokers[broker].log_dirs[0] / f"{topic}-{partition}").glob("*.log")
         return b"".join(path.read_bytes() for path in sorted(files))
 
-    def until(self, condition: Callable[[], object], deadline_s: float = DEADLINE_S) -> None:
-        """Wait until it is so; fails with the last words of the brokers after a long time."""
-        give_up_at = monotonic() + deadline_s
-        waiting = threading.Event()
-        while True:
-            try:
-                if condition():
-                    return
-            except (
-                KafkaException,
-                KazooException,
-                KeyError,
-                IndexError,
-                FileNotFoundError,
-            ) as error:
-                # Brokers come and go with their znodes and files, and do not know everything at
-                # once: the deadline decides.
-                last: object = error
-            else:
-                last = "it is not so"
-            assert monotonic() < give_up_at, f"{last}\n{self.words()}"
-            waiting.wait(0.05)
-
-    def words(self) -> str:
-        """What each broker said last."""
-        return "\n".join(
-            f"--- broker {number}\n{broker.tail()}" for number, broker in self.brokers.items()
+    def until_same_logs(self, topic: str, partition: int = 0) -> None:
+        """Wait until all brokers have the same bytes of a partition."""
+        self.wait_for(
+            f"one length and CRC of the logs of {topic}-{partition}",
+            lambda: {
+                (len(content), crc32(content))
+                for content in (self.content(it, topic, partition) for it in self.brokers)
+            },
+            until=lambda found: len(found) == 1,
         )
+
+    def wait_for(
+        self,
+        what: str,
+        read: Callable[[], Fact],
+        *,
+        until: Callable[[Fact], object] = bool,
+        within: float = SETTLE,
+    ) -> Fact:
+        """`wait_for` of a fact that brokers, znodes or files do not have yet."""
+        return wait_for(what, read, until=until, within=within, retry=NOT_YET)
 
 
 @contextmanager
 def on_record(cluster: Cluster) -> Iterator[KazooClient]:
     """The znodes; `retry` of the client waits for an ensemble that has no leader.
 
-    Its session is as long as an ensemble grants: who stands still for ten seconds is busy.
+    A client whose session has expired would fail the test: its session is the longest there is.
     """
-    patient = KazooRetry(max_tries=-1, max_delay=1, deadline=DEADLINE_S)
-    client = KazooClient(cluster.zookeeper.connect, timeout=DEADLINE_S, command_retry=patient)
-    client.start(DEADLINE_S)
+    patient = KazooRetry(max_tries=-1, max_delay=1, deadline=seconds(SETTLE))
+    connect = cluster.zookeeper.connect
+    client = KazooClient(connect, timeout=LONGEST_SESSION_S, command_retry=patient)
+    client.start(seconds(START))
     try:
         yield client
     finally:
@@ -333,15 +388,23 @@ def on_record(cluster: Cluster) -> Iterator[KazooClient]:
         client.close()
 
 
-def controlled_by(znodes: KazooClient, *brokers: int) -> bool:
-    """Whether one of these is the controller; whoever else is, is taken out of office."""
-    try:
-        if json.loads(znodes.get("/controller")[0])["brokerid"] in brokers:
-            return True
-        znodes.delete("/controller")
-    except NoNodeError:  # Between two controllers.
-        pass
-    return False
+def move_controller(cluster: Cluster, znodes: KazooClient, *brokers: int) -> None:
+    """Resign for the controller until one of these brokers is elected."""
+
+    def controller() -> int | None:
+        try:
+            elected = int(json.loads(znodes.get("/controller")[0])["brokerid"])
+            if elected not in brokers:
+                znodes.delete("/controller")
+        except NoNodeError:  # Between two controllers.
+            return None
+        return elected
+
+    cluster.wait_for(
+        f"one of the brokers {brokers} in /controller",
+        controller,
+        until=lambda elected: elected in brokers,
+    )
 
 
 def _two_directories(home: Path, disk: FaultyDisk) -> str:

@@ -15,8 +15,9 @@ from confluent_kafka.admin import NewTopic
 from kazoo.client import KazooClient
 
 from tests.cluster.load import meet
-from tests.cluster.running import DEADLINE_S, SETTINGS, Cluster, controlled_by, on_record
+from tests.cluster.running import SETTINGS, Cluster, move_controller, on_record
 from tests.oracle.apache import DEFAULT_VERSION, ApacheKafka
+from tests.waiting import SETTLE, seconds, wait_for
 
 APACHE = 2
 SPOKEN = "inter.broker.protocol.version"
@@ -52,7 +53,7 @@ class Mixed(Cluster):
             producer.produce(topic, str(number), partition=number % partitions)
             if number == self._sent + partitions - 1:
                 meet(producer)
-        assert producer.flush(DEADLINE_S) == 0
+        assert producer.flush(seconds(SETTLE)) == 0
         if topic == "t":
             self._sent += RECORDS
 
@@ -65,26 +66,35 @@ class Mixed(Cluster):
         found: dict[int, list[int]] = {0: [], 1: [], 2: []}
         try:
             consumer.assign([TopicPartition("t", number, 0) for number in found])
-            while missing := self._sent - sum(map(len, found.values())):
-                messages = consumer.consume(missing, DEADLINE_S)
-                if not messages:
-                    return False
-                for each in messages:
-                    if each.error() is None:
-                        found[each.partition() or 0].append(int(each.value() or b""))
+            wait_for(
+                f"{self._sent} records read",
+                lambda: _consume(consumer, found),
+                until=lambda count: count >= self._sent,
+            )
         finally:
             consumer.close()
         return all(values == list(range(number, self._sent, 3)) for number, values in found.items())
 
-    def whole(self, topic: str = "t") -> bool:
-        """Whether all replicas are in sync."""
-        return all(isr == (0, 1, 2) for _, isr in self.leadership(topic))
+    def until_all_in_sync(self, topic: str = "t") -> None:
+        """Wait until all replicas, Apache's among them, are in sync."""
+        self.wait_for_leadership(
+            f"three in-sync replicas of {topic}",
+            topic,
+            lambda found: all(isr == (0, 1, 2) for _, isr in found),
+        )
 
-    def controlled_by_apache(self, znodes: KazooClient) -> bool:
-        """Whether Apache's broker is the controller; it is contested again if not."""
-        if not controlled_by(znodes, APACHE):
-            return False
-        return self.admin().list_topics(timeout=5).controller_id == APACHE
+    def until_controlled_by_apache(self, znodes: KazooClient) -> None:
+        """Resign for the controller until Apache's broker is it, and in the brokers' metadata."""
+        move_controller(self, znodes, APACHE)
+        self.until_controlled_by(APACHE)
+
+
+def _consume(consumer: Consumer, found: dict[int, list[int]]) -> int:
+    """Add the values that have come to those of their partitions; how many there are in all."""
+    for each in consumer.consume(RECORDS, 0.1):
+        if each.error() is None:
+            found[each.partition() or 0].append(int(each.value() or b""))
+    return sum(map(len, found.values()))
 
 
 @contextmanager
@@ -93,9 +103,11 @@ def running(directory: Path, release: str, settings: Mapping[str, str]) -> Itera
     with ExitStack() as running:
         cluster = running.enter_context(Mixed(directory, release, settings))
         running.enter_context(cluster.apache)
-        cluster.until(lambda: len(cluster.admin().list_topics(timeout=5).brokers) == 3)
+        cluster.wait_for(
+            "three brokers", lambda: cluster.metadata().brokers, until=lambda it: len(it) == 3
+        )
         cluster.change(lambda admin: admin.create_topics([NewTopic("t", 3, 3)]))
-        cluster.until(cluster.whole)
+        cluster.until_all_in_sync()
         yield cluster
 
 
@@ -108,11 +120,11 @@ def mixed(tmp_path: Path) -> Iterator[Mixed]:
 
 @pytest.fixture
 def old(tmp_path: Path) -> Iterator[Mixed]:
-    """With the oldest that ours is made for, in which leaders write who is in sync.
+    """With the oldest that ours is made for, in which leaders write the ISR.
 
-    Nobody dies here, so that sessions may last longer than a follower may lag.
+    A follower that hangs leaves the ISR because it lags, before its session expires.
     """
-    settings = {SPOKEN: "2.6", "zookeeper.session.timeout.ms": "18000"}
+    settings = {SPOKEN: "2.6", "replica.lag.time.max.ms": "8000"}
     with running(tmp_path, "2.8.2", settings) as cluster:
         yield cluster
 
@@ -129,27 +141,33 @@ def test_an_apache_broker_among_ours(mixed: Mixed, znodes: KazooClient) -> None:
     mixed.send()
     for broker in mixed.brokers:
         mixed.brokers[broker].stop()
-        mixed.until(lambda: all(leader != -1 for leader, _ in mixed.leadership("t")))
+        mixed.wait_for_leadership(
+            "a leader of every partition", "t", lambda found: all(it != -1 for it, _ in found)
+        )
         mixed.send()
         mixed.start(broker)
-        mixed.until(mixed.whole)
+        mixed.until_all_in_sync()
 
-    mixed.until(lambda: mixed.controlled_by_apache(znodes))
+    mixed.until_controlled_by_apache(znodes)
     mixed.change(lambda admin: admin.create_topics([NewTopic("apaches", 2, 3)]))
-    mixed.until(lambda: all(isr == (0, 1, 2) for _, isr in mixed.leadership("apaches")))
+    mixed.until_all_in_sync("apaches")
     mixed.brokers[0].kill()
     mixed.send()
     mixed.start(0)
-    mixed.until(mixed.whole)
+    mixed.until_all_in_sync()
     mixed.brokers[1].stop()
     assert "all that others can lead is handed over" in mixed.brokers[1].tail(60)
     mixed.start(1)
-    mixed.until(mixed.whole)
+    mixed.until_all_in_sync()
     mixed.change(lambda admin: admin.delete_topics(["apaches"]))
-    mixed.until(lambda: znodes.exists("/brokers/topics/apaches") is None)
+    mixed.wait_for(
+        "the end of /brokers/topics/apaches",
+        lambda: znodes.exists("/brokers/topics/apaches"),
+        until=lambda stat: stat is None,
+    )
     assert not list(mixed.brokers[0].log_dirs[0].glob("apaches-[0-9]"))
     mixed.apache.stop()
-    mixed.until(lambda: mixed.admin().list_topics(timeout=5).controller_id in mixed.brokers)
+    mixed.until_controlled_by(*mixed.brokers)
     mixed.send()
     assert mixed.all_read()
 
@@ -162,26 +180,45 @@ def test_an_old_apache_broker_among_ours(old: Mixed) -> None:
             replicas = [[other, frozen, APACHE], [APACHE, frozen, other]]
             new = NewTopic(topic, 2, replica_assignment=replicas)
             old.change(methodcaller("create_topics", [new]))
-            old.until(partial(old.whole, topic))
+            old.until_all_in_sync(topic)
             with old.frozen(frozen):
                 # Acknowledged once the leaders, one of each kind, have left it out.
                 old.send(topic, 2)
-                assert all(isr == {other, APACHE} for isr in in_sync(znodes, topic, 2))
+                assert all(frozen not in isr for isr in in_sync(znodes, topic, 2))
+                # A busy machine may have made the other one lag, too.
+                old.wait_for(
+                    f"in-sync replicas {other} and {APACHE} of {topic}",
+                    partial(in_sync, znodes, topic, 2),
+                    until=partial(are_all, {other, APACHE}),
+                )
             # All brokers hear of it once the leaders have notified the controller.
-            old.until(partial(old.whole, topic))
-            old.until(lambda: not znodes.get_children("/isr_change_notification"))
-            old.until(lambda: old.controlled_by_apache(znodes))
+            old.until_all_in_sync(topic)
+            old.wait_for(
+                "no child of /isr_change_notification",
+                lambda: znodes.get_children("/isr_change_notification"),
+                until=lambda children: not children,
+            )
+            old.until_controlled_by_apache(znodes)
         old.send()
         for broker, spoken in ((0, "2.8"), (1, "3.9"), (0, "3.9")):
             old.brokers[broker].stop()
             old.send()
             old.brokers[broker].settings[SPOKEN] = spoken
             old.start(broker)
-            old.until(lambda: all(isr == {0, 1, 2} for isr in in_sync(znodes)))
+            old.wait_for(
+                "all three in sync with each leader",
+                partial(in_sync, znodes),
+                until=partial(are_all, {0, 1, 2}),
+            )
         old.apache.stop()
-        old.until(lambda: old.admin().list_topics(timeout=5).controller_id in old.brokers)
+        old.until_controlled_by(*old.brokers)
         old.send()
     assert old.all_read()
+
+
+def are_all(expected: set[int], isrs: list[set[int]]) -> bool:
+    """Whether all partitions have these in-sync replicas."""
+    return all(isr == expected for isr in isrs)
 
 
 def in_sync(znodes: KazooClient, topic: str = "t", partitions: int = 3) -> list[set[int]]:

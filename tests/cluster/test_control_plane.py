@@ -5,13 +5,14 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import partial
 
 import pytest
-from confluent_kafka.admin import AdminClient
 from kazoo.client import KazooClient
 
 from tests.cluster.metrics import SETTINGS, metric
-from tests.cluster.running import ANSWER_S, Cluster, controlled_by
+from tests.cluster.running import Cluster, Leadership, move_controller
+from tests.waiting import ANSWER, seconds
 
 CONNECTIONS = 40
 BROKERS, CONTROLLER = 1, 2
@@ -44,30 +45,44 @@ def test_leaders_are_elected_while_clients_take_every_connection(
 ) -> None:
     """The next controller reaches the others on its listener, and so do they it."""
     cluster.create("led", partitions=6, replicas=3)
-    cluster.until(lambda: controlled_by(znodes, 0))
-    cluster.until(
-        lambda: connections(cluster, 1, CONTROLLER) and connections(cluster, 2, CONTROLLER)
+    move_controller(cluster, znodes, 0)
+    cluster.wait_for(
+        "connections of the controller to both other brokers",
+        lambda: [connections(cluster, broker, CONTROLLER) for broker in (1, 2)],
+        until=all,
     )
-    asked = [cluster.admin(cluster.address(broker, BROKERS)) for broker in (1, 2)]
-    cluster.until(lambda: all("led" in each.list_topics(timeout=5).topics for each in asked))
+    others = [cluster.address(broker, BROKERS) for broker in (1, 2)]
+    for address in others:
+        cluster.leadership("led", address)
     with ExitStack() as held:
+        limit_s = seconds(ANSWER)
         for broker in cluster.brokers:
             host, _, port = cluster.address(broker).rpartition(":")
             for _ in range(CONNECTIONS + 10):
-                held.enter_context(socket.create_connection((host, int(port)), timeout=ANSWER_S))
-        cluster.until(lambda: all(full(cluster, broker) for broker in cluster.brokers))
+                held.enter_context(socket.create_connection((host, int(port)), timeout=limit_s))
+        for broker in cluster.brokers:
+            cluster.wait_for(
+                f"{CONNECTIONS} connections to broker {broker}",
+                partial(all_connections, cluster, broker),
+                until=lambda count: count >= CONNECTIONS,
+            )
         cluster.brokers[0].kill()
-        cluster.until(lambda: all(led_by_others(each) for each in asked))
-    cluster.until(lambda: connections(cluster, 1, CONTROLLER) + connections(cluster, 2, CONTROLLER))
+        for address in others:
+            cluster.wait_for_leadership(
+                "leaders and in-sync replicas that are alive", "led", led_by_others, address
+            )
+    cluster.wait_for(
+        "a connection of the next controller to the other broker",
+        lambda: [connections(cluster, broker, CONTROLLER) for broker in (1, 2)],
+        until=any,
+    )
 
 
-def full(cluster: Cluster, broker: int) -> bool:
-    """Whether no client can connect to a broker any more."""
-    taken = sum(connections(cluster, broker, listener) for listener in range(len(LISTENERS)))
-    return taken >= CONNECTIONS
+def all_connections(cluster: Cluster, broker: int) -> float:
+    """How many a broker has in all; no client can connect when they are at the limit."""
+    return sum(connections(cluster, broker, listener) for listener in range(len(LISTENERS)))
 
 
-def led_by_others(asked: AdminClient) -> bool:
-    """Whether a broker has heard of a leader and in-sync replicas of each that are alive."""
-    found = asked.list_topics("led", timeout=5).topics["led"].partitions.values()
-    return all(each.leader in (1, 2) and set(each.isrs) == {1, 2} for each in found)
+def led_by_others(found: Leadership) -> bool:
+    """Whether each partition has one of the two that are left as its leader, both in sync."""
+    return all(leader in (1, 2) and isr == (1, 2) for leader, isr in found)

@@ -11,8 +11,9 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import NewTopic
 from kazoo.client import KazooClient
 
-from tests.cluster.running import DEADLINE_S, Cluster
+from tests.cluster.running import Cluster
 from tests.oracle.apache import run_tool
+from tests.waiting import ANSWER, seconds
 
 OLD = "2.8.2"
 REASSIGN = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
@@ -28,7 +29,7 @@ def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 def told_by(cluster: Cluster, broker: int) -> tuple[int, dict[str, list[tuple[int, list[int]]]]]:
     """What one broker tells: the controller, and leader and replicas by topic."""
-    found = cluster.admin(cluster.brokers[broker].bootstrap).list_topics(timeout=30)
+    found = cluster.metadata(bootstrap=cluster.brokers[broker].bootstrap)
     topics = {
         name: [(each.leader, each.replicas) for _, each in sorted(topic.partitions.items())]
         for name, topic in found.topics.items()
@@ -36,21 +37,15 @@ def told_by(cluster: Cluster, broker: int) -> tuple[int, dict[str, list[tuple[in
     return found.controller_id, topics
 
 
-def agree(cluster: Cluster, *brokers: int) -> bool:
-    """Whether these brokers tell the same."""
-    first, *others = (told_by(cluster, broker) for broker in brokers)
-    return all(told == first for told in others)
-
-
-def all_in_sync(cluster: Cluster) -> bool:
-    """Whether all replicas of all topics are, as the controller tells."""
+def out_of_sync(cluster: Cluster) -> list[str]:
+    """The partitions with a replica that is not in sync, in the controller's metadata."""
     controller = cluster.brokers[cluster.known_controller()]
-    told = cluster.admin(controller.bootstrap).list_topics(timeout=60)
-    return all(
-        sorted(each.isrs) == sorted(each.replicas)
-        for topic in told.topics.values()
-        for each in topic.partitions.values()
-    )
+    return [
+        f"{name}-{index}"
+        for name, topic in cluster.metadata(bootstrap=controller.bootstrap).topics.items()
+        for index, each in topic.partitions.items()
+        if sorted(each.isrs) != sorted(each.replicas)
+    ]
 
 
 def test_all_brokers_tell_the_same(cluster: Cluster) -> None:
@@ -59,9 +54,12 @@ def test_all_brokers_tell_the_same(cluster: Cluster) -> None:
     member = next(broker for broker in cluster.brokers if broker != controller)
     through = cluster.brokers[member].bootstrap
     cluster.change(lambda admin: admin.create_topics([NewTopic("same", 6, 3)]), through)
-    cluster.until(lambda: "same" in told_by(cluster, member)[1])
-    cluster.until(lambda: agree(cluster, *cluster.brokers))
-    partitions = told_by(cluster, member)[1]["same"]
+    found = cluster.wait_for(
+        "the same metadata of all brokers, with the topic",
+        lambda: [told_by(cluster, broker) for broker in cluster.brokers],
+        until=lambda it: "same" in it[0][1] and all(each == it[0] for each in it),
+    )
+    partitions = found[0][1]["same"]
     assert sorted(leader for leader, _ in partitions) == [0, 0, 1, 1, 2, 2]
     assert all(sorted(replicas) == [0, 1, 2] for _, replicas in partitions)
 
@@ -75,10 +73,18 @@ def test_a_topic_that_is_deleted_while_a_broker_is_away(
     cluster.brokers[away].stop()
     cluster.change(lambda admin: admin.delete_topics(["gone"]))
     left = [broker for broker in cluster.brokers if broker != away]
-    cluster.until(lambda: all("gone" not in told_by(cluster, each)[1] for each in left))
+    cluster.wait_for(
+        "metadata without the topic",
+        lambda: [sorted(told_by(cluster, each)[1]) for each in left],
+        until=lambda found: all("gone" not in topics for topics in found),
+    )
     assert znodes.exists("/admin/delete_topics/gone") is not None
     cluster.start(away)
-    cluster.until(lambda: znodes.exists("/admin/delete_topics/gone") is None)
+    cluster.wait_for(
+        "the end of /admin/delete_topics/gone",
+        lambda: znodes.exists("/admin/delete_topics/gone"),
+        until=lambda stat: stat is None,
+    )
     assert znodes.exists("/brokers/topics/gone") is None
     assert not list(cluster.brokers[away].log_dirs[0].glob("gone-[0-9]"))
 
@@ -90,7 +96,7 @@ def test_partitions_moved_by_kafkas_tools(cluster: Cluster, tmp_path: Path) -> N
     producer = Producer({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
     for number in range(50):
         producer.produce("moved", str(number))
-    assert producer.flush(DEADLINE_S) == 0
+    assert producer.flush(seconds(ANSWER)) == 0
     new = next(broker for broker in cluster.brokers if broker not in isr)
     plan = tmp_path / "plan.json"
 
@@ -100,20 +106,22 @@ def test_partitions_moved_by_kafkas_tools(cluster: Cluster, tmp_path: Path) -> N
         given = (*arguments, "--reassignment-json-file", str(plan), "--execute")
         done = run_tool(main_class, *given, version=version)
         assert "Successfully started" in done.stdout, done.stdout + done.stderr
-        cluster.until(lambda: cluster.lies("moved", tuple(replicas)))
+        cluster.until_placed("moved", tuple(replicas))
 
     bootstrap = ("--bootstrap-server", cluster.bootstrap)
     move([new, leader], REASSIGN, *bootstrap, version="3.9.1")
     assert cluster.leader("moved") == leader
     # A broker that another test has started again may not be elected before it is in sync.
-    cluster.until(lambda: all_in_sync(cluster))
+    cluster.wait_for(
+        "all replicas in sync", lambda: out_of_sync(cluster), until=lambda found: not found
+    )
     done = run_tool(ELECT, *bootstrap, "--election-type", "preferred", "--all-topic-partitions")
     assert done.returncode == 0, done.stdout + done.stderr
-    cluster.until(lambda: cluster.leader("moved") == new)
+    cluster.until_led_by("moved", new)
     old = next(broker for broker in isr if broker != leader)
     zookeeper = ("--zookeeper", cluster.zookeeper.connect)
     move([old, new], "kafka.admin.ReassignPartitionsCommand", *zookeeper, version=OLD)
     run_tool("kafka.admin.PreferredReplicaLeaderElectionCommand", *zookeeper, version=OLD)
-    cluster.until(lambda: cluster.leader("moved") == old)
+    cluster.until_led_by("moved", old)
     log = next(cluster.brokers[old].log_dirs[0].glob("moved-0/*.log"))
     assert log.stat().st_size > 0

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from functools import partial
-from typing import Final, TypeVar
+from typing import Final
 
 import pytest
 from kazoo.client import KazooClient
@@ -20,12 +20,13 @@ from tests.clients.brokers import Barnabas
 from tests.cluster.conftest import LONGEST_GAP
 from tests.cluster.history import Outcome, anomalies
 from tests.cluster.load import PER_SECOND, Load, under_load
-from tests.cluster.running import SESSION_MS, Cluster, on_record
-
-T = TypeVar("T")
+from tests.cluster.running import Cluster, Leadership, on_record
+from tests.oracle.apache import ZooKeeper
+from tests.waiting import ATTEMPT_S, RUN
 
 PARTITIONS: Final = 3
-LONG_S: Final = 200
+SESSION_MS: Final = "12000"
+"""A broker that hangs is replaced when its session expires; a busy one must keep its session."""
 
 ROWS: Final[Mapping[str, tuple[str, ...]]] = {
     "the leader is killed, and the next one": (
@@ -68,7 +69,8 @@ ROWS: Final[Mapping[str, tuple[str, ...]]] = {
 @pytest.fixture(scope="module")
 def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Three brokers on an ensemble of three, for the module."""
-    with Cluster(tmp_path_factory.mktemp("faults"), members=3) as started:
+    settings = {"zookeeper.session.timeout.ms": SESSION_MS}
+    with Cluster(tmp_path_factory.mktemp("faults"), settings=settings, members=3) as started:
         yield started
 
 
@@ -128,11 +130,20 @@ class Scene:
 
     def lose_member(self) -> None:
         """The one of the ensemble that leads the others is killed."""
-        self._awaited(self._cluster.zookeeper.leader).kill()
+        self._ensemble_leader().kill()
 
     def another_member_leads(self) -> None:
         """One that runs."""
-        self._cluster.until(self._cluster.zookeeper.leader)
+        self._ensemble_leader()
+
+    def _ensemble_leader(self) -> ZooKeeper:
+        leader = self._cluster.wait_for(
+            "a leader of the ensemble",
+            self._cluster.zookeeper.leader,
+            until=lambda it: it is not None,
+        )
+        assert leader is not None
+        return leader
 
     def lose_ensemble(self) -> None:
         """All members are killed."""
@@ -144,51 +155,72 @@ class Scene:
 
     def end_sessions(self) -> None:
         """Those of all brokers, as if they had expired; each comes back with another."""
-        before = self._awaited(self._sessions)
+        brokers = {*self._cluster.brokers}
+        before = self._cluster.wait_for(
+            "a session of every broker", self._sessions, until=lambda it: it.keys() == brokers
+        )
 
-        def ended() -> bool:
+        def ended() -> dict[int, int]:
             now = self._sessions()
             for broker, session in before.items():
-                if now is not None and now[broker] == session:
+                if now.get(broker) == session:
                     end_session(known_session(session, self._cluster.zookeeper.connect))
-            return now is not None and all(now[broker] != before[broker] for broker in before)
+            return now
 
-        self._cluster.until(ended)
+        self._cluster.wait_for(
+            f"other sessions than {before}",
+            ended,
+            until=lambda now: all(now.get(it, before[it]) != before[it] for it in before),
+        )
 
     def others_lead(self) -> None:
         """Each partition has a leader, and it is not the broker that was hurt."""
-        self._cluster.until(
-            lambda: all(leader not in (self._it, -1) for leader, _ in self._told_by_another())
+        self._until(
+            f"leaders other than broker {self._it}",
+            lambda found: all(leader not in (self._it, -1) for leader, _ in found),
         )
 
     def it_is_out_of_sync(self) -> None:
         """The broker that was hurt, with every partition."""
-        self._cluster.until(lambda: all(self._it not in isr for _, isr in self._told_by_another()))
+        self._until(
+            f"in-sync replicas without broker {self._it}",
+            lambda found: all(self._it not in isr for _, isr in found),
+        )
 
     def another_controls(self) -> None:
         """In a later epoch than the one before."""
         asked = self._cluster.admin(self._another().bootstrap)
         left = {*self._cluster.brokers} - {self._it}
-        self._cluster.until(lambda: asked.list_topics(timeout=5).controller_id in left)
+        self._cluster.wait_for(
+            f"one of the brokers {left} as the controller",
+            lambda: asked.list_topics(timeout=ATTEMPT_S).controller_id,
+            until=lambda found: found in left,
+        )
         assert self._controller_epoch() > self._epoch
 
     def writes_go_on(self) -> None:
         """For some seconds, and whatever has become of brokers and ensemble."""
         enough = self._load.acknowledged() + 4 * PER_SECOND
-        self._cluster.until(lambda: self._load.acknowledged() >= enough, LONG_S)
+        self._cluster.wait_for(
+            f"{enough} acknowledged records",
+            self._load.acknowledged,
+            until=lambda count: count >= enough,
+            within=RUN,
+        )
 
     def all_in_sync(self) -> None:
         """Every broker tells the same, which is that every replica is in sync."""
-
-        def whole() -> bool:
-            brokers = self._cluster.brokers
-            told = [self._cluster.leadership(self._topic, it.bootstrap) for it in brokers.values()]
-            return all(
-                each == told[0] and all(len(isr) == len(brokers) for _, isr in each)
-                for each in told
-            )
-
-        self._cluster.until(whole)
+        brokers = self._cluster.brokers
+        self._cluster.wait_for(
+            f"the same leaders and {len(brokers)} in-sync replicas in the metadata of all brokers",
+            lambda: [
+                self._cluster.read_leadership(self._topic, it.bootstrap) for it in brokers.values()
+            ],
+            until=lambda found: all(
+                each == found[0] and all(len(isr) == len(brokers) for _, isr in each)
+                for each in found
+            ),
+        )
 
     def heal(self) -> None:
         """Nobody hangs, and the ensemble is whole, whatever went wrong before."""
@@ -198,29 +230,15 @@ class Scene:
     def _another(self) -> Barnabas:
         return next(it for number, it in self._cluster.brokers.items() if number != self._it)
 
-    def _told_by_another(self) -> list[tuple[int, tuple[int, ...]]]:
-        return self._cluster.leadership(self._topic, self._another().bootstrap)
+    def _until(self, what: str, until: Callable[[Leadership], object]) -> None:
+        """Wait until the metadata of another broker is so."""
+        self._cluster.wait_for_leadership(what, self._topic, until, self._another().bootstrap)
 
-    def _sessions(self) -> dict[int, int] | None:
-        """Those of all brokers, None while one is not registered."""
+    def _sessions(self) -> dict[int, int]:
+        """Those of the brokers that are registered."""
         read = partial(self._znodes.retry, self._znodes.exists)
         stats = {it: read(f"/brokers/ids/{it}") for it in self._cluster.brokers}
-        if None in stats.values():
-            return None
-        return {it: stat.ephemeralOwner for it, stat in stats.items()}
-
-    def _awaited(self, ask: Callable[[], T | None]) -> T:
-        """What the answer is as soon as there is one."""
-        found: list[T] = []
-
-        def told() -> bool:
-            answer = ask()
-            if answer is not None:
-                found.append(answer)
-            return bool(found)
-
-        self._cluster.until(told)
-        return found[0]
+        return {it: stat.ephemeralOwner for it, stat in stats.items() if stat is not None}
 
     def _controller_epoch(self) -> int:
         return int(self._znodes.retry(self._znodes.get, "/controller_epoch")[0])
@@ -259,11 +277,5 @@ def test_nothing_is_lost_when(
     record_property(LONGEST_GAP, f"{load.gap_s:.1f} s: {row}")
     assert anomalies(load.history) == []
     assert {send.outcome for send in load.history.sends} == {Outcome.OK}
-
-    def same_logs() -> bool:
-        return all(
-            len({cluster.content(broker, topic, partition) for broker in cluster.brokers}) == 1
-            for partition in range(PARTITIONS)
-        )
-
-    cluster.until(same_logs)
+    for partition in range(PARTITIONS):
+        cluster.until_same_logs(topic, partition)

@@ -17,13 +17,11 @@ from barnabas_broker.cli.main import main
 from barnabas_operator.api.conditions import is_ready
 from barnabas_operator.local import coordination
 from barnabas_operator.local.zookeeper import ZooKeeperFiles
-from tests.broker.cli.conftest import until
 from tests.operator.local.laptop import Laptop, cluster, topic
 from tests.oracle.apache import classpath, free_port
+from tests.waiting import ANSWER, ATTEMPT_S, START, seconds, wait_for
 
 pytestmark = [pytest.mark.jvm, pytest.mark.timeout(720)]
-
-PATIENCE_S = 240.0
 
 
 @pytest.fixture
@@ -43,37 +41,48 @@ def test_three_members_and_the_loss_of_their_leader(laptop: Laptop) -> None:
     """Each says what it is; the others go on without one, and the next `up` starts it again."""
     spec = {"type": "apache", "replicas": 3, "storage": {"size": "1Gi"}}
     listeners = [{"name": "plain", "type": "internal", "port": free_port()}]
-    seen = laptop.up(cluster(zookeeper=spec, listeners=listeners), topic(), timeout_s=PATIENCE_S)
+    wanted = cluster(zookeeper=spec, listeners=listeners), topic()
+    seen = laptop.up(*wanted, timeout_s=seconds(START))
     leader = await_whole(laptop)
     entry = ZooKeeperFiles(laptop.state.member(leader)).entry()
     assert entry is not None
     os.kill(entry.pid, signal.SIGKILL)
-    until(lambda: not entry.running)
-    until(lambda: sorted(members(laptop)) == ["None", "follower", "leader"])
+    wait_for("the end of the member", lambda: not entry.running)
+    wait_for(
+        "the modes of the other two members",
+        lambda: sorted(members(laptop)),
+        until=lambda modes: modes == ["None", "follower", "leader"],
+    )
     servers = seen.status.listeners[0].bootstrap_servers
     admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
-    until(lambda: created(admin, "meanwhile"))
+    wait_for(
+        "the creation of a topic, once the broker's session has found another member",
+        lambda: created(admin, "meanwhile"),
+        retry=(KafkaException,),
+    )
     condition = laptop.look().status.conditions[0]
     assert condition.reason == "ZooKeeperEnded"
     assert condition.message.startswith(f"ZooKeeper member {leader} ended by itself; its last")
 
-    laptop.up(timeout_s=PATIENCE_S)
+    laptop.up(timeout_s=seconds(START))
     assert laptop.said[0].startswith(f"ZooKeeper member {leader} had ended without being told to")
     await_whole(laptop)
-    assert {"meanwhile", "packages"} <= set(admin.list_topics(timeout=60).topics)
+    assert {"meanwhile", "packages"} <= set(admin.list_topics(timeout=seconds(ANSWER)).topics)
 
 
 def await_whole(laptop: Laptop) -> int:
     """Wait until all serve, and say who leads: a busy machine may make them elect at any time."""
-    modes: list[str] = []
 
-    def whole() -> bool:
+    def modes_and_readiness() -> tuple[list[str], bool]:
         seen = laptop.look()
-        modes[:] = [str(each.mode) for each in seen.zookeeper]
-        told = sorted(modes) == ["follower", "follower", "leader"]
-        return told and is_ready(seen.status.conditions)
+        modes = [str(each.mode) for each in seen.zookeeper]
+        return modes, is_ready(seen.status.conditions)
 
-    until(whole)
+    modes, _ = wait_for(
+        "a leader, two followers and a cluster that is Ready",
+        modes_and_readiness,
+        until=lambda it: it[1] and sorted(it[0]) == ["follower", "follower", "leader"],
+    )
     return modes.index("leader") + 1
 
 
@@ -89,10 +98,11 @@ def members(laptop: Laptop) -> list[str]:
 
 
 def created(admin: AdminClient, name: str) -> bool:
-    """Whether a topic was made; not while the broker's session looks for another member."""
-    admin.list_topics(timeout=60)
+    """Whether a topic was created, by this attempt or the one before."""
+    admin.list_topics(timeout=ATTEMPT_S)
     try:
-        admin.create_topics([NewTopic(name, 1, 1)])[name].result(90)
+        admin.create_topics([NewTopic(name, 1, 1)])[name].result(seconds(ANSWER))
     except KafkaException as error:
-        return bool(error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS)
+        if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+            raise
     return True

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
+from operator import eq
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +19,7 @@ from tests.cluster.load import PER_SECOND, Writer, read_all, under_load
 from tests.cluster.running import Cluster
 from tests.faults.disk import FaultyDisk
 from tests.oracle.apache import run_tool
+from tests.waiting import RUN
 
 PARTITIONS: Final = 6
 """Two for each broker to lead, one in each of its directories."""
@@ -37,10 +39,15 @@ class Stricken:
         found = self.cluster.brokers[broker].log_dirs[1].glob(f"{topic}-*")
         return sorted(int(path.name.rpartition("-")[2]) for path in found)
 
-    def has_yielded(self, broker: int, topic: str, inside: list[int]) -> bool:
-        """Whether others lead, and are in sync without it, in those partitions."""
-        told = self.cluster.leadership(topic)
-        return all(told[it][0] not in (broker, -1) and broker not in told[it][1] for it in inside)
+    def until_yielded(self, broker: int, topic: str, inside: list[int]) -> None:
+        """Wait until others lead, and are in sync without it, in those partitions."""
+        self.cluster.wait_for_leadership(
+            f"leaders and in-sync replicas other than broker {broker} of partitions {inside}",
+            topic,
+            lambda found: all(
+                found[it][0] not in (broker, -1) and broker not in found[it][1] for it in inside
+            ),
+        )
 
 
 @pytest.fixture(scope="module")
@@ -58,13 +65,6 @@ def stricken(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stricken]:
         yield Stricken(cluster, dict(enumerate(disks)))
 
 
-def controller_of(cluster: Cluster) -> int:
-    """The broker that is the controller."""
-    found = cluster.admin().list_topics(timeout=60).controller_id
-    assert found in cluster.brokers
-    return found
-
-
 @pytest.mark.parametrize("who", ["controller", "member"])
 def test_a_full_directory_gives_its_leaders_to_others(
     stricken: Stricken, topic: str, who: str
@@ -72,16 +72,16 @@ def test_a_full_directory_gives_its_leaders_to_others(
     """Producers go on, nothing is lost, and when there is room it is in sync again."""
     cluster = stricken.cluster
     cluster.create(topic, PARTITIONS)
-    controller = controller_of(cluster)
+    controller = cluster.known_controller()
     victim = controller if who == "controller" else (controller + 1) % 3
     inside = stricken.inside(victim, topic)
     leaders = [leader for leader, _ in cluster.leadership(topic)]
     assert victim in [leaders[it] for it in inside]
     with under_load(cluster.bootstrap, topic, PARTITIONS) as load:
         stricken.disks[victim].fill()
-        cluster.until(lambda: stricken.has_yielded(victim, topic, inside))
+        stricken.until_yielded(victim, topic, inside)
         with Writer(cluster.bootstrap, f"{topic}-meanwhile", topic, PARTITIONS) as meanwhile:
-            cluster.until(lambda: meanwhile.acknowledged > PER_SECOND)
+            meanwhile.wait_for_more(PER_SECOND)
         stricken.disks[victim].heal()
         cluster.until_whole(topic)
     load.history.sends += meanwhile.finish()
@@ -95,13 +95,13 @@ def test_a_directory_that_failed_gives_its_leaders_to_others(
     """They leave the in-sync replicas until the broker has been started on a disk that works."""
     cluster = stricken.cluster
     cluster.create(topic, PARTITIONS)
-    victim = (controller_of(cluster) + 1) % 3
+    victim = (cluster.known_controller() + 1) % 3
     inside = stricken.inside(victim, topic)
     with under_load(cluster.bootstrap, topic, PARTITIONS) as load:
         stricken.disks[victim].faults.write_errno = errno.EIO
-        cluster.until(lambda: stricken.has_yielded(victim, topic, inside))
+        stricken.until_yielded(victim, topic, inside)
         with Writer(cluster.bootstrap, f"{topic}-meanwhile", topic, PARTITIONS) as meanwhile:
-            cluster.until(lambda: meanwhile.acknowledged > PER_SECOND)
+            meanwhile.wait_for_more(PER_SECOND)
         cluster.brokers[victim].stop()
         stricken.disks[victim].heal()
         cluster.start(victim)
@@ -115,23 +115,35 @@ def test_who_has_nobody_in_sync_yields_when_somebody_is(stricken: Stricken, topi
     """Until then it lets everything be read and refuses records."""
     cluster = stricken.cluster
     cluster.create(topic, PARTITIONS, min_insync_replicas="1")
-    victim = controller_of(cluster)
+    victim = cluster.known_controller()
     leaders = [leader for leader, _ in cluster.leadership(topic)]
     mine = next(it for it in stricken.inside(victim, topic) if leaders[it] == victim)
     with Writer(cluster.bootstrap, topic, topic, PARTITIONS) as writer:
-        cluster.until(lambda: writer.acknowledged > PER_SECOND)
+        writer.wait_for_more(PER_SECOND)
         others = [broker for broker in cluster.brokers if broker != victim]
         for broker in others:
             cluster.brokers[broker].kill()
-        cluster.until(lambda: all(it == (victim, (victim,)) for it in cluster.leadership(topic)))
-        said = cluster.brokers[victim].log_file.read_text().count("is full (")
-        stricken.disks[victim].fill()
+        cluster.wait_for_leadership(
+            f"broker {victim} alone in sync",
+            topic,
+            lambda found: all(it == (victim, (victim,)) for it in found),
+        )
         log = cluster.brokers[victim].log_file
-        cluster.until(lambda: log.read_text().count("is full (") > said)
+        said = log.read_text().count("is full (")
+        stricken.disks[victim].fill()
+        cluster.wait_for(
+            f"more than {said} lines of the log on a full directory",
+            lambda: log.read_text().count("is full ("),
+            until=lambda count: count > said,
+        )
         told = read_all(cluster.brokers[victim].bootstrap, topic, PARTITIONS, expected=PER_SECOND)
         assert sum(len(poll.records) for poll in told) >= PER_SECOND
         cluster.start(*others)
-        cluster.until(lambda: cluster.leader(topic, mine) in others)
+        cluster.wait_for_leadership(
+            f"one of the brokers {others} as the leader of partition {mine}",
+            topic,
+            lambda found: found[mine][0] in others,
+        )
         stricken.disks[victim].heal()
         cluster.until_whole(topic)
     sends = writer.finish()
@@ -167,16 +179,23 @@ def test_kafkas_tool_chooses_the_directory(stricken: Stricken, topic: str, tmp_p
         told = ("--bootstrap-server", cluster.bootstrap, "--reassignment-json-file", str(plan))
         done = run_tool(REASSIGN, *told, "--execute")
         assert "Successfully started" in done.stdout, done.stdout + done.stderr
-        cluster.until(partial(_is_completed, told, 1 + len(replicas)))
-        cluster.until(partial(_lies, cluster, topic, wanted))
+        # Complete for the partition and for each replica. The tool is slow to start: what it
+        # will see is waited for first.
+        cluster.wait_for(
+            f"the replicas in {wanted}",
+            partial(homes, cluster, topic),
+            until=partial(eq, [[path] for path in wanted]),
+        )
+        cluster.wait_for(
+            "completed moves in the output of Kafka's tool",
+            partial(_verified, told),
+            until=lambda output: output.count("completed") == 1 + len(replicas),
+            within=RUN,
+        )
 
 
-def _is_completed(told: Sequence[str], moves: int) -> bool:
-    """Whether Kafka's tool says so of the partition and of each replica, as people ask it."""
+def _verified(told: Sequence[str]) -> str:
+    """What Kafka's tool prints about the moves of a plan."""
     seen = run_tool(REASSIGN, *told, "--verify")
     assert "Status of partition reassignment:" in seen.stdout, seen.stdout + seen.stderr
-    return seen.stdout.count("completed") == moves
-
-
-def _lies(cluster: Cluster, topic: str, wanted: list[str]) -> bool:
-    return homes(cluster, topic) == [[path] for path in wanted]
+    return seen.stdout

@@ -13,7 +13,7 @@ from kazoo.client import KazooClient
 
 from tests.cluster.history import Outcome
 from tests.cluster.load import PER_SECOND, Writer, read_all
-from tests.cluster.running import SETTINGS, Cluster, controlled_by, on_record
+from tests.cluster.running import SETTINGS, Cluster, move_controller, on_record
 from tests.faults.disk import FaultyDisk
 from tests.faults.volumes import ext4_volume, shut_down
 from tests.oracle.apache import ApacheKafka
@@ -49,15 +49,15 @@ class Mixed(Cluster):
         found = server.log_dirs[1].glob("t-*")
         return sorted(int(path.name.rpartition("-")[2]) for path in found)
 
-    def has_yielded(self, broker: int, inside: list[int]) -> bool:
-        """Whether others lead, and are in sync without it, in those partitions."""
-        told = self.leadership("t")
-        return all(told[it][0] not in (broker, -1) and broker not in told[it][1] for it in inside)
-
-    def go_on(self, writer: Writer) -> None:
-        """Wait for a second's worth of acknowledged records."""
-        before = writer.acknowledged
-        self.until(lambda: writer.acknowledged > before + PER_SECOND)
+    def until_yielded(self, broker: int, inside: list[int]) -> None:
+        """Wait until others lead, and are in sync without it, in those partitions."""
+        self.wait_for_leadership(
+            f"leaders and in-sync replicas other than broker {broker} of partitions {inside}",
+            "t",
+            lambda found: all(
+                found[it][0] not in (broker, -1) and broker not in found[it][1] for it in inside
+            ),
+        )
 
 
 @pytest.fixture
@@ -72,10 +72,16 @@ def mixed(tmp_path: Path) -> Iterator[Mixed]:
         volume = running.enter_context(ext4_volume(tmp_path / "volume"))
         cluster = running.enter_context(Mixed(tmp_path, disks, volume))
         running.enter_context(cluster.apache)
-        cluster.until(lambda: len(cluster.admin().list_topics(timeout=5).brokers) == 3)
+        cluster.wait_for(
+            "three brokers", lambda: cluster.metadata().brokers, until=lambda it: len(it) == 3
+        )
         new = NewTopic("t", PARTITIONS, 3, config={"min.insync.replicas": "1"})
         cluster.change(lambda admin: admin.create_topics([new]))
-        cluster.until(lambda: all(isr == (0, 1, 2) for _, isr in cluster.leadership("t")))
+        cluster.wait_for_leadership(
+            "three in-sync replicas",
+            "t",
+            lambda found: all(isr == (0, 1, 2) for _, isr in found),
+        )
         yield cluster
 
 
@@ -89,22 +95,28 @@ def znodes(mixed: Mixed) -> Iterator[KazooClient]:
 def test_either_kind_tells_and_is_told(mixed: Mixed, znodes: KazooClient) -> None:
     """Apache's disk fails under our controller, ours fills up under Apache's; nothing is lost."""
     with Writer(mixed.everybody, "writer", "t", PARTITIONS) as writer:
-        mixed.go_on(writer)
+        writer.wait_for_more(PER_SECOND)
         lost = mixed.inside(APACHE)
         assert lost
         shut_down(mixed.volume)
-        mixed.until(lambda: mixed.has_yielded(APACHE, lost))
-        mixed.go_on(writer)
+        mixed.until_yielded(APACHE, lost)
+        writer.wait_for_more(PER_SECOND)
 
-        mixed.until(lambda: controlled_by(znodes, APACHE))
-        mixed.until(lambda: mixed.admin().list_topics(timeout=5).controller_id == APACHE)
+        move_controller(mixed, znodes, APACHE)
+        mixed.until_controlled_by(APACHE)
         full = mixed.inside(0)
         mixed.disks[0].fill()
-        mixed.until(lambda: mixed.has_yielded(0, full))
-        mixed.go_on(writer)
+        mixed.until_yielded(0, full)
+        writer.wait_for_more(PER_SECOND)
         mixed.disks[0].heal()
-        mixed.until(lambda: all(0 in isr for _, isr in mixed.leadership("t")))
-        mixed.until(lambda: znodes.get_children("/log_dir_event_notification") == [])
+        mixed.wait_for_leadership(
+            "broker 0 in sync", "t", lambda found: all(0 in isr for _, isr in found)
+        )
+        mixed.wait_for(
+            "no child of /log_dir_event_notification",
+            lambda: znodes.get_children("/log_dir_event_notification"),
+            until=lambda children: children == [],
+        )
     sends = writer.finish()
     assert {send.outcome for send in sends} == {Outcome.OK}
     polls = read_all(mixed.everybody, "t", PARTITIONS, expected=len(sends))

@@ -11,8 +11,9 @@ from confluent_kafka import Producer
 from tests.cluster import metrics
 from tests.cluster.load import Reader, Writer
 from tests.cluster.metrics import metric
-from tests.cluster.running import STEADY, Cluster
+from tests.cluster.running import Cluster
 from tests.oracle.apache import run_tool
+from tests.waiting import ANSWER, seconds
 
 RACKS = ("a", "b", "c")
 RECORDS = 50
@@ -20,7 +21,6 @@ SIZE = 1000
 CONSOLE_CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
 SETTINGS = {
     "replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector",
-    **STEADY,  # Who is out of sync or away serves no consumer.
     **metrics.SETTINGS,
 }
 
@@ -29,7 +29,7 @@ SETTINGS = {
 def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Three brokers in three racks, which send consumers to theirs."""
     directory = tmp_path_factory.mktemp("racks")
-    with Cluster(directory, settings=SETTINGS, racks=RACKS, options=["--supervised"]) as started:
+    with Cluster(directory, settings=SETTINGS, racks=RACKS) as started:
         yield started
 
 
@@ -44,7 +44,7 @@ def filled(cluster: Cluster, topic: str) -> tuple[int, int]:
     producer = Producer({"bootstrap.servers": cluster.bootstrap, "acks": "all", "log_level": 0})
     for number in range(RECORDS):
         producer.produce(topic, b"%d" % number * SIZE)
-    assert producer.flush(60) == 0
+    assert producer.flush(seconds(ANSWER)) == 0
     leader = cluster.leader(topic)
     return leader, next(broker for broker in cluster.brokers if broker != leader)
 
@@ -55,18 +55,18 @@ def by_librdkafka(cluster: Cluster, topic: str, rack: str) -> int:
     It is not asked to stop at the end: a follower hears of what is committed a little later.
     """
     with Reader(cluster.bootstrap, topic, topic, 1, **near(rack)) as reader:
-        cluster.until(lambda: len(reader.values) >= RECORDS)
+        reader.wait_for(RECORDS)
     return len(reader.values)
 
 
 def by_java(cluster: Cluster, topic: str, rack: str) -> int:
     """How many records kafka-clients reads from a rack."""
+    wait_ms = round(seconds(ANSWER) * 1000)
     done = run_tool(
         CONSOLE_CONSUMER,
         *("--bootstrap-server", cluster.bootstrap, "--topic", topic, "--partition", "0"),
-        *("--offset", "earliest", "--max-messages", str(RECORDS), "--timeout-ms", "60000"),
+        *("--offset", "earliest", "--max-messages", str(RECORDS), "--timeout-ms", str(wait_ms)),
         *("--consumer-property", f"client.rack={rack}"),
-        timeout=300,
     )
     assert done.returncode == 0, done.stderr
     return len(done.stdout.splitlines())
@@ -94,17 +94,21 @@ def test_a_rack_that_is_away_and_comes_back(cluster: Cluster, topic: str) -> Non
     """Meanwhile the leader serves its consumers."""
     leader, near_by = filled(cluster, topic)
     cluster.brokers[near_by].kill()
-    cluster.until(lambda: near_by not in cluster.admin().list_topics(timeout=10).brokers)
+    cluster.wait_for(
+        f"metadata without broker {near_by}",
+        lambda: cluster.metadata().brokers,
+        until=lambda brokers: near_by not in brokers,
+    )
     assert by_librdkafka(cluster, topic, RACKS[near_by]) == RECORDS
     assert sent(cluster, leader, topic) >= RECORDS * SIZE
     cluster.start(near_by)
     cluster.until_whole(topic)
 
-    def served() -> bool:
+    def served() -> float:
         assert by_librdkafka(cluster, topic, RACKS[near_by]) == RECORDS
-        return sent(cluster, near_by, topic) > 0
+        return sent(cluster, near_by, topic)
 
-    cluster.until(served)
+    cluster.wait_for("bytes that the broker of the rack has sent to consumers", served)
 
 
 def test_the_leader_dies_under_readers_of_a_follower(cluster: Cluster, topic: str) -> None:
@@ -112,13 +116,12 @@ def test_the_leader_dies_under_readers_of_a_follower(cluster: Cluster, topic: st
     leader, near_by = filled(cluster, topic)
     reader = Reader(cluster.bootstrap, topic, topic, 1, **near(RACKS[near_by]))
     with reader, Writer(cluster.bootstrap, topic, topic, 1) as writer:
-        cluster.until(lambda: len(reader.values) > RECORDS)
+        reader.wait_for(RECORDS + 1)
         assert sent(cluster, near_by, topic) > 0
         assert sent(cluster, leader, topic) == 0
         cluster.brokers[leader].kill()
         cluster.until_led_by_another(topic, leader)
-        before = writer.acknowledged
-        cluster.until(lambda: writer.acknowledged > before + RECORDS)
+        writer.wait_for_more(RECORDS)
         written = [send.value for send in writer.finish()]
-        cluster.until(lambda: len(reader.values) >= RECORDS + len(written))
+        reader.wait_for(RECORDS + len(written))
     assert reader.values[RECORDS:] == written

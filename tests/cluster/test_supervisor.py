@@ -10,6 +10,7 @@ from confluent_kafka import Producer
 from kazoo.client import KazooClient
 
 from tests.cluster.running import Cluster
+from tests.waiting import ANSWER, seconds
 
 NEVER_MS = "600000"
 """More than the ensemble grants: it takes sessions for dead after 40 s."""
@@ -19,8 +20,7 @@ NEVER_MS = "600000"
 def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Three brokers as an image runs them, for the module."""
     directory: Path = tmp_path_factory.mktemp("supervised")
-    settings = {"zookeeper.session.timeout.ms": NEVER_MS}
-    with Cluster(directory, settings=settings, options=["--supervised"]) as started:
+    with Cluster(directory, settings={"zookeeper.session.timeout.ms": NEVER_MS}) as started:
         yield started
 
 
@@ -29,7 +29,7 @@ def write(cluster: Cluster, topic: str) -> None:
     producer = Producer({"bootstrap.servers": cluster.bootstrap, "acks": "all", "log_level": 0})
     failures: list[object] = []
     producer.produce(topic, b"v", on_delivery=lambda error, _: failures.append(error))
-    assert producer.flush(60) == 0
+    assert producer.flush(seconds(ANSWER)) == 0
     assert failures == [None]
 
 
@@ -44,8 +44,14 @@ def test_the_session_of_a_killed_broker_is_closed(
     owner = znodes.get(path)[1].ephemeralOwner
     broker = cluster.brokers[killed]
     broker.kill()
-    cluster.until(lambda: znodes.exists(path) is None)
-    cluster.until(lambda: f"0x{owner:x} is closed now" in broker.tail())
+    cluster.wait_for(
+        f"the end of {path}", lambda: znodes.exists(path), until=lambda stat: stat is None
+    )
+    cluster.wait_for(
+        "the supervisor's line in the broker's log",
+        broker.tail,
+        until=lambda tail: f"0x{owner:x} is closed now" in tail,
+    )
     cluster.until_led_by_another(topic, killed)
     write(cluster, topic)
     cluster.start(killed)

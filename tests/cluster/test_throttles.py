@@ -22,8 +22,9 @@ from barnabas_kafka.protocol.messages.describe_configs import (
 from tests.clients.wire import Wire
 from tests.cluster import metrics
 from tests.cluster.metrics import metric
-from tests.cluster.running import ANSWER_S, DEADLINE_S, Cluster
+from tests.cluster.running import Cluster
 from tests.oracle.apache import run_tool
+from tests.waiting import ANSWER, seconds
 
 REASSIGN = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 RATE = "{}.replication.throttled.rate"
@@ -50,7 +51,11 @@ def change(cluster: Cluster, kind: ResourceType, name: str, setting: str, value:
     entry = ConfigEntry(setting, value, incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource(kind, name, incremental_configs=[entry])
     cluster.change(lambda admin: admin.incremental_alter_configs([resource]))
-    cluster.until(lambda: setting in throttles(cluster, kind, name))
+    cluster.wait_for(
+        f"{setting} among the settings of {name}",
+        lambda: throttles(cluster, kind, name),
+        until=lambda found: setting in found,
+    )
 
 
 def throttles(cluster: Cluster, kind: ResourceType, name: str) -> dict[str, str | None]:
@@ -62,13 +67,22 @@ def throttles(cluster: Cluster, kind: ResourceType, name: str) -> dict[str, str 
     (future,) = admin.describe_configs([ConfigResource(kind, name)]).values()
     return {
         setting: entry.value
-        for setting, entry in future.result(ANSWER_S).items()
+        for setting, entry in future.result(seconds(ANSWER)).items()
         if ".throttled." in setting and entry.value != ""
     }
 
 
-def is_told(cluster: Cluster, broker: int, topic: str, setting: str) -> bool:
-    """Whether this broker has heard of a setting of a topic: a library asks any."""
+def until_unthrottled(cluster: Cluster, kind: ResourceType, name: str) -> None:
+    """Wait until a topic or a broker has no throttle left."""
+    cluster.wait_for(
+        f"no throttles of {name}",
+        lambda: throttles(cluster, kind, name),
+        until=lambda found: not found,
+    )
+
+
+def setting_of(cluster: Cluster, broker: int, topic: str, setting: str) -> list[str | None]:
+    """The value of a topic's setting that this broker has: a library asks any."""
     resource = DescribeConfigsResource(
         resource_type=ResourceType.TOPIC.value,
         resource_name=topic,
@@ -77,7 +91,7 @@ def is_told(cluster: Cluster, broker: int, topic: str, setting: str) -> bool:
     with Wire(cluster.address(broker)) as wire:
         request = DescribeConfigsRequest(resources=[resource])
         (result,) = wire.ask(request, DescribeConfigsResponse, 2).results
-    return any(entry.value for entry in result.configs)
+    return [entry.value for entry in result.configs]
 
 
 def test_a_move_is_throttled(
@@ -91,12 +105,16 @@ def test_a_move_is_throttled(
     for number in range(RECORDS):
         producer.produce(topic, b"%04d" % number * 250)
         producer.poll(0)
-    assert producer.flush(DEADLINE_S) == 0
+    assert producer.flush(seconds(ANSWER)) == 0
     # The tool sets its limits and then begins; brokers hear of the one and the other by ways of
     # their own. These are there before, so that nothing goes unlimited.
     change(cluster, ResourceType.BROKER, str(leader), RATE.format("leader"), "500")
     change(cluster, ResourceType.TOPIC, topic, REPLICAS.format("leader"), "*")
-    cluster.until(lambda: is_told(cluster, leader, topic, REPLICAS.format("leader")))
+    cluster.wait_for(
+        "the leader's own list of throttled replicas",
+        lambda: setting_of(cluster, leader, topic, REPLICAS.format("leader")),
+        until=any,
+    )
     plan = tmp_path / "plan.json"
     wanted = {"topic": topic, "partition": 0, "replicas": [new]}
     plan.write_text(json.dumps({"version": 1, "partitions": [wanted]}))
@@ -115,19 +133,30 @@ def test_a_move_is_throttled(
     lists = {
         REPLICAS.format(side): f"0:{it}" for side, it in zip(sides, (leader, new), strict=True)
     }
-    cluster.until(lambda: throttles(cluster, ResourceType.TOPIC, topic) == lists)
+    cluster.wait_for(
+        f"the throttles {lists}",
+        lambda: throttles(cluster, ResourceType.TOPIC, topic),
+        until=lambda found: found == lists,
+    )
     sent = "kafka_server_leaderreplication_byte_rate"
-    cluster.until(lambda: metric(cluster, leader, sent) > 1000)
+    cluster.wait_for(
+        "a rate above the limit",
+        lambda: metric(cluster, leader, sent),
+        until=lambda rate: rate > 1000,
+    )
     end = {"topic": topic, "partition": "0"}
-    cluster.until(lambda: metric(cluster, new, "kafka_log_log_logendoffset", **end) > 0)
+    cluster.wait_for(
+        "an end offset above 0 on the new replica",
+        lambda: metric(cluster, new, "kafka_log_log_logendoffset", **end),
+    )
     assert "still in progress" in tool("--verify", "--preserve-throttles")
     assert metric(cluster, new, "kafka_log_log_logendoffset", **end) < RECORDS
     assert metric(cluster, leader, sent) > 1000
     assert metric(cluster, new, "kafka_server_followerreplication_byte_rate") > 1000
     tool("--execute", "--additional", "--throttle", "1000000000")
-    cluster.until(lambda: cluster.lies(topic, (new,)))
+    cluster.until_placed(topic, (new,))
     assert "completed" in tool("--verify")
     assert metric(cluster, new, "kafka_log_log_logendoffset", **end) == RECORDS
-    cluster.until(lambda: not throttles(cluster, ResourceType.TOPIC, topic))
-    both = (str(leader), str(new))
-    cluster.until(lambda: not any(throttles(cluster, ResourceType.BROKER, it) for it in both))
+    until_unthrottled(cluster, ResourceType.TOPIC, topic)
+    for broker in (leader, new):
+        until_unthrottled(cluster, ResourceType.BROKER, str(broker))

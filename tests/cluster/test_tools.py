@@ -15,8 +15,9 @@ from kazoo.client import KazooClient
 from barnabas_broker.cli.client import Connection
 from barnabas_operator.brokers import AdminBrokers, BrokersError
 from tests.broker.cli.conftest import Outcome, run_command
-from tests.cluster.running import Cluster, controlled_by
+from tests.cluster.running import Cluster, move_controller
 from tests.oracle.apache import free_port, run_tool
+from tests.waiting import ANSWER, ATTEMPT_S, SETTLE, seconds
 
 REASSIGN = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 ELECT = "org.apache.kafka.tools.LeaderElectionCommand"
@@ -45,7 +46,7 @@ def made(cluster: Cluster, topic: str, assignment: str, **config: str) -> None:
     settings = [f"--config={name.replace('_', '.')}={value}" for name, value in config.items()]
     barnabas(cluster, "topics", "create", topic, "--replica-assignment", assignment, *settings)
     placed = [tuple(map(int, each.split(":"))) for each in assignment.split(",")]
-    cluster.until(lambda: cluster.lies(topic, *placed))
+    cluster.until_placed(topic, *placed)
 
 
 def states(cluster: Cluster, path: Path, *, fails: int = 0) -> list[str]:
@@ -67,13 +68,17 @@ def test_files_are_exchanged_with_kafkas_tool(cluster: Cluster, tmp_path: Path) 
     assert "Successfully started" in done.stdout, done.stdout + done.stderr
     planned = json.loads(plan.read_text())["partitions"]
     moved = [tuple(each["replicas"]) for each in planned]
-    cluster.until(lambda: cluster.lies("moved", *moved))
-    cluster.until(lambda: barnabas(cluster, "reassign", "list", "--output", "json").json() == [])
+    cluster.until_placed("moved", *moved)
+    cluster.wait_for(
+        "the end of all moves",
+        lambda: barnabas(cluster, "reassign", "list", "--output", "json").json(),
+        until=lambda found: found == [],
+    )
     assert states(cluster, plan) == ["complete", "complete"]
     back.write_text(next(line for line in done.stdout.splitlines() if line.startswith("{")))
     ended = barnabas(cluster, "reassign", "execute", back, "--throttle", "100000000", "--wait")
     assert ended.stdout.count("complete") == 2
-    cluster.until(lambda: cluster.lies("moved", (0, 1), (1, 0)))
+    cluster.until_placed("moved", (0, 1), (1, 0))
     seen = run_tool(REASSIGN, *kafka, "--reassignment-json-file", str(back), "--verify")
     assert seen.stdout.count("is completed.") == 2, seen.stdout + seen.stderr
 
@@ -87,8 +92,15 @@ def test_a_move_that_waits_for_its_source(cluster: Cluster, tmp_path: Path) -> N
         path.write_text(json.dumps({"version": 1, "partitions": [entry]}))
     cluster.brokers[2].stop()
     why = [{"topic": "held", "partition": 0, "reason": "in-sync replica 2 is away"}]
-    cluster.until(lambda: leaderless(cluster, 0) == {"count": 1, "partitions": why})
-    cluster.until(lambda: is_logged(cluster, "nobody leads", "held-0", "replica 2 is away"))
+    cluster.wait_for(
+        "one leaderless partition and why",
+        lambda: leaderless(cluster, 0),
+        until=lambda found: found == {"count": 1, "partitions": why},
+    )
+    cluster.wait_for(
+        "a line of the log on the leaderless partition",
+        lambda: lines_with(cluster, "nobody leads", "held-0", "replica 2 is away"),
+    )
     barnabas(cluster, "reassign", "execute", there)
     (row,) = barnabas(cluster, "reassign", "list", "--output", "json").json()
     assert (row["topic"], row["adding"], row["removing"]) == ("held", [3], [2])
@@ -101,7 +113,7 @@ def test_a_move_that_waits_for_its_source(cluster: Cluster, tmp_path: Path) -> N
     assert ended.stdout == "Cancelled the moves of 1 partitions.\n"
     assert barnabas(cluster, "reassign", "list").stdout == "No partition is being moved.\n"
     cluster.start_missing()
-    cluster.until(lambda: cluster.lies("held", (2,)))
+    cluster.until_placed("held", (2,))
     barnabas(cluster, "reassign", "execute", there, "--wait")
     assert states(cluster, there) == ["complete"]
 
@@ -111,22 +123,27 @@ def test_brokers_are_restarted_one_at_a_time(cluster: Cluster, tmp_path: Path) -
     made(cluster, "kept", "0:1:2,1:2:0,2:0:1", min_insync_replicas="2")
     ids = [row["broker"] for row in barnabas(cluster, "brokers", "list", "--output", "json").json()]
     assert ids == [0, 1, 2, 3]
-    barnabas(cluster, "brokers", "caught-up", "--wait", "120")
-    free = barnabas(cluster, "brokers", "safe-to-restart", "0", "--wait", "120")
+    limit_s = f"{seconds(SETTLE):.0f}"
+    barnabas(cluster, "brokers", "caught-up", "--wait", limit_s)
+    free = barnabas(cluster, "brokers", "safe-to-restart", "0", "--wait", limit_s)
     assert free.stdout == "Broker 0 may be restarted.\n"
     cluster.brokers[1].stop()
-    cluster.until(lambda: cluster.isr("kept") == (0, 2))
-    cluster.until(lambda: "kept-0" in at_risk(cluster, 0))
+    cluster.until_in_sync("kept", 0, 2)
+    cluster.wait_for(
+        "kept-0 among the partitions at risk",
+        lambda: at_risk(cluster, 0),
+        until=lambda found: "kept-0" in found,
+    )
     risky = barnabas(cluster, "brokers", "safe-to-restart", "0", fails=1)
     assert "broker 0 may not be restarted: " in risky.stderr
     cluster.start_missing()
-    barnabas(cluster, "brokers", "caught-up", "1", "--wait", "120")
-    cluster.until(lambda: cluster.lies("kept", (0, 1, 2), (1, 2, 0), (2, 0, 1)))
+    barnabas(cluster, "brokers", "caught-up", "1", "--wait", limit_s)
+    cluster.until_placed("kept", (0, 1, 2), (1, 2, 0), (2, 0, 1))
     path = tmp_path / "elections.json"
     path.write_text('{"partitions": [{"topic": "kept", "partition": 1}]}')
     (row,) = barnabas(cluster, "elect-leaders", "--file", path, "--output", "json").json()
     assert row["result"] == "elected"
-    cluster.until(lambda: cluster.leader("kept", 1) == 1)
+    cluster.until_led_by("kept", 1, partition=1)
     done = run_tool(
         ELECT, "--bootstrap-server", cluster.bootstrap, "--election-type", "preferred",
         "--path-to-json-file", str(path),
@@ -138,7 +155,7 @@ def leaderless(cluster: Cluster, broker: int) -> object:
     """The partitions without a leader, as a broker tells on its admin port."""
     url = f"http://{cluster.brokers[broker].settings['barnabas.admin.listener']}/led"
     try:
-        with urlopen(url, timeout=60) as response:
+        with urlopen(url, timeout=ATTEMPT_S) as response:
             told = json.load(response)
     except HTTPError as error:
         told = json.load(error)
@@ -147,24 +164,28 @@ def leaderless(cluster: Cluster, broker: int) -> object:
     return told["leaderless"]
 
 
-def is_logged(cluster: Cluster, *words: str) -> bool:
-    """Whether some broker has said all of this in one line."""
+def lines_with(cluster: Cluster, *words: str) -> list[str]:
+    """The lines of all brokers' logs that have all of these words."""
     lines = (
         line for it in cluster.brokers.values() for line in it.log_file.read_text().splitlines()
     )
-    return any(all(word in line for word in words) for line in lines)
+    return [line for line in lines if all(word in line for word in words)]
 
 
 def moved_controller(cluster: Cluster, znodes: KazooClient) -> None:
-    """Have another broker be the controller, and wait until all have heard of it."""
+    """Have another broker be the controller, and wait until it is in all brokers' metadata."""
     others = {*cluster.brokers} - {cluster.known_controller()}
-    cluster.until(lambda: controlled_by(znodes, *others))
-    cluster.until(lambda: cluster.controller() in others)
+    move_controller(cluster, znodes, *others)
+    cluster.wait_for(
+        f"one of the brokers {others} as the controller in every broker's metadata",
+        cluster.controllers,
+        until=lambda found: len(found) == 1 and found <= others,
+    )
 
 
 def test_orders_follow_the_controller(cluster: Cluster, znodes: KazooClient) -> None:
     """Who knows only the one before looks again: commands at once, the operator the next time."""
-    connection = Connection(cluster.bootstrap, 60)
+    connection = Connection(cluster.bootstrap, seconds(ANSWER))
     client, _ = connection.admin()
     brokers = AdminBrokers(cluster.bootstrap)
 
@@ -177,20 +198,32 @@ def test_orders_follow_the_controller(cluster: Cluster, znodes: KazooClient) -> 
             lambda left: client.create_topics([NewTopic(it, 1) for it in left]),
         )
         assert answers["ordered"].result() is None
-        cluster.until(lambda: "ordered" in brokers.topic_names())
+        until_named(cluster, brokers, "ordered")
         moved_controller(cluster, znodes)
         try:
             brokers.delete_topic("ordered")
         except BrokersError as error:
             return error
-        cluster.until(lambda: "ordered" not in brokers.topic_names())
+        until_not_named(cluster, brokers, "ordered")
         return None
 
     refused = next(filter(None, (refusal() for _ in range(10))))
     assert (refused.code, refused.reachable) == ("NOT_CONTROLLER", False)
     brokers.topic_names()
     brokers.delete_topic("ordered")
-    cluster.until(lambda: "ordered" not in brokers.topic_names())
+    until_not_named(cluster, brokers, "ordered")
+
+
+def until_named(cluster: Cluster, brokers: AdminBrokers, topic: str) -> None:
+    """Wait until the operator's client sees a topic."""
+    cluster.wait_for(f"the topic {topic}", brokers.topic_names, until=lambda it: topic in it)
+
+
+def until_not_named(cluster: Cluster, brokers: AdminBrokers, topic: str) -> None:
+    """Wait until the operator's client sees the topic no more."""
+    cluster.wait_for(
+        f"the end of the topic {topic}", brokers.topic_names, until=lambda it: topic not in it
+    )
 
 
 def at_risk(cluster: Cluster, broker: int) -> str:

@@ -3,9 +3,12 @@
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from tests.cluster.load import read_all
-from tests.cluster.running import DEADLINE_S, Cluster
+from tests.cluster.running import Cluster
+from tests.waiting import ANSWER, ATTEMPT_S, SETTLE, seconds
 
 TRANSACTIONS = 12
+NEVER_MS = 900_000
+"""The longest transaction that brokers allow: the tests wait for facts, not for time-outs."""
 
 
 def commit(producer: Producer, topic: str, number: int) -> list[str]:
@@ -14,7 +17,7 @@ def commit(producer: Producer, topic: str, number: int) -> list[str]:
     producer.begin_transaction()
     for partition, value in enumerate(values):
         producer.produce(topic, value.encode(), partition=partition)
-    producer.commit_transaction(DEADLINE_S)
+    producer.commit_transaction(seconds(SETTLE))
     return values
 
 
@@ -24,11 +27,11 @@ def writer(cluster: Cluster, transactional_id: str) -> Producer:
         {
             "bootstrap.servers": cluster.bootstrap,
             "transactional.id": transactional_id,
-            "transaction.timeout.ms": DEADLINE_S * 1000,
+            "transaction.timeout.ms": NEVER_MS,
             "log_level": 0,
         }
     )
-    producer.init_transactions(DEADLINE_S)
+    producer.init_transactions(seconds(SETTLE))
     return producer
 
 
@@ -48,8 +51,8 @@ def test_transactions_over_brokers(cluster: Cluster, topic: str) -> None:
         producer.begin_transaction()
         for partition in range(3):
             producer.produce(topic, b"aborted", partition=partition)
-        assert producer.flush(DEADLINE_S) == 0
-        producer.abort_transaction(DEADLINE_S)
+        assert producer.flush(seconds(ANSWER)) == 0
+        producer.abort_transaction(seconds(SETTLE))
         expected += commit(producer, topic, number + 10)
     assert values_of(cluster, topic, len(expected)) == sorted(expected)
 
@@ -67,10 +70,10 @@ def test_transactions_go_on_when_brokers_die(cluster: Cluster, topic: str) -> No
     cluster.until_whole(topic)
     producer.begin_transaction()
     producer.produce(topic, b"before", partition=0)
-    assert producer.flush(DEADLINE_S) == 0
+    assert producer.flush(seconds(ANSWER)) == 0
     cluster.brokers[cluster.leader(topic)].kill()
     producer.produce(topic, b"after", partition=0)
-    producer.commit_transaction(DEADLINE_S)
+    producer.commit_transaction(seconds(SETTLE))
     expected += ["before", "after"]
     assert values_of(cluster, topic, len(expected)) == sorted(expected)
     cluster.start_missing()
@@ -83,7 +86,7 @@ def test_a_group_goes_on_when_its_coordinator_dies(cluster: Cluster, topic: str)
     sender = Producer({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
     for number in range(200):
         sender.produce(topic, str(number).encode())
-    assert sender.flush(DEADLINE_S) == 0
+    assert sender.flush(seconds(ANSWER)) == 0
     member = Consumer(
         {
             "bootstrap.servers": cluster.bootstrap,
@@ -91,7 +94,8 @@ def test_a_group_goes_on_when_its_coordinator_dies(cluster: Cluster, topic: str)
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
             # Not shorter than what is waited for: who joins again reads again.
-            "session.timeout.ms": DEADLINE_S * 1000,
+            "session.timeout.ms": NEVER_MS,
+            "max.poll.interval.ms": NEVER_MS,
             "log_level": 0,
         }
     )
@@ -101,7 +105,11 @@ def test_a_group_goes_on_when_its_coordinator_dies(cluster: Cluster, topic: str)
         member.commit(asynchronous=False)
         cluster.brokers[coordinator(cluster, "__consumer_offsets", topic)].kill()
         read += poll(cluster, member, 100)
-        cluster.until(lambda: committed(member, topic) == 200)
+        cluster.wait_for(
+            "the committed offset 200",
+            lambda: committed(member, topic),
+            until=lambda offset: offset == 200,
+        )
     finally:
         member.close()
     assert read == [str(number) for number in range(200)]
@@ -113,19 +121,18 @@ def poll(cluster: Cluster, member: Consumer, count: int) -> list[str]:
     """So many values."""
     found: list[str] = []
 
-    def enough() -> bool:
+    def consume() -> list[str]:
         messages = member.consume(count - len(found), 1.0)
         found.extend((each.value() or b"").decode() for each in messages if each.error() is None)
-        return len(found) == count
+        return found
 
-    cluster.until(enough)
-    return found
+    return cluster.wait_for(f"{count} values", consume, until=lambda it: len(it) == count)
 
 
 def committed(member: Consumer, topic: str) -> int:
     """The group's committed offset, after a commit of where it is."""
     member.commit(asynchronous=False)
-    return member.committed([TopicPartition(topic, 0)], 10)[0].offset
+    return member.committed([TopicPartition(topic, 0)], ATTEMPT_S)[0].offset
 
 
 def coordinator(cluster: Cluster, topic: str, key: str) -> int:

@@ -13,7 +13,8 @@ from kazoo.client import KazooClient
 from barnabas_kafka.protocol.messages.metadata import MetadataResponse
 from tests.clients.wire import Wire, metadata
 from tests.cluster.load import read_all
-from tests.cluster.running import Cluster, controlled_by
+from tests.cluster.running import Cluster, move_controller
+from tests.waiting import ANSWER, seconds
 
 PARTITIONS = 3
 RECORDS = 60
@@ -31,7 +32,7 @@ def test_a_topic_is_made_again_over_stray_directories(
     for root in ("/config/topics", "/brokers/topics"):
         znodes.delete(f"{root}/{topic}", recursive=True)
     others = {*cluster.brokers} - {cluster.known_controller()}
-    cluster.until(lambda: controlled_by(znodes, *others))
+    move_controller(cluster, znodes, *others)
     for broker in cluster.brokers:
         cluster.brokers[broker].stop()
         cluster.start(broker)
@@ -68,7 +69,7 @@ def ends(cluster: Cluster, topic: str) -> list[tuple[int, int]]:
     consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": topic, "log_level": 0})
     try:
         return [
-            consumer.get_watermark_offsets(TopicPartition(topic, index), timeout=60)
+            consumer.get_watermark_offsets(TopicPartition(topic, index), timeout=seconds(ANSWER))
             for index in range(PARTITIONS)
         ]
     finally:
@@ -87,7 +88,7 @@ def write(cluster: Cluster, topic: str, word: str) -> list[str]:
             partition=number % PARTITIONS,
             on_delivery=lambda error, _: failures.append(error),
         )
-    assert producer.flush(90) == 0
+    assert producer.flush(seconds(ANSWER)) == 0
     assert failures == [None] * RECORDS
     return written
 

@@ -10,6 +10,7 @@ import pytest
 
 from barnabas_broker.testing import Broker
 from e2e import kafka
+from tests.waiting import ANSWER, seconds
 
 RECORDS = [(b"key %d" % (number % 5), bytes(range(number % 256))) for number in range(300)]
 
@@ -18,17 +19,24 @@ RECORDS = [(b"key %d" % (number % 5), bytes(range(number % 256))) for number in 
 def test_what_is_sent_is_read_at_its_places(kafka_broker: Broker, kafka_topic: str) -> None:
     """Sending says where each record is, and reading finds it there."""
     moved: list[int] = []
-    sent = kafka.send(kafka_broker.bootstrap_servers, kafka_topic, RECORDS, moved.append)
+    sent = kafka.send(
+        kafka_broker.bootstrap_servers,
+        kafka_topic,
+        RECORDS,
+        moved.append,
+        limit_s=seconds(ANSWER),
+    )
     assert sorted(sent.values()) == sorted(RECORDS)
     assert sum(moved) == sum(len(key) + len(value) for key, value in RECORDS)
-    assert kafka.read(kafka_broker.bootstrap_servers, kafka_topic) == sent
+    servers = kafka_broker.bootstrap_servers
+    assert kafka.read(servers, kafka_topic, limit_s=seconds(ANSWER)) == sent
 
 
 def test_a_refused_record_is_an_error(kafka_broker: Broker, kafka_topic: str) -> None:
     """What is larger than client and broker take is named by its key."""
     large = [(b"the large one", b"x" * 2_000_000)]
     with pytest.raises(kafka.TransferError, match="the large one"):
-        kafka.send(kafka_broker.bootstrap_servers, kafka_topic, large)
+        kafka.send(kafka_broker.bootstrap_servers, kafka_topic, large, limit_s=seconds(ANSWER))
 
 
 def test_lines_hold_any_bytes() -> None:
@@ -46,6 +54,7 @@ def test_it_runs_as_a_program_without_the_project(
     def client(verb: str, stdin: bytes) -> bytes:
         servers = kafka_broker.bootstrap_servers
         command = [sys.executable, "-c", program, verb, servers, kafka_topic]
+        command.append(str(seconds(ANSWER)))
         done = subprocess.run(command, input=stdin, capture_output=True, check=True, cwd=tmp_path)
         return done.stdout
 

@@ -1,6 +1,8 @@
-"""Waiting ends when the condition holds, or says why it never did."""
+"""A command that fails is a fact to come; the error of a time-out has its words."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import pytest
 
@@ -8,32 +10,35 @@ from e2e.commands import CommandError
 from e2e.wait import NotInTimeError, wait_for
 
 
-def test_what_the_condition_found_is_returned() -> None:
-    """None and False are asked again; so is a condition whose command fails."""
-    answers = iter([None, False, CommandError(("kubectl",), "exit status 1", ""), "found"])
+def test_a_failed_command_is_asked_again() -> None:
+    """So is what does not hold yet; what holds is returned."""
+    answers: Iterator[dict[str, str] | Exception] = iter(
+        [{}, CommandError(("kubectl",), "exit status 1", ""), {"uid": "2"}]
+    )
 
-    def condition() -> object:
+    def read() -> dict[str, str]:
         answer = next(answers)
         if isinstance(answer, Exception):
             raise answer
         return answer
 
-    assert wait_for("something", condition, within_s=20) == "found"
+    found = wait_for("another pod", read, until=lambda pod: pod.get("uid") == "2")
+    assert found == {"uid": "2"}
 
 
-def test_zero_and_empty_are_answers() -> None:
-    """Only None and False mean no."""
-    assert wait_for("a number", lambda: 0, within_s=20) == 0
-    assert wait_for("a list", list, within_s=20) == []
+def test_other_errors_pass_through() -> None:
+    """A mistake in a scenario does not wait for its deadline."""
+    with pytest.raises(ZeroDivisionError):
+        wait_for("a number", lambda: 1 / 0)
 
 
-def test_the_end_of_patience_tells_the_last_failure_and_the_state() -> None:
-    """Who reads the error sees what was waited for, what was said last, and how things are."""
+def test_a_time_out_has_the_last_failure_and_the_state() -> None:
+    """The error names the fact, what the command printed last, and what else is known."""
 
-    def condition() -> bool:
+    def read() -> bool:
         raise CommandError(("kubectl", "get"), "exit status 1", "connection refused")
 
     with pytest.raises(NotInTimeError) as late:
-        wait_for("pods are ready", condition, within_s=-1, told=lambda: "one pod is Pending")
-    for words in ("pods are ready", "connection refused", "one pod is Pending"):
+        wait_for("Ready pods", read, within=-1, show=lambda: "one pod is Pending")
+    for words in ("Ready pods", "connection refused", "one pod is Pending"):
         assert words in str(late.value)

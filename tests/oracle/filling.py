@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from confluent_kafka import Message, Producer, TopicPartition
+from confluent_kafka import KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from tests.clients import START_MS
 from tests.clients.librdkafka import consumer, read_all
+from tests.waiting import ANSWER, ATTEMPT_S, seconds, wait_for
 
 #: Small segments with dense indexes, so that a few hundred records fill several of them.
 SMALL_SEGMENTS: Final = {"segment.bytes": "20000", "index.interval.bytes": "200"}
@@ -34,7 +34,7 @@ def create(bootstrap: str, topics: dict[str, dict[str, str]]) -> None:
     new = [NewTopic(name, num_partitions=2, config=config) for name, config in topics.items()]
     admin = AdminClient({"bootstrap.servers": bootstrap})
     for future in admin.create_topics(new).values():
-        future.result(60)
+        future.result(seconds(ANSWER))
 
 
 def send(
@@ -58,7 +58,7 @@ def send(
             timestamp=START_MS + i * 1000,
             headers=[("number", b"%d" % i), ("null", None)] if headers else None,
         )
-    assert producer.flush(60) == 0
+    assert producer.flush(seconds(ANSWER)) == 0
 
 
 def fill(bootstrap: str) -> None:
@@ -72,25 +72,28 @@ def fill(bootstrap: str) -> None:
     send(bootstrap, "recompressed", 50)
     partition = TopicPartition("beheaded", 0, 123)
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.delete_records([partition])[partition].result(60)
+    admin.delete_records([partition])[partition].result(seconds(ANSWER))
 
 
 def await_leaders(bootstrap: str, topics: Iterable[str]) -> None:
     """Return once every partition has a leader: Apache accepts connections before that."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    missing = set(topics)
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        known = admin.list_topics(timeout=60).topics
-        missing = {
+
+    def leaderless() -> list[str]:
+        known = admin.list_topics(timeout=ATTEMPT_S).topics
+        return [
             topic
             for topic in topics
             if topic not in known
             or any(partition.leader < 0 for partition in known[topic].partitions.values())
-        }
-        if not missing:
-            return
-    raise AssertionError(f"no leaders for {missing}")
+        ]
+
+    wait_for(
+        "a leader of every partition",
+        leaderless,
+        until=lambda missing: not missing,
+        retry=(KafkaException,),
+    )
 
 
 def account(bootstrap: str, topics: Iterable[str], *, times: bool = True) -> dict[str, Any]:
@@ -102,7 +105,7 @@ def account(bootstrap: str, topics: Iterable[str], *, times: bool = True) -> dic
         for number in (0, 1):
             told[f"{topic}-{number}"] = {
                 "watermarks": asker.get_watermark_offsets(
-                    TopicPartition(topic, number), timeout=60
+                    TopicPartition(topic, number), timeout=seconds(ANSWER)
                 ),
                 "times": [_offset_at(asker, topic, number, i * 77_000) for i in range(8) if times],
                 "records": [
@@ -120,5 +123,5 @@ def _content(record: Message) -> tuple[Any, Any, Any]:
 
 def _offset_at(asker: Any, topic: str, partition: int, after_ms: int) -> int:
     query = [TopicPartition(topic, partition, START_MS + after_ms)]
-    offset: int = asker.offsets_for_times(query, timeout=60)[0].offset
+    offset: int = asker.offsets_for_times(query, timeout=seconds(ANSWER))[0].offset
     return offset

@@ -8,7 +8,6 @@ of messages (not whether there is one).
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 from uuid import UUID
@@ -26,15 +25,17 @@ from barnabas_kafka.protocol.schema import Request, Struct
 from barnabas_kafka.records import batch, legacy
 from tests.clients import START_MS
 from tests.clients.wire import Wire, metadata
+from tests.waiting import ANSWER, seconds, wait_for
 
 #: What is told instead of an answer.
 CLOSED: Final = "the connection is closed"
 SILENCE: Final = "no answer"
 CUT_SHORT: Final = "a batch cut short"
-#: How long an answer, or what is asked for again and again, may take on a busy machine.
-PATIENCE_S: Final = 60.0
-#: How long silence is waited for. Apache never answers some requests that make it stumble.
-SILENCE_S: Final = 6.0
+#: How long a broker may take to create a topic.
+CREATE_MS: Final = 600_000
+#: Machine seconds until silence is taken for the answer. Apache never answers some requests that
+#: make it stumble, and nothing else tells of it.
+SILENT: Final = 1.5
 
 #: Beside an error no client looks at these; the start mattered to UNKNOWN_PRODUCER_ID alone, which
 #: brokers no longer answer. The protocol of a group that was not joined is null or empty.
@@ -89,12 +90,12 @@ class Side:
         return None if isinstance(answer, str) else answer
 
     def wait(self, request: Request, version: int, *, settled: Callable[[Any], bool]) -> Any:
-        """Ask until the answer is settled, or for long enough, and do not keep it."""
-        give_up_at = time.monotonic() + PATIENCE_S
-        while True:
-            answer = self._answer(request, version)
-            if isinstance(answer, str) or settled(answer) or time.monotonic() > give_up_at:
-                return answer
+        """Ask until the answer is settled, or there is none, and do not keep it."""
+        return wait_for(
+            f"a settled answer to {type(request).__name__} of {self.bootstrap}",
+            lambda: self._answer(request, version),
+            until=lambda answer: isinstance(answer, str) or settled(answer),
+        )
 
     def ask_all(
         self, label: str, request: Request, versions: Iterable[int], *, trap: bool = False
@@ -112,7 +113,7 @@ class Side:
         new = CreatableTopic(
             name=name, num_partitions=partitions, replication_factor=1, configs=configs
         )
-        request = CreateTopicsRequest(topics=[new], timeout_ms=int(PATIENCE_S * 1000))
+        request = CreateTopicsRequest(topics=[new], timeout_ms=CREATE_MS)
         answer = self._answer(request, 7)
         assert isinstance(answer, CreateTopicsResponse), answer
         (created,) = answer.topics
@@ -154,7 +155,7 @@ class Side:
     def _answer(self, request: Request, version: int, *, trap: bool = False) -> Any:
         if self._wire is None:
             self._wire = Wire(self.bootstrap)
-        self._wire.patience_s = SILENCE_S if trap and self.stumbles else PATIENCE_S
+        self._wire.patience_s = seconds(SILENT if trap and self.stumbles else ANSWER)
         try:
             return self._wire.ask(request, api(ApiKey(request.api_key)).response, version)
         except (EOFError, ConnectionError):

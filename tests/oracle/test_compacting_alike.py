@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import shutil
-import threading
 import time
 from collections.abc import Callable
 from copy import deepcopy
@@ -34,6 +33,7 @@ from tests.broker.log.cleaner.histories import COMPACT, PLENTY, clean, records_o
 from tests.broker.log.samples import CLUSTER, validated
 from tests.oracle.apache import ApacheKafka, ZooKeeper
 from tests.oracle.coordination import register
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.jvm
 
@@ -200,11 +200,11 @@ def clean_apaches(directory: Path, work: Path, upto: dict[str, int]) -> None:
         )
         with apache:
             checkpoint = apache.log_dirs[0] / CLEANER_OFFSET_CHECKPOINT
-            deadline = time.monotonic() + 120
-            waiting = threading.Event()  # Apache needs the processor more than we do.
-            while cleaned(checkpoint) != upto:
-                assert time.monotonic() < deadline, (cleaned(checkpoint), upto, apache.tail())
-                waiting.wait(0.05)
+            wait_for(
+                f"Apache's cleaner offsets {upto}",
+                lambda: cleaned(checkpoint),
+                until=lambda offsets: offsets == upto,
+            )
     shutil.rmtree(directory)
     shutil.copytree(work / "kafka-logs", directory)
 

@@ -18,6 +18,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.clients.brokers import Barnabas
 from tests.oracle.apache import run_tool
+from tests.waiting import ANSWER, RUN, seconds
 
 pytestmark = pytest.mark.jvm
 
@@ -39,19 +40,21 @@ class Place:
             at = [TopicPartition(topic, number, 1) for topic in topics for number in (0, 1)]
             asked = [ConsumerGroupTopicPartitions(group, at)]
             for future in self.admin.alter_consumer_group_offsets(asked).values():
-                future.result(60)
+                future.result(seconds(ANSWER))
 
     def ours(self, *words: str, program: str = "kafka-consumer-groups.sh") -> str:
         """What ours prints; it must succeed."""
         command = [str(BIN / program), *words, "--bootstrap-server", self.bootstrap]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=seconds(RUN), check=False
+        )
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 
     def theirs(self, *words: str) -> str:
         """What Apache's prints; it must succeed."""
-        # Five seconds unless told, which a busy machine needs.
-        patience = ("--timeout", "60000")
+        # Five seconds by default, which a busy machine may take.
+        patience = ("--timeout", f"{seconds(ANSWER) * 1000:.0f}")
         done = run_tool(APACHES, *words, "--bootstrap-server", self.bootstrap, *patience)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
@@ -70,12 +73,12 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     with Barnabas(tmp_path_factory.mktemp("broker"), settings) as broker:
         admin = AdminClient({"bootstrap.servers": broker.bootstrap})
         for future in admin.create_topics([NewTopic(t, 3, 1) for t in ("alpha", LONG)]).values():
-            future.result(60)
+            future.result(seconds(ANSWER))
         producer = Producer({"bootstrap.servers": broker.bootstrap})
         for topic in ("alpha", LONG):
             for number in range(8):
                 producer.produce(topic, b"x", partition=number % 2)
-        assert producer.flush(60) == 0
+        assert producer.flush(seconds(ANSWER)) == 0
         yield Place(broker.bootstrap, admin)
 
 
@@ -172,7 +175,7 @@ def test_members_and_lists_are_told_alike(place: Place) -> None:
     program = [str(BIN / "kafka-consumer-groups"), "--bootstrap-server", place.bootstrap]
     done = subprocess.run(
         [*program, "--reset-offsets", *describe[1:], "--all-topics", "--to-latest"],
-        capture_output=True, text=True, timeout=300, check=False,
+        capture_output=True, text=True, timeout=seconds(RUN), check=False,
     )  # fmt: skip
     consumer.close()
     assert refusal.strip().splitlines()[0] in done.stdout

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from copy import copy
 from dataclasses import dataclass, field
@@ -33,10 +32,10 @@ from tests.oracle.apache import ApacheKafka, ZooKeeper
 from tests.oracle.classic_members import Member, await_coordinator, fetch_offsets
 from tests.oracle.questions_about_transactions import Told
 from tests.oracle.sides import Side, differences
+from tests.waiting import ANSWER, START, seconds, wait_for
 
 pytestmark = pytest.mark.jvm
 
-DEADLINE_S: Final = 60
 PARTITIONS: Final = range(3)
 #: Records in each partition of a topic that a group reads, and how many it has read of the first.
 RECORDS: Final = 4
@@ -98,12 +97,14 @@ class Readers:
         consumer = Consumer(settings)
         consumer.subscribe([self.topic])
         found: set[tuple[int, int]] = set()
-        deadline = time.monotonic() + DEADLINE_S
-        while not found >= expected:
-            assert time.monotonic() < deadline, f"{len(found)} of {len(expected)} came"
+
+        def consume() -> set[tuple[int, int]]:
             for message in consumer.consume(len(expected), 0.5):
                 assert message.error() is None, message.error()
                 found.add((message.partition() or 0, message.offset() or 0))
+            return found
+
+        wait_for(f"the records {sorted(expected)}", consume, until=lambda it: it >= expected)
         assert found == expected
         self.read = {number: min(RECORDS, read + 1) for number, read in self.read.items()}
         at = [
@@ -199,7 +200,7 @@ def _filled(side: Side, name: str) -> str:
     for number in PARTITIONS:
         for _ in range(RECORDS):
             producer.produce(name, b"value", partition=number)
-    assert producer.flush(DEADLINE_S) == 0
+    assert producer.flush(seconds(ANSWER)) == 0
     return name
 
 
@@ -234,7 +235,9 @@ def leave_what_is_newer(side: Side, left: Left) -> None:
     readers.read_on(side.bootstrap, "consumer")
     command = [str(Path(sys.executable).parent / "barnabas"), "groups", "downgrade", readers.group,
                "--bootstrap-server", side.bootstrap]  # fmt: skip
-    done = subprocess.run(command, capture_output=True, text=True, timeout=110, check=False)
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=seconds(START), check=False
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     left.readers.append(readers)
     name = side.topic("second-protocol")
@@ -373,19 +376,20 @@ def _committed(bootstrap: str, topic: str) -> int:
     consumer = Consumer(settings)
     consumer.assign([TopicPartition(topic, 0, 0)])
     found = 0
-    deadline = time.monotonic() + DEADLINE_S
-    while True:
-        assert time.monotonic() < deadline, "the end did not come"
-        message = consumer.poll(1)
-        if message is None:
-            continue
-        error = message.error()
-        if error is None:
+
+    def is_read() -> bool:
+        nonlocal found
+        while (message := consumer.poll(1)) is not None:
+            error = message.error()
+            if error is not None:
+                assert error.code() == KafkaError._PARTITION_EOF, error
+                return True
             found += 1
-        else:
-            assert error.code() == KafkaError._PARTITION_EOF, error
-            consumer.close()
-            return found
+        return False
+
+    wait_for(f"the end of {topic}", is_read)
+    consumer.close()
+    return found
 
 
 def test_groups_and_transactions_go_there_and_back(ours: Barnabas, apaches: ApacheKafka) -> None:

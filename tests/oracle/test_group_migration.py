@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from difflib import ndiff
@@ -47,6 +46,7 @@ from tests.clients.brokers import Barnabas
 from tests.clients.wire import Wire, fetch
 from tests.oracle.apache import ApacheKRaft
 from tests.oracle.sides import Side, named
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.jvm
 
@@ -57,7 +57,6 @@ SETTINGS: Final = {
     "group.consumer.session.timeout.ms": "240000",
     "group.consumer.max.session.timeout.ms": "240000",
 }
-PATIENCE_S: Final = 60.0
 SLOW_MS: Final = 240_000
 STRATEGY: Final = "cooperative-sticky"
 PASSING: Final = {
@@ -313,13 +312,13 @@ def _await_coordinator(side: Side) -> None:
 
 def _await_topic(scene: Scene) -> None:
     """Have the coordinator know the topic: Apache tells it a little later."""
-    give_up_at = time.monotonic() + PATIENCE_S
     probe = Scene(scene.side, f"probe of {scene.group}", scene.topic, scene.id)
-    for attempt in count():
-        answer = probe.speak(f"attempt {attempt}", "p", 0)
-        if answer.assignment is not None and answer.assignment.topic_partitions:
-            return
-        assert time.monotonic() < give_up_at, answer
+    attempts = count()
+    wait_for(
+        f"partitions of {scene.topic} in an assignment",
+        lambda: probe.speak(f"attempt {next(attempts)}", "p", 0),
+        until=lambda it: it.assignment is not None and it.assignment.topic_partitions,
+    )
 
 
 def _records(bootstrap: str) -> list[tuple[bytes, bytes | None]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from barnabas_kafka.protocol.messages.describe_log_dirs import DescribeLogDirsRe
 from tests.broker.server.running import Wire
 from tests.clients.brokers import Barnabas, Broker
 from tests.oracle.apache import ApacheKafka, run_tool
+from tests.waiting import wait_for
 
 pytestmark = pytest.mark.jvm
 
@@ -96,9 +96,11 @@ def await_move(wire: Wire, name: str) -> None:
 
     While Apache puts one copy in the place of another it may tell of the old one only.
     """
-    deadline = time.monotonic() + 60
-    while (found := copies(wire)) != [(name, 0, False)]:
-        assert time.monotonic() < deadline, found
+    wait_for(
+        f"the only copy in {name}",
+        lambda: copies(wire),
+        until=lambda found: found == [(name, 0, False)],
+    )
 
 
 def test_the_verdicts_are_apaches(disks: list[Path], tmp_path: Path) -> None:

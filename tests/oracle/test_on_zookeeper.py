@@ -9,26 +9,27 @@ from __future__ import annotations
 import json
 import os
 import signal
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 from kazoo.client import KazooClient
 
 from tests.clients.brokers import Barnabas
 from tests.oracle.apache import ApacheKafka, OwnZooKeeper, ZooKeeper, run_tool
+from tests.waiting import ANSWER, ATTEMPT_S, RUN, START, seconds, wait_for
 
 OLD = "2.8.2"
 #: As long as ZooKeeper grants: a busy machine shall not end a session that a test counts on.
 SESSION_MS = "40000"
 #: For what is about sessions that end.
 SHORT_MS = "10000"
+#: The client asks again where another is the controller: for so long until it reports that.
+REFUSED_S = 2.0
 SHELL = "org.apache.zookeeper.ZooKeeperMainWithTlsSupportForKafka"
-DEADLINE_S = 60
 
 
 @pytest.fixture(scope="module", params=[ZooKeeper, OwnZooKeeper], ids=["apache", "own"])
@@ -66,8 +67,8 @@ def broker(connect: str, tmp_path: Path) -> Iterator[Barnabas]:
 @contextmanager
 def looking(connect: str) -> Iterator[KazooClient]:
     """Somebody else who reads and writes the znodes."""
-    client = KazooClient(connect, timeout=40.0)
-    client.start(60)
+    client = KazooClient(connect, timeout=int(SESSION_MS) / 1000)
+    client.start(seconds(START))
     yield client
     client.stop()
     client.close()
@@ -99,16 +100,43 @@ def client(
     return {"bootstrap.servers": bootstrap, "log_level": 0, **(settings or {})}
 
 
-def until(condition: Callable[[], bool]) -> None:
-    """Ask again until it is so; brokers act on znodes a moment after they were written."""
-    deadline = time.monotonic() + DEADLINE_S
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come true"
+def until_gone(znodes: KazooClient, path: str) -> None:
+    """Wait until a znode is deleted."""
+    wait_for(f"the end of {path}", lambda: znodes.exists(path), until=lambda stat: stat is None)
+
+
+def until_created(znodes: KazooClient, path: str) -> None:
+    """Wait until there is a znode."""
+    wait_for(path, lambda: znodes.exists(path), until=lambda stat: stat is not None)
+
+
+def until_logged(broker: Barnabas, text: str, lines: int = 30) -> None:
+    """Wait until the end of the broker's log has a text."""
+    wait_for(f"{text!r} in the log", lambda: broker.tail(lines), until=lambda tail: text in tail)
+
+
+def until_led(broker: Barnabas, topic: str, count: int) -> None:
+    """Wait until the broker knows so many partitions of a topic that have a leader; 0 is none."""
+    wait_for(
+        f"{count} partitions of {topic} with a leader",
+        lambda: partitions(broker),
+        until=lambda found: found.get(topic, 0) == count,
+        retry=(KafkaException,),
+    )
+
+
+def until_set(broker: Barnabas, topic: str, setting: str, value: str) -> None:
+    """Wait until a topic has a setting."""
+    wait_for(
+        f"{setting}={value} of {topic}",
+        lambda: settings_of(broker, topic)[setting],
+        until=lambda found: found == value,
+    )
 
 
 def partitions(broker: Barnabas) -> dict[str, int]:
     """The topics that a broker knows, with the number of their partitions that have a leader."""
-    found = AdminClient(client(broker.bootstrap)).list_topics(timeout=60).topics
+    found = AdminClient(client(broker.bootstrap)).list_topics(timeout=ATTEMPT_S).topics
     return {
         name: sum(each.leader >= 0 for each in topic.partitions.values())
         for name, topic in found.items()
@@ -119,7 +147,7 @@ def settings_of(broker: Barnabas, topic: str) -> dict[str, str]:
     """The settings of a topic, as the broker tells them."""
     resource = ConfigResource(ResourceType.TOPIC, topic)
     admin = AdminClient(client(broker.bootstrap))
-    entries = admin.describe_configs([resource])[resource].result(60)
+    entries = admin.describe_configs([resource])[resource].result(seconds(ANSWER))
     return {name: entry.value for name, entry in entries.items()}
 
 
@@ -128,7 +156,7 @@ def produce(bootstrap: str, topic: str, *values: str) -> None:
     producer = Producer(client(bootstrap, {"enable.idempotence": True}))
     for value in values:
         producer.produce(topic, value, partition=0)
-    assert producer.flush(60) == 0
+    assert producer.flush(seconds(ANSWER)) == 0
 
 
 def consume(bootstrap: str, topic: str, count: int) -> list[str]:
@@ -137,11 +165,13 @@ def consume(bootstrap: str, topic: str, count: int) -> list[str]:
     consumer = Consumer(client(bootstrap, {"group.id": "reader", "enable.auto.commit": False}))
     consumer.assign([TopicPartition(topic, 0, 0)])
     values: list[str] = []
-    deadline = time.monotonic() + DEADLINE_S
-    while len(values) < count:
-        assert time.monotonic() < deadline, f"{len(values)} of {count} records came"
+
+    def read() -> list[str]:
         got = [each for each in consumer.consume(count - len(values), 1) if each.error() is None]
-        values += [(message.value() or b"").decode() for message in got]
+        values.extend((message.value() or b"").decode() for message in got)
+        return values
+
+    wait_for(f"{count} records of {topic}", read, until=lambda it: len(it) == count)
     consumer.close()
     return values
 
@@ -181,27 +211,41 @@ def test_topics_by_the_old_tools(broker: Barnabas, connect: str) -> None:
     """Create, describe, grow, configure, delete: all through ZooKeeper, with the broker running."""
     topics(connect, "--create", "--topic", "t", "--partitions", "2", "--replication-factor", "1",
            "--config", "retention.ms=123456")  # fmt: skip
-    until(lambda: partitions(broker).get("t") == 2)
+    until_led(broker, "t", 2)
     assert settings_of(broker, "t")["retention.ms"] == "123456"
     produce(broker.bootstrap, "t", "a", "b")
     assert "Leader: 1\tReplicas: 1\tIsr: 1" in topics(connect, "--describe", "--topic", "t")
     topics(connect, "--alter", "--topic", "t", "--partitions", "5")
-    until(lambda: partitions(broker)["t"] == 5)
+    until_led(broker, "t", 5)
     old_tool("kafka.admin.ConfigCommand", "--zookeeper", connect, "--alter", "--entity-type",
              "topics", "--entity-name", "t", "--add-config", "max.message.bytes=5555")  # fmt: skip
-    until(lambda: settings_of(broker, "t")["max.message.bytes"] == "5555")
+    until_set(broker, "t", "max.message.bytes", "5555")
     assert consume(broker.bootstrap, "t", 2) == ["a", "b"]
     topics(connect, "--delete", "--topic", "t")
-    until(lambda: "t" not in partitions(broker))
-    until(lambda: not list(broker.log_dirs[0].glob("t-[0-9]")))
-    until(lambda: topics(connect, "--list").strip() == "")
+    wait_for(
+        "metadata without the topic",
+        lambda: partitions(broker),
+        until=lambda found: "t" not in found,
+        retry=(KafkaException,),
+    )
+    wait_for(
+        "the end of the topic's directories",
+        lambda: list(broker.log_dirs[0].glob("t-[0-9]")),
+        until=lambda found: not found,
+    )
+    wait_for(
+        "no topic in the tool's list",
+        lambda: topics(connect, "--list").strip(),
+        until=lambda listed: listed == "",
+        within=RUN,
+    )
 
 
 def test_the_old_tools_see_what_clients_do(broker: Barnabas, connect: str) -> None:
     """Topics made through the protocol are topics for `--zookeeper`, too."""
     admin = AdminClient(client(broker.bootstrap))
     new = NewTopic("mine", 3, 1, config={"cleanup.policy": "compact"})
-    admin.create_topics([new])["mine"].result(60)
+    admin.create_topics([new])["mine"].result(seconds(ANSWER))
     described = topics(connect, "--describe", "--topic", "mine")
     assert "PartitionCount: 3" in described
     assert "Configs: cleanup.policy=compact" in described
@@ -211,12 +255,12 @@ def test_the_old_tools_see_what_clients_do(broker: Barnabas, connect: str) -> No
 def test_settings_of_all_brokers(broker: Barnabas, znodes: KazooClient) -> None:
     """A notification makes the broker read its settings again, and so its topics' defaults."""
     admin = AdminClient(client(broker.bootstrap))
-    admin.create_topics([NewTopic("t", 1, 1)])["t"].result(60)
+    admin.create_topics([NewTopic("t", 1, 1)])["t"].result(seconds(ANSWER))
     config = b'{"version":1,"config":{"log.retention.ms":"98765"}}'
     znodes.create("/config/brokers/<default>", config)
     change = b'{"version":2,"entity_path":"brokers/<default>"}'
     znodes.create("/config/changes/config_change_", change, sequence=True)
-    until(lambda: settings_of(broker, "t")["retention.ms"] == "98765")
+    until_set(broker, "t", "retention.ms", "98765")
 
 
 def test_nonsense_in_the_znodes_harms_nobody(broker: Barnabas, znodes: KazooClient) -> None:
@@ -224,10 +268,10 @@ def test_nonsense_in_the_znodes_harms_nobody(broker: Barnabas, znodes: KazooClie
     znodes.create("/brokers/topics/broken", b"[]")
     znodes.create("/config/changes/config_change_", b"?", sequence=True)
     znodes.create("/admin/delete_topics/nothing")
-    until(lambda: znodes.exists("/admin/delete_topics/nothing") is None)
-    until(lambda: "/brokers/topics/broken" in broker.tail())
+    until_gone(znodes, "/admin/delete_topics/nothing")
+    until_logged(broker, "/brokers/topics/broken")
     admin = AdminClient(client(broker.bootstrap))
-    admin.create_topics([NewTopic("t", 1, 1)])["t"].result(60)
+    admin.create_topics([NewTopic("t", 1, 1)])["t"].result(seconds(ANSWER))
     produce(broker.bootstrap, "t", "a")
     assert consume(broker.bootstrap, "t", 1) == ["a"]
 
@@ -241,16 +285,16 @@ def test_a_session_that_expires(connect: str, tmp_path: Path) -> None:
         produce(broker.bootstrap, "t", "before")
         os.kill(broker.pid, signal.SIGSTOP)
         try:
-            until(lambda: znodes.exists("/brokers/ids/1") is None)
-            until(lambda: znodes.exists("/controller") is None)
+            until_gone(znodes, "/brokers/ids/1")
+            until_gone(znodes, "/controller")
         finally:
             os.kill(broker.pid, signal.SIGCONT)
-        until(lambda: znodes.exists("/brokers/ids/1") is not None)
-        until(lambda: znodes.exists("/controller") is not None)
+        until_created(znodes, "/brokers/ids/1")
+        until_created(znodes, "/controller")
         assert json.loads(znodes.get("/controller")[0])["brokerid"] == 1
         assert znodes.get("/controller_epoch")[0] == b"2"
         admin = AdminClient(client(broker.bootstrap))
-        admin.create_topics([NewTopic("after", 1, 1)])["after"].result(60)
+        admin.create_topics([NewTopic("after", 1, 1)])["after"].result(seconds(ANSWER))
         produce(broker.bootstrap, "t", "after")
         assert consume(broker.bootstrap, "t", 2) == ["before", "after"]
 
@@ -258,7 +302,7 @@ def test_a_session_that_expires(connect: str, tmp_path: Path) -> None:
 def test_an_election_that_somebody_asks_for(broker: Barnabas, znodes: KazooClient) -> None:
     """Deleting /controller is how operators have a controller elected."""
     znodes.delete("/controller")
-    until(lambda: znodes.exists("/controller") is not None)
+    until_created(znodes, "/controller")
     assert znodes.get("/controller_epoch")[0] == b"2"
 
 
@@ -268,14 +312,16 @@ def test_another_controller(broker: Barnabas, znodes: KazooClient) -> None:
     taken.delete("/controller")
     taken.create("/controller", b'{"version":2,"brokerid":7,"timestamp":"1"}', ephemeral=True)
     assert all(taken.commit())
-    until(lambda: "no longer the controller" in broker.tail())
+    until_logged(broker, "no longer the controller")
     admin = AdminClient(client(broker.bootstrap))
-    refused = admin.create_topics([NewTopic("t", 1, 1)], request_timeout=2)["t"].exception(60)
+    refused = admin.create_topics([NewTopic("t", 1, 1)], request_timeout=REFUSED_S)["t"].exception(
+        seconds(ANSWER)
+    )
     assert refused is not None
     znodes.delete("/controller")
-    until(lambda: znodes.exists("/controller") is not None)
+    until_created(znodes, "/controller")
     assert znodes.get("/controller_epoch")[0] == b"2"
-    admin.create_topics([NewTopic("t", 1, 1)])["t"].result(60)
+    admin.create_topics([NewTopic("t", 1, 1)])["t"].result(seconds(ANSWER))
 
 
 def test_records_while_the_ensemble_is_away(tmp_path: Path) -> None:
@@ -289,14 +335,14 @@ def test_records_while_the_ensemble_is_away(tmp_path: Path) -> None:
         zookeeper.kill()
         producer = Producer(client(broker.bootstrap))
         producer.produce("t", "b", partition=0)
-        assert producer.flush(60) == 0
+        assert producer.flush(seconds(ANSWER)) == 0
         assert consume(broker.bootstrap, "t", 2) == ["a", "b"]
         admin = AdminClient(client(broker.bootstrap))
-        failed = admin.create_topics([NewTopic("new", 1, 1)])["new"].exception(90)
+        failed = admin.create_topics([NewTopic("new", 1, 1)])["new"].exception(seconds(ANSWER))
         assert failed is not None
         zookeeper.start()
-        until(lambda: "connected to ZooKeeper" in broker.tail(50))
-        admin.create_topics([NewTopic("new", 1, 1)])["new"].result(60)
+        until_logged(broker, "connected to ZooKeeper", lines=50)
+        admin.create_topics([NewTopic("new", 1, 1)])["new"].result(seconds(ANSWER))
         zookeeper.kill()
         broker.stop()  # Without an ensemble it can tell nobody, but ends in time.
         assert broker.exit_code == 0
@@ -308,7 +354,7 @@ def test_an_apache_broker_takes_over_and_gives_back(connect: str, tmp_path: Path
     with ours:
         admin = AdminClient(client(ours.bootstrap))
         new = NewTopic("t", 2, 1, config={"retention.ms": "-1"})
-        admin.create_topics([new])["t"].result(60)
+        admin.create_topics([new])["t"].result(seconds(ANSWER))
         produce(ours.bootstrap, "t", "ours 1", "ours 2")
     overrides = {"log.dirs": str(ours.log_dirs[0])}
     with ApacheKafka(
@@ -321,7 +367,7 @@ def test_an_apache_broker_takes_over_and_gives_back(connect: str, tmp_path: Path
         assert consume(apache.bootstrap, "t", 2) == ["ours 1", "ours 2"]
         produce(apache.bootstrap, "t", "apache's")
         admin = AdminClient(client(apache.bootstrap))
-        admin.create_topics([NewTopic("apaches", 3, 1)])["apaches"].result(60)
+        admin.create_topics([NewTopic("apaches", 3, 1)])["apaches"].result(seconds(ANSWER))
         produce(apache.bootstrap, "apaches", "first")
     with ours:
         produce(ours.bootstrap, "t", "ours 3")
@@ -387,7 +433,7 @@ def test_a_client_of_0_8_keeps_its_offsets_in_zookeeper(
     Produce, Fetch, Offsets, Metadata, OffsetCommit and OffsetFetch.
     """
     topics(connect, "--create", "--topic", "aged", "--partitions", "1", "--replication-factor", "1")
-    until(lambda: partitions(broker).get("aged") == 1)  # The producer tries only for a moment.
+    until_led(broker, "aged", 1)  # The producer tries only for a moment.
     program = str(Path(__file__).parent / "java" / "OldClient.java")
     arguments = (broker.bootstrap, connect, "aged")
     done = run_tool(program, *arguments, version="0.8.2.2")

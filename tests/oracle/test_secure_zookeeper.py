@@ -25,6 +25,7 @@ from tests.broker.cli.conftest import run_command
 from tests.clients.brokers import Barnabas
 from tests.oracle.apache import ApacheKafka, ZooKeeper, free_port
 from tests.oracle.certificates import Certificate
+from tests.waiting import ANSWER, START, seconds
 
 pytestmark = pytest.mark.jvm
 
@@ -90,7 +91,7 @@ def looking(zookeeper: ZooKeeper, password: str = "") -> Iterator[KazooClient]:
     """A client, as the user of the brokers where there is a password, else as nobody."""
     login = {"mechanism": "DIGEST-MD5", "username": "kafka", "password": password}
     client = KazooClient(zookeeper.connect, sasl_options=login if password else None)
-    client.start(60)
+    client.start(seconds(START))
     try:
         yield client
     finally:
@@ -101,13 +102,13 @@ def looking(zookeeper: ZooKeeper, password: str = "") -> Iterator[KazooClient]:
 def use(bootstrap: str) -> None:
     """Have znodes of all kinds made: a topic with settings, and a broker's own."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.list_topics(timeout=60)
+    admin.list_topics(timeout=seconds(ANSWER))
     new = NewTopic("t", 2, 1, config={"retention.ms": "-1"})
-    admin.create_topics([new])["t"].result(60)
+    admin.create_topics([new])["t"].result(seconds(ANSWER))
     entry = ConfigEntry("log.cleaner.threads", "2", incremental_operation=AlterConfigOpType.SET)
     of_one = ConfigResource(ResourceType.BROKER, "1", incremental_configs=[entry])
     for done in admin.incremental_alter_configs([of_one]).values():
-        done.result(60)
+        done.result(seconds(ANSWER))
 
 
 def acls(client: KazooClient, chroot: str) -> dict[str, list[ACL]]:

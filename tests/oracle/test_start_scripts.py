@@ -10,20 +10,19 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
 import pytest
 
 from tests.oracle.apache import classpath, free_port
+from tests.waiting import RUN, SETTLE, seconds, wait_for
 
 pytestmark = pytest.mark.jvm
 
 BIN = Path(sys.executable).parent
-PATIENCE_S = 300
 ZOOKEEPER = """\
 dataDir={directory}/zookeeper
 clientPort={port}
@@ -80,7 +79,7 @@ class Shell:
         """Run a command to its end."""
         return subprocess.run(
             [BIN / name, *args], input=typed, env=self.environment, cwd=self.directory,
-            capture_output=True, text=True, timeout=PATIENCE_S, check=False,
+            capture_output=True, text=True, timeout=seconds(RUN), check=False,
         )  # fmt: skip
 
     def begin(self, name: str, *args: str) -> subprocess.Popen[bytes]:
@@ -109,19 +108,12 @@ class Shell:
     def stop_all(self) -> None:
         """Stop what runs, the broker first, and see it end."""
         for name in ("kafka-server-stop.sh", "zookeeper-server-stop.sh"):
-            until(partial(self.stopped, name))
-
-
-def until(done: Callable[[], bool]) -> None:
-    give_up_at = time.monotonic() + PATIENCE_S
-    while not done():
-        assert time.monotonic() < give_up_at
+            wait_for(f"nothing to stop by {name}", partial(self.stopped, name), within=RUN)
 
 
 def ready(log: Path, times: int, broker: subprocess.Popen[bytes]) -> bool:
     """Whether a broker has said so many times that it serves; not if it has ended instead."""
-    with suppress(subprocess.TimeoutExpired):
-        broker.wait(0.1)
+    if broker.poll() is not None:
         pytest.fail(f"the broker ended:\n{log.read_text()}")
     return log.read_text().count("is ready") == times
 
@@ -159,17 +151,17 @@ def test_in_the_foreground(shell: Shell) -> None:
     log = shell.directory / "kafka-server-start.sh.log"
     with ExitStack() as ends:
         zookeeper = shell.begin("zookeeper-server-start.sh", "config/zookeeper.properties")
-        ends.callback(zookeeper.wait, PATIENCE_S)
+        ends.callback(zookeeper.wait, seconds(SETTLE))
         ends.callback(zookeeper.terminate)
         for attempt in range(2):
             broker = shell.begin("kafka-server-start.sh", "config/server.properties")
-            ends.callback(broker.wait, PATIENCE_S)
+            ends.callback(broker.wait, seconds(SETTLE))
             ends.callback(broker.kill)
-            until(partial(ready, log, attempt + 1, broker))
+            wait_for("a broker that is ready", partial(ready, log, attempt + 1, broker))
             if attempt == 0:
                 shell.carries_a_record()
             assert zookeeper.poll() is None
             assert shell.run("kafka-server-stop.sh").returncode == 0
-            assert broker.wait(PATIENCE_S) == 0
+            assert broker.wait(seconds(SETTLE)) == 0
         assert shell.run("zookeeper-server-stop.sh").returncode == 0
-        zookeeper.wait(PATIENCE_S)
+        zookeeper.wait(seconds(SETTLE))

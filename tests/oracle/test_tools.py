@@ -12,7 +12,6 @@ import json
 import re
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +22,7 @@ from confluent_kafka import (
     ConsumerGroupTopicPartitions,
     KafkaError,
     KafkaException,
+    Message,
     Producer,
     TopicPartition,
 )
@@ -31,6 +31,7 @@ from kazoo.client import KazooClient
 
 from tests.clients.brokers import Barnabas
 from tests.oracle.apache import ZooKeeper, run_tool
+from tests.waiting import ANSWER, RUN, START, seconds, wait_for
 
 BIN = Path(sys.executable).parent
 OLD, NEW = "2.8.2", "3.9.1"
@@ -44,6 +45,8 @@ CONSUMER = (f"{TOOLS}.consumer.ConsoleConsumer", NEW)
 CONFIGS = ("kafka.admin.ConfigCommand", NEW)
 MEASURING = (f"{TOOLS}.ConsumerPerformance", NEW)
 PRODUCER = ("kafka.tools.ConsoleProducer", NEW)
+#: As long as ZooKeeper grants, for a busy machine.
+LONGEST_SESSION_S = 40.0
 PATIENCE = {
     GROUPS: ("--timeout", "60000"),
     MEASURING: ("--timeout", "60000"),
@@ -87,18 +90,18 @@ class Place:
         config = {"segment.bytes": "14000"} if case.size else {}
         if case.topic:
             new = NewTopic(name, case.topic, 1, config=config)
-            self.admin.create_topics([new])[name].result(60)
+            self.admin.create_topics([new])[name].result(seconds(ANSWER))
         if case.records:
             producer = Producer({"bootstrap.servers": self.broker.bootstrap})
             for number in range(case.records):
                 value = f"value {number}".ljust(case.size)
                 producer.produce(name, value, partition=number % case.topic)
-                producer.flush(60)
+                producer.flush(seconds(ANSWER))
         if case.group:
             at = [TopicPartition(name, number, 1) for number in range(case.topic)]
             asked = [ConsumerGroupTopicPartitions(f"group-of-{name}", at)]
             for future in self.admin.alter_consumer_group_offsets(asked).values():
-                future.result(60)
+                future.result(seconds(ANSWER))
         return name
 
     def clear(self) -> None:
@@ -106,15 +109,18 @@ class Place:
 
         Those too of which a tool has told ZooKeeper only, and the broker has yet to hear.
         """
-        give_up_at = time.monotonic() + 60
-        while left := self._topics_left():
-            assert time.monotonic() < give_up_at, left
-            for future in self.admin.delete_topics(left).values():
-                try:
-                    future.result(60)
-                except KafkaException as refused:
-                    if refused.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
-                        raise
+        wait_for("no topic of a case", self._delete_topics, until=lambda left: not left)
+
+    def _delete_topics(self) -> list[str]:
+        """Delete the topics that there are; returns them."""
+        left = self._topics_left()
+        for future in self.admin.delete_topics(left).values() if left else ():
+            try:
+                future.result(seconds(ANSWER))
+            except KafkaException as refused:
+                if refused.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    raise
+        return left
 
     def _topics_left(self) -> list[str]:
         """Every topic of a case that ZooKeeper knows, and what it knows is to be deleted."""
@@ -156,12 +162,11 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
             "offsets.topic.replication.factor": "1",
             # No group is forgotten between our list and theirs.
             "offsets.retention.check.interval.ms": "86400000",
-            # As long as ZooKeeper grants, for a busy machine.
-            "zookeeper.session.timeout.ms": "40000",
+            "zookeeper.session.timeout.ms": f"{LONGEST_SESSION_S * 1000:.0f}",
         }
         with Barnabas(tmp_path_factory.mktemp("broker"), settings) as broker:
-            znodes = KazooClient(connect, timeout=40.0)
-            znodes.start(60)
+            znodes = KazooClient(connect, timeout=LONGEST_SESSION_S)
+            znodes.start(seconds(START))
             admin = AdminClient({"bootstrap.servers": broker.bootstrap})
             yield Place(broker, connect, admin, znodes)
             znodes.stop()
@@ -181,7 +186,12 @@ def ours(words: list[str], given: str = "") -> Printed:
     """Run the entry point of that name."""
     program = BIN / words[0].removeprefix("bin/")
     done = subprocess.run(
-        [program, *words[1:]], input=given, capture_output=True, text=True, timeout=300, check=False
+        [program, *words[1:]],
+        input=given,
+        capture_output=True,
+        text=True,
+        timeout=seconds(RUN),
+        check=False,
     )
     return Printed(done.returncode, done.stdout, done.stderr)
 
@@ -320,7 +330,14 @@ def test_typed_lines_become_the_same_records(place: Place, typed: str) -> None:
         assert done.code == 0, done.err
         consumer = Consumer({"bootstrap.servers": place.broker.bootstrap, "group.id": "reader"})
         consumer.assign([TopicPartition(topic, 0, 0)])
-        stored.append([(m.key(), m.value()) for m in consumer.consume(3, timeout=60)])
+        found: list[Message] = []
+
+        def consume(consumer: Consumer = consumer, found: list[Message] = found) -> int:
+            found.extend(consumer.consume(3 - len(found), 0.5))
+            return len(found)
+
+        wait_for(f"three records of {topic}", consume, until=lambda count: count == 3)
+        stored.append([(m.key(), m.value()) for m in found])
         consumer.close()
     place.clear()
     assert stored[0] == stored[1]

@@ -18,6 +18,7 @@ from tests.clients import START_MS
 from tests.clients.brokers import Barnabas
 from tests.clients.wire import Wire, produce
 from tests.oracle.apache import run_tool
+from tests.waiting import ANSWER, RUN, SETTLE, seconds
 
 pytestmark = pytest.mark.jvm
 
@@ -40,9 +41,9 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Barnabas]:
     """One transaction is done, one open in partition 1, and one hangs in both others."""
     with Barnabas(tmp_path_factory.mktemp("broker"), SETTINGS) as started:
         admin = AdminClient({"bootstrap.servers": started.bootstrap})
-        admin.create_topics([NewTopic(TOPIC, 3)])[TOPIC].result(60)
+        admin.create_topics([NewTopic(TOPIC, 3)])[TOPIC].result(seconds(ANSWER))
         kept = [_transaction(started, name) for name in ("done", "open")]
-        kept[0].commit_transaction(60)
+        kept[0].commit_transaction(seconds(SETTLE))
         for partition in (0, 2):
             batch = build_batch(
                 [(START_MS, None, b"value", ())],
@@ -57,7 +58,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Barnabas]:
                 answer = wire.ask(request, ProduceResponse, 9)
             assert answer.responses[0].partition_responses[0].error_code == 0
         yield started
-        kept[1].abort_transaction(60)
+        kept[1].abort_transaction(seconds(SETTLE))
 
 
 def _transaction(broker: Barnabas, name: str) -> Producer:
@@ -70,10 +71,10 @@ def _transaction(broker: Barnabas, name: str) -> Producer:
             "transaction.timeout.ms": 900_000,
         }
     )
-    producer.init_transactions(60)
+    producer.init_transactions(seconds(SETTLE))
     producer.begin_transaction()
     producer.produce(TOPIC, b"value", partition=1)
-    assert producer.flush(60) == 0
+    assert producer.flush(seconds(ANSWER)) == 0
     return producer
 
 
@@ -81,7 +82,7 @@ def ours(broker: Barnabas, *arguments: str) -> tuple[int, list[list[str]]]:
     """The exit code of our tool, and the cells it prints."""
     command = [str(BIN / "kafka-transactions.sh"), "--bootstrap-server", broker.bootstrap]
     done = subprocess.run(
-        [*command, *arguments], capture_output=True, text=True, timeout=300, check=False
+        [*command, *arguments], capture_output=True, text=True, timeout=seconds(RUN), check=False
     )
     return done.returncode, cells(done.stdout)
 

@@ -15,8 +15,10 @@ from kazoo.protocol.states import WatchedEvent
 from kazoo.security import CREATOR_ALL_ACL, make_digest_acl
 
 from tests.oracle.apache import OwnZooKeeper, ZooKeeper
+from tests.waiting import ANSWER, START, seconds
 
-HEARD_S = 60
+#: As long as servers grant: no story is about a session that ends by itself.
+LONGEST_SESSION_S = 40.0
 
 
 @pytest.fixture(scope="module")
@@ -45,9 +47,8 @@ class Teller:
     def session(self, chroot: str | None = None) -> Iterator[KazooClient]:
         """A client below the story's own znode."""
         where = self.chroot if chroot is None else chroot
-        # As long as servers grant: no story is about a session that ends by itself.
-        client = KazooClient(f"{self.server.connect}{where}", timeout=40.0)
-        client.start(60)
+        client = KazooClient(f"{self.server.connect}{where}", timeout=LONGEST_SESSION_S)
+        client.start(seconds(START))
         try:
             yield client
         finally:
@@ -67,7 +68,7 @@ class Teller:
     def hear(self, count: int) -> None:
         """Write down so many events, which must come."""
         for _ in range(count):
-            event = self.heard.get(timeout=HEARD_S)
+            event = self.heard.get(timeout=seconds(ANSWER))
             self.said.append((event.type, event.path))
 
 
@@ -200,7 +201,7 @@ def test_probes_read_the_same(servers: tuple[ZooKeeper, ZooKeeper], command: str
     """Scripts look for the same words."""
 
     def say(server: ZooKeeper) -> list[str]:
-        with socket.create_connection(("127.0.0.1", server.port), timeout=60) as probe:
+        with socket.create_connection(("127.0.0.1", server.port), timeout=seconds(ANSWER)) as probe:
             probe.sendall(command.encode())
             said = b"".join(iter(lambda: probe.recv(4096), b"")).decode()
         return [line.partition(":")[0] for line in said.splitlines()]

@@ -42,12 +42,10 @@ from fuzz.messages import ByName, random_message
 from tests.clients.brokers import Barnabas
 from tests.clients.wire import Wire, fetch, sized
 from tests.oracle.apache import ApacheKafka
-from tests.oracle.sides import CLOSED, SILENCE, Side
+from tests.oracle.sides import CLOSED, SILENCE, SILENT, Side
 from tests.oracle.test_damaged_batches import damaged, is_as_it_should_be
+from tests.waiting import ANSWER, seconds
 
-#: How long silence is waited for: Apache never answers some requests, we always do.
-APACHES_PATIENCE_S: Final = 5.0
-PATIENCE_S: Final = 60.0
 #: What records are stamped with. A seed is the same request whenever it is asked.
 SOME_TIME_MS: Final = 1_700_000_000_000
 INVALID_REQUEST: Final = ErrorCode.INVALID_REQUEST
@@ -148,12 +146,12 @@ def _spoiled(body: bytes, chance: random.Random) -> bytes:
     return bytes(spoiled)
 
 
-def verdict(bootstrap: str, asked: Asked, patience_s: float = PATIENCE_S) -> Any:
-    """What a broker makes of a request, if it answers within so many seconds."""
+def verdict(bootstrap: str, asked: Asked, within: float = ANSWER) -> Any:
+    """What a broker makes of a request, if it answers within so many machine seconds."""
     header = encode_request_header(RequestHeader(ApiKey.API_VERSIONS, 0, 2, "fuzz"))
     after = sized(header + codec.encode(ApiVersionsRequest(), 0))
     try:
-        with Wire(bootstrap, patience_s=patience_s) as wire:
+        with Wire(bootstrap, patience_s=seconds(within)) as wire:
             wire.send(asked.frame)
             wire.send(after)
             data = wire.receive_frame()
@@ -308,7 +306,7 @@ def differing(sides: tuple[str, str], seeds: Sequence[int]) -> Iterator[tuple[As
     """The requests that the two judge differently, with Apache's verdict and ours, by accident."""
     for seed in seeds:
         asked = request(seed)
-        theirs, ours = verdict(sides[0], asked, APACHES_PATIENCE_S), verdict(sides[1], asked)
+        theirs, ours = verdict(sides[0], asked, SILENT), verdict(sides[1], asked)
         if theirs != ours and purpose(asked, theirs, ours) is None:
             yield asked, theirs, ours
 

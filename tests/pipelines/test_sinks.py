@@ -11,6 +11,7 @@ import pytest
 from barnabas_pipelines.batches import BatchDirectory
 from barnabas_pipelines.errors import PipelineError
 from barnabas_pipelines.sinks import ParquetSink
+from tests.waiting import ANSWER, seconds
 
 
 class Batch:
@@ -34,7 +35,7 @@ class Batch:
     def parquet(self, path: str) -> None:
         """Write when let; a batch that is never let fails."""
         self.begun.set()
-        assert self.let.wait(30)
+        assert self.let.wait(seconds(ANSWER))
         Path(path).mkdir(parents=True)
         (Path(path) / "part-0.parquet").touch()
 
@@ -73,10 +74,10 @@ def test_the_end_waits_for_the_batch_at_work(sink: Any, output: BatchDirectory) 
     batch = Batch(let=False)
     writer = threading.Thread(target=sink, args=(batch, 0))
     writer.start()
-    assert batch.begun.wait(30)
+    assert batch.begun.wait(seconds(ANSWER))
     assert not sink.close(grace_s=0)
     batch.let.set()
-    assert sink.close(grace_s=30)
+    assert sink.close(grace_s=seconds(ANSWER))
     writer.join()
     assert output.finished() == [0]
 

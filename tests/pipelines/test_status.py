@@ -12,6 +12,7 @@ import pytest
 
 from barnabas_pipelines.errors import PipelineError
 from barnabas_pipelines.status import Board, Phase, Status, after, lag, served
+from tests.waiting import ANSWER, seconds
 
 
 def progress(batch: int, rows: int, **changes: Any) -> dict[str, Any]:
@@ -108,7 +109,7 @@ def test_a_status_is_served(tmp_path: Path) -> None:
     """As it is at the time; other paths are told where it is."""
     board = Board(tmp_path / "status.json", Status(name="p"))
     with served(board, ("127.0.0.1", 0)) as (host, port):
-        connection = http.client.HTTPConnection(host, port, timeout=10)
+        connection = http.client.HTTPConnection(host, port, timeout=seconds(ANSWER))
         for phase in (Phase.RUNNING, Phase.STOPPING):
             board.phase(phase)
             connection.request("GET", "/status")

@@ -11,6 +11,7 @@ from barnabas_broker.log.partition_log import PartitionLog
 from barnabas_kafka import ids
 from tests.broker.log.samples import NOW, append, batch_of, offsets_in
 from tests.oracle.apache import ApacheKafka, run_tool
+from tests.waiting import ANSWER, seconds, wait_for
 
 TOPIC = "shared"
 TP = ids.TopicPartition(TOPIC, 0)
@@ -20,7 +21,7 @@ CONFIG = LogConfig(segment_bytes=20_000, index_interval_bytes=1000)
 
 def create_topic(bootstrap: str) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([NewTopic(TOPIC, 1, 1, config=SETTINGS)])[TOPIC].result(60)
+    admin.create_topics([NewTopic(TOPIC, 1, 1, config=SETTINGS)])[TOPIC].result(seconds(ANSWER))
 
 
 def produce(bootstrap: str, first: int, count: int) -> None:
@@ -30,7 +31,7 @@ def produce(bootstrap: str, first: int, count: int) -> None:
     )
     for number in range(first, first + count):
         producer.produce(TOPIC, key=f"k{number}", value=f"value {number}" * 5)
-    assert producer.flush(60) == 0
+    assert producer.flush(seconds(ANSWER)) == 0
 
 
 def consume(bootstrap: str, count: int) -> list[int]:
@@ -40,10 +41,13 @@ def consume(bootstrap: str, count: int) -> list[int]:
     )
     consumer.assign([TopicPartition(TOPIC, 0, 0)])
     offsets: list[int] = []
-    while len(offsets) < count:
-        batch = consumer.consume(count - len(offsets), timeout=60)
-        assert batch, f"{len(offsets)} of {count} records came"
-        offsets += [offset for message in batch if (offset := message.offset()) is not None]
+
+    def read() -> int:
+        batch = consumer.consume(count - len(offsets), 0.5)
+        offsets.extend(offset for message in batch if (offset := message.offset()) is not None)
+        return len(offsets)
+
+    wait_for(f"{count} records", read, until=lambda found: found == count)
     consumer.close()
     return offsets
 

@@ -3,8 +3,7 @@
 import queue
 import socket
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -25,11 +24,11 @@ from barnabas_broker.zk.store import (
 )
 from barnabas_zookeeper import errors
 from tests.oracle.apache import OwnZooKeeper, ZooKeeper
+from tests.waiting import ANSWER, START, seconds, wait_for
 
 #: As long as ZooKeeper grants: no session shall end, and no answer be late, on a busy machine.
 SESSION_MS = 40_000
-HEARD_S = 60
-CONNECTION_MS = 60_000
+CONNECTION_MS = 600_000
 
 
 @pytest.fixture(scope="module", params=[ZooKeeper, OwnZooKeeper], ids=["apache", "own"])
@@ -70,7 +69,7 @@ def mute_at_first(zookeeper: ZooKeeper) -> Iterator[str]:
             ends.enter_context(server.accept()[0])
             asking = ends.enter_context(server.accept()[0])
             answering = ends.enter_context(
-                socket.create_connection(("127.0.0.1", zookeeper.port), timeout=100)
+                socket.create_connection(("127.0.0.1", zookeeper.port), timeout=seconds(START))
             )
             back = threading.Thread(target=pass_on, args=(answering, asking))
             back.start()
@@ -199,11 +198,11 @@ def test_changes_by_others_are_heard(zookeeper: ZooKeeper) -> None:
         store.watch("/new", Watch.DATA)
         store.watch("/", Watch.CHILDREN)
     other.commit([Create("/new", b"1")], now_ms=1)
-    assert {heard.get(timeout=HEARD_S), heard.get(timeout=HEARD_S)} == {"/new", "/"}
+    assert {heard.get(timeout=seconds(ANSWER)), heard.get(timeout=seconds(ANSWER))} == {"/new", "/"}
     other.commit([SetData("/new", b"2")], now_ms=1)
     store.watch("/new", Watch.DATA)
     other.commit([SetData("/new", b"3")], now_ms=1)
-    assert heard.get(timeout=HEARD_S) == "/new"
+    assert heard.get(timeout=seconds(ANSWER)) == "/new"
     assert heard.empty()
     store.watch("/none", Watch.CHILDREN)
     store.close()
@@ -221,7 +220,7 @@ def test_many_are_watched_at_once(zookeeper: ZooKeeper) -> None:
     store.watch_many(paths, Watch.DATA)
     store.watch_many(paths, Watch.CHILDREN)
     other.commit([SetData(paths[0], b"1"), Create(paths[20]), Create(f"{paths[14]}/x")], now_ms=1)
-    told = {heard.get(timeout=HEARD_S) for _ in range(3)}
+    told = {heard.get(timeout=seconds(ANSWER)) for _ in range(3)}
     assert told == {paths[0], paths[20], paths[14]}
     store.close()
     other.close()
@@ -236,10 +235,10 @@ def test_an_expired_session(zookeeper: ZooKeeper) -> None:
     store.commit([Create("/brief", ephemeral_owner=before)], now_ms=1)
     # Whoever knows id and password of a session may end it.
     twin = KazooClient(zookeeper.connect, client_id=store.credentials)
-    twin.start(60)
+    twin.start(seconds(START))
     twin.stop()
     twin.close()
-    assert heard.get(timeout=HEARD_S) is None
+    assert heard.get(timeout=seconds(ANSWER)) is None
     assert store.session != before
     assert (store.counts.state, store.counts.expires) == (SessionState.CONNECTED, 1)
     assert store.exists("/brief") is None
@@ -274,7 +273,7 @@ def test_a_supervisor_ends_sessions(zookeeper: ZooKeeper) -> None:
     store.commit([Create("/supervised", ephemeral_owner=before)], now_ms=1)
     first = notes.lines[-1]
     assert end_session(first) == f"0x{before:x} is closed now"
-    assert heard.get(timeout=HEARD_S) is None
+    assert heard.get(timeout=seconds(ANSWER)) is None
     assert store.exists("/supervised") is None
     assert notes.lines[-1].startswith(f"{store.session:x} ")
     assert end_session(first) == ""
@@ -300,7 +299,7 @@ def test_an_ensemble_that_goes_and_comes_back(tmp_path: Path) -> None:
             store.commit([Create("/late")], now_ms=1)
         assert (store.counts.state, store.counts.connects) == (SessionState.CONNECTING, 1)
         zookeeper.start()
-        assert heard.get(timeout=HEARD_S) is None
+        assert heard.get(timeout=seconds(ANSWER)) is None
         assert store.exists("/late") is None
         assert (store.counts.state, store.counts.connects) == (SessionState.CONNECTED, 2)
         assert store.counts.disconnects >= 1
@@ -333,31 +332,17 @@ def test_an_ensemble_that_refuses_for_a_while(tmp_path: Path) -> None:
         zookeeper.kill()
         know("another")
         zookeeper.start()
-        until(lambda: store.counts.refusals >= 2)
+        wait_for(
+            "two refusals", lambda: store.counts.refusals, until=lambda refusals: refusals >= 2
+        )
         with pytest.raises(CoordinationError):
             store.get("/")
         zookeeper.kill()
         know("right")
         zookeeper.start()
-        until(lambda: answers(store))
+        wait_for("a session that may read", lambda: store.exists("/"), retry=(CoordinationError,))
         assert store.session != before
         store.close()
-
-
-def until(true: Callable[[], bool]) -> None:
-    """Wait for it, a minute at most."""
-    give_up_at, pause = time.monotonic() + 60, threading.Event()
-    while not true():
-        assert time.monotonic() < give_up_at
-        pause.wait(0.05)
-
-
-def answers(store: SessionStore) -> bool:
-    """Whether the session may read."""
-    try:
-        return store.exists("/") is not None
-    except CoordinationError:
-        return False
 
 
 def test_an_ensemble_without_sasl(zookeeper: ZooKeeper) -> None:

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 import duckdb
 from confluent_kafka import Message, Producer
 
+from tests.waiting import ANSWER, seconds
+
 FIRST_TIMESTAMP_MS = (int(time.time()) - 3600) * 1000
 """An hour ago: much older records fall to retention, which looks every five minutes."""
 
@@ -53,7 +55,7 @@ class Sender:
         """Send (key, value, headers) to one partition; they are there when this returns."""
         for number, (key, value, headers) in enumerate(contents):
             self._send_one(topic, partition, (key, value, headers), FIRST_TIMESTAMP_MS + number)
-        assert self._producer.flush(60) == 0
+        assert self._producer.flush(seconds(ANSWER)) == 0
 
     def _send_one(
         self,

@@ -14,6 +14,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from tests.waiting import ANSWER, seconds
+
 PIPELINE = """\
 kind: KafkaTopic
 apiVersion: barnabas.io/v1alpha1
@@ -66,7 +68,7 @@ class Pipeline:
 
     def status(self, address: str) -> dict[str, Any]:
         """What it answers at /status."""
-        with urllib.request.urlopen(address, timeout=60) as answer:
+        with urllib.request.urlopen(address, timeout=seconds(ANSWER)) as answer:
             found: dict[str, Any] = json.load(answer)
         return found
 

@@ -24,6 +24,7 @@ from barnabas_pipelines.sinks import ParquetSink
 from barnabas_pipelines.spec import PipelineSpec
 from barnabas_pipelines.transforms.archive import archive_rows
 from tests.pipelines.spark.archives import Headers, Sender, columns_of, numbered, rows_of
+from tests.waiting import ANSWER, seconds
 
 ArchiveOnce = Callable[..., Path]
 
@@ -161,7 +162,7 @@ def test_records_removed_unread_are_an_error(
     sender.send(kafka_topic, 0, numbered(100, first=100))
     admin = AdminClient({"bootstrap.servers": kafka_broker.bootstrap_servers})
     removed = admin.delete_records([TopicPartition(kafka_topic, 0, 150)])
-    assert next(iter(removed.values())).result(60).low_watermark == 150
+    assert next(iter(removed.values())).result(seconds(ANSWER)).low_watermark == 150
     with pytest.raises(Exception, match=r"were removed from the cluster before.*failOnDataLoss"):
         archive_once(kafka_topic)
     archive_once(kafka_topic, fail_on_data_loss=False)

@@ -7,6 +7,7 @@ import pytest
 
 from barnabas_broker.testing import Broker
 from tests.broker.cli.conftest import Run
+from tests.waiting import RUN, seconds
 
 
 @pytest.fixture
@@ -77,6 +78,6 @@ def test_a_reader_that_has_seen_enough_is_no_error(kafka_broker: Broker, filled:
         process.stdout.close()
         # The next record finds the pipe closed.
         produced = [*command[:3], "produce", filled, "--quiet", *command[-2:]]
-        subprocess.run(produced, input=b"more\n", check=True, timeout=60)
-        assert process.wait(60) == 0
+        subprocess.run(produced, input=b"more\n", check=True, timeout=seconds(RUN))
+        assert process.wait(seconds(RUN)) == 0
         assert b"Traceback" not in process.stderr.read()

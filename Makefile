@@ -19,8 +19,9 @@ BLACK_BOX := tests/clients tests/faults tests/oracle tests/fuzz/test_guided.py $
 CLUSTER := tests/cluster
 # Runs in an environment of its own, which has pyspark.
 SPARK := tests/pipelines/spark
-# Each test file in one process, so that what its tests share is set up once.
-SIDE_BY_SIDE := -n 2 --dist loadfile
+# Each test file in one process, so that what its tests share is set up once; files in the order of
+# collection, which tests/conftest.py begins with those that take longest.
+SIDE_BY_SIDE := -n 2 --dist loadfile --no-loadscope-reorder
 UNIT := tests $(BLACK_BOX:%=--ignore=%) --ignore=$(CLUSTER) --ignore=$(SPARK)
 # Minutes after which a suite hangs; docs/testing.md has the table of what they take.
 RELEASES_MINUTES := 20
@@ -31,7 +32,7 @@ E2E_MINUTES := 18
 SIM_MINUTES := 8
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check unit black-box pipelines spark bench fuzz sim gen fmt soak clean needs \
+.PHONY: help demo test check types unit black-box pipelines spark bench fuzz sim gen fmt soak clean needs \
 	images kind-demo kind-down e2e
 
 help: ## Lists the verbs
@@ -56,7 +57,13 @@ check: .venv/.synced ## Runs all that is quick: tidy, ruff, imports, generated f
 	$(BIN)/python -m tools.gen_docs --check
 	$(BIN)/python -m tools.gen_crds --check
 	$(BIN)/python -m tools.render_manifests --check
+	@$(MAKE) --no-print-directory --jobs 2 types unit
+
+# Beside each other: mypy has one thread, and unit tests wait for the processes that they start.
+types: .venv/.synced
 	$(BIN)/mypy
+
+unit: .venv/.synced
 	$(PYTEST) $(SIDE_BY_SIDE) $(UNIT)
 
 images: .venv/.synced ## Builds the four images and prints their sizes (Docker)

@@ -8,6 +8,7 @@ runs it; it prints findings as `path:line: rule: message` and exits with 1 if th
 from __future__ import annotations
 
 import ast
+import gc
 import io
 import re
 import subprocess
@@ -177,16 +178,18 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A Python file: path from the root, text and syntax tree."""
+    """A Python file: path from the root, text, syntax tree and all nodes of the tree."""
 
     path: PurePosixPath
     text: str
     tree: ast.Module
+    nodes: tuple[ast.AST, ...]
 
     @classmethod
     def parse(cls, path: PurePosixPath | str, text: str) -> Source:
         """Parse a text as the file of that path; raises SyntaxError."""
-        return cls(PurePosixPath(path), text, ast.parse(text))
+        tree = ast.parse(text)
+        return cls(PurePosixPath(path), text, tree, tuple(ast.walk(tree)))
 
     def under(self, *places: str) -> bool:
         """Whether the file is one of the places, or in one of them."""
@@ -237,7 +240,7 @@ def function_size(source: Source) -> Iterator[Finding]:
 
 def functions(source: Source) -> Iterator[Function]:
     """Every function and method, nested ones included."""
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, Function):
             yield node
 
@@ -274,7 +277,7 @@ def test_docstring(source: Source) -> Iterator[Finding]:
 def documented_states(source: Source) -> Iterator[Finding]:
     """Each member of a state machine's enumeration says what holds in that state."""
     lines = source.text.splitlines()
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if (
             not isinstance(node, ast.ClassDef)
             or not node.name.endswith("State")
@@ -302,6 +305,8 @@ def _is_explained(body: list[ast.stmt], position: int, lines: list[str]) -> bool
 
 def unnumbered_notes(source: Source) -> Iterator[Finding]:
     """Work left to do has the number of an issue."""
+    if not _UNNUMBERED_NOTE.search(source.text):
+        return
     for token in tokenize.generate_tokens(io.StringIO(source.text).readline):
         if token.type == tokenize.COMMENT and _UNNUMBERED_NOTE.search(token.string):
             yield source.finding(
@@ -335,7 +340,7 @@ def handlers(source: Source) -> Iterator[Finding]:
 
 def broad_excepts(source: Source) -> Iterator[Finding]:
     """Only a shell at the edge may catch whatever comes."""
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if not isinstance(node, ast.ExceptHandler):
             continue
         if node.type is None:
@@ -352,7 +357,7 @@ def broad_excepts(source: Source) -> Iterator[Finding]:
 
 def banned_calls(source: Source) -> Iterator[Finding]:
     """Clocks, prints and sleeps stay where they belong."""
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if not isinstance(node, ast.Call):
             continue
         name = ast.unparse(node.func)
@@ -366,7 +371,7 @@ def banned_calls(source: Source) -> Iterator[Finding]:
 
 def global_statements(source: Source) -> Iterator[Finding]:
     """State lives in objects, not in modules."""
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.Global):
             yield source.finding(node, "global", "keep the state in an object that is passed on")
 
@@ -374,7 +379,7 @@ def global_statements(source: Source) -> Iterator[Finding]:
 def private_imports(source: Source) -> Iterator[Finding]:
     """A name with a leading underscore is its own distribution's business."""
     own = _distribution(source.path)
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if not isinstance(node, ast.ImportFrom) or node.level or node.module is None:
             continue
         if node.module.split(".")[0] == own or node.module == "__future__":
@@ -401,7 +406,7 @@ def honest_tests(source: Source) -> Iterator[Finding]:
     if not source.is_test:
         return
     patches = 0
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.Call):
             name = ast.unparse(node.func)
             patches += "patch" in name.split(".")  # Mocks; monkeypatch may scale a constant.
@@ -423,7 +428,7 @@ def bare_seconds(source: Source) -> Iterator[Finding]:
     if not source.under("tests/", "e2e/") or source.under(*MAY_WAIT):
         return
     message = "a bare number of seconds: use wait_for or seconds of tests.waiting"
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.Call):
             named = [it.value for it in node.keywords if it.arg in TAKES_SECONDS]
             method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
@@ -519,6 +524,7 @@ def tracked_files(root: Path) -> list[PurePosixPath]:
 
 def main() -> int:
     """Check the whole project; returns the exit status."""
+    gc.disable()  # All trees live to the end: there is no garbage to look for.
     paths = tracked_files(ROOT)
     sources = [
         Source.parse(path, (ROOT / path).read_text(encoding="utf-8"))

@@ -17,7 +17,10 @@ from e2e import evidence, images
 from e2e.cluster import CannotRunKindError, Cluster, check_kind_can_run
 from e2e.commands import ROOT
 from e2e.quickstart import BRIEF, MAIN, Quickstart, install_with_helm
+from tests.environment import isolate
 from tests.waiting import RUN, seconds
+
+isolate()
 
 ORDER: Final = (
     "test_install", "test_quickstart", "test_topics", "test_refusals", "test_healing",

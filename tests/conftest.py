@@ -1,6 +1,14 @@
-"""What holds for every test: how hard the property tests look, and for how long."""
+"""What holds for every test: its environment, how hard the property tests look, for how long."""
 
+from pathlib import Path
+
+import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.environment import isolate
+
+# Before any test file is imported: some read the environment then.
+isolate()
 
 # No example is too slow: the machine may be busy. Hypothesis has a profile of its own for CI, which
 # draws the same examples every time.
@@ -10,3 +18,24 @@ settings.register_profile("soak", settings.get_profile("patient"), max_examples=
 
 if settings.get_current_profile_name() != "ci":
     settings.load_profile("patient")
+
+LONGEST = (
+    "tests/benchmarks/test_quick.py",
+    "tests/operator/local/test_foreground.py",
+    "tests/operator/local/test_command.py",
+    "tests/operator/local/test_up.py",
+    "tests/tools/test_demo.py",
+    "tests/broker/cli/test_broker.py",
+    "tests/simulator/test_world.py",
+    "tests/broker/testing/test_plugin.py",
+    "tests/broker/testing/test_broker.py",
+    "tests/operator/test_sizing.py",
+    "tests/broker/coordinator/group/consumer/test_every_order.py",
+)
+"""Files that go first: one that is left for the end runs alone, beside an idle processor."""
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Put the longest files first; all others stay in their order."""
+    places = {config.rootpath / Path(file): place for place, file in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(item.path, len(places)))

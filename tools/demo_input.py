@@ -10,7 +10,7 @@ import itertools
 import os
 import sys
 import sysconfig
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -47,15 +47,23 @@ class Stream:
 
 
 def streams() -> list[Stream]:
-    """Everything there is on this machine, each kind in a topic of manifests/examples/demo.yaml."""
+    """Everything there is on this machine, each kind in its topic."""
     found = [
-        Stream("demo.packages", "packages", list(packages()), "zstd"),
-        Stream("demo.tables", "system tables", list(tables())),
-        Stream("demo.lines", "lines of Python", list(lines()), "lz4"),
-        Stream("demo.sources", "Python files", list(sources())),
-        Stream("demo.large", "large files", list(large_files())),
+        Stream(topic, title, list(read()), compression)
+        for topic, (title, read, compression) in kinds().items()
     ]
     return [stream for stream in found if stream.records]
+
+
+def kinds() -> dict[str, tuple[str, Callable[[], Iterator[Record]], str]]:
+    """Topic in manifests/examples/demo.yaml → what it holds, where from, and its compression."""
+    return {
+        "demo.packages": ("packages", packages, "zstd"),
+        "demo.tables": ("system tables", tables, "none"),
+        "demo.lines": ("lines of Python", lines, "lz4"),
+        "demo.sources": ("Python files", sources, "none"),
+        "demo.large": ("large files", large_files, "none"),
+    }
 
 
 def packages(databases: Iterable[tuple[Path, bytes]] = PACKAGE_DATABASES) -> Iterator[Record]:
@@ -83,15 +91,15 @@ def tables(directory: Path = Path("/etc")) -> Iterator[Record]:
                 yield name.encode() + b"/" + words[0], line
 
 
-def lines() -> Iterator[Record]:
+def lines(library: Path | None = None) -> Iterator[Record]:
     """Lines of Python's library, by file: many small records, some of them empty."""
-    return itertools.islice(_all_lines(), LINES_MAX)
+    return itertools.islice(_all_lines(library), LINES_MAX)
 
 
-def sources() -> Iterator[Record]:
+def sources(library: Path | None = None) -> Iterator[Record]:
     """Whole files of Python's library, by their path: records from nothing to half a megabyte."""
     room = SOURCES_BYTES_MAX
-    for name, path in _library():
+    for name, path in _library(library):
         content = path.read_bytes()
         room -= len(content)
         if room < 0:
@@ -125,15 +133,15 @@ def _files_under(place: Path) -> Iterator[Path]:
             yield path
 
 
-def _library() -> Iterator[tuple[bytes, Path]]:
-    """The Python files of the standard library in the order of their names."""
-    root = Path(sysconfig.get_path("stdlib"))
+def _library(library: Path | None) -> Iterator[tuple[bytes, Path]]:
+    """The Python files of a library, by default the standard one, in the order of their names."""
+    root = library or Path(sysconfig.get_path("stdlib"))
     for path in sorted(root.rglob("*.py")):
         if "site-packages" not in path.parts and path.is_file():
             yield str(path.relative_to(root)).encode(), path
 
 
-def _all_lines() -> Iterator[Record]:
-    for name, path in _library():
+def _all_lines(library: Path | None) -> Iterator[Record]:
+    for name, path in _library(library):
         for line in path.read_bytes().splitlines():
             yield name, line

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.waiting import RUN, seconds
+
 PROGRAM = Path(__file__).resolve().parents[2] / "zookeeper-image" / "zookeeper_member.py"
 ENSEMBLE = """
 tickTime=2000
@@ -48,7 +50,7 @@ class Container:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         ) as process:
-            said, complained = process.communicate(timeout=60)
+            said, complained = process.communicate(timeout=seconds(RUN))
         return process.pid, process.returncode, said, complained
 
 

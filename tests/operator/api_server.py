@@ -18,6 +18,7 @@ import yaml
 
 from barnabas_operator.kube import KINDS, Kind, KubeError
 from tests.operator.memory_kube import MemoryKube
+from tests.waiting import RUN, seconds
 
 BY_PLURAL = {kind.plural: kind for kind in KINDS.values()}
 # What every API server has; kopf waits until it sees them.
@@ -106,7 +107,7 @@ class ApiRequest(BaseHTTPRequestHandler):
         self.wfile.flush()
         self.close_connection = True
         self.server.watches.release()
-        self.server.ended.wait(60)
+        self.server.ended.wait(seconds(RUN))
 
     def _body(self) -> Any:
         return yaml.safe_load(self.rfile.read(int(self.headers["Content-Length"])))

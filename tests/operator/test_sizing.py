@@ -13,6 +13,7 @@ from confluent_kafka import Producer
 from barnabas_broker.testing import Broker
 from barnabas_operator.api.storage import Sizing
 from barnabas_operator.sizing import LogShape, estimate, record_bytes, varint_bytes
+from tests.waiting import ANSWER, START, seconds
 
 SEGMENT_BYTES = 1_000_000
 TOLERANCE = 0.05
@@ -98,7 +99,7 @@ def test_prediction_against_the_disk(
     # Half random, half the same: zstd makes about half of it.
     halves = [os.urandom(payload // 2) + b"x" * (payload - payload // 2) for _ in range(100)]
     with Broker(
-        {"log.segment.bytes": SEGMENT_BYTES}, directory=tmp_path, startup_timeout_s=120
+        {"log.segment.bytes": SEGMENT_BYTES}, directory=tmp_path, startup_timeout_s=seconds(START)
     ) as broker:
         broker.create_topic("loaded", partitions=4)
         producer = Producer(
@@ -116,7 +117,7 @@ def test_prediction_against_the_disk(
                 value = os.urandom(payload // 2) + value[payload // 2 :]
             producer.produce("loaded", value, partition=number % 4)
             producer.poll(0)
-        assert producer.flush(30) == 0
+        assert producer.flush(seconds(ANSWER)) == 0
         broker.stop()
         told = subprocess.run(
             ["du", "-s", "-B1", "--exclude=*.reserve", broker.log_dir],

@@ -7,6 +7,7 @@ from typing import Final
 
 from simulator.options import VARIANTS
 from simulator.world import run
+from tests.waiting import RUN, seconds
 
 ROOT: Final = Path(__file__).parents[2]
 SOURCES: Final = [
@@ -61,7 +62,8 @@ def without_extensions(program: str) -> list[str]:
     """What a program prints in an interpreter without third-party packages or our compiled ones."""
     # -S: no site-packages, and so no packages but our own.
     command = [sys.executable, "-I", "-S", "-c", PURE + program, *SOURCES]
-    finished = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    limit_s = seconds(RUN)
+    finished = subprocess.run(command, capture_output=True, text=True, timeout=limit_s, check=False)
     assert finished.returncode == 0, finished.stderr
     return finished.stdout.splitlines()
 

@@ -2,11 +2,9 @@
 
 import subprocess
 import sys
-import threading
 from pathlib import Path
-from time import monotonic
 
-SOON_S = 60
+from tests.waiting import START, seconds, wait_for
 
 
 def processes_of(parent: int) -> list[int]:
@@ -18,12 +16,12 @@ def test_who_is_told_to_stop_leaves_no_process_behind() -> None:
     """As a time limit does: SIGTERM, to the first process alone."""
     command = [sys.executable, "-m", "simulator", "--count", "100000", "--processes", "2"]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as main:
-        give_up_at = monotonic() + SOON_S
-        pause = threading.Event()
-        while len(started := processes_of(main.pid)) < 2:
-            assert main.poll() is None
-            assert monotonic() < give_up_at
-            pause.wait(0.05)
+        started = wait_for(
+            "two processes of the simulator",
+            lambda: processes_of(main.pid),
+            until=lambda found: len(found) == 2,
+            within=START,
+        )
         main.terminate()
-        assert main.wait(SOON_S) != 0
+        assert main.wait(seconds(START)) != 0
     assert [each for each in started if Path(f"/proc/{each}").exists()] == []

@@ -8,7 +8,7 @@ from simulator.options import VARIANTS
 from simulator.sweep import kept, shortened
 from simulator.world import run
 
-WITHIN = 500
+SCHEDULES = 500
 """How many schedules are run until a planted bug is found; `make sim` gives each 3,000."""
 
 
@@ -44,13 +44,13 @@ def test_what_once_went_wrong_stays_right(variant: str, seed: int) -> None:
 def test_a_planted_bug_is_found(variant: str) -> None:
     """Mistakes of the past; the one that is seen more rarely is left to `make sim`."""
     options = VARIANTS[variant]
-    assert any(run(seed, options).breach is not None for seed in range(WITHIN))
+    assert any(run(seed, options).breach is not None for seed in range(SCHEDULES))
 
 
 def test_a_story_is_told_with_few_faults() -> None:
     """A failing run is shortened to the faults that it needs."""
     variant = "bug-truncate-to-high-watermark"
-    seed = next(seed for seed in range(WITHIN) if run(seed, VARIANTS[variant]).breach)
+    seed = next(seed for seed in range(SCHEDULES) if run(seed, VARIANTS[variant]).breach)
     whole, short = run(seed, VARIANTS[variant]), shortened(variant, seed)
     assert short.breach is not None
     assert 0 < len(short.faults) < len(whole.faults)

@@ -13,8 +13,9 @@ from confluent_kafka import Producer
 from rich.console import Console
 
 from barnabas_broker.testing import Broker
+from tests.waiting import ANSWER, seconds
 from tools import demo
-from tools.demo_input import Stream, streams
+from tools.demo_input import Stream, kinds
 
 RECORDS = [(b"key %d" % (number % 7), b"value %d" % number * number) for number in range(200)]
 
@@ -51,7 +52,7 @@ def test_differences_are_found(kafka_broker: Broker, stream: Stream) -> None:
         demo.read_back(bootstrap, stream, {**sent, (0, 999): b""}, lambda _: None)
     producer = Producer({"bootstrap.servers": bootstrap})
     producer.produce(stream.topic, b"stray", partition=1)
-    assert producer.flush(20) == 0
+    assert producer.flush(seconds(ANSWER)) == 0
     with pytest.raises(demo.DemoError, match="was never sent"):
         demo.read_back(bootstrap, stream, sent, lambda _: None)
 
@@ -77,7 +78,7 @@ def test_there_is_a_topic_for_everything_that_is_streamed() -> None:
     """The manifest and what is looked for on the machine agree."""
     documents = yaml.safe_load_all(demo.MANIFEST.read_text(encoding="utf-8"))
     topics = {each["spec"].get("topicName") for each in documents}
-    assert topics >= {stream.topic for stream in streams()} | {demo.ROUND_TRIP_TOPIC}
+    assert topics >= kinds().keys() | {demo.ROUND_TRIP_TOPIC}
 
 
 @pytest.fixture

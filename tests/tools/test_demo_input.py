@@ -3,6 +3,8 @@
 import os
 from pathlib import Path
 
+import pytest
+
 from tools import demo_input
 
 
@@ -33,6 +35,30 @@ def test_tables_are_keyed_by_their_first_word(tmp_path: Path) -> None:
         (b"services/ssh", b"ssh\t22/tcp"),
         (b"passwd/root", b"root:x:0"),
     ]
+
+
+def test_python_files_are_streamed_whole_and_by_line(tmp_path: Path) -> None:
+    """In the order of their names, without those that were installed besides."""
+    files = {"b.py": b"x = 1\n\ny = 2\n", "a/c.py": b"", "site-packages/d.py": b"z"}
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(text)
+    assert list(demo_input.sources(tmp_path)) == [(b"a/c.py", b""), (b"b.py", files["b.py"])]
+    expected = [(b"b.py", line) for line in (b"x = 1", b"", b"y = 2")]
+    assert list(demo_input.lines(tmp_path)) == expected
+
+
+def test_the_streams_of_a_machine_are_not_empty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kind of which there is nothing here has no stream."""
+    monkeypatch.setattr(demo_input, "packages", lambda: iter(()))
+    monkeypatch.setattr(demo_input, "LINES_MAX", 10)
+    monkeypatch.setattr(demo_input, "SOURCES_BYTES_MAX", 1 << 20)
+    monkeypatch.setattr(demo_input, "large_files", lambda: iter([(b"k", b"v")]))
+    monkeypatch.setattr(demo_input, "tables", lambda: iter([(b"k", b"v")]))
+    found = {stream.topic: len(stream.records) for stream in demo_input.streams()}
+    sources = found.pop("demo.sources")
+    assert found == {"demo.tables": 1, "demo.lines": 10, "demo.large": 1}
+    assert sources > 0
 
 
 def test_large_files_are_the_largest_that_fit(tmp_path: Path) -> None:

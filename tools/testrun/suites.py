@@ -123,6 +123,9 @@ PREPARATIONS: Final = (
     Preparation("spark", ("make", "spark"), limit_minutes=30.0),
 )
 
+# Each test file in one process, so that what its tests share is set up once; files in the order of
+# collection, which tests/conftest.py begins with those that take longest.
+SIDE_BY_SIDE: Final = ("-n", "2", "--dist", "loadfile", "--no-loadscope-reorder")
 CLIENTS: Final = ("tests/clients",)
 FAULTS: Final = ("tests/faults",)
 CLUSTER: Final = ("tests/cluster",)
@@ -166,8 +169,7 @@ SUITES: Final = (
         tests=Tests(
             ("tests",),
             ignored=(*CLIENTS, *FAULTS, *CLUSTER, *ORACLE, *SPARK),
-            # Each test file in one process, so that what its tests share is set up once.
-            options=("-n", "2", "--dist", "loadfile"),
+            options=SIDE_BY_SIDE,
         ),
     ),
     Suite(

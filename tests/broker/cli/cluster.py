@@ -1,17 +1,16 @@
 """Three brokers in this process on a ZooKeeper for development, for commands that need them."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from threading import Event
-from time import monotonic
 
+from barnabas_broker.cluster.image import PartitionState
 from barnabas_broker.server.node import Node
 from barnabas_kafka.ids import TopicPartition
 from tests.broker.cli.test_zookeeper import started
 from tests.broker.server.running import port_of, running_node
+from tests.waiting import wait_for
 
-DEADLINE_S = 60
 SETTINGS = {
     "offsets.topic.replication.factor": "1",
     "auto.leader.rebalance.enable": "false",
@@ -27,23 +26,32 @@ class Three:
         self.nodes = nodes
         self.bootstrap = ",".join(f"127.0.0.1:{port_of(node)}" for node in nodes)
 
-    def until(self, condition: Callable[[], bool]) -> None:
-        """Ask again until it is so."""
-        deadline, waiting = monotonic() + DEADLINE_S, Event()
-        while not condition():
-            assert monotonic() < deadline, "it did not come true"
-            waiting.wait(0.01)  # The brokers run in this process.
+    def until_assigned(self, topic: str, *replicas: tuple[int, ...]) -> None:
+        """Wait until every broker sees these replicas, a leader, and all of them in the ISR."""
+        wait_for(
+            f"replicas {replicas} of {topic} on every broker",
+            lambda: self.states(topic, len(replicas)),
+            until=lambda states: are_whole(states, replicas),
+        )
 
-    def lies(self, topic: str, *replicas: tuple[int, ...]) -> bool:
-        """Whether every broker knows that the partitions lie there, have leaders and are whole."""
-        for node in self.nodes:
-            for number, expected in enumerate(replicas):
-                state = node.broker.image.partition(TopicPartition(topic, number))
-                if state is None or state.replicas != expected or state.leader < 0:
-                    return False
-                if set(state.isr) != set(expected):
-                    return False
-        return True
+    def states(self, topic: str, count: int) -> list[list[PartitionState | None]]:
+        """The topic's partitions as each broker sees them."""
+        partitions = [TopicPartition(topic, number) for number in range(count)]
+        return [[node.broker.image.partition(tp) for tp in partitions] for node in self.nodes]
+
+
+def are_whole(
+    states: list[list[PartitionState | None]], replicas: tuple[tuple[int, ...], ...]
+) -> bool:
+    """Whether on every broker the partitions have these replicas, a leader and a full ISR."""
+    return all(
+        state is not None
+        and state.replicas == expected
+        and state.leader >= 0
+        and set(state.isr) == set(expected)
+        for seen in states
+        for state, expected in zip(seen, replicas, strict=True)
+    )
 
 
 @contextmanager
@@ -65,5 +73,9 @@ def three_brokers(directory: Path) -> Iterator[Three]:
             for broker in range(3)
         ]
         three = Three(nodes)
-        three.until(lambda: all(len(node.broker.image.brokers) == 3 for node in nodes))
+        wait_for(
+            "three live brokers in the image of each",
+            lambda: [sorted(node.broker.image.brokers) for node in nodes],
+            until=lambda seen: seen == [[0, 1, 2]] * 3,
+        )
         yield three

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +12,7 @@ from click.testing import CliRunner
 
 from barnabas_broker.cli.main import main
 from barnabas_broker.testing import Broker
+from tests.waiting import wait_for
 
 
 @dataclass(frozen=True)
@@ -35,10 +35,8 @@ Run = Callable[..., Outcome]
 
 
 def until(condition: Callable[[], bool]) -> None:
-    """Ask again until it is so: Apache's broker hears of changed settings a little later."""
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come true"
+    """Wait for a condition that has no state to show."""
+    wait_for("the condition of the test", condition)
 
 
 def run_command(

@@ -10,8 +10,7 @@ import pytest
 
 from barnabas_broker.cli.admin_port import admin_url, has_caught_up, may_restart, risks
 from barnabas_broker.cli.errors import CommandError
-
-TIMEOUT_S = 30.0
+from tests.waiting import ANSWER, seconds
 
 
 @contextmanager
@@ -58,11 +57,11 @@ def test_where_the_port_is(listener: str, host: str, url: str | None) -> None:
 def test_yes_and_no_with_reasons() -> None:
     """503 is a no, with as much to say as a yes."""
     with answering(200, {"caughtUp": True, "percent": 100.0}) as url:
-        assert has_caught_up(url, TIMEOUT_S).yes
+        assert has_caught_up(url, seconds(ANSWER)).yes
     one = {"topic": "t", "partition": 3, "reason": "1 needed"}
     no = {"mayRestart": False, "atRisk": {"count": 5, "partitions": [one]}, "unavoidable": None}
     with answering(503, no) as url:
-        verdict = may_restart(url, TIMEOUT_S)
+        verdict = may_restart(url, seconds(ANSWER))
     assert not verdict.yes
     assert risks(verdict, "atRisk") == ["t-3: 1 needed", "and 4 more"]
     assert risks(verdict, "unavoidable") == []
@@ -80,10 +79,10 @@ def test_yes_and_no_with_reasons() -> None:
 def test_whoever_else_answers(status: int, body: object, told: str) -> None:
     """Is no broker of ours: that is a failure, and never a yes."""
     with answering(status, body) as url, pytest.raises(CommandError, match=told):
-        may_restart(url, TIMEOUT_S)
+        may_restart(url, seconds(ANSWER))
 
 
 def test_nobody_answers() -> None:
     """Port 1 is nobody's."""
     with pytest.raises(CommandError, match=r"no answer from http://127.0.0.1:1/restart"):
-        may_restart("http://127.0.0.1:1", TIMEOUT_S)
+        may_restart("http://127.0.0.1:1", seconds(ANSWER))

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from barnabas_broker.cli import apache_zookeeper
+from barnabas_broker.cli.apache_zookeeper import Places
 from barnabas_broker.cli.errors import CommandError
 from tests.broker.cli.conftest import run_command
 
@@ -39,15 +40,26 @@ def test_jars_that_a_variable_names(tmp_path: Path) -> None:
         assert found == f"{place}/*:{place.parent}/conf"
 
 
-def test_jars_of_debian(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_jars_of_debian(tmp_path: Path) -> None:
     """With those that write a log, which its zookeeper.jar does not name."""
-    monkeypatch.setattr(apache_zookeeper, "PLACES", ())
+    places = Places((), debian=tmp_path)
     with pytest.raises(CommandError, match="no jars of Apache ZooKeeper are found: install"):
-        apache_zookeeper.class_path({}, tmp_path)
+        apache_zookeeper.class_path({}, places)
     tmp_path.joinpath("zookeeper.jar").touch()
     names = ("zookeeper.jar", "slf4j-log4j12.jar", "log4j-1.2.jar")
     expected = ":".join(str(tmp_path / name) for name in names)
-    assert apache_zookeeper.class_path({}, tmp_path) == expected
+    assert apache_zookeeper.class_path({}, places) == expected
+    with pytest.raises(CommandError, match="needs a Java, and there is none: install"):
+        apache_zookeeper.server_command(tmp_path / "zoo.cfg", {"PATH": str(tmp_path)}, places)
+
+
+def test_jars_of_an_unpacked_archive_come_before_those_of_debian(tmp_path: Path) -> None:
+    """A directory without them is passed over."""
+    (tmp_path / "lib").mkdir()
+    for jar in ("zookeeper.jar", "lib/zookeeper-3.9.3.jar"):
+        tmp_path.joinpath(jar).touch()
+    places = Places((tmp_path / "none", tmp_path / "lib"), debian=tmp_path)
+    assert apache_zookeeper.class_path({}, places) == f"{tmp_path}/lib/*:{tmp_path}/conf"
 
 
 def test_a_number_is_claimed_once(tmp_path: Path) -> None:

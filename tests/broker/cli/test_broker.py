@@ -5,7 +5,6 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,14 +13,18 @@ from typing import Any
 import pytest
 
 from barnabas_broker.testing import Broker
+from tests.waiting import ANSWER, START, forget, seconds, wait_for, watch
 
-START = [sys.executable, "-m", "barnabas_broker.cli", "broker", "start"]
+COMMAND = [sys.executable, "-m", "barnabas_broker.cli", "broker", "start"]
 ANY_PORT = "listeners=PLAINTEXT://127.0.0.1:0"
 
 
 def refused(*args: str) -> tuple[int, list[str]]:
     """Exit code and standard error of a start that must fail; only what is not log."""
-    out = subprocess.run([*START, *args], capture_output=True, text=True, timeout=60, check=False)
+    limit_s = seconds(START)
+    out = subprocess.run(
+        [*COMMAND, *args], capture_output=True, text=True, timeout=limit_s, check=False
+    )
     assert "Traceback" not in out.stderr
     lines = [line for line in out.stderr.splitlines() if not line.startswith("[")]
     return out.returncode, lines
@@ -36,15 +39,20 @@ def settings(*assignments: str) -> list[str]:
 def started(tmp_path: Path, *args: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
     """A broker started on the command line, and its ready file's content."""
     ready = tmp_path / "ready.json"
-    command = [*START, "--ready-file", str(ready), *args]
+    command = [*COMMAND, "--ready-file", str(ready), *args]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         try:
-            deadline = time.monotonic() + 120
-            while not ready.exists():
-                assert process.poll() is None
-                assert time.monotonic() < deadline
+            watch("broker", process.pid)
+            wait_for(
+                "a ready file, or an exit code",
+                lambda: (ready.exists(), process.poll()),
+                until=lambda seen: seen != (False, None),
+                within=START,
+            )
+            assert process.poll() is None
             yield process, json.loads(ready.read_text())
         finally:
+            forget(process.pid)
             process.kill()
 
 
@@ -55,9 +63,9 @@ def test_it_says_what_it_is_and_stops_cleanly(tmp_path: Path, number: signal.Sig
     with started(tmp_path, *given) as (process, ready):
         assert ready["pid"] == process.pid
         host, _, port = ready["listeners"]["PLAINTEXT"].partition(":")
-        socket.create_connection((host, int(port)), 60).close()
+        socket.create_connection((host, int(port)), seconds(ANSWER)).close()
         process.send_signal(number)
-        _, log = process.communicate(timeout=60)
+        _, log = process.communicate(timeout=seconds(START))
         assert process.returncode == 0
     assert ready["cluster_id"] in log
     assert "num.partitions = 7" in log
@@ -91,7 +99,7 @@ def test_the_command_line_wins_over_the_file(tmp_path: Path) -> None:
         ready,
     ):
         process.terminate()
-        _, log = process.communicate(timeout=60)
+        _, log = process.communicate(timeout=seconds(START))
     assert ready["broker_id"] == 5
     assert "num.partitions = 4" in log
     assert "num.partitions = 3" not in log
@@ -125,7 +133,7 @@ def test_unknown_settings_are_refused_only_if_asked(tmp_path: Path) -> None:
     given = settings(ANY_PORT, f"log.dirs={tmp_path / 'data'}", "num.partitios=2")
     with started(tmp_path, *given) as (process, _):
         process.terminate()
-        _, log = process.communicate(timeout=60)
+        _, log = process.communicate(timeout=seconds(START))
     assert "num.partitios" in log
     assert "num.partitions" in log
 

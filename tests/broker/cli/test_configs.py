@@ -3,7 +3,8 @@
 from typing import Any
 
 from barnabas_broker.testing import Broker
-from tests.broker.cli.conftest import Run, until
+from tests.broker.cli.conftest import Run
+from tests.waiting import wait_for
 
 TOPIC = ("--entity-type", "topics", "--entity-name")
 BROKER = ("--entity-type", "brokers", "--entity-name")
@@ -47,10 +48,18 @@ def test_broker_settings_change_while_it_runs(run: Run, kafka_broker: Broker) ->
     """A dynamic setting is shown with its source and can be taken back."""
     node = broker_id(run)
     run("configs", "alter", *BROKER, node, "--add", "message.max.bytes=2000000")
-    until(lambda: "message.max.bytes" in settings(run, *BROKER, node))
+    wait_for(
+        "the dynamic setting",
+        lambda: settings(run, *BROKER, node),
+        until=lambda found: "message.max.bytes" in found,
+    )
     assert settings(run, *BROKER, node)["message.max.bytes"]["source"] == "DYNAMIC_BROKER"
     run("configs", "alter", *BROKER, node, "--delete", "message.max.bytes")
-    until(lambda: "message.max.bytes" not in settings(run, *BROKER, node))
+    wait_for(
+        "the default of the setting",
+        lambda: settings(run, *BROKER, node),
+        until=lambda found: "message.max.bytes" not in found,
+    )
     every = settings(run, *BROKER, node, "--all")
     assert every["log.dirs"]["source"] == "STATIC_BROKER"
     assert every["log.dirs"]["read_only"]

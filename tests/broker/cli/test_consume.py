@@ -2,11 +2,15 @@
 
 import subprocess
 import sys
+import time
+from types import SimpleNamespace
 
 import pytest
 
+from barnabas_broker.cli import consume
 from barnabas_broker.testing import Broker
 from tests.broker.cli.conftest import Run
+from tests.waiting import RUN, seconds
 
 
 @pytest.fixture
@@ -26,16 +30,33 @@ def filled(run: Run, kafka_topic: str) -> str:
         (["--offset", "latest", "--until-end"], []),
         (["--offset", "@1000", "--max-messages", "2"], range(2)),
         (["--offset", "@2100-01-01", "--until-end"], []),
-        (["--partition", "0", "--offset", "9", "--idle-timeout", "10"], [9]),
     ],
 )
 def test_where_it_begins_and_stops(
     run: Run, filled: str, args: list[str], values: range | list[int]
 ) -> None:
-    """By offset, by time, by count, at the end, and when nothing comes any more."""
+    """By offset, by time, by count, and at the end."""
     result = run("consume", filled, *args)
     assert result.stdout.split() == [str(value) for value in values]
     assert result.stderr == f"Read {len(values)} records.\n"
+
+
+def test_it_stops_when_no_record_comes_for_long(
+    run: Run, filled: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last record is read, and an hour passes without another one."""
+    hours = [0]
+    note = consume.Progress.note
+
+    def noted(progress: consume.Progress, partition: int, offset: int) -> None:
+        note(progress, partition, offset)
+        hours[0] = 1
+
+    clock = SimpleNamespace(monotonic=lambda: 3600 * hours[0] + time.monotonic())
+    monkeypatch.setattr(consume.Progress, "note", noted)
+    monkeypatch.setattr(consume, "time", clock)
+    result = run("consume", filled, "--partition", "0", "--offset", "9", "--idle-timeout", "1800")
+    assert (result.stdout, result.stderr) == ("9\n", "Read 1 records.\n")
 
 
 @pytest.mark.kafka_topic(partitions=4)
@@ -77,6 +98,6 @@ def test_a_reader_that_has_seen_enough_is_no_error(kafka_broker: Broker, filled:
         process.stdout.close()
         # The next record finds the pipe closed.
         produced = [*command[:3], "produce", filled, "--quiet", *command[-2:]]
-        subprocess.run(produced, input=b"more\n", check=True, timeout=60)
-        assert process.wait(60) == 0
+        subprocess.run(produced, input=b"more\n", check=True, timeout=seconds(RUN))
+        assert process.wait(seconds(RUN)) == 0
         assert b"Traceback" not in process.stderr.read()

@@ -7,6 +7,7 @@ from confluent_kafka import Producer
 
 from barnabas_broker.testing import Broker
 from tests.broker.cli.conftest import Run
+from tests.waiting import ANSWER, seconds
 
 FIRST = "00000000000000000000"
 
@@ -22,8 +23,8 @@ def stopped(kafka_broker_factory: object) -> Path:
         for number in range(3):
             producer.produce("t", b"value %d" % number, b"key", headers=[("h", b"1")], timestamp=9)
             if not extra:
-                producer.flush(60)
-        assert producer.flush(60) == 0
+                producer.flush(seconds(ANSWER))
+        assert producer.flush(seconds(ANSWER)) == 0
     broker.stop()
     return broker.log_dir / "t-0"
 

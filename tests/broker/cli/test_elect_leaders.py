@@ -16,7 +16,7 @@ def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Three]:
             "topics", "create", "orders", "--replica-assignment", "1:2,2:0",
             bootstrap=running.bootstrap,
         )  # fmt: skip
-        running.until(lambda: running.lies("orders", (1, 2), (2, 0)))
+        running.until_assigned("orders", (1, 2), (2, 0))
         yield running
 
 

@@ -7,6 +7,7 @@ from barnabas_broker.cli.errors import InputError
 from barnabas_broker.cli.offsets import parse_moment, parse_partitions
 from barnabas_broker.testing import Broker
 from tests.broker.cli.conftest import Run
+from tests.waiting import ANSWER, seconds
 
 
 @pytest.mark.parametrize(
@@ -50,7 +51,7 @@ def three_moments(kafka_broker: Broker, kafka_topic: str) -> str:
     producer = Producer({"bootstrap.servers": kafka_broker.bootstrap_servers})
     for timestamp in (1000, 3000, 2000):
         producer.produce(kafka_topic, b"x", partition=0, timestamp=timestamp)
-    assert producer.flush(60) == 0
+    assert producer.flush(seconds(ANSWER)) == 0
     return kafka_topic
 
 

@@ -9,20 +9,21 @@ from confluent_kafka.cimpl import NewTopic
 
 from barnabas_broker.testing import Broker
 from tests.broker.cli.conftest import Outcome, run_command
+from tests.waiting import ANSWER, seconds
 
 
 @pytest.fixture
 def opened(kafka_broker: Broker) -> Producer:
     """A producer with a record in its open transaction."""
     admin = AdminClient({"bootstrap.servers": kafka_broker.bootstrap_servers})
-    admin.create_topics([NewTopic("held", num_partitions=1)])["held"].result(60)
+    admin.create_topics([NewTopic("held", num_partitions=1)])["held"].result(seconds(ANSWER))
     producer = Producer(
         {"bootstrap.servers": kafka_broker.bootstrap_servers, "transactional.id": "holder"}
     )
-    producer.init_transactions(20)
+    producer.init_transactions(seconds(ANSWER))
     producer.begin_transaction()
     producer.produce("held", b"v", partition=0)
-    assert producer.flush(60) == 0
+    assert producer.flush(seconds(ANSWER)) == 0
     return producer
 
 
@@ -49,4 +50,4 @@ def test_an_open_transaction_is_shown_and_aborted(kafka_broker: Broker, opened: 
     assert "aborted in" in run("abort", *where, "--start-offset", "0").stdout
     (producer,) = run("describe-producers", *where, "--output", "json").json()
     assert producer["start_offset"] == -1
-    opened.abort_transaction(20)
+    opened.abort_transaction(seconds(ANSWER))

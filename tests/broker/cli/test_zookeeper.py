@@ -8,20 +8,24 @@ from pathlib import Path
 
 from kazoo.client import KazooClient
 
-START = [sys.executable, "-m", "barnabas_broker.cli", "zookeeper", "start"]
+from tests.waiting import ANSWER, START, forget, seconds, watch
+
+COMMAND = [sys.executable, "-m", "barnabas_broker.cli", "zookeeper", "start"]
 
 
 @contextmanager
 def started(directory: Path, *args: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """The process, and where it serves."""
-    command = [*START, "--data-dir", str(directory), "--port", "0", *args]
+    command = [*COMMAND, "--data-dir", str(directory), "--port", "0", *args]
     streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen(command, text=True, **streams) as process:  # type: ignore[call-overload]
         try:
             told = process.stdout.readline().split()
             assert told[:1] == ["zookeeper:"], process.stderr.read()
+            watch("ZooKeeper", process.pid)
             yield process, told[1]
         finally:
+            forget(process.pid)
             process.kill()
 
 
@@ -29,9 +33,9 @@ def started(directory: Path, *args: str) -> Iterator[tuple[subprocess.Popen[str]
 def client(address: str) -> Iterator[KazooClient]:
     """A session of kazoo's."""
     # A session that no restart outlives, on a busy machine either.
-    opened = KazooClient(address, timeout=40.0)
+    opened = KazooClient(address, timeout=seconds(ANSWER))
     try:
-        opened.start(60)
+        opened.start(seconds(START))
         yield opened
     finally:
         opened.stop()
@@ -44,7 +48,7 @@ def test_it_says_that_it_is_for_development(tmp_path: Path) -> None:
         assert kazoo.create("/a", b"x") == "/a"
         kazoo.stop()
         process.terminate()
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate(timeout=seconds(START))
     assert process.returncode == 0
     assert "This is one process for development and tests" in said
 
@@ -68,7 +72,8 @@ def test_a_kill_loses_nothing(tmp_path: Path) -> None:
 def test_it_says_why_it_does_not_start(tmp_path: Path) -> None:
     """One line, and the exit code of a failed operation."""
     with started(tmp_path):
-        command = [*START, "--data-dir", str(tmp_path)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        command = [*COMMAND, "--data-dir", str(tmp_path)]
+        limit_s = seconds(START)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=limit_s, check=False)
     assert done.returncode == 1
     assert "another process uses this directory" in done.stderr

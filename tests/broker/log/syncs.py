@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from barnabas_broker.log import files
+from tests.waiting import ANSWER, seconds
 
-PATIENCE_S = 60
 COMMIT_THREADS = "commit "
 """How the names of the threads begin that make records count."""
 
@@ -41,7 +41,7 @@ class Syncs:
         self.asked.append((name, str(Path(f"/proc/self/fd/{fd}").readlink())))
         if name.startswith(COMMIT_THREADS):
             self._reached.set()
-            assert self._flowing.wait(PATIENCE_S)
+            assert self._flowing.wait(seconds(ANSWER))
             if self.broken:
                 raise OSError(errno.EIO, os.strerror(errno.EIO))
         os.fsync(fd)
@@ -53,7 +53,7 @@ class Syncs:
 
     def wait_for_one(self) -> None:
         """Until group commit waits for the disk."""
-        assert self._reached.wait(PATIENCE_S)
+        assert self._reached.wait(seconds(ANSWER))
 
     def let_go(self) -> None:
         """Let those who wait, and all later ones, through."""

@@ -12,9 +12,9 @@ import pytest
 
 from barnabas_broker.log import parallel
 from barnabas_broker.log.parallel import Progress
+from tests.waiting import ANSWER, seconds
 
 DATA = Path("/data")
-DEADLINE_S = 60
 
 
 def progress(total: int) -> Callable[[float], Progress]:
@@ -31,7 +31,7 @@ def test_results_come_in_the_order_of_the_work(threads: int) -> None:
 
 def test_threads_work_side_by_side() -> None:
     """Three pieces that wait for each other end only if three run at once."""
-    barrier = threading.Barrier(3, timeout=DEADLINE_S)
+    barrier = threading.Barrier(3, timeout=seconds(ANSWER))
     parallel.each([barrier.wait] * 3, threads=3, progress=progress(3), clock_s=lambda: 0.0)
     assert not barrier.broken
 
@@ -67,7 +67,7 @@ def test_the_first_error_ends_it(threads: int, monkeypatch: pytest.MonkeyPatch) 
 
     def begin(number: int) -> None:
         begun.append(number)
-        cancelled.wait(DEADLINE_S)
+        cancelled.wait(seconds(ANSWER))
 
     monkeypatch.setattr(ThreadPoolExecutor, "shutdown", cancel)
     work: list[Callable[[], None]] = [fail, *(partial(begin, number) for number in range(1000))]

@@ -47,8 +47,8 @@ from barnabas_kafka.protocol.messages.produce import (
 )
 from barnabas_kafka.protocol.schema import Message
 from barnabas_kafka.settings.broker import BrokerSettings
+from tests.waiting import ANSWER, START, seconds, watch_loop
 
-DEADLINE_S = 60
 #: How long a record may wait for those who copy it: less than a client waits for its answer.
 ACKNOWLEDGED_MS = 30_000
 M = TypeVar("M", bound=Message)
@@ -87,15 +87,16 @@ def running_node(directory: Path, settings: Mapping[str, str] | None = None) -> 
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="broker under test")
     thread.start()
+    watch_loop(f"broker in {directory}", loop)
     try:
-        asyncio.run_coroutine_threadsafe(node.start(), loop).result(DEADLINE_S)
+        asyncio.run_coroutine_threadsafe(node.start(), loop).result(seconds(START))
         yield node
     finally:
         try:
-            asyncio.run_coroutine_threadsafe(node.stop(), loop).result(DEADLINE_S)
+            asyncio.run_coroutine_threadsafe(node.stop(), loop).result(seconds(START))
         finally:
             loop.call_soon_threadsafe(loop.stop)
-            thread.join(DEADLINE_S)
+            thread.join(seconds(ANSWER))
             loop.close()
 
 
@@ -108,7 +109,7 @@ class Wire:
     """A blocking client of one connection."""
 
     def __init__(self, port: int) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=DEADLINE_S)
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=seconds(ANSWER))
         self._correlation_id = 0
 
     def __enter__(self) -> Self:

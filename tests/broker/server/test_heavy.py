@@ -13,7 +13,8 @@ from barnabas_kafka.protocol.messages.produce import ProduceResponse
 from barnabas_kafka.records.batch import records
 from barnabas_kafka.records.builder import build_batch
 from barnabas_kafka.records.compression import Codec
-from tests.broker.server.running import DEADLINE_S, Wire, port_of, produce_request, running_node
+from tests.broker.server.running import Wire, port_of, produce_request, running_node
+from tests.waiting import ANSWER, seconds
 
 SMALL = build_batch([(1000, None, b"small", ())])
 LARGE = build_batch([(1000, None, bytes(20 << 20), ())], codec=Codec.ZSTD)
@@ -33,12 +34,12 @@ def occupy(node: Node, until: threading.Event) -> None:
 
     def work() -> None:
         begun.release()
-        until.wait(DEADLINE_S)
+        until.wait(seconds(ANSWER))
 
     for _ in range(THREADS):
         node.broker.heavy._threads.submit(work)
     for _ in range(THREADS):
-        assert begun.acquire(timeout=DEADLINE_S)
+        assert begun.acquire(timeout=seconds(ANSWER))
 
 
 def test_copies_of_waiting_requests_are_bounded() -> None:
@@ -89,7 +90,7 @@ def test_who_leaves_while_waiting_leaves_nothing_behind(
         leaving.send(produce_request(topic, LARGE), 9)
     with Wire(port_of(node)) as other:
         assert other.produce(topic, SMALL).base_offset == 0
-    assert given_back.wait(DEADLINE_S)
+    assert given_back.wait(seconds(ANSWER))
     assert node.broker.heavy.waiting_bytes == 0
 
 

@@ -14,8 +14,9 @@ from barnabas_broker.server.counters import Cause
 from barnabas_broker.server.listener import SEND_BUFFER_BYTES
 from barnabas_broker.server.node import Node
 from barnabas_kafka.protocol.messages.api_versions import ApiVersionsRequest
-from tests.broker.server.running import DEADLINE_S, Wire, port_of, running_node
+from tests.broker.server.running import Wire, port_of, running_node
 from tests.broker.server.test_dynamic_settings import alter
+from tests.waiting import ANSWER, seconds
 
 VERSIONS = ApiVersionsRequest(client_software_name="wire", client_software_version="1")
 #: How long accepting pauses where there are no descriptors.
@@ -46,7 +47,7 @@ def waits(wire: Wire) -> bool:
     except TimeoutError:
         return True
     finally:
-        wire.socket.settimeout(DEADLINE_S)
+        wire.socket.settimeout(seconds(ANSWER))
     return False
 
 

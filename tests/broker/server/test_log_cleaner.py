@@ -1,8 +1,6 @@
 """Compaction in a running broker: processes, swaps, settings and trouble."""
 
 import logging
-import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +16,7 @@ from barnabas_kafka.records.batch import headers, records
 from barnabas_kafka.records.builder import build_batch
 from tests.broker.server.running import Wire, port_of, running_node
 from tests.broker.server.test_dynamic_settings import alter
+from tests.waiting import wait_for
 
 EAGER = {"log.cleaner.backoff.ms": "100", "log.cleaner.io.buffer.size": "200000"}
 COMPACTED: dict[str, Any] = {
@@ -26,7 +25,6 @@ COMPACTED: dict[str, Any] = {
     "min_cleanable_dirty_ratio": "0",
     "file_delete_delay_ms": "0",
 }
-DEADLINE_S = 120
 
 
 @pytest.fixture
@@ -58,11 +56,12 @@ def cleaner_of(node: Node) -> LogCleaner:
 
 def wait_until_clean(node: Node, topic: str) -> None:
     """Until everything below the active segment is clean."""
-    deadline = time.monotonic() + DEADLINE_S
-    log, waiting = log_of(node, topic), threading.Event()
-    while log.cleaned_to != log.active.base_offset:
-        assert time.monotonic() < deadline, f"cleaned to {log.cleaned_to}"
-        waiting.wait(0.01)  # The broker runs in this process.
+    log = log_of(node, topic)
+    wait_for(
+        f"{topic} cleaned up to its active segment",
+        lambda: (log.cleaned_to, log.active.base_offset),
+        until=lambda seen: seen[0] == seen[1],
+    )
 
 
 def values(wire: Wire, topic: str) -> dict[bytes | None, bytes | None]:
@@ -136,10 +135,7 @@ def test_a_damaged_log_is_left_alone(node: Node, wire: Wire) -> None:
     fill(wire, "sound")
     wait_until_clean(node, "sound")
     manager = cleaner_of(node).manager
-    deadline, waiting = time.monotonic() + DEADLINE_S, threading.Event()
-    while not manager.uncleanable:
-        assert time.monotonic() < deadline
-        waiting.wait(0.01)
+    wait_for("an uncleanable log", lambda: manager.uncleanable)
     assert "CRC" in manager.uncleanable[log.tp]
     assert manager.uncleanable_bytes(0) > 0
     assert log.size == size
@@ -153,7 +149,6 @@ def test_a_stop_does_not_wait_for_the_pause_after_trouble(
     def failures() -> int:
         return caplog.text.count("cleaning ends")
 
-    waiting = threading.Event()
     with (
         caplog.at_level(logging.INFO, CleanerManager.__module__),
         running_node(tmp_path / "data", EAGER) as node,
@@ -166,10 +161,7 @@ def test_a_stop_does_not_wait_for_the_pause_after_trouble(
         log.config = type(log.config)(compact=True, min_cleanable_ratio=0.0, segment_bytes=2000)
         before = failures()
         assert alter(wire, "log.cleaner.backoff.ms", "3600000") == 0
-        deadline = time.monotonic() + DEADLINE_S
-        while failures() == before:
-            assert time.monotonic() < deadline
-            waiting.wait(0.01)
+        wait_for("a failure of the cleaner", failures, until=lambda count: count != before)
 
 
 def test_the_next_cleaning_goes_by_changed_settings(node: Node, wire: Wire) -> None:

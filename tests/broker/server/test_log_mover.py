@@ -1,9 +1,9 @@
 """Partitions that move between log directories of a running broker."""
 
 import errno
+import operator
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -32,7 +32,8 @@ from barnabas_kafka.protocol.messages.incremental_alter_configs import (
 from barnabas_kafka.records import batch
 from barnabas_kafka.records.builder import build_batch
 from tests.broker.log.disk import Disk, using
-from tests.broker.server.running import DEADLINE_S, Wire, port_of, running_node
+from tests.broker.server.running import Wire, port_of, running_node
+from tests.waiting import wait_for
 
 TP = TopicPartition("orders", 0)
 RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
@@ -73,21 +74,22 @@ def replicas(wire: Wire, tp: TopicPartition = TP) -> dict[tuple[str, bool], tupl
     return found
 
 
-def arrived(wire: Wire, target: Path) -> bool:
-    """Whether the partition is there and nowhere else."""
-    return replicas(wire).keys() == {(target.name, False)}
+def until_moved(wire: Wire, target: Path) -> None:
+    """Wait until the partition is there and nowhere else."""
+    wait_for(
+        f"the only replica in {target.name}",
+        lambda: replicas(wire),
+        until=lambda found: found.keys() == {(target.name, False)},
+    )
 
 
 def other_than_home(node: Node, disks: tuple[Path, Path], tp: TopicPartition = TP) -> Path:
     return next(path for path in disks if path != node.broker.logs.directory_of(tp))
 
 
-def wait_until(ready: Callable[[], object]) -> None:
-    """Look until something is so, or fail."""
-    deadline = time.monotonic() + DEADLINE_S
-    while not ready():
-        assert time.monotonic() < deadline
-        threading.Event().wait(0.01)
+def until_moves_end(node: Node) -> None:
+    """Wait until nothing is being moved."""
+    wait_for("no moves", lambda: node.broker.logs.moves, until=lambda moves: not moves)
 
 
 def throttle(wire: Wire, rate: int) -> None:
@@ -129,7 +131,7 @@ def test_a_partition_moves(disks: tuple[Path, Path]) -> None:
         target = other_than_home(node, disks)
         former = node.broker.logs.logs[TP]
         assert move(wire, target) is ErrorCode.NONE
-        wait_until(lambda: not node.broker.logs.moves)
+        until_moves_end(node)
         assert replicas(wire) == {(target.name, False): (former.size, 0)}
         assert node.broker.logs.logs[TP].topic_id == former.topic_id
         assert former.directory.name.endswith("-delete")
@@ -151,7 +153,7 @@ def stalled(node: Node, wire: Wire, disks: tuple[Path, Path]) -> Path:
     throttle(wire, 0)
     target = other_than_home(node, disks)
     assert move(wire, target) is ErrorCode.NONE
-    wait_until(lambda: node.broker.logs.moves[TP].path.exists())
+    wait_for("a future log", lambda: node.broker.logs.moves[TP].path.exists())
     return target
 
 
@@ -163,7 +165,7 @@ def test_the_rate_is_held_and_can_be_changed(disks: tuple[Path, Path]) -> None:
         wire.produce(TP.topic, numbered(100))
         assert replicas(wire)[target.name, True] == (0, 101)
         throttle(wire, 1 << 40)
-        wait_until(lambda: not node.broker.logs.moves)
+        until_moves_end(node)
         assert replicas(wire).keys() == {(target.name, False)}
         assert read_keys(wire) == list(range(101))
 
@@ -177,7 +179,7 @@ def test_a_move_home_cancels(disks: tuple[Path, Path]) -> None:
         assert len(replicas(wire)) == 2
         assert move(wire, home) is ErrorCode.NONE
         assert replicas(wire).keys() == {(home.name, False)}
-        wait_until(lambda: names(target) == [])
+        wait_for("an empty target", lambda: names(target), until=lambda found: found == [])
         assert read_keys(wire) == list(range(100))
         assert move(wire, home) is ErrorCode.NONE
         assert not node.broker.logs.moves
@@ -191,7 +193,7 @@ def test_a_move_can_be_sent_elsewhere(tmp_path: Path) -> None:
         first = stalled(node, wire, disks)
         assert move(wire, tmp_path / "three") is ErrorCode.NONE
         throttle(wire, 1 << 40)
-        wait_until(lambda: not node.broker.logs.moves)
+        until_moves_end(node)
         assert replicas(wire).keys() == {("three", False)}
         assert names(first) == []
         assert read_keys(wire) == list(range(100))
@@ -204,7 +206,7 @@ def test_a_deleted_topic_takes_its_copy_along(disks: tuple[Path, Path]) -> None:
         topics = [DeleteTopicState(name=TP.topic)]
         response = wire.ask(DeleteTopicsRequest(topics=topics, timeout_ms=5000), 6)
         assert response.responses[0].error_code == 0
-        wait_until(lambda: names(disks[0]) == names(disks[1]) == [])
+        wait_for("empty disks", lambda: [*map(names, disks)], until=lambda found: found == [[], []])
         wire.create_topic(TP.topic)
         assert read_keys(wire) == []
 
@@ -214,14 +216,14 @@ def test_a_move_goes_on_after_a_restart(disks: tuple[Path, Path]) -> None:
     with broker_on(disks) as (node, wire):
         target = stalled(node, wire, disks)
         throttle(wire, 1000)
-        wait_until(lambda: replicas(wire)[target.name, True][0])
+        wait_for("bytes in the future log", lambda: replicas(wire)[target.name, True][0])
         for first in range(100, 1000, 100):
             wire.produce(TP.topic, numbered(*range(first, first + 100)))
     (future,) = names(target)
     assert future.endswith("-future")
     with broker_on(disks) as (node, wire):
         throttle(wire, 1 << 40)
-        wait_until(lambda: not node.broker.logs.moves)
+        until_moves_end(node)
         assert replicas(wire).keys() == {(target.name, False)}
         assert read_keys(wire) == list(range(1000))
 
@@ -249,9 +251,9 @@ def test_nothing_is_lost_under_load(disks: tuple[Path, Path], durability: str) -
                 target = other_than_home(node, disks)
                 before = sent
                 assert move(wire, target) is ErrorCode.NONE
-                wait_until(partial(arrived, wire, target))
-                wait_until(lambda: sent > before)  # noqa: B023 (it is called at once)
-                wait_until(lambda: not node.broker.logs.moves)
+                until_moved(wire, target)
+                wait_for("more records", lambda: sent, until=partial(operator.lt, before))
+                until_moves_end(node)
         finally:
             ended.set()
             producer.join()
@@ -268,7 +270,7 @@ def test_a_target_that_fails_ends_the_move(disks: tuple[Path, Path]) -> None:
         copying = node.broker.logs.moves[TP].path
         disk.fail("pwrite", errno.EIO, path=str(copying / "00000000000000000000.log"))
         throttle(wire, 1 << 40)
-        wait_until(lambda: not node.broker.logs.moves)
+        until_moves_end(node)
         assert replicas(wire).keys() == {(node.broker.logs.directory_of(TP).name, False)}
         assert wire.produce(TP.topic, numbered(100)).error_code == 0
         assert read_keys(wire) == list(range(101))
@@ -287,9 +289,9 @@ def test_a_full_target_is_waited_for(disks: tuple[Path, Path]) -> None:
         segment = str(copying / "00000000000000000000.log")
         full = disk.fail("pwrite", errno.ENOSPC, path=segment, times=2, short=7)
         throttle(wire, 1 << 40)
-        wait_until(lambda: full.times != 2)
+        wait_for("a write that met the full disk", lambda: full.times, until=lambda it: it != 2)
         assert wire.produce(TP.topic, numbered(100)).error_code == 0
-        wait_until(partial(arrived, wire, target))
+        until_moved(wire, target)
         assert full.times == 0
         assert read_keys(wire) == list(range(101))
 
@@ -305,7 +307,7 @@ def test_a_source_that_fails_takes_the_partition_offline(disks: tuple[Path, Path
         disk.fail("pwrite", errno.EIO, path=str(home / "orders-0/00000000000000000000.log"))
         assert wire.produce(TP.topic, numbered(1)).error_code == ErrorCode.KAFKA_STORAGE_ERROR
         throttle(wire, 1 << 40)
-        wait_until(lambda: not node.broker.logs.moves)
+        until_moves_end(node)
         assert wire.produce(TP.topic, numbered(1)).error_code == ErrorCode.KAFKA_STORAGE_ERROR
         assert move(wire, target) is ErrorCode.KAFKA_STORAGE_ERROR
         disk.repair()

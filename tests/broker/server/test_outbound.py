@@ -19,6 +19,7 @@ from barnabas_broker.server import outbound as outbound_module
 from barnabas_broker.server.outbound import SENDFILE_BYTES_MIN, Item, Outbound
 from barnabas_broker.server.writability import Writability
 from tests.broker.server import page_cache
+from tests.waiting import ANSWER, seconds
 
 
 def run(story: Callable[[socket.socket, socket.socket], Awaitable[None]]) -> None:
@@ -248,7 +249,7 @@ def test_what_is_in_memory_is_sent_while_the_rest_is_not(
 
     def bring_in(file: DataFile, start: int, end: int, limit: int) -> None:
         assert start == window
-        assert go_on.wait(60)
+        assert go_on.wait(seconds(ANSWER))
         real(file, start, end, limit)
         cold_from[0] = end
 
@@ -336,7 +337,7 @@ def test_cold_slices_are_read_by_a_thread(
 
     def bring_in(*where: Any) -> None:
         readers.append(threading.current_thread())
-        assert go_on.wait(60)
+        assert go_on.wait(seconds(ANSWER))
         real(*where)
 
     real = cold_reads.bring_in

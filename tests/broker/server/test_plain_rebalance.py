@@ -3,7 +3,6 @@
 import itertools
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from time import monotonic
 
 import pytest
 from hypothesis import given
@@ -17,6 +16,7 @@ from barnabas_broker.server.handlers import join_group, sync_group
 from barnabas_broker.server.node import Node
 from barnabas_broker.server.parking import Answers
 from barnabas_broker.server.plain_rebalance import ParkedJoin, ParkedSync, PlainRebalances
+from barnabas_broker.server.session import Session
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.protocol import codec, registry
 from barnabas_kafka.protocol.headers import decode_response_header
@@ -34,8 +34,9 @@ from barnabas_kafka.protocol.plain_rebalance import PlainSync
 from barnabas_kafka.protocol.registry import ApiKey
 from tests.broker.controller.embedded import Denying
 from tests.broker.server.members import Member, find, join_request
-from tests.broker.server.running import DEADLINE_S, Wire, port_of
+from tests.broker.server.running import Wire, port_of
 from tests.broker.server.two_ways import two_ways
+from tests.waiting import wait_for
 
 NOW = 1_700_000_000_000
 SETTINGS = {"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "2"}
@@ -197,9 +198,11 @@ class Crew:
     def heard_of_rebalance(self) -> None:
         """Wait until the first member, which does not wait itself, is told to join again."""
         self.pulse.id, self.pulse.generation = self.ids[0], 1
-        give_up_at = monotonic() + DEADLINE_S
-        while self.pulse.beat() != ErrorCode.REBALANCE_IN_PROGRESS:
-            assert monotonic() < give_up_at
+        wait_for(
+            "a rebalance in progress",
+            self.pulse.beat,
+            until=lambda code: code == ErrorCode.REBALANCE_IN_PROGRESS,
+        )
 
     def sync(self, number: int, assign: dict[str, bytes]) -> None:
         """Send SyncGroup."""
@@ -274,10 +277,12 @@ def test_a_parked_connection_is_not_idle_and_is_read_from(pair: Pair) -> None:
         )
         assert parked.idle_since is None
         crew.wires[1].socket.close()
-        give_up_at = monotonic() + DEADLINE_S
-        while parked in listener.sessions:
-            assert monotonic() < give_up_at
+
+        def sessions() -> list[Session]:
             crew.pulse.beat()
+            return list(listener.sessions)
+
+        wait_for("the end of the session", sessions, until=lambda left: parked not in left)
 
 
 def test_an_assignment_is_told_without_a_turn_only_once_it_counts(pair: Pair) -> None:

@@ -18,6 +18,7 @@ import pytest
 
 from barnabas_broker.server.supervision import Supervision
 from tests.broker.server.test_supervisor import CLOSED, GRANTED, member
+from tests.waiting import START, seconds
 
 PLAY = """
     import os, signal, sys
@@ -57,7 +58,9 @@ class Play:
 
     def ended(self) -> tuple[int, str]:
         """Exit code and last words, when both processes have ended."""
-        code = self.process.wait(timeout=60)  # Its input stays open, for at its end it ends, too.
+        code = self.process.wait(
+            timeout=seconds(START)
+        )  # Its input stays open, for at its end it ends, too.
         assert self.process.stderr is not None
         return code, self.process.stderr.read().strip()
 

@@ -15,7 +15,8 @@ from barnabas_broker.server.buffers import BufferPool
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import TopicPartition
 from barnabas_kafka.records.builder import build_batch
-from tests.broker.server.running import DEADLINE_S, Wire, port_of, running_node
+from tests.broker.server.running import Wire, port_of, running_node
+from tests.waiting import ANSWER, seconds
 
 T0 = TopicPartition("t", 0)
 OLD = build_batch([(1000, None, b"x" * 200, ())])
@@ -29,7 +30,7 @@ def fast_ticks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def wait_until(condition: "threading.Event") -> None:
     """Wait for what the broker's own thread will do."""
-    assert condition.wait(DEADLINE_S)
+    assert condition.wait(seconds(ANSWER))
 
 
 def on_flush(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
@@ -177,7 +178,7 @@ def test_room_is_looked_for_before_the_first_records_come(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A broker that is started on a full disk takes nothing, not even in its first second."""
-    monkeypatch.setattr(upkeep, "TICK_MS", 1000 * DEADLINE_S)
+    monkeypatch.setattr(upkeep, "TICK_MS", 3_600_000)
     with running_node(tmp_path) as node, Wire(port_of(node)) as wire:
         wire.create_topic("t")
         assert wire.produce("t", OLD).error_code == ErrorCode.NONE

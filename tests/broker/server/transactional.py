@@ -1,6 +1,6 @@
 """A transactional producer that speaks raw requests, for tests of what the broker answers."""
 
-import time
+from collections.abc import Callable
 from typing import Any
 
 from barnabas_kafka.errors import ErrorCode
@@ -18,10 +18,11 @@ from barnabas_kafka.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
+from barnabas_kafka.protocol.schema import Message
 from barnabas_kafka.records.builder import build_batch
 from tests.broker.server.running import Wire, produce_request
+from tests.waiting import wait_for
 
-PATIENCE_S = 60
 TRY_AGAIN = (
     ErrorCode.CONCURRENT_TRANSACTIONS,
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -47,11 +48,7 @@ class Transactional:
             transaction_timeout_ms=self.timeout_ms,
             **fields,
         )
-        give_up = time.monotonic() + PATIENCE_S
-        while True:
-            answer = self.wire.ask(request, version)
-            if answer.error_code not in TRY_AGAIN or time.monotonic() > give_up:
-                break
+        answer = self._ask_again(request, version, lambda it: [it.error_code])
         if not answer.error_code:
             self.id, self.epoch = answer.producer_id, answer.producer_epoch
             self._sequences = {}
@@ -67,13 +64,20 @@ class Transactional:
                 AddPartitionsToTxnTopic(name=topic, partitions=list(partitions or (0,)))
             ],
         )
-        give_up = time.monotonic() + PATIENCE_S
-        while True:
-            answer = self.wire.ask(request, version)
+
+        def codes(answer: Any) -> list[int]:
             (result,) = answer.results_by_topic_v3_and_below
-            codes = [each.partition_error_code for each in result.results_by_partition]
-            if not set(codes) & set(TRY_AGAIN) or time.monotonic() > give_up:
-                return codes
+            return [each.partition_error_code for each in result.results_by_partition]
+
+        return codes(self._ask_again(request, version, codes))
+
+    def _ask_again(self, request: Message, version: int, codes: Callable[[Any], list[int]]) -> Any:
+        """The first answer of which no code asks for another attempt."""
+        return wait_for(
+            f"an answer to {type(request).__name__} other than a retriable error",
+            lambda: self.wire.ask(request, version),
+            until=lambda answer: not set(codes(answer)) & set(TRY_AGAIN),
+        )
 
     def produce(self, topic: str, *values: bytes, partition: int = 0, version: int = 9) -> int:
         """One batch; the error code."""
@@ -114,11 +118,7 @@ class Transactional:
             producer_epoch=self.epoch,
             committed=commit,
         )
-        give_up = time.monotonic() + PATIENCE_S
-        while True:
-            answer = self.wire.ask(request, 5)
-            if answer.error_code not in TRY_AGAIN or time.monotonic() > give_up:
-                break
+        answer = self._ask_again(request, 5, lambda it: [it.error_code])
         if not answer.error_code:
             self.id, self.epoch = answer.producer_id, answer.producer_epoch
             self._sequences = {}

@@ -10,16 +10,14 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from barnabas_broker.testing import Broker, BrokerError
-
-PATIENCE_S = 120.0
-"""How long a busy machine may take to start a broker."""
+from tests.waiting import ANSWER, START, seconds
 
 
 def produce(broker: Broker, topic: str, value: bytes) -> None:
     """Send one record to partition 0 and see it acknowledged."""
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
     producer.produce(topic, value, partition=0)
-    assert producer.flush(60) == 0
+    assert producer.flush(seconds(ANSWER)) == 0
 
 
 def first_value(broker: Broker, topic: str) -> bytes | None:
@@ -27,7 +25,7 @@ def first_value(broker: Broker, topic: str) -> bytes | None:
     outside_a_group = {"group.id": "unused", "enable.auto.commit": False}
     consumer = Consumer({"bootstrap.servers": broker.bootstrap_servers, **outside_a_group})
     consumer.assign([TopicPartition(topic, 0, 0)])
-    message = consumer.poll(60)
+    message = consumer.poll(seconds(ANSWER))
     consumer.close()
     assert message is not None
     assert message.error() is None
@@ -36,7 +34,7 @@ def first_value(broker: Broker, topic: str) -> bytes | None:
 
 def test_it_serves_and_leaves_nothing_behind() -> None:
     """After the block the process is gone, the port is closed and the files are removed."""
-    with Broker({"num.partitions": 3}, startup_timeout_s=PATIENCE_S) as broker:
+    with Broker({"num.partitions": 3}, startup_timeout_s=seconds(START)) as broker:
         produce(broker, broker.create_topic("t"), b"x")
         assert (broker.log_dir / "t-2").is_dir()
         assert broker.running
@@ -46,12 +44,12 @@ def test_it_serves_and_leaves_nothing_behind() -> None:
     assert not broker.running
     assert not directory.exists()
     with pytest.raises(ConnectionRefusedError):
-        socket.create_connection(address, 5)
+        socket.create_connection(address, seconds(ANSWER))
 
 
 def test_a_restart_keeps_port_and_data(tmp_path: Path) -> None:
     """Clients that were connected find the broker, and their records, where they were."""
-    with Broker(directory=tmp_path / "kept", startup_timeout_s=PATIENCE_S) as broker:
+    with Broker(directory=tmp_path / "kept", startup_timeout_s=seconds(START)) as broker:
         broker.create_topic("t", partitions=1)
         produce(broker, "t", b"before")
         address, pid, cluster = broker.bootstrap_servers, broker.pid, broker.cluster_id
@@ -66,7 +64,7 @@ def test_a_restart_keeps_port_and_data(tmp_path: Path) -> None:
 
 def test_a_kill_is_a_crash_that_can_be_started_from() -> None:
     """Acknowledged records are in the page cache, which outlives the process."""
-    with Broker(startup_timeout_s=PATIENCE_S) as broker:
+    with Broker(startup_timeout_s=seconds(START)) as broker:
         broker.create_topic("t", partitions=1)
         produce(broker, "t", b"acknowledged")
         broker.kill()
@@ -93,7 +91,7 @@ def test_a_broker_that_is_too_slow_is_ended() -> None:
 def test_starting_twice_is_refused() -> None:
     """The first process would be lost and never stopped."""
     with (
-        Broker(startup_timeout_s=PATIENCE_S) as broker,
+        Broker(startup_timeout_s=seconds(START)) as broker,
         pytest.raises(BrokerError, match="running already"),
     ):
         broker.start()
@@ -112,7 +110,7 @@ def test_before_the_start_there_is_no_address() -> None:
 def test_settings_are_written_as_kafka_writes_them(tmp_path: Path) -> None:
     """Booleans are lower case, and a backslash survives the properties file."""
     given: dict[str, str | bool] = {"auto.create.topics.enable": False, "broker.rack": "a\\b"}
-    broker = Broker(given, directory=tmp_path, startup_timeout_s=PATIENCE_S)
+    broker = Broker(given, directory=tmp_path, startup_timeout_s=seconds(START))
     with broker:
         assert broker.settings["auto.create.topics.enable"] == "false"
         assert "broker.rack=a\\\\b" in (tmp_path / "server.properties").read_text()
@@ -133,9 +131,9 @@ def test_the_broker_process_imports_no_client_and_no_renderer() -> None:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_signals_stop_it_cleanly(number: signal.Signals) -> None:
     """Ctrl-C in the terminal where tests run reaches the broker too; that is a clean stop."""
-    with Broker(startup_timeout_s=PATIENCE_S) as broker:
+    with Broker(startup_timeout_s=seconds(START)) as broker:
         process = broker._process
         assert process is not None
         process.send_signal(number)
-        assert process.wait(60) == 0
+        assert process.wait(seconds(START)) == 0
         assert (broker.log_dir / ".kafka_cleanshutdown").exists()

@@ -2,6 +2,8 @@
 
 import pytest
 
+from tests.waiting import RUN, seconds
+
 pytest_plugins = ["pytester"]
 
 INI = """
@@ -31,7 +33,7 @@ def project(pytester: pytest.Pytester) -> pytest.Pytester:
 def run(project: pytest.Pytester, source: str) -> pytest.RunResult:
     """Run this test module in a pytest process of its own."""
     project.makepyfile(CLIENT + source)
-    return project.runpytest_subprocess("-p", "no:cacheprovider", timeout=300)
+    return project.runpytest_subprocess("-p", "no:cacheprovider", timeout=seconds(RUN))
 
 
 def test_a_session_broker_and_a_topic_per_test(project: pytest.Pytester) -> None:
@@ -141,7 +143,7 @@ def test_the_fixtures_and_options_explain_themselves(project: pytest.Pytester) -
     """`pytest --fixtures`, `--markers` and `--help` are where people look."""
     project.makepyfile("def test_it(): pass")
     shown = [
-        project.runpytest_subprocess(option, timeout=300).stdout.str()
+        project.runpytest_subprocess(option, timeout=seconds(RUN)).stdout.str()
         for option in ("--fixtures", "--markers", "--help")
     ]
     for name in ("kafka_broker ", "fresh_kafka_broker", "kafka_broker_factory", "kafka_topic"):

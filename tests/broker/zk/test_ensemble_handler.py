@@ -2,7 +2,7 @@
 
 import socket
 from collections.abc import Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from itertools import repeat
 
 import pytest
@@ -54,9 +54,10 @@ def test_a_machine_that_is_gone(handler: EnsembleHandler) -> None:
     """It answers no SYN: a full backlog drops them as a dead machine does."""
     with ExitStack() as ends:
         full = ends.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
-        with suppress(TimeoutError):
-            for _ in repeat(None, 8):
-                ends.enter_context(socket.create_connection(full.getsockname(), timeout=1))
+        for _ in repeat(None, 8):
+            waiting = ends.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(full.getsockname())
         with pytest.raises(TimeoutError):
             handler.create_connection(full.getsockname(), timeout=LONG_S)
 

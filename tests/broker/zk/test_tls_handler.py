@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from barnabas_broker.zk.tls_handler import TlsHandler
+from tests.waiting import ANSWER, seconds
 
 
 @pytest.fixture
@@ -27,8 +28,11 @@ def test_a_server_without_tls(handler: TlsHandler) -> None:
 
         thread = threading.Thread(target=hang_up)
         thread.start()
+        limit_s = seconds(ANSWER)
         with pytest.raises((ssl.SSLError, ConnectionError)):
-            handler.create_connection(("127.0.0.1", port), hostname="zk", timeout=30, use_ssl=True)
+            handler.create_connection(
+                ("127.0.0.1", port), hostname="zk", timeout=limit_s, use_ssl=True
+            )
         thread.join()
     assert (handler.trouble or "").startswith(f"no TLS with zk:{port}: ")
 
@@ -38,5 +42,5 @@ def test_nobody_there(handler: TlsHandler) -> None:
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         with pytest.raises(ConnectionRefusedError):
-            handler.create_connection(held.getsockname(), hostname="zk", timeout=30)
+            handler.create_connection(held.getsockname(), hostname="zk", timeout=seconds(ANSWER))
     assert "Connection refused" in (handler.trouble or "")

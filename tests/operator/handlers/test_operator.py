@@ -17,6 +17,7 @@ from barnabas_operator.reconcile.passes import RESYNC_S
 from tests.operator import examples
 from tests.operator.api_server import Server, serving
 from tests.operator.memory_kube import MemoryKube
+from tests.waiting import START, seconds
 
 IMAGES = {
     f"BARNABAS_{component}_IMAGE": f"{component.lower()}:1"
@@ -84,13 +85,13 @@ def test_it_makes_a_cluster_mends_it_and_leaves_nothing_behind(tmp_path: Path) -
     with serving(kube) as server, _start(server, tmp_path) as process:
         try:
             _read_until(process, lambda line: "StatefulSet quickstart-broker: missing" in line)
-            assert all(server.watches.acquire(timeout=60) for _ in WATCHED)
+            assert all(server.watches.acquire(timeout=seconds(START)) for _ in WATCHED)
             kube.remove("Service", "quickstart-bootstrap")
             _read_until(process, lambda line: "Service quickstart-bootstrap: missing" in line)
         finally:
             process.send_signal(signal.SIGTERM)
             log = process.stderr.read() if process.stderr else ""
-            status = process.wait(60)
+            status = process.wait(seconds(START))
     assert status == 0, log
     for kind in ("KafkaCluster", "KafkaTopic", "KafkaPipeline"):
         for (found, _, _), body in kube.objects.items():

@@ -17,8 +17,7 @@ from barnabas_operator.local.up import up
 from barnabas_operator.local.view import View, look
 from tests.operator import examples
 from tests.oracle.apache import free_port
-
-TIMEOUT_S = 240.0
+from tests.waiting import START, seconds
 
 Document = dict[str, Any]
 
@@ -66,14 +65,14 @@ class Laptop:
             self.write(*wanted)
         self.said = []
         manifest = documents.read_file(self.file)
-        options = {"timeout_s": TIMEOUT_S, **options}
+        options = {"timeout_s": seconds(START), **options}
         seen: View = up(manifest, self.file, self.state, say=self.said.append, **options)
         return seen
 
     def down(self, **options: Any) -> None:
         """Stop what runs."""
         self.said = []
-        down(self.state, say=self.said.append, timeout_s=TIMEOUT_S, **options)
+        down(self.state, say=self.said.append, timeout_s=seconds(START), **options)
 
     def look(self) -> View:
         """What `status` sees."""

@@ -2,62 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import os
-import signal
-import socket
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-import pytest
-
-from barnabas_operator.local.zookeeper import ZooKeeperFiles
 from tests.operator.local.laptop import Laptop, cluster, topic
-from tests.oracle.apache import free_port
-
-TIMEOUT_S = 300
-COMMAND = (sys.executable, "-P", "-m", "barnabas_broker.cli", "local")
-
-
-class Terminal:
-    """Runs commands; their state is in a directory of the test."""
-
-    def __init__(self, home: Path) -> None:
-        self.environment = {**os.environ, "XDG_STATE_HOME": str(home)}
-        self.directory = home / "barnabas"
-
-    def run(self, *arguments: object, code: int = 0) -> str:
-        """Run to the end; returns what it said on both streams."""
-        done = subprocess.run(
-            [*COMMAND, *map(str, arguments)],
-            env=self.environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=TIMEOUT_S,
-            check=False,
-        )
-        assert done.returncode == code, done.stdout
-        return done.stdout
-
-    def status(self, *arguments: object) -> list[dict[str, Any]]:
-        """The clusters that `status` tells of."""
-        told = json.loads(self.run("status", "--output", "json", *arguments))
-        clusters: list[dict[str, Any]] = told["clusters"]
-        return clusters
-
-
-@pytest.fixture
-def terminal(tmp_path: Path) -> Iterator[Terminal]:
-    """A terminal; clusters that a test leaves are stopped."""
-    terminal = Terminal(tmp_path / "home")
-    yield terminal
-    for name in [path.name for path in terminal.directory.glob("*")]:
-        terminal.run("down", "--name", name)
+from tests.operator.local.terminal import Terminal
 
 
 def test_up_status_down(laptop: Laptop, terminal: Terminal) -> None:
@@ -129,77 +79,6 @@ def _in_a_strange_place(terminal: Terminal, file: Path, directory: Path) -> str:
     directory.mkdir()
     directory.joinpath("thesis.tex").touch()
     return terminal.run("up", file, "--dir", directory, code=1)
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_in_the_foreground_until_it_is_told_to_stop(
-    laptop: Laptop, terminal: Terminal, number: signal.Signals
-) -> None:
-    """The broker ends with it, cleanly; the data stay."""
-    laptop.write(cluster())
-    with _in_the_foreground(laptop, terminal) as process:
-        (seen,) = terminal.status()
-        process.send_signal(number)
-        assert process.stdout is not None
-        assert "the broker is stopped" in process.stdout.read()
-    assert process.returncode == 0
-    port = int(seen["status"]["listeners"][0]["bootstrapServers"].rpartition(":")[2])
-    with socket.socket() as attempt:
-        assert attempt.connect_ex(("127.0.0.1", port)) != 0
-
-
-def test_in_the_foreground_a_broker_that_ends_is_noticed(
-    laptop: Laptop, terminal: Terminal
-) -> None:
-    """Stopped by another command it is no failure; killed it is."""
-    laptop.write(cluster())
-    with _in_the_foreground(laptop, terminal) as process:
-        terminal.run("down")
-    assert process.returncode == 0
-    with _in_the_foreground(laptop, terminal) as process:
-        os.kill(terminal.status()[0]["brokers"][0]["pid"], signal.SIGKILL)
-    assert process.returncode == 1
-
-
-def test_in_the_foreground_a_zookeeper_that_ends_is_noticed(
-    laptop: Laptop, terminal: Terminal
-) -> None:
-    """It is told by name, and the brokers are stopped: without it nobody would be elected."""
-    listeners = [{"name": "plain", "type": "internal", "port": free_port(2)}]
-    laptop.write(cluster(brokers={"replicas": 2, "storage": {"size": "1Gi"}}, listeners=listeners))
-    with _in_the_foreground(laptop, terminal) as process:
-        entry = ZooKeeperFiles(terminal.directory / "quickstart" / "zookeeper").entry()
-        assert entry is not None
-        os.kill(entry.pid, signal.SIGKILL)
-        assert process.stdout is not None
-        said = process.stdout.read()
-    assert process.returncode == 1, said
-    assert "Error: the ZooKeeper ended by itself; its last words: " in said, said
-    (seen,) = terminal.status()
-    assert [each["running"] for each in seen["brokers"]] == [False, False]
-
-
-@contextmanager
-def _in_the_foreground(laptop: Laptop, terminal: Terminal) -> Iterator[subprocess.Popen[str]]:
-    """`up --foreground` once it watches; read to its end."""
-    process = subprocess.Popen(
-        [*COMMAND, "up", str(laptop.file), "--foreground"],
-        env=terminal.environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-    with process:
-        assert process.stdout is not None
-        told: list[str] = []
-        for line in process.stdout:
-            told.append(line)
-            if "Ctrl-C stops it" in line:
-                break
-        else:
-            raise AssertionError("".join(told))
-        yield process
-        process.stdout.read()
 
 
 def test_the_overview_is_quick(terminal: Terminal) -> None:

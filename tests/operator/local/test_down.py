@@ -5,6 +5,7 @@ from __future__ import annotations
 from confluent_kafka import Producer
 
 from tests.operator.local.laptop import Laptop, cluster, topic
+from tests.waiting import ANSWER, seconds
 
 
 def test_the_data_stay(laptop: Laptop) -> None:
@@ -12,7 +13,7 @@ def test_the_data_stay(laptop: Laptop) -> None:
     before = laptop.up(cluster(), topic())
     producer = Producer({"bootstrap.servers": before.status.listeners[0].bootstrap_servers})
     producer.produce("packages", b"kept", partition=0)
-    assert producer.flush(60) == 0
+    assert producer.flush(seconds(ANSWER)) == 0
     broker = laptop.broker
     laptop.down()
     assert laptop.said == ["the broker is stopped", f"the data stay in {laptop.state.path}"]

@@ -18,8 +18,8 @@ from barnabas_operator.local import broker, coordination, ensemble, processes, z
 from barnabas_operator.local.ensemble import Member
 from barnabas_operator.local.state import LocalError, MemberPorts, Record, StateDirectory
 from tests.oracle.apache import free_port
+from tests.waiting import START, seconds, wait_for
 
-TIMEOUT_S = 60.0
 JAVA = """\
 #!{python}
 import pathlib, signal, socket, sys, threading
@@ -68,7 +68,7 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StateDire
     for directory in state.path.glob("zookeeper-*"):
         entry = zookeeper.ZooKeeperFiles(directory).entry()
         if entry is not None:
-            processes.abandon(entry, timeout_s=TIMEOUT_S)
+            processes.abandon(entry, timeout_s=seconds(START))
 
 
 def wanted(members: int = 3) -> Record:
@@ -80,7 +80,7 @@ def wanted(members: int = 3) -> Record:
 def ensure(record: Record, state: StateDirectory) -> list[str]:
     """Have all run; returns what was said."""
     said: list[str] = []
-    ensemble.ensure(record, state, say=said.append, deadline=time.monotonic() + TIMEOUT_S)
+    ensemble.ensure(record, state, say=said.append, deadline=seconds(START) + time.monotonic())
     return said
 
 
@@ -89,8 +89,7 @@ def kill(member: Member) -> None:
     entry = member.files.entry()
     assert entry is not None
     os.kill(entry.pid, signal.SIGKILL)
-    while entry.running:
-        pass
+    wait_for("the end of the member", lambda: entry.running, until=lambda it: not it)
 
 
 def test_three_members_on_one_host(state: StateDirectory) -> None:
@@ -163,7 +162,7 @@ def test_a_port_that_is_taken_between_the_choice_and_the_start(
         assert record.ensemble[1].client != first.ensemble[1].client
         assert said == f"Apache ZooKeeper serves {ensemble.addresses(record)}: one member"
     finally:
-        zookeeper.end(ensemble.members(first, other)[0].files, timeout_s=TIMEOUT_S)
+        zookeeper.end(ensemble.members(first, other)[0].files, timeout_s=seconds(START))
 
 
 def test_it_says_why_one_does_not_start(state: StateDirectory) -> None:

@@ -13,9 +13,9 @@ from barnabas_operator.local import pipelines, processes
 from barnabas_operator.local.pipelines import PipelineFiles
 from barnabas_operator.local.state import StateDirectory
 from tests.operator.local.laptop import Laptop, cluster, pipeline, topic
+from tests.waiting import START, seconds
 
 NAME = "packages-to-parquet"
-TIMEOUT_S = 60.0
 
 
 def test_a_machine_without_java_is_told_what_is_missing(
@@ -72,7 +72,7 @@ def test_a_pipeline_that_runs_is_as_it_says(state: StateDirectory) -> None:
         assert verdict.ready
         assert (status.rows, status.lag, status.last_batch_id) == (5, 2, 1)
     finally:
-        assert pipelines.end(PipelineFiles(state.pipeline(NAME)), timeout_s=TIMEOUT_S)
+        assert pipelines.end(PipelineFiles(state.pipeline(NAME)), timeout_s=seconds(START))
     assert not entry.running
     status, verdict = pipelines.look(NAME, state)
     assert (status.phase, status.rows, status.rows_per_second) == ("Stopped", 5, 0.0)
@@ -92,7 +92,7 @@ def test_a_pipeline_whose_resource_is_gone_is_stopped(state: StateDirectory) -> 
     """What it wrote stays."""
     entry = _run(state, "import time; time.sleep(100)")
     said: list[str] = []
-    pipelines.ensure([], state, bootstrap="", say=said.append, timeout_s=TIMEOUT_S)
+    pipelines.ensure([], state, bootstrap="", say=said.append, timeout_s=seconds(START))
     assert said == [f"pipeline {NAME}: stopped, its KafkaPipeline is gone; its files stay"]
     assert not entry.running
     assert PipelineFiles(state.pipeline(NAME)).data.is_dir()

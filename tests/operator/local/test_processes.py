@@ -12,8 +12,8 @@ import pytest
 
 from barnabas_operator.local import processes
 from barnabas_operator.local.processes import Entry
+from tests.waiting import START, seconds, wait_for
 
-TIMEOUT_S = 60.0
 SLEEPER = "import time; print('awake', flush=True); time.sleep(100)"
 DEAF = f"import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); {SLEEPER}"
 PARENT = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {SLEEPER!r}])"
@@ -38,8 +38,12 @@ class Nursery:
             fingerprint="f",
         )
         self._started.append(entry)
-        while says not in self.log.read_text() and entry.running:
-            os.sched_yield()
+        wait_for(
+            f"{says!r} in the log, or the end of the process",
+            lambda: (self.log.read_text(), entry.running),
+            until=lambda seen: says in seen[0] or not seen[1],
+            within=START,
+        )
         return entry
 
     def close(self) -> None:
@@ -62,7 +66,7 @@ def test_a_process_is_found_again_by_its_file(nursery: Nursery) -> None:
     assert processes.read_entry(nursery.pid_file) == entry
     assert entry.running
     assert os.getsid(entry.pid) == entry.pid
-    assert processes.stop(entry, timeout_s=TIMEOUT_S)
+    assert processes.stop(entry, timeout_s=seconds(START))
     assert not entry.running
 
 
@@ -116,7 +120,7 @@ def test_ps_says_the_same_of_a_process_each_time(nursery: Nursery) -> None:
     # A system without either of the two cannot run this at all.
     assert bool(first) == (shutil.which("ps") is not None)
     assert processes.start_by_ps(entry.pid) == first
-    processes.stop(entry, timeout_s=TIMEOUT_S)
+    processes.stop(entry, timeout_s=seconds(START))
     assert processes.start_by_ps(entry.pid) is None
 
 

@@ -25,6 +25,7 @@ from barnabas_operator.local.state import LocalError
 from e2e import kafka
 from tests.operator.local.laptop import Laptop, cluster, topic
 from tests.oracle.apache import free_port
+from tests.waiting import ANSWER, seconds, wait_for
 
 
 def test_the_second_time_only_what_is_different_is_done(laptop: Laptop) -> None:
@@ -91,7 +92,7 @@ def test_the_admin_port_is_shown_and_answers(laptop: Laptop) -> None:
     (running,) = laptop.look().brokers
     assert running.admin is not None
     assert running.admin.startswith("http://127.0.0.1:")
-    with urlopen(f"{running.admin}/ready", timeout=60) as answer:
+    with urlopen(f"{running.admin}/ready", timeout=seconds(ANSWER)) as answer:
         assert answer.status == HTTPStatus.OK
     laptop.down()
     assert [each.admin for each in laptop.look().brokers] == [None]
@@ -116,7 +117,7 @@ def _set(bootstrap: str, name: str, settings: dict[str, str]) -> None:
     ]
     resource = ConfigResource(ResourceType.TOPIC, name, incremental_configs=entries)
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.incremental_alter_configs([resource])[resource].result(60)
+    admin.incremental_alter_configs([resource])[resource].result(seconds(ANSWER))
 
 
 def test_other_settings_of_the_cluster_restart_the_broker(laptop: Laptop) -> None:
@@ -166,8 +167,7 @@ def test_a_broker_that_was_killed_is_started_again(laptop: Laptop) -> None:
 
 
 def _await_end(entry: Entry) -> None:
-    while entry.running:
-        os.sched_yield()
+    wait_for("the end of the process", lambda: entry.running, until=lambda it: not it)
 
 
 def test_a_topic_that_cannot_be_made_concerns_itself_alone(laptop: Laptop) -> None:
@@ -186,7 +186,7 @@ def test_topics_whose_resource_is_gone(laptop: Laptop) -> None:
     laptop.up(wanted)
     assert laptop.said == ["topic goes: delete, its KafkaTopic goes is gone"]
     admin = AdminClient({"bootstrap.servers": seen.status.listeners[0].bootstrap_servers})
-    assert set(admin.list_topics(timeout=60).topics) == {"stays"}
+    assert set(admin.list_topics(timeout=seconds(ANSWER)).topics) == {"stays"}
 
 
 def test_a_second_cluster_of_the_same_name_is_refused(laptop: Laptop, tmp_path: Path) -> None:

@@ -15,8 +15,7 @@ from barnabas_operator.local import coordination, zookeeper
 from barnabas_operator.local.processes import Entry
 from barnabas_operator.local.state import LocalError, Record, StateDirectory
 from barnabas_operator.local.zookeeper import ZooKeeperFiles
-
-TIMEOUT_S = 60.0
+from tests.waiting import START, seconds, wait_for
 
 
 @pytest.fixture
@@ -24,13 +23,13 @@ def state(tmp_path: Path) -> Iterator[StateDirectory]:
     """A state directory of which nothing runs after the test."""
     state = StateDirectory(tmp_path / "state")
     yield state
-    zookeeper.end(ZooKeeperFiles(state.zookeeper), timeout_s=TIMEOUT_S)
+    zookeeper.end(ZooKeeperFiles(state.zookeeper), timeout_s=seconds(START))
 
 
 def ensure(record: Record, state: StateDirectory) -> list[str]:
     """Have it run; returns what was said."""
     said: list[str] = []
-    zookeeper.ensure(record, state, say=said.append, deadline=time.monotonic() + TIMEOUT_S)
+    zookeeper.ensure(record, state, say=said.append, deadline=seconds(START) + time.monotonic())
     return said
 
 
@@ -50,20 +49,19 @@ def test_it_is_started_once_and_again_after_a_crash(state: StateDirectory) -> No
     connect = coordination.connect(record)
     assert connect == f"127.0.0.1:{record.zookeeper}/quickstart"
     client = KazooClient(connect.removesuffix("/quickstart"))
-    client.start(60)
+    client.start(seconds(START))
     client.create("/quickstart", b"x")
     client.stop()
     client.close()
     assert ensure(record, state) == []
     first = entry(state)
     os.kill(first.pid, signal.SIGKILL)
-    while first.running:
-        pass
+    wait_for("the end of the ZooKeeper", lambda: first.running, until=lambda it: not it)
     said, port = ensure(record, state)[0], record.zookeeper
     assert "had ended without being told to" in said
     assert coordination.connect(record) == connect
-    assert zookeeper.end(ZooKeeperFiles(state.zookeeper), timeout_s=TIMEOUT_S)
-    assert not zookeeper.end(ZooKeeperFiles(state.zookeeper), timeout_s=TIMEOUT_S)
+    assert zookeeper.end(ZooKeeperFiles(state.zookeeper), timeout_s=seconds(START))
+    assert not zookeeper.end(ZooKeeperFiles(state.zookeeper), timeout_s=seconds(START))
     assert record.zookeeper == port
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.environment import HERE
 from tests.tools.test_needs import add_program
 from tools.testrun.environment import cleaned, is_set
 
@@ -35,6 +36,8 @@ def test_what_reaches_a_suite() -> None:
         "BARNABAS_MAVEN_REPOSITORY": "https://mirror.example",
         "KIND_NODE_IMAGE": "node:1",
         "LC_ALL": "C.UTF-8",
+        "NO_PROXY": HERE,
+        "no_proxy": HERE,
         "TZ": "UTC",
     }
 
@@ -50,7 +53,6 @@ def test_java_home_is_dropped_where_java_is_on_the_path(tmp_path: Path) -> None:
 def test_java_home_is_used_where_no_java_is_on_the_path(tmp_path: Path) -> None:
     """Its programs are found on the path then."""
     environment = cleaned({"PATH": str(tmp_path), "JAVA_HOME": "/opt/java"})
-    assert environment["JAVA_HOME"] == "/opt/java"
     assert environment["PATH"] == f"/opt/java/bin:{tmp_path}"
 
 

@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NoReturn
 
@@ -26,15 +27,27 @@ JVM_FLAGS: Final = (
 )
 # Where jars are: what the variable names, with the subdirectory that distributions put them in.
 HOMES: Final = (("ZOOKEEPER_HOME", "lib"), ("KAFKA_HOME", "libs"))
-PLACES: Final = ("/opt/zookeeper/lib", "/opt/kafka/libs")
 # The jar of Debian's package names those that it needs, but none that writes a log.
-DEBIAN: Final = "/usr/share/java"
 DEBIAN_JARS: Final = ("zookeeper.jar", "slf4j-log4j12.jar", "log4j-1.2.jar")
 INSTALL: Final = (
     "install Apache ZooKeeper with a Java (Debian: apt-get install zookeeper), or unpack its "
     "archive and set ZOOKEEPER_HOME to it"
 )
 _SERVER: Final = re.compile(r"server\.([0-9]+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Directories of jars that no variable names."""
+
+    unpacked: tuple[Path, ...]
+    """Of ZooKeeper's or Kafka's own archive."""
+    debian: Path
+
+
+PLACES: Final = Places(
+    (Path("/opt/zookeeper/lib"), Path("/opt/kafka/libs")), debian=Path("/usr/share/java")
+)
 
 
 def java(environment: Mapping[str, str]) -> str:
@@ -47,23 +60,25 @@ def java(environment: Mapping[str, str]) -> str:
     return found
 
 
-def class_path(environment: Mapping[str, str], debian: Path = Path(DEBIAN)) -> str:
+def class_path(environment: Mapping[str, str], places: Places = PLACES) -> str:
     """The jars, and a directory beside them that configures their logging.
 
     Raises CommandError where there are none.
     """
     named = [Path(environment[name]) / sub for name, sub in HOMES if environment.get(name)]
-    for place in [*named, *map(Path, PLACES)]:
+    for place in [*named, *places.unpacked]:
         if any(place.glob("zookeeper-[0-9]*.jar")):
             return f"{place}/*:{place.parent}/conf"
-    if debian.joinpath(DEBIAN_JARS[0]).exists():
-        return ":".join(str(debian / jar) for jar in DEBIAN_JARS)
+    if places.debian.joinpath(DEBIAN_JARS[0]).exists():
+        return ":".join(str(places.debian / jar) for jar in DEBIAN_JARS)
     raise CommandError(f"no jars of Apache ZooKeeper are found: {INSTALL}")
 
 
-def server_command(config: Path, environment: Mapping[str, str]) -> list[str]:
+def server_command(
+    config: Path, environment: Mapping[str, str], places: Places = PLACES
+) -> list[str]:
     """What runs a server with this configuration. Raises CommandError."""
-    return _command(class_path(environment), config, environment)
+    return _command(class_path(environment, places), config, environment)
 
 
 def member_command(config: Path, environment: Mapping[str, str]) -> list[str]:

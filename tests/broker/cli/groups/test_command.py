@@ -9,6 +9,7 @@ from confluent_kafka.admin import AdminClient
 
 from barnabas_broker.testing import Broker
 from tests.broker.cli.conftest import Run
+from tests.waiting import ANSWER, seconds
 
 #: Records of 1970 would fall to retention whenever the broker looks.
 THREE = pytest.mark.kafka_topic(partitions=3, config={"retention.ms": "-1"})
@@ -22,7 +23,7 @@ def group(kafka_broker: Broker, kafka_topic: str) -> str:
         for number in range(4):
             timestamp = 1000 * (number + 1)
             producer.produce(kafka_topic, b"x", partition=partition, timestamp=timestamp)
-    assert producer.flush(60) == 0
+    assert producer.flush(seconds(ANSWER)) == 0
     name = f"group-of-{kafka_topic}"
     commit(kafka_broker, name, {(kafka_topic, 0): 1, (kafka_topic, 1): 2})
     return name
@@ -34,7 +35,7 @@ def commit(broker: Broker, group: str, offsets: dict[tuple[str, int], int]) -> N
     wanted = [TopicPartition(*each, offset) for each, offset in offsets.items()]
     asked = [ConsumerGroupTopicPartitions(group, wanted)]
     for future in admin.alter_consumer_group_offsets(asked).values():
-        future.result(60)
+        future.result(seconds(ANSWER))
 
 
 @pytest.fixture
@@ -50,7 +51,7 @@ def member(kafka_broker: Broker, kafka_topic: str, group: str) -> Iterator[Consu
         }
     )
     consumer.subscribe([kafka_topic])
-    assert consumer.poll(60) is not None
+    assert consumer.poll(seconds(ANSWER)) is not None
     yield consumer
     consumer.close()
 

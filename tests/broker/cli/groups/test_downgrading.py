@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from tests.broker.cli.conftest import Run, run_command, until
+from tests.broker.cli.conftest import Run, run_command
 from tests.broker.server.running import Wire, port_of, running_node
+from tests.waiting import wait_for
 
 SETTINGS = {
     "group.consumer.min.heartbeat.interval.ms": "100",
@@ -42,11 +43,11 @@ def group(bootstrap: str) -> Iterator[Consumer]:
     )
     consumer.subscribe(["t"])
 
-    def assigned() -> bool:
+    def assignment() -> list[TopicPartition]:
         consumer.poll(0.05)
-        return len(consumer.assignment()) == 2
+        return list(consumer.assignment())
 
-    until(assigned)
+    wait_for("an assignment of both partitions", assignment, until=lambda it: len(it) == 2)
     offsets = [TopicPartition("t", number, 0) for number in range(2)]
     consumer.commit(offsets=offsets, asynchronous=False)
     yield consumer

@@ -4,10 +4,11 @@ import json
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, TopicPartition
 
 from barnabas_broker.testing import Broker
 from tests.broker.cli.conftest import Run
+from tests.waiting import wait_for
 
 
 @pytest.fixture
@@ -54,8 +55,12 @@ def test_a_group_and_what_would_change_hands(
         }
     )
     consumer.subscribe([kafka_topic])
-    while not consumer.assignment():
+
+    def assignment() -> list[TopicPartition]:
         consumer.poll(0.1)
+        return list(consumer.assignment())
+
+    wait_for("an assignment", assignment)
     plan = ("groups", "plan", group, "--assignor=sticky")
     (row,) = run(*plan, "--output=json").json()
     assert (row["gets"], row["new"], row["lost"]) == (f"{kafka_topic}(0,1,2,3)", "", "")

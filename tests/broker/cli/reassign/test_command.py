@@ -11,8 +11,9 @@ from barnabas_broker.cli.reassign.tables import human
 from barnabas_kafka.errors import KafkaError
 from barnabas_kafka.ids import TopicPartition
 from barnabas_kafka.reassignment.files import Layout, read_reassignment, write_reassignment
-from tests.broker.cli.cluster import Three, three_brokers
+from tests.broker.cli.cluster import Three, are_whole, three_brokers
 from tests.broker.cli.conftest import Outcome, run_command
+from tests.waiting import wait_for
 
 HOME = ((0, 1), (1, 2), (2, 0))
 LINES = b"a line\n" * 100
@@ -25,7 +26,7 @@ def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Three]:
             "topics", "create", "orders", "--replica-assignment", "0:1,1:2,2:0",
             bootstrap=running.bootstrap,
         )  # fmt: skip
-        running.until(lambda: running.lies("orders", *HOME))
+        running.until_assigned("orders", *HOME)
         for partition in ("0", "1", "2"):
             run_command(
                 "produce", "orders", "--partition", partition,
@@ -73,13 +74,13 @@ def test_a_broker_is_drained_and_filled_again(three: Three, tmp_path: Path) -> N
     assert "No throttles are left." in done.stderr
     assert "100 % copied, 2 of 2 partitions done" in done.stderr
     assert done.stdout.count("complete") == 2
-    three.until(lambda: three.lies("orders", (0, 1), (1, 0), (1, 0)))
-    three.until(lambda: not throttles(three))
+    three.until_assigned("orders", (0, 1), (1, 0), (1, 0))
+    wait_for("no throttles", lambda: throttles(three), until=lambda set_: not set_)
     rows = reassign(three, "verify", plan, "--output", "json").json()
     assert [row["state"] for row in rows] == ["complete", "complete"]
     assert "2 of 2 partitions are not where" in reassign(three, "verify", back, fails=1).stderr
     reassign(three, "execute", back, "--wait")
-    three.until(lambda: three.lies("orders", *HOME))
+    three.until_assigned("orders", *HOME)
     assert reassign(three, "list").stdout == "No partition is being moved.\n"
     assert reassign(three, "cancel", back).stdout == "Cancelled the moves of 0 partitions.\n"
 
@@ -88,7 +89,7 @@ def test_throttles_stay_until_they_are_taken_off(three: Three, tmp_path: Path) -
     """Without --wait, it is verify or cancel that does it, unless they shall stay."""
     path = write(tmp_path / "same.json", *HOME)
     reassign(three, "execute", path, "--throttle", "1000")
-    three.until(lambda: len(throttles(three)) == 3)
+    wait_for("three throttles", lambda: throttles(three), until=lambda set_: len(set_) == 3)
     assert throttles(three) == {
         "leader.replication.throttled.replicas",
         "leader.replication.throttled.rate",
@@ -99,7 +100,7 @@ def test_throttles_stay_until_they_are_taken_off(three: Three, tmp_path: Path) -
     reassign(three, "cancel", "--all", "--preserve-throttles")
     assert throttles(three)
     assert "No throttles are left." in reassign(three, "verify", path).stderr
-    three.until(lambda: not throttles(three))
+    wait_for("no throttles", lambda: throttles(three), until=lambda set_: not set_)
 
 
 def test_plans(three: Three, tmp_path: Path) -> None:
@@ -159,7 +160,7 @@ def test_what_cannot_be_executed(
     """It is told before anything moves."""
     path = write(tmp_path / "wrong.json", *replicas)
     assert told in reassign(three, "execute", path, fails=1).stderr
-    assert three.lies("orders", *HOME)
+    assert are_whole(three.states("orders", 3), HOME)
 
 
 @pytest.mark.parametrize(

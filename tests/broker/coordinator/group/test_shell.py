@@ -11,6 +11,7 @@ from barnabas_kafka.protocol.messages.heartbeat import HeartbeatRequest
 from barnabas_kafka.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from tests.broker.server.members import Member, commit, committed, find, join_request
 from tests.broker.server.running import Wire, port_of, running_node
+from tests.waiting import wait_for
 
 FAST = {"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "3"}
 
@@ -63,8 +64,10 @@ def test_waiting_clients_are_answered_when_the_broker_stops(tmp_path: Path) -> N
         find(wire, "g")
         wire.send(join_request("g"), 3)
         with Wire(port_of(node)) as other:
-            while not other.ask(DescribeGroupsRequest(groups=["g"]), 5).groups[0].members:
-                pass
+            wait_for(
+                "a member in the group",
+                lambda: other.ask(DescribeGroupsRequest(groups=["g"]), 5).groups[0].members,
+            )
     with wire:
         _, answer = wire.receive(JoinGroupResponse, 3)
         assert answer.error_code == ErrorCode.NOT_COORDINATOR

@@ -1,6 +1,5 @@
 """The transaction coordinator on a running broker: what survives, what is aborted, what expires."""
 
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,10 +9,10 @@ from barnabas_kafka.protocol.messages.end_txn import EndTxnRequest
 from tests.broker.server.members import committed, find
 from tests.broker.server.running import Wire, port_of, running_node
 from tests.broker.server.transactional import Transactional
+from tests.waiting import wait_for
 
 READ_COMMITTED = 1
 FEW = {"transaction.state.log.num.partitions": "3", "offsets.topic.num.partitions": "3"}
-PATIENCE_S = 60
 
 
 def state_of(wire: Wire, transactional_id: str) -> str:
@@ -24,10 +23,12 @@ def state_of(wire: Wire, transactional_id: str) -> str:
 
 
 def await_state(wire: Wire, transactional_id: str, wanted: str) -> None:
-    """Ask until it is there."""
-    give_up = time.monotonic() + PATIENCE_S
-    while (state := state_of(wire, transactional_id)) != wanted:
-        assert time.monotonic() < give_up, state
+    """Wait until the coordinator describes the transaction so."""
+    wait_for(
+        f"the transaction {transactional_id} in {wanted}",
+        lambda: state_of(wire, transactional_id),
+        until=lambda state: state == wanted,
+    )
 
 
 def test_a_transaction_goes_on_after_a_restart(tmp_path: Path) -> None:

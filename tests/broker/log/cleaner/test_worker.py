@@ -10,6 +10,7 @@ from barnabas_broker.log.cleaner.job import Failed, Finished, GroupReady, Messag
 from barnabas_broker.log.cleaner.manager import CleanerManager
 from tests.broker.log.cleaner.histories import PLENTY, open_compacted, write
 from tests.broker.log.samples import NOW
+from tests.waiting import RUN, seconds
 
 
 def run(told: job.Job, parent: int) -> tuple[list[Message], str]:
@@ -18,7 +19,7 @@ def run(told: job.Job, parent: int) -> tuple[list[Message], str]:
         [sys.executable, "-m", worker.__name__, str(parent)],
         input=job.encode(told),
         capture_output=True,
-        timeout=60,
+        timeout=seconds(RUN),
         check=False,
     )
     return [job.decode(line) for line in done.stdout.splitlines()], done.stderr.decode()
@@ -100,7 +101,7 @@ def test_other_orders() -> None:
         [sys.executable, "-m", worker.__name__, str(os.getpid())],
         input=job.encode(GroupReady(replaced=[])),
         capture_output=True,
-        timeout=60,
+        timeout=seconds(RUN),
         check=False,
     )
     assert process.returncode == 1

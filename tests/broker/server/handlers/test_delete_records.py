@@ -17,8 +17,9 @@ from barnabas_kafka.protocol.messages.delete_records import (
 from barnabas_kafka.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from barnabas_kafka.protocol.messages.find_coordinator import FindCoordinatorRequest
 from barnabas_kafka.records.builder import build_batch
-from tests.broker.server.replication.hand_made import HandMade, hand_made, until
+from tests.broker.server.replication.hand_made import HandMade, hand_made
 from tests.broker.server.running import Wire, port_of, running_node
+from tests.waiting import wait_for
 
 BATCH = build_batch([(1000, None, b"value", ())])
 
@@ -119,7 +120,9 @@ def test_a_deletion_waits_for_followers(led: HandMade) -> None:
     leader = led.members[0]
     with Wire(leader.port) as client, Wire(leader.port) as follower:
         client.send(deletion("t", 2), 2)
-        until(lambda: leader.do(lambda: leader.partition().delete_waiters))
+        wait_for(
+            "a deletion that waits", lambda: leader.do(lambda: leader.partition().delete_waiters)
+        )
         follow(follower, log_start=1)
         assert leader.do(lambda: leader.partition().delete_waiters)
         follow(follower, log_start=3)
@@ -141,7 +144,10 @@ def test_a_deletion_whose_leader_is_another_meanwhile(led: HandMade) -> None:
     """The client is to ask the next one."""
     with Wire(led.members[0].port) as client:
         client.send(deletion("t", -1), 2)
-        until(lambda: led.members[0].do(lambda: led.members[0].partition().delete_waiters))
+        leader = led.members[0]
+        wait_for(
+            "a deletion that waits", lambda: leader.do(lambda: leader.partition().delete_waiters)
+        )
         led.appoint(1)
         assert answered(client) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
 
@@ -151,7 +157,9 @@ def test_a_deletion_does_not_wait_for_the_dead(led: HandMade) -> None:
     leader = led.members[0]
     with Wire(leader.port) as client:
         client.send(deletion("t", 2), 2)
-        until(lambda: leader.do(lambda: leader.partition().delete_waiters))
+        wait_for(
+            "a deletion that waits", lambda: leader.do(lambda: leader.partition().delete_waiters)
+        )
         led.image = led.image.with_changes(brokers={0: led.image.brokers[0]})
         led.show(leader)
         assert answered(client) == (0, 2)

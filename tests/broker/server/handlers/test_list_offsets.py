@@ -26,8 +26,9 @@ from barnabas_kafka.protocol.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from barnabas_kafka.records.builder import build_batch
-from tests.broker.server.replication.hand_made import hand_made, until
+from tests.broker.server.replication.hand_made import hand_made
 from tests.broker.server.running import Wire
+from tests.waiting import wait_for
 
 
 def ask(
@@ -147,7 +148,9 @@ def test_any_replica_tells_a_debugging_one_how_far_its_log_goes(tmp_path: Path) 
         with Wire(pair.members[0].port) as wire:
             wire.produce("t", build_batch([(100, None, b"v", ())]))
         with Wire(pair.members[1].port) as wire:
-            until(lambda: pair.members[1].ends() == (1, 1))
+            wait_for(
+                "the record on the follower", pair.members[1].ends, until=lambda it: it == (1, 1)
+            )
 
             def end(epoch: int) -> tuple[int, int, int]:
                 answer = ask(wire, "t", LATEST_TIMESTAMP, epoch=epoch, replica=DEBUGGING_REPLICA_ID)

@@ -16,6 +16,7 @@ from barnabas_broker.zk.session_counts import SessionCounts
 from barnabas_kafka.protocol.messages.metadata import MetadataRequest
 from barnabas_kafka.records.builder import build_batch
 from tests.broker.server.running import Wire, port_of, running_node
+from tests.waiting import ANSWER, seconds
 
 DOCUMENT = Path(__file__).parents[4] / "docs" / "metrics.md"
 
@@ -23,7 +24,8 @@ DOCUMENT = Path(__file__).parents[4] / "docs" / "metrics.md"
 def scrape(node: Node) -> dict[str, Metric]:
     """What Prometheus would see, by the names of families."""
     assert node.admin is not None
-    connection = http.client.HTTPConnection("127.0.0.1", node.admin.server.server_port, timeout=60)
+    port, limit_s = node.admin.server.server_port, seconds(ANSWER)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=limit_s)
     connection.request("GET", "/metrics")
     text = connection.getresponse().read().decode()
     connection.close()

@@ -13,6 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from barnabas_broker.server.metrics import http as admin
 from barnabas_broker.server.metrics.http import THREADS, AdminServer
+from tests.waiting import ANSWER, seconds, watch_loop
 
 
 class Loop:
@@ -22,8 +23,11 @@ class Loop:
         self.loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self.loop.run_forever, daemon=True)
         self._thread.start()
+        watch_loop("the loop of the admin server", self.loop)
         self.reason: str | None = None
-        self.server = asyncio.run_coroutine_threadsafe(self._serve(), self.loop).result(60)
+        self.server = asyncio.run_coroutine_threadsafe(self._serve(), self.loop).result(
+            seconds(ANSWER)
+        )
 
     async def _serve(self) -> AdminServer:
         server = AdminServer(
@@ -42,7 +46,8 @@ class Loop:
         self, path: str, *, method: str = "GET", accept: str = ""
     ) -> tuple[int, str, dict[str, str]]:
         """Ask once; returns status, body and headers."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.server.server_port, timeout=60)
+        port, limit_s = self.server.server_port, seconds(ANSWER)
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=limit_s)
         try:
             connection.request(method, path, headers={"Accept": accept} if accept else {})
             response = connection.getresponse()
@@ -54,7 +59,7 @@ class Loop:
         """End server, loop and thread."""
         self.server.close()
         self.loop.call_soon_threadsafe(self.loop.stop)
-        self._thread.join(60)
+        self._thread.join(seconds(ANSWER))
         self.loop.close()
 
 
@@ -117,10 +122,10 @@ def test_a_loop_that_hangs_is_told(served: Loop, monkeypatch: pytest.MonkeyPatch
 
     def block() -> None:
         stuck.set()
-        go_on.wait(60)
+        go_on.wait(seconds(ANSWER))
 
     served.loop.call_soon_threadsafe(block)
-    assert stuck.wait(60)
+    assert stuck.wait(seconds(ANSWER))
     try:
         status, body, _ = served.get("/live")
     finally:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from tests.broker.server.metrics.test_families import scrape, value
 from tests.broker.server.running import port_of, running_node
+from tests.waiting import ANSWER, seconds, wait_for
 
 ADMIN = {"barnabas.admin.listener": "127.0.0.1:0"}
 
@@ -40,10 +41,11 @@ def test_memory_of_a_request_that_has_not_arrived(tmp_path: Path) -> None:
     """Half a request is memory held; the budget is there to compare with."""
     with (
         running_node(tmp_path, ADMIN) as node,
-        socket.create_connection(("127.0.0.1", port_of(node)), timeout=60) as half,
+        socket.create_connection(("127.0.0.1", port_of(node)), timeout=seconds(ANSWER)) as half,
     ):
         half.sendall((1_000_000).to_bytes(4, "big") + bytes(300_000))
-        held = 0.0
-        while not held:
-            held = value(scrape(node), "barnabas_frame_memory_bytes")
+        held = wait_for(
+            "memory of a frame that is being read",
+            lambda: value(scrape(node), "barnabas_frame_memory_bytes"),
+        )
         assert value(scrape(node), "barnabas_frame_memory_budget_bytes") > held

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from time import monotonic
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -27,7 +26,8 @@ from barnabas_broker.server.node import Node
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.ids import TopicPartition
 from barnabas_kafka.settings.broker import BrokerSettings
-from tests.broker.server.running import DEADLINE_S, port_of
+from tests.broker.server.running import port_of
+from tests.waiting import ANSWER, START, seconds, watch_loop
 
 T0 = TopicPartition("t", 0)
 T_ID = UUID(int=7)
@@ -56,15 +56,16 @@ class Member:
     def start(self) -> None:
         """Come up."""
         self._thread.start()
-        asyncio.run_coroutine_threadsafe(self.node.start(), self.loop).result(DEADLINE_S)
+        watch_loop(f"broker {self.id}", self.loop)
+        asyncio.run_coroutine_threadsafe(self.node.start(), self.loop).result(seconds(START))
 
     def stop(self) -> None:
         """Go down cleanly."""
         try:
-            asyncio.run_coroutine_threadsafe(self.node.stop(), self.loop).result(DEADLINE_S)
+            asyncio.run_coroutine_threadsafe(self.node.stop(), self.loop).result(seconds(START))
         finally:
             self.loop.call_soon_threadsafe(self.loop.stop)
-            self._thread.join(DEADLINE_S)
+            self._thread.join(seconds(ANSWER))
             self.loop.close()
 
     def do(self, work: Callable[[], Result]) -> Result:
@@ -73,7 +74,7 @@ class Member:
         async def on_loop() -> Result:
             return work()
 
-        return asyncio.run_coroutine_threadsafe(on_loop(), self.loop).result(DEADLINE_S)
+        return asyncio.run_coroutine_threadsafe(on_loop(), self.loop).result(seconds(ANSWER))
 
     @property
     def port(self) -> int:
@@ -112,6 +113,10 @@ class HandMade:
         member.node.replication.alter_partition = self._alter
         brokers = {**self.image.brokers, member.id: registration}
         self.image = self.image.with_changes(brokers=brokers)
+
+    def ends(self, tp: TopicPartition = T0) -> list[tuple[int, int]]:
+        """High watermark and log end of each replica."""
+        return [member.ends(tp) for member in self.members.values()]
 
     def state(self, tp: TopicPartition = T0) -> PartitionState:
         """What the controller knows of a partition."""
@@ -195,12 +200,3 @@ def hand_made(directory: Path, brokers: int = 2, **settings: Any) -> Iterator[Ha
             stack.callback(member.stop)
             cluster.add(member)
         yield cluster
-
-
-def until(condition: Callable[[], object], what: Callable[[], object] = lambda: "") -> None:
-    """Wait until it is so; fails with what is instead after a long time."""
-    deadline = monotonic() + DEADLINE_S
-    waiting = threading.Event()
-    while not condition():
-        assert monotonic() < deadline, what()
-        waiting.wait(0.01)

@@ -15,10 +15,11 @@ from barnabas_kafka.protocol.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from barnabas_kafka.settings.broker import READ_FROM_SAME_RACK
-from tests.broker.server.replication.hand_made import HandMade, hand_made, until
+from tests.broker.server.replication.hand_made import HandMade, hand_made
 from tests.broker.server.replication.test_fetcher import batch
 from tests.broker.server.replication.test_follower_fetches import fetch as follower_fetch
 from tests.broker.server.running import Wire, fetch_request
+from tests.waiting import wait_for
 
 LONG_MS = 60_000
 """Longer than a Wire waits: an answer that had to wait for it fails the test."""
@@ -43,7 +44,7 @@ def cluster(pair: HandMade) -> HandMade:
     with Wire(pair.members[0].port) as producer:
         assert producer.produce("t", batch(b"a")).error_code == 0
     end = pair.members[0].ends()[0]
-    until(lambda: pair.members[1].ends() == (end, end), lambda: pair.members[1].ends())
+    wait_for("the record on the follower", pair.members[1].ends, until=lambda it: it == (end, end))
     return pair
 
 
@@ -167,7 +168,8 @@ def test_a_waiting_fetch_is_told_of_another_leader(cluster: HandMade, wires: lis
     request = asking(end_of(cluster), max_wait_ms=LONG_MS)
     request.topics[0].partitions[0].current_leader_epoch = cluster.state().leader_epoch
     wires[1].send(request, 12)
-    until(lambda: cluster.members[1].do(lambda: len(cluster.members[1].partition().fetch_waiters)))
+    member = cluster.members[1]
+    wait_for("a fetch that waits", lambda: member.do(lambda: len(member.partition().fetch_waiters)))
     cluster.appoint(1)
     told = wires[1].receive(FetchResponse, 12)[1].responses[0].partitions[0]
     assert told.error_code == ErrorCode.FENCED_LEADER_EPOCH
@@ -186,7 +188,9 @@ def test_a_follower_shows_what_is_committed(tmp_path: Path) -> None:
     with hand_made(tmp_path) as cluster, Wire(cluster.members[0].port) as leader:
         cluster.appoint(0, replicas=(0, 1, 2), isr=(0, 1, 2))
         assert leader.produce("t", batch(b"a"), acks=1).error_code == 0
-        until(lambda: cluster.members[1].ends() == (0, 1), lambda: cluster.members[1].ends())
+        wait_for(
+            "the record on the follower", cluster.members[1].ends, until=lambda it: it == (0, 1)
+        )
         with Wire(cluster.members[1].port) as follower:
             for offset, code in ((0, 0), (1, 0), (2, ErrorCode.OFFSET_OUT_OF_RANGE)):
                 told = answered(follower, asking(offset))
@@ -204,7 +208,10 @@ def test_what_is_committed_in_two_steps_is_told_in_two(tmp_path: Path) -> None:
         partition = cluster.members[0].partition()
         for end in (1, 2):
             consumer.send(asking(end - 1, max_wait_ms=LONG_MS), 12)
-            until(lambda: cluster.members[0].do(lambda: len(partition.fetch_waiters)))
+            wait_for(
+                "a fetch that waits",
+                lambda: cluster.members[0].do(lambda: len(partition.fetch_waiters)),
+            )
             assert answered(leader, follower_fetch(end)).error_code == 0
             told = consumer.receive(FetchResponse, 12)[1].responses[0].partitions[0]
             assert (told.high_watermark, bool(told.records)) == (end, True)

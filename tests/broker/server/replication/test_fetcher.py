@@ -18,9 +18,9 @@ from tests.broker.server.replication.hand_made import (
     HandMade,
     Member,
     hand_made,
-    until,
 )
 from tests.broker.server.running import Wire
+from tests.waiting import wait_for
 
 NOW_MS = 1_700_000_000_000
 
@@ -43,10 +43,13 @@ def content(member: Member) -> bytes:
     return b"".join(path.read_bytes() for path in sorted(directory.glob("*.log")))
 
 
-def same(cluster: HandMade) -> bool:
-    """Whether all replicas have the same marks, and the follower knows what is committed."""
-    ends = {member.ends() for member in cluster.members.values()}
-    return len(ends) == 1 and len(set(ends.pop())) == 1
+def until_same(cluster: HandMade) -> None:
+    """Wait until all replicas have the same marks, and followers know what is committed."""
+    wait_for(
+        "the same log end and high watermark everywhere",
+        cluster.ends,
+        until=lambda ends: len({mark for marks in ends for mark in marks}) == 1,
+    )
 
 
 def test_a_follower_copies_its_leader(pair: HandMade) -> None:
@@ -55,7 +58,7 @@ def test_a_follower_copies_its_leader(pair: HandMade) -> None:
     with Wire(pair.members[0].port) as wire:
         for number in range(5):
             assert wire.produce("t", batch(b"%d" % number, b"x")).error_code == 0
-    until(lambda: same(pair), lambda: [m.ends() for m in pair.members.values()])
+    until_same(pair)
     assert pair.members[1].ends() == (10, 10)
     assert content(pair.members[0]) == content(pair.members[1])
 
@@ -68,7 +71,7 @@ def test_who_leads_or_has_caught_up_doubts_its_log_no_more(pair: HandMade) -> No
     pair.appoint(-1)
     assert doubted == [{T0}, {T0}]
     pair.appoint(0)
-    until(lambda: doubted == [set(), set()])
+    wait_for("no log in doubt", lambda: doubted, until=lambda it: it == [set(), set()])
 
 
 def test_who_catches_up_with_one_answer_doubts_its_log_no_more(pair: HandMade) -> None:
@@ -79,7 +82,7 @@ def test_who_catches_up_with_one_answer_doubts_its_log_no_more(pair: HandMade) -
     doubted = pair.members[1].node.broker.logs.doubts.partitions
     doubted.add(T0)
     pair.show(pair.members[1])
-    until(lambda: not doubted)
+    wait_for("no log in doubt", lambda: doubted, until=lambda it: not it)
     assert pair.members[1].ends() == (1, 1)
 
 
@@ -88,13 +91,13 @@ def test_who_had_less_is_copied_from_the_start_of_the_difference(pair: HandMade)
     pair.appoint(0)
     with Wire(pair.members[0].port) as wire:
         assert wire.produce("t", batch(b"both")).error_code == 0
-        until(lambda: same(pair))
+        until_same(pair)
         pair.appoint(1, isr=(1,), only=(1,))  # 0 has not heard of it.
         assert wire.produce("t", batch(b"lost-1", b"lost-2"), acks=1).error_code == 0
     with Wire(pair.members[1].port) as wire:
         assert wire.produce("t", batch(b"kept")).error_code == 0
     pair.show(pair.members[0])
-    until(lambda: same(pair), lambda: [m.ends() for m in pair.members.values()])
+    until_same(pair)
     assert pair.members[0].ends() == (2, 2)
     assert b"lost" not in content(pair.members[0])
     assert content(pair.members[0]) == content(pair.members[1])
@@ -105,11 +108,11 @@ def test_who_led_without_writing_follows_again(pair: HandMade) -> None:
     pair.appoint(0)
     with Wire(pair.members[0].port) as wire:
         assert wire.produce("t", batch(b"before")).error_code == 0
-        until(lambda: same(pair))
+        until_same(pair)
         pair.appoint(1)
         pair.appoint(0)
         assert wire.produce("t", batch(b"after")).error_code == 0
-    until(lambda: same(pair), lambda: [m.ends() for m in pair.members.values()])
+    until_same(pair)
     assert content(pair.members[0]) == content(pair.members[1])
 
 
@@ -118,7 +121,7 @@ def test_a_follower_that_is_far_behind_starts_where_the_leader_does(pair: HandMa
     pair.appoint(0)
     with Wire(pair.members[0].port) as wire:
         assert wire.produce("t", batch(b"early")).error_code == 0
-        until(lambda: same(pair))
+        until_same(pair)
         pair.appoint(0, isr=(0,), only=(0,))
         for number in range(4):
             assert wire.produce("t", batch(b"%d" % number, b"-")).error_code == 0
@@ -128,7 +131,7 @@ def test_a_follower_that_is_far_behind_starts_where_the_leader_does(pair: HandMa
     leader.do(lambda: leader.partition().delete_records_before(9))
     leader.do(lambda: leader.node.broker.logs.housekeeping(NOW_MS))
     pair.show(pair.members[1])
-    until(lambda: same(pair), lambda: [m.ends() for m in pair.members.values()])
+    until_same(pair)
     log = pair.members[1].partition().log
     assert (log.log_start_offset, log.log_end_offset) == (9, 10)
 
@@ -141,7 +144,7 @@ def test_a_log_that_starts_inside_a_batch_is_copied_from_its_batch(pair: HandMad
         assert wire.produce("t", batch(b"a", b"b", b"c", b"d")).error_code == 0
     leader.do(lambda: leader.partition().delete_records_before(2))
     pair.show(pair.members[1])
-    until(lambda: same(pair), lambda: [m.ends() for m in pair.members.values()])
+    until_same(pair)
     log = pair.members[1].partition().log
     assert (log.log_start_offset, log.log_end_offset) == (2, 4)
 
@@ -152,7 +155,7 @@ def test_deleted_records_are_deleted_on_followers(pair: HandMade) -> None:
     leader, follower = pair.members.values()
     with Wire(leader.port) as wire:
         assert wire.produce("t", batch(b"a", b"b")).error_code == 0
-        until(lambda: same(pair))
+        until_same(pair)
         entry = DeleteRecordsPartition(partition_index=0, offset=1)
         topics = [DeleteRecordsTopic(name="t", partitions=[entry])]
         answer = wire.ask(DeleteRecordsRequest(timeout_ms=60_000, topics=topics), 2)
@@ -169,7 +172,7 @@ def test_a_large_backlog_is_copied_in_pieces(tmp_path: Path) -> None:
             for number in range(20):
                 assert wire.produce("t", batch(b"%d" % number * 50)).error_code == 0
         cluster.show(cluster.members[1])
-        until(lambda: same(cluster))
+        until_same(cluster)
         assert content(cluster.members[0]) == content(cluster.members[1])
 
 
@@ -181,7 +184,7 @@ def test_what_is_on_disk_alone_counts_where_that_is_asked_for(tmp_path: Path) ->
             assert wire.produce("t", batch(b"a")).error_code == 0
             follower = cluster.members[1].partition().log
             assert follower.durable_offset == 1
-        until(lambda: same(cluster))
+        until_same(cluster)
 
 
 def test_a_deleted_topic_is_left(pair: HandMade) -> None:

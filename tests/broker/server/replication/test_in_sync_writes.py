@@ -19,9 +19,9 @@ from barnabas_broker.zk.store import CoordinationError
 from barnabas_broker.zk.znodes import IsrChangeZnode
 from barnabas_kafka.ids import TopicPartition
 from tests.broker.controller.ensemble import NOW_MS, Cluster
+from tests.waiting import ANSWER, seconds
 
 T0 = TopicPartition("t", 0)
-DEADLINE_S = 60
 
 
 class Leader:
@@ -61,7 +61,7 @@ class Leader:
                 assert self.notes == []
                 self.now_ms += LINGER_MS + 1
                 writes.start()
-                await asyncio.wait_for(told.wait(), DEADLINE_S)
+                await asyncio.wait_for(told.wait(), seconds(ANSWER))
             finally:
                 await writes.stop()
                 await thread.stop()

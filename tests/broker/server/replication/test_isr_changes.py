@@ -14,9 +14,10 @@ from barnabas_broker.log.flushing import FlushPlan
 from barnabas_broker.log.partition_log import PartitionLog
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.ids import TopicPartition
-from tests.broker.server.replication.hand_made import HandMade, hand_made, until
+from tests.broker.server.replication.hand_made import HandMade, hand_made
 from tests.broker.server.replication.test_fetcher import batch
 from tests.broker.server.running import Wire, produce_request
+from tests.waiting import wait_for
 
 
 @pytest.fixture
@@ -39,9 +40,9 @@ def test_a_follower_that_has_caught_up_joins(patient: HandMade) -> None:
     with Wire(patient.members[0].port) as wire:
         assert wire.produce("t", batch(b"a")).error_code == 0
     patient.show(patient.members[1])
-    until(lambda: patient.state().isr == (0, 1))
+    wait_for("the ISR of (0, 1)", lambda: patient.state().isr, until=lambda isr: isr == (0, 1))
     leader = patient.members[0].partition()
-    until(lambda: leader.state.isr == (0, 1))
+    wait_for("the ISR of (0, 1)", lambda: leader.state.isr, until=lambda isr: isr == (0, 1))
     assert patient.asked == [(0, 1)]
 
 
@@ -49,7 +50,11 @@ def test_a_follower_that_stops_leaves(pair: HandMade) -> None:
     """Records wait for it until then, and count without it afterwards."""
     pair.appoint(0)
     leader, follower = pair.members.values()
-    until(lambda: leader.partition().in_sync.followers[1].log_end_offset == 0)
+    wait_for(
+        "a fetch of the follower",
+        lambda: leader.partition().in_sync.followers[1].log_end_offset,
+        until=lambda end: end == 0,
+    )
     follower.do(lambda: follower.node.replication.fetchers.leave(leader.partition().tp))
     with Wire(leader.port) as wire:
         assert wire.produce("t", batch(b"a")).error_code == 0
@@ -62,7 +67,11 @@ def followed_no_more(pair: HandMade) -> PartitionLog:
     """Broker 0 leads and has a record that broker 1 will not fetch; returns its log."""
     pair.appoint(0)
     leader, follower = pair.members.values()
-    until(lambda: leader.partition().in_sync.followers[1].log_end_offset == 0)
+    wait_for(
+        "a fetch of the follower",
+        lambda: leader.partition().in_sync.followers[1].log_end_offset,
+        until=lambda end: end == 0,
+    )
     follower.do(lambda: follower.node.replication.fetchers.leave(leader.partition().tp))
     with Wire(leader.port) as wire:
         assert wire.produce("t", batch(b"a"), acks=1).error_code == 0
@@ -83,7 +92,7 @@ def test_the_log_is_on_disk_before_others_leave(tmp_path: Path, flush: str, on_d
 
         pair.members[0].node.replication.alter_partition = alter
         followed_no_more(pair)
-        until(lambda: pair.state().isr == (0,))
+        wait_for("the ISR of (0,)", lambda: pair.state().isr, until=lambda isr: isr == (0,))
         assert flushed == [on_disk]
 
 
@@ -101,7 +110,7 @@ def test_nobody_leaves_when_the_log_cannot_be_on_disk(
     with hand_made(tmp_path, **given) as pair:
         monkeypatch.setattr(FlushPlan, "run", fail)
         log = followed_no_more(pair)
-        until(lambda: log.failure is not None)
+        wait_for("a failure of the log", lambda: log.failure)
         leader = pair.members[0]
         with pytest.raises(KafkaError, match="Input/output error"):
             leader.do(leader.partition().check_leader)
@@ -122,14 +131,18 @@ def test_a_shrink_below_the_minimum_meets_who_waits(pair: HandMade) -> None:
     """The mark is held while too few are in sync, so the producer hears of its timeout."""
     pair.appoint(0, min_insync_replicas="2")
     leader, follower = pair.members.values()
-    until(lambda: leader.partition().in_sync.followers[1].log_end_offset == 0)
+    wait_for(
+        "a fetch of the follower",
+        lambda: leader.partition().in_sync.followers[1].log_end_offset,
+        until=lambda end: end == 0,
+    )
     follower.do(lambda: follower.node.replication.fetchers.leave(leader.partition().tp))
     request = produce_request("t", batch(b"a"))
     request.timeout_ms = 3000
     with Wire(leader.port) as wire:
         answer = wire.ask(request, 9).responses[0].partition_responses[0]
     assert answer.error_code == ErrorCode.REQUEST_TIMED_OUT
-    until(lambda: leader.partition().state.isr == (0,))
+    wait_for("the ISR of (0,)", lambda: leader.partition().state.isr, until=lambda isr: isr == (0,))
     assert leader.ends() == (0, 1)
 
 
@@ -137,17 +150,17 @@ def test_a_refused_change_leaves_things_as_they_were(patient: HandMade) -> None:
     """INELIGIBLE_REPLICA: the broker is on its way out. It is asked for again later."""
     patient.refusal = ErrorCode.INELIGIBLE_REPLICA
     patient.appoint(0, isr=(0,))
-    until(lambda: len(patient.asked) >= 2)
+    wait_for("a second AlterPartition", lambda: patient.asked, until=lambda it: len(it) >= 2)
     assert patient.members[0].partition().state.isr == (0,)
     patient.refusal = None
-    until(lambda: patient.state().isr == (0, 1))
+    wait_for("the ISR of (0, 1)", lambda: patient.state().isr, until=lambda isr: isr == (0, 1))
 
 
 def test_what_may_have_happened_is_waited_for(patient: HandMade) -> None:
     """After INVALID_UPDATE_VERSION the mark waits for the follower, until the controller speaks."""
     patient.refusal = ErrorCode.INVALID_UPDATE_VERSION
     patient.appoint(0, isr=(0,))
-    until(lambda: patient.asked)
+    wait_for("an AlterPartition", lambda: patient.asked)
     leader = patient.members[0].partition()
     assert leader.in_sync.maximal_isr == {0, 1}
     patient.refusal = None

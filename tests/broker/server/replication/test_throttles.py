@@ -6,10 +6,11 @@ from typing import Any
 import pytest
 
 from barnabas_broker.replica.follower import Phase
-from tests.broker.server.replication.hand_made import T0, HandMade, hand_made, until
-from tests.broker.server.replication.test_fetcher import batch, same
+from tests.broker.server.replication.hand_made import T0, HandMade, hand_made
+from tests.broker.server.replication.test_fetcher import batch, until_same
 from tests.broker.server.replication.test_follower_fetches import fetch, told
 from tests.broker.server.running import Wire
+from tests.waiting import wait_for
 
 #: Windows enough that nothing is forgotten while a test runs, however slowly.
 LONG = {"replication_quota_window_num": 3600}
@@ -83,7 +84,7 @@ def test_a_follower_asks_for_nothing(tmp_path: Path) -> None:
             state = running.fetcher.copied[T0].state
             return state is not None and state.phase is Phase.FETCHING
 
-        until(lambda: follower.do(fetches))
+        wait_for("a follower that may fetch", lambda: follower.do(fetches))
         assert follower.ends() == (0, 0)
         limit(cluster, 1, FOLLOWER, None)
-        until(lambda: same(cluster), lambda: [m.ends() for m in cluster.members.values()])
+        until_same(cluster)

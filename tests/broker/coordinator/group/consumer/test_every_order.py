@@ -16,7 +16,7 @@ from barnabas_broker.coordinator.group.records import Record
 from tests.broker.coordinator.group.consumer.scheduler import World
 from tests.broker.coordinator.group.world import STEPS
 
-SEEDS = 300
+SEEDS = 150
 SOAK_SEEDS = 10_000
 PLANTED_SEEDS = 200
 """Among so many a fault is found, if the checks are worth anything."""

@@ -1,0 +1,42 @@
+"""A terminal in which `barnabas local` is given, each command a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from tests.waiting import RUN, seconds
+
+COMMAND = (sys.executable, "-P", "-m", "barnabas_broker.cli", "local")
+
+
+class Terminal:
+    """Runs commands; their state is in a directory of the test."""
+
+    def __init__(self, home: Path) -> None:
+        self.environment = {**os.environ, "XDG_STATE_HOME": str(home)}
+        self.directory = home / "barnabas"
+
+    def run(self, *arguments: object, code: int = 0) -> str:
+        """Run to the end; returns what it said on both streams."""
+        done = subprocess.run(
+            [*COMMAND, *map(str, arguments)],
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=seconds(RUN),
+            check=False,
+        )
+        assert done.returncode == code, done.stdout
+        return done.stdout
+
+    def status(self, *arguments: object) -> list[dict[str, Any]]:
+        """The clusters that `status` tells of."""
+        told = json.loads(self.run("status", "--output", "json", *arguments))
+        clusters: list[dict[str, Any]] = told["clusters"]
+        return clusters

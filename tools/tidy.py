@@ -124,7 +124,6 @@ TESTED_IN: Final = {
         f"{_BROKER}server/replication/{part}.py": "tests/broker/server/replication/test_fetcher.py"
         for part in ("cutting", "fetchers", "leader_link")
     },
-    f"{_BROKER}server/transaction_peers.py": "tests/cluster/test_transactions.py",
     f"{_BROKER}server/producer_ids.py": f"{_HANDLER_TESTS}test_init_producer_id.py",
     f"{_BROKER}zk/store.py": "tests/broker/zk/test_embedded.py",
     f"{_LOCAL}tables.py": "tests/operator/local/test_command.py",

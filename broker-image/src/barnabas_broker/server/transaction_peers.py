@@ -118,6 +118,7 @@ class TransactionPeers:
                 )
             ]
         )
+        # Whatever the leader does not answer for counts as not written.
         codes = dict.fromkeys(partitions, ErrorCode.NETWORK_EXCEPTION)
         try:
             answer = await self._markers.send(
@@ -128,6 +129,8 @@ class TransactionPeers:
             )
         except PeerError as error:
             log.warning("markers of producer %d: %s", marker.producer.id, error)
+        except Exception:
+            log.exception("markers of producer %d could not be sent", marker.producer.id)
         else:
             for result in answer.markers:
                 for of_topic in result.topics:

@@ -60,6 +60,7 @@ CLOCKS: Final = (
 # of housekeeping, and a wait that hands its error to whoever waits.
 SHELLS: Final = (
     "/cli/", "/shell.py", "/__main__.py", "/testing/",
+    "broker-image/src/barnabas_broker/coordinator/transaction/ending.py",
     "broker-image/src/barnabas_broker/server/controller_thread.py",
     "broker-image/src/barnabas_broker/server/dispatch.py",
     "broker-image/src/barnabas_broker/server/later.py",

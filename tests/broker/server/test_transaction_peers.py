@@ -45,21 +45,3 @@ def test_markers_whose_leader_cannot_be_asked_are_not_written() -> None:
     assert told(7, 0) == unwritten
     assert told(7, ErrorCode.CLUSTER_AUTHORIZATION_FAILED) == unwritten
     assert told(7, 9999) == unwritten
-
-
-def test_markers_that_cannot_be_sent_are_not_written() -> None:
-    """Whatever it is that fails: the transaction must not end without them."""
-    heard: dict[TopicPartition, ErrorCode] = {}
-
-    async def story() -> None:
-        def endpoint_of(_broker: int) -> None:
-            raise ValueError("of another type than expected")
-
-        peers = Peers(endpoint_of, client_id="test")
-        image = MetadataImage(cluster_id="c")
-        others = TransactionPeers(1, image=lambda: image, markers=peers, asking=peers)
-        await others.write(7, Marker(Producer(7, 1), True, 4), PARTITIONS, heard.__setitem__)
-        await others.stop()
-
-    asyncio.run(story())
-    assert heard == dict.fromkeys(PARTITIONS, ErrorCode.NETWORK_EXCEPTION)

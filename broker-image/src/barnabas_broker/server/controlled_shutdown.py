@@ -55,9 +55,6 @@ async def _ask(
         answer = await link.ask(request, ControlledShutdownResponse, timeout_s=timeout_s)
     except (PeerError, EncodeError) as error:
         return str(error)
-    except Exception as error:  # A broker that cannot ask stops all the same, and in order.
-        log.exception("the controller cannot be asked")
-        return repr(error)
     if answer.error_code != ErrorCode.NONE:
         return f"the controller answers {error_code(answer.error_code).name}"
     remaining = [

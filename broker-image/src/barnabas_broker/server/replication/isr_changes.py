@@ -100,9 +100,7 @@ class IsrChanges:
             return str(error)
         except (PeerError, CoordinationError) as error:
             return str(error)
-        except (
-            Exception
-        ) as error:  # A change that is not tried again would stay under way for good.
+        except Exception as error:  # Not asked for again, it would stay under way for good.
             log.exception("%s: changing the in-sync replicas failed", partition.tp)
             return repr(error)
         if partition.in_sync.pending is change:

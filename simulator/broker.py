@@ -273,15 +273,14 @@ class Broker:
         reply: Reply,
     ) -> None:
         """LeaderAndIsr; who has not registered yet in this life knows that it is not meant."""
-        if controller_epoch < self.controller_epoch or broker_epoch < self.broker_epoch:
-            return
-        if self.broker_epoch == -1:
+        late = controller_epoch < self.controller_epoch or broker_epoch < self.broker_epoch
+        if late or self.broker_epoch == -1:
             return
         self.controller_epoch = controller_epoch
-        checker = self.world.checker
-        checker.obeys(self.number * 1_000 + self.life, controller_epoch)
+        self.world.checker.obeys(self.number * 1_000 + self.life, controller_epoch)
         reply()
-        if state.leader_epoch <= self.leading.leader_epoch:
+        again = state.leader_epoch == self.leading.leader_epoch
+        if state.leader_epoch < self.leading.leader_epoch or (again and not self.leading.leads):
             return
         current = PartitionState(
             replicas=self.world.replicas,
@@ -292,7 +291,8 @@ class Broker:
             partition_epoch=version,
         )
         self.leader = state.leader
-        self._fail_waiting()
+        if not again:
+            self._fail_waiting()
         if state.leader == self.number:
             self._lead(current)
         else:

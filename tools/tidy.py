@@ -63,6 +63,7 @@ SHELLS: Final = (
     "/cli/", "/shell.py", "/__main__.py", "/testing/",
     "broker-image/src/barnabas_broker/coordinator/runtime.py",
     "broker-image/src/barnabas_broker/server/control_channels.py",
+    "broker-image/src/barnabas_broker/coordinator/transaction/ending.py",
     "broker-image/src/barnabas_broker/server/controller_thread.py",
     "broker-image/src/barnabas_broker/server/dispatch.py",
     "broker-image/src/barnabas_broker/server/later.py",
@@ -76,7 +77,6 @@ SHELLS: Final = (
     "broker-image/src/barnabas_broker/server/plain_rebalance.py",
     "broker-image/src/barnabas_broker/server/produce_runs.py",
     "broker-image/src/barnabas_broker/server/replication/",
-    "broker-image/src/barnabas_broker/server/transaction_peers.py",
     "broker-image/src/barnabas_broker/server/turns.py",
     "broker-image/src/barnabas_broker/server/upkeep.py",
     "broker-image/src/barnabas_broker/replica/delayed_fetch.py",
@@ -129,7 +129,6 @@ TESTED_IN: Final = {
         f"{_BROKER}server/replication/{part}.py": "tests/broker/server/replication/test_fetcher.py"
         for part in ("cutting", "fetchers", "leader_link")
     },
-    f"{_BROKER}server/transaction_peers.py": "tests/cluster/test_transactions.py",
     f"{_BROKER}server/producer_ids.py": f"{_HANDLER_TESTS}test_init_producer_id.py",
     f"{_BROKER}zk/store.py": "tests/broker/zk/test_embedded.py",
     f"{_LOCAL}tables.py": "tests/operator/local/test_command.py",

@@ -107,6 +107,21 @@ def test_a_later_state_of_a_partition_here_is_not_overwritten() -> None:
     assert after.topics["t"] is image.topics["t"]
 
 
+@pytest.mark.parametrize("by_leader_and_isr", [True, False])
+def test_a_newer_state_of_the_same_leader_epoch_is_taken(by_leader_and_isr: bool) -> None:
+    """What the leader was not answered, or what the next controller has found; not an older one."""
+    image = obey(NOTHING, told(CLUSTER))
+    newer = replace(STATE, isr=STATE.isr[:1], partition_epoch=STATE.partition_epoch + 1)
+    given = told(CLUSTER.with_changes(put=(replace(TOPIC, partitions=(newer,)),)))
+    only = Orders(
+        leader_and_isr=given.leader_and_isr if by_leader_and_isr else None,
+        update_metadata=None if by_leader_and_isr else given.update_metadata,
+    )
+    after = obey(image, only)
+    assert after.topics["t"].partitions[0] == newer
+    assert obey(after, told(CLUSTER)).topics["t"].partitions[0] == newer
+
+
 def test_leadership_is_taken_only_of_the_topic_that_is_here_and_by_its_replicas() -> None:
     """Another topic of the same name, or a partition that lies elsewhere, is refused."""
     image = obey(NOTHING, told(CLUSTER))

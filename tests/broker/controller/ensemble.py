@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from random import Random
 from types import SimpleNamespace
 from typing import Any
@@ -24,7 +25,7 @@ from barnabas_broker.server.call import Call, Unlimited
 from barnabas_broker.server.control_channels import own_answers, storage_answers
 from barnabas_broker.server.controller_thread import ControllerThread
 from barnabas_broker.server.handler import Handle
-from barnabas_broker.zk.store import Committed, Stat, Subscriber, Watch
+from barnabas_broker.zk.store import Committed, CoordinationError, Stat, Subscriber, Watch
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import TopicPartition
 from barnabas_kafka.protocol.messages.leader_and_isr import (
@@ -46,6 +47,13 @@ from barnabas_zookeeper.tree import (
 from .embedded import finished
 
 NOW_MS = 1_700_000_000_000
+
+
+class Lost(Enum):
+    """Which message of a transaction is lost, and the connection with it."""
+
+    REQUEST = "request"
+    ANSWER = "answer"
 
 
 class Ensemble:
@@ -79,16 +87,22 @@ class Ensemble:
 
 @dataclass(eq=False)
 class SharedStore:
-    """A CoordinationStore that is one session of an ensemble; `heard` is what it was told."""
+    """A CoordinationStore that is one session of an ensemble; `heard` is what it was told.
+
+    What is in `losses` happens to its next transactions. Until one is answered, what is in `behind`
+    is read in place of what there is: the session is at a member that lags.
+    """
 
     ensemble: Ensemble
     session: int
     transaction_bytes_max: int = 1 << 19
     heard: set[str | None] = field(default_factory=set)
+    losses: list[Lost] = field(default_factory=list)
+    behind: dict[str, tuple[bytes | None, Stat]] = field(default_factory=dict)
 
     def get(self, path: str) -> tuple[bytes | None, Stat]:
         """Data and stat."""
-        return self.ensemble.tree.get(path)
+        return self.behind.get(path) or self.ensemble.tree.get(path)
 
     def get_many(self, paths: Sequence[str]) -> list[tuple[bytes | None, Stat] | None]:
         """Data and stat of each, None for none."""
@@ -104,7 +118,14 @@ class SharedStore:
 
     def commit(self, operations: Sequence[Operation], *, now_ms: int) -> Committed:
         """All or nothing."""
-        return self.ensemble.commit(operations)
+        lost = self.losses.pop(0) if self.losses else None
+        if lost is Lost.REQUEST:
+            raise CoordinationError("the connection was lost")
+        committed = self.ensemble.commit(operations)
+        if lost is Lost.ANSWER:
+            raise CoordinationError("the connection was lost")
+        self.behind.clear()
+        return committed
 
     def subscribe(self, subscriber: Subscriber) -> None:
         """The cluster looks at `heard` instead."""

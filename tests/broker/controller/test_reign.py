@@ -10,11 +10,11 @@ from barnabas_broker.controller.requests import ConfigRequest
 from barnabas_broker.controller.topics import NewTopic
 from barnabas_broker.security.principals import ANONYMOUS
 from barnabas_broker.zk.store import Create, Delete, SetData
-from barnabas_broker.zk.znodes import BrokerZnode, PartitionStateZnode
+from barnabas_broker.zk.znodes import BrokerZnode, ControllerZnode, PartitionStateZnode
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.ids import TopicPartition
 
-from .ensemble import NOW_MS, Cluster
+from .ensemble import NOW_MS, Cluster, Lost
 
 
 @pytest.fixture
@@ -258,6 +258,100 @@ def test_a_state_that_somebody_else_wrote_is_not_overwritten(cluster: Cluster) -
     assert cluster.reigning.stale
     cluster.reigning.catch_up(None, now_ms=NOW_MS)
     assert cluster.reigning.image.topics["t"].partitions[0].partition_epoch == 1
+
+
+def shrink(cluster: Cluster, *partitions: int) -> InSyncRequest:
+    """Broker 2, which leads them, wants to be alone in sync; it knows their first states."""
+    changes = [InSyncChange("t", number, 0, 0, (2,)) for number in partitions]
+    return InSyncRequest(2, cluster.image.brokers[2].epoch, changes, version=1)
+
+
+def is_granted(cluster: Cluster, request: InSyncRequest) -> bool:
+    """Whether the controller makes these changes, each once, and all brokers hear of it."""
+    answers = cluster.reigning.alter_partitions(request, now_ms=NOW_MS)
+    cluster.settle()
+    known = [cluster.image.topics["t"].partitions[each.partition] for each in request.changes]
+    assert [each.partition_epoch for each in known] == [1] * len(known)
+    return [each.state for each in answers] == known
+
+
+@pytest.mark.parametrize("lost", Lost)
+def test_a_change_is_made_although_a_message_is_lost(cluster: Cluster, lost: Lost) -> None:
+    """The state is read again: the change is there, or is made then; it is never made twice."""
+    cluster.create(placed((2, 1), (2, 3)))
+    cluster.stores[1].losses.append(lost)
+    assert is_granted(cluster, shrink(cluster, 0, 1))
+    assert cluster.leaders("t") == [(2, (2,)), (2, (2,))]
+
+
+@pytest.mark.parametrize("lost", Lost)
+def test_while_nobody_knows_whether_a_change_was_made(cluster: Cluster, lost: Lost) -> None:
+    """The error says that it is to be asked for again, and then it is granted.
+
+    After INVALID_UPDATE_VERSION a leader of Apache's would wait for a newer state for good.
+    """
+    cluster.create(placed((2, 1)))
+    cluster.stores[1].losses += [lost, Lost.REQUEST]
+    request = shrink(cluster, 0)
+    with pytest.raises(KafkaError) as failed:
+        cluster.reigning.alter_partitions(request, now_ms=NOW_MS)
+    assert failed.value.code is ErrorCode.UNKNOWN_SERVER_ERROR
+    assert is_granted(cluster, request)
+
+
+@pytest.mark.parametrize("lost", Lost)
+def test_a_controller_that_was_followed_when_a_message_was_lost(
+    cluster: Cluster, lost: Lost
+) -> None:
+    """It says that it is not the controller; the next one knows what the last one made."""
+    cluster.create(placed((2, 1)))
+    request = shrink(cluster, 0)
+    former = cluster.controllers[1]
+    cluster.stores[1].losses += [lost, Lost.REQUEST]
+    with pytest.raises(KafkaError):
+        former.alter_partitions(request, now_ms=NOW_MS)
+    cluster.ensemble.commit([Delete(ControllerZnode.PATH)])
+    cluster.stores[1].heard.clear()
+    cluster.controllers[3].catch_up({ControllerZnode.PATH}, now_ms=NOW_MS)
+    with pytest.raises(KafkaError) as refused:
+        former.alter_partitions(request, now_ms=NOW_MS)
+    assert refused.value.code is ErrorCode.NOT_CONTROLLER
+    former.catch_up(None, now_ms=NOW_MS)
+    cluster.settle()
+    assert cluster.image.controller_id == 3
+    assert is_granted(cluster, request)
+
+
+def test_a_change_is_not_refused_by_what_a_member_that_lags_has(cluster: Cluster) -> None:
+    """Refused, it would be forgotten by its leader, who would not wait for broker 3 any more."""
+    cluster.create(placed((2, 3)))
+    store, path = cluster.stores[1], PartitionStateZnode("t", 0).path
+    assert is_granted(cluster, shrink(cluster, 0))
+    before = store.get(path)
+    grow = InSyncChange("t", 0, 0, 1, (2, 3))
+    request = InSyncRequest(2, cluster.image.brokers[2].epoch, [grow], version=1)
+    store.losses += [Lost.ANSWER, Lost.REQUEST]
+    with pytest.raises(KafkaError, match="UNKNOWN_SERVER_ERROR"):
+        cluster.reigning.alter_partitions(request, now_ms=NOW_MS)
+    store.behind[path] = before
+    cluster.reigning.reign.stopping = frozenset({3})
+    (answer,) = cluster.reigning.alter_partitions(request, now_ms=NOW_MS)
+    assert answer.state is not None
+    assert (answer.state.isr, answer.state.partition_epoch) == ((2, 3), 2)
+
+
+def test_others_are_changed_beside_what_somebody_else_wrote(cluster: Cluster) -> None:
+    """One transaction writes them all: what the store refuses is one of them."""
+    cluster.create(placed((2, 1), (2, 3)))
+    path = PartitionStateZnode("t", 0).path
+    cluster.ensemble.commit([SetData(path, cluster.stores[1].get(path)[0])])
+    answers = cluster.reigning.alter_partitions(shrink(cluster, 0, 1), now_ms=NOW_MS)
+    assert [each.error for each in answers] == [
+        ErrorCode.INVALID_UPDATE_VERSION,
+        ErrorCode.NONE,
+    ]
+    cluster.settle()
+    assert cluster.leaders("t") == [(2, (2, 1)), (2, (2,))]
 
 
 def test_a_topic_is_deleted_everywhere_before_it_is_forgotten(cluster: Cluster) -> None:

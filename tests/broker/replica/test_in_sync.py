@@ -185,6 +185,25 @@ def test_older_words_of_the_controller_change_nothing() -> None:
     assert view.isr == (1, 3)
 
 
+def test_a_change_whose_answer_was_lost_is_settled_by_a_newer_state() -> None:
+    """In the same leader epoch; the mark waits for who is being added until then."""
+    view = leader((1, 2))
+    fetch(view, 2, 10, end=10)
+    fetch(view, 3, 4, end=10)
+    change = view.wanted_expansion(3, high_watermark=4)
+    same = replace(STATE, isr=(1, 2), controller_epoch=2)
+    assert not view.become(same, log_end=10, now_ms=0)
+    assert view.pending is change, "the next controller names what is known; it may still be made"
+    assert committed(view, 4, 10, now_ms=LAG_MS + 1) == 4
+    newer = replace(same, partition_epoch=1)
+    assert not view.become(newer, log_end=10, now_ms=0)
+    assert view.maximal_isr == {1, 2}
+    assert committed(view, 4, 10, now_ms=LAG_MS + 1) == 10, "another was written in its place"
+    again = view.wanted_expansion(3, high_watermark=4)
+    assert again is not None
+    assert again.partition_epoch == 1
+
+
 def test_a_further_epoch_of_the_same_leader() -> None:
     """What it knows of its followers' logs stays true; their time begins anew if in sync."""
     view = leader()

@@ -6,6 +6,10 @@ from pathlib import Path
 
 from barnabas_broker.server.handlers.metadata import HANDLER, handle
 from barnabas_kafka.errors import ErrorCode
+from barnabas_kafka.protocol.messages.create_topics import (
+    CreatableTopicResult,
+    CreateTopicsResponse,
+)
 from barnabas_kafka.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 
 from ..controller.embedded import Embedded, no_replicas
@@ -36,3 +40,18 @@ def test_a_member_has_its_client_ask_again() -> None:
     )
     assert [each.error_code for each in answer.topics] == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
     assert len(asked) == 1
+
+
+def test_a_member_passes_on_an_error_that_it_does_not_know() -> None:
+    """A newer controller invents one: the client hears that something is wrong, and what."""
+    cluster = Cluster(2)
+
+    class Link:
+        async def ask(self, request: object, kind: type, *, timeout_s: float) -> object:
+            refused = CreatableTopicResult(name="t", error_code=9999, error_message="no")
+            return CreateTopicsResponse(topics=[refused])
+
+    answer = cluster.ask(
+        2, handle, WANTED, HANDLER.versions.max, link=Link(), replicas=no_replicas(2)
+    )
+    assert [each.error_code for each in answer.topics] == [ErrorCode.UNKNOWN_SERVER_ERROR]

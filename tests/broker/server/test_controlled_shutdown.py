@@ -34,6 +34,7 @@ LEFT = ControlledShutdownResponse(
     remaining_partitions=[RemainingPartition(topic_name="t", partition_index=3)]
 )
 MOVED = ControlledShutdownResponse(error_code=ErrorCode.NOT_CONTROLLER)
+NEWER = ControlledShutdownResponse(error_code=9999)
 DONE = ControlledShutdownResponse()
 
 
@@ -42,6 +43,7 @@ DONE = ControlledShutdownResponse()
     [
         ([DONE], {}, True, 1),
         ([LEFT, MOVED, DONE], {}, True, 3),
+        ([NEWER, DONE], {}, True, 2),
         ([LEFT, LEFT, LEFT], {}, False, 3),
         ([LEFT], {"controlled.shutdown.max.retries": "1"}, False, 1),
         ([], {"controlled.shutdown.enable": "false"}, False, 0),

@@ -1,52 +1,46 @@
-"""Other brokers as transactions need them; see tests/cluster for real ones."""
-
-from __future__ import annotations
+"""Markers that other brokers are to write, where the request for them fails."""
 
 import asyncio
-from typing import Any, cast
-
-import pytest
 
 from barnabas_broker.cluster.image import MetadataImage
 from barnabas_broker.coordinator.transaction.markers import Marker
 from barnabas_broker.coordinator.turns import Producer
-from barnabas_broker.server.peers import PeerError, Peers
+from barnabas_broker.server.peers import Peers
 from barnabas_broker.server.transaction_peers import TransactionPeers
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import TopicPartition
+from barnabas_kafka.protocol.messages.api_versions import ApiVersionsResponse
+from tests.broker.server.test_peers import against, receive, respond
 
-PARTITIONS = [TopicPartition("t", 0), TopicPartition("__consumer_offsets", 3)]
-
-
-class Failing:
-    """A broker that cannot be asked."""
-
-    def __init__(self, error: Exception) -> None:
-        self._error = error
-
-    async def send(self, *_: object, **__: object) -> Any:
-        """Raise the error."""
-        raise self._error
-
-    def close(self) -> None:
-        """Nothing is open."""
+PARTITIONS = [TopicPartition("t", 0), TopicPartition("t", 1)]
 
 
-@pytest.mark.parametrize("error", [PeerError("away"), ValueError("a bug")], ids=str)
-def test_markers_that_were_not_sent_do_not_count_as_written(
-    caplog: pytest.LogCaptureFixture, error: Exception
-) -> None:
-    """Whatever the reason: each partition is answered with an error that is retried."""
+def told(leader: int, api_versions_error: int) -> dict[TopicPartition, ErrorCode]:
+    """What is told of each partition, by a leader that answers ApiVersions with this error."""
+    heard: dict[TopicPartition, ErrorCode] = {}
 
-    async def story() -> None:
-        peers = cast("Peers", Failing(error))
-        others = TransactionPeers(
-            1, image=lambda: MetadataImage(cluster_id="c"), markers=peers, asking=peers
-        )
-        heard: dict[TopicPartition, ErrorCode] = {}
-        await others.write(7, Marker(Producer(5, 0), True, 0), PARTITIONS, heard.__setitem__)
-        assert heard == dict.fromkeys(PARTITIONS, ErrorCode.NETWORK_EXCEPTION)
-        await others.stop()
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        _, correlation_id = await receive(reader)
+        respond(writer, correlation_id, ApiVersionsResponse(error_code=api_versions_error))
+        await reader.read()
 
-    asyncio.run(story())
-    assert str(error) in caplog.text
+    async def story(peers: Peers) -> None:
+        image = MetadataImage(cluster_id="c")
+        others = TransactionPeers(1, image=lambda: image, markers=peers, asking=peers)
+        marker = Marker(Producer(7, 1), True, 4)
+        try:
+            await others.write(leader, marker, PARTITIONS, heard.__setitem__)
+        finally:
+            await others.stop()
+
+    against(serve, story)
+    return heard
+
+
+def test_markers_whose_leader_cannot_be_asked_are_not_written() -> None:
+    """Each partition is told so: it is away, or knows no version, or says what nobody knows."""
+    unwritten = dict.fromkeys(PARTITIONS, ErrorCode.NETWORK_EXCEPTION)
+    assert told(8, 0) == unwritten
+    assert told(7, 0) == unwritten
+    assert told(7, ErrorCode.CLUSTER_AUTHORIZATION_FAILED) == unwritten
+    assert told(7, 9999) == unwritten

@@ -3,13 +3,14 @@
 Kafka's `KafkaController.tryProcessAlterPartition` (KIP-497, KIP-704, KIP-841), in its order.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from barnabas_broker.cluster.image import PartitionState
+from barnabas_broker.cluster.image import MetadataImage, PartitionState, TopicImage
 from barnabas_broker.zk.znodes import LeaderAndIsr
 from barnabas_kafka.errors import ErrorCode
+from barnabas_kafka.ids import TopicPartition
 
 TOPIC_IDS_SINCE = 2
 """From this version of AlterPartition on, topics are by id and INELIGIBLE_REPLICA may be told."""
@@ -43,6 +44,54 @@ class InSyncAnswer:
 
     error: ErrorCode
     state: PartitionState | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One change by the image: which partition it is of, and its error, None if it is to be made.
+
+    `tp` is None for a topic id that no topic has.
+    """
+
+    tp: TopicPartition | None
+    error: ErrorCode | None
+    change: InSyncChange
+
+
+def judge_all(
+    request: InSyncRequest,
+    image: MetadataImage,
+    eligible_for: Callable[[TopicPartition], Collection[int]],
+) -> list[Judged]:
+    """Judge each change of a request, in order; `eligible_for` as `eligible` of `judge`."""
+    found = []
+    for change in request.changes:
+        topic = _topic_of(change, image)
+        if topic is None and isinstance(change.topic, UUID):
+            found.append(Judged(None, ErrorCode.UNKNOWN_TOPIC_ID, change))
+            continue
+        tp = TopicPartition(str(change.topic) if topic is None else topic.name, change.partition)
+        error = judge(
+            None if topic is None else topic.partition(change.partition),
+            change,
+            broker_id=request.broker_id,
+            eligible=eligible_for(tp),
+            version=request.version,
+        )
+        found.append(Judged(tp, error, change))
+    return found
+
+
+def partitions_of(request: InSyncRequest, image: MetadataImage) -> list[TopicPartition]:
+    """The partitions of an image that a request names."""
+    topics = [(_topic_of(change, image), change.partition) for change in request.changes]
+    return [TopicPartition(topic.name, number) for topic, number in topics if topic is not None]
+
+
+def _topic_of(change: InSyncChange, image: MetadataImage) -> TopicImage | None:
+    if isinstance(change.topic, str):
+        return image.topic(change.topic)
+    return image.topic_by_id(change.topic)
 
 
 def judge(

@@ -105,6 +105,16 @@ class Ledger:
             else:
                 commit_fenced(self.store, self.office, operations, now_ms=now_ms)
 
+    def await_lost_writes(self, *, now_ms: int) -> None:
+        """After a failed write: have what is read next show each write that was carried out.
+
+        A member of an ensemble answers reads by what it has, which may be less than was committed
+        elsewhere; its answer to a transaction comes after all that was committed before. Does
+        nothing while all is known. Raises CoordinationError, ZooKeeperError.
+        """
+        if self.stale and self.office is not None:
+            self.store.commit([self.office.fence], now_ms=now_ms)
+
     def _failed(self, error: CoordinationError | ZooKeeperError) -> KafkaError:
         _log.error("%s", error)
         self.stale = True

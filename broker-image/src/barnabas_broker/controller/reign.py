@@ -35,7 +35,8 @@ from barnabas_broker.controller.in_sync_changes import (
     InSyncAnswer,
     InSyncRequest,
     granted,
-    judge,
+    judge_all,
+    partitions_of,
     stored,
 )
 from barnabas_broker.controller.in_sync_writes import notified, read_again
@@ -450,6 +451,7 @@ class Reign:
         Raises KafkaError as `Ledger.write`.
         """
         with self._ledger.reading():
+            self._ledger.await_lost_writes(now_ms=now_ms)
             changed = read_again(self._store, self._image, partitions)
         if changed:
             self._publish(self._image.with_changes(put=tuple(changed)), now_ms=now_ms)
@@ -481,51 +483,43 @@ class Reign:
     def alter_partitions(self, request: InSyncRequest, *, now_ms: int) -> list[InSyncAnswer]:
         """Change who is in sync, as leaders ask; one answer for each change, in order.
 
-        Raises KafkaError STALE_BROKER_EPOCH for a broker that is not registered so.
+        A write that the store refuses, or whose answer is lost, says nothing about the changes: by
+        what the store has now they are judged again, so that a change which was made is granted,
+        and tried once more. Raises KafkaError STALE_BROKER_EPOCH for a broker that is not
+        registered so, NOT_CONTROLLER, and UNKNOWN_SERVER_ERROR where it is still not known whether
+        changes were made: leaders ask again then, those of Apache, too, which give up after
+        INVALID_UPDATE_VERSION and wait for a word that nobody has to say.
         """
         registered = self._image.brokers.get(request.broker_id)
         if registered is None or registered.epoch != request.broker_epoch:
             raise KafkaError(ErrorCode.STALE_BROKER_EPOCH)
-        changes: dict[TopicPartition, LeaderAndIsr] = {}
-        errors: list[tuple[TopicPartition | None, ErrorCode | None]] = []
-        for asked in request.changes:
-            if isinstance(asked.topic, str):
-                topic = self._image.topic(asked.topic)
-            else:
-                topic = self._image.topic_by_id(asked.topic)
-                if topic is None:
-                    errors.append((None, ErrorCode.UNKNOWN_TOPIC_ID))
-                    continue
-            tp = None if topic is None else TopicPartition(topic.name, asked.partition)
-            error = judge(
-                None if topic is None else topic.partition(asked.partition),
-                asked,
-                broker_id=request.broker_id,
-                eligible=self.eligible if tp is None else self.eligible_for(tp),
-                version=request.version,
-            )
-            errors.append((tp, error))
-            if error is None and tp is not None:
-                changes[tp] = granted(
-                    asked, broker_id=request.broker_id, controller_epoch=self._epoch
-                )
-        failed = self._try(changes, now_ms=now_ms)
+        named = partitions_of(request, self._image)
+        if self._ledger.stale:
+            self.refresh(named, now_ms=now_ms)
+        try:
+            return self._alter(request, now_ms=now_ms)
+        except KafkaError as error:
+            if error.code is not ErrorCode.UNKNOWN_SERVER_ERROR:
+                raise
+        self.refresh(named, now_ms=now_ms)
+        return self._alter(request, now_ms=now_ms)
+
+    def _alter(self, request: InSyncRequest, *, now_ms: int) -> list[InSyncAnswer]:
+        """Judge the changes by the image, and make those that are to be made."""
+        judged = judge_all(request, self._image, self.eligible_for)
+        changes = {
+            each.tp: granted(each.change, broker_id=request.broker_id, controller_epoch=self._epoch)
+            for each in judged
+            if each.tp is not None and each.error is None
+        }
+        if changes:
+            self.change(changes, now_ms=now_ms)
         answers = []
-        for tp, error in errors:
-            outcome = failed if error is None else error
-            state = None if tp is None else self._image.partition(tp)
+        for each in judged:
+            outcome = each.error or ErrorCode.NONE
+            state = None if each.tp is None else self._image.partition(each.tp)
             answers.append(InSyncAnswer(outcome, state if outcome is ErrorCode.NONE else None))
         return answers
-
-    def _try(self, changes: Changes, *, now_ms: int) -> ErrorCode:
-        try:
-            if changes:
-                self.change(changes, now_ms=now_ms)
-        except KafkaError as error:
-            unexpected = error.code is ErrorCode.UNKNOWN_SERVER_ERROR
-            # The znode is not what was known of it; everything is read again after this.
-            return ErrorCode.INVALID_UPDATE_VERSION if unexpected else error.code
-        return ErrorCode.NONE
 
     def change(
         self,

@@ -16,7 +16,8 @@ How a shell uses it. Make one `InSync` per partition; call
 * `wanted_expansion` after each `fetched`, and `wanted_shrink` every half
   `replica.lag.time.max.ms`. A change that is returned is under way: send it (AlterPartition, or a
   conditional write of the state's znode) and end it with `change_committed` or `change_refused`;
-  until then, or until the controller's next state, no other is asked for. Where
+  until then, or until the controller names a newer state, no other is asked for, and where it is
+  not known what became of it, it is sent again: a lost answer must not keep it for good. Where
   `IsrChange.flush_first` is set the log is synced to disk before it is sent.
 
 Invariants: the leader is in its ISR; the high watermark waits for the maximal ISR, which is the
@@ -156,7 +157,9 @@ class InSync:
         """Lead with this state; True when it begins a new leader epoch.
 
         A state that is not newer than the one known, by leader epoch and then partition epoch,
-        changes nothing: the change that is under way may still be made on top of it. In a new
+        changes nothing: the change that is under way may still be made on top of it, also where
+        another controller names it once more. A newer one settles the change: it was made, or can
+        be made no more, for it follows on the state before. In a new
         epoch the members of the ISR get `lag_max_ms` from now to show themselves; where the
         broker led before, what it knows of its followers' logs stays true.
         """
@@ -376,9 +379,9 @@ class InSync:
         """The change was not made and will not be; the ISR is what it was (KIP-903 and others).
 
         For OPERATION_NOT_ATTEMPTED and INELIGIBLE_REPLICA. Where it is not known what became of
-        it (INVALID_UPDATE_VERSION, FENCED_LEADER_EPOCH, a lost connection that cannot be retried)
-        nothing is called: it stays under way, so that the mark waits for both outcomes, until the
-        controller's next state tells.
+        it (INVALID_UPDATE_VERSION, FENCED_LEADER_EPOCH, a lost connection) nothing is called: it
+        stays under way, so that the mark waits for both outcomes, and is asked for again, until an
+        answer or a newer state of the controller settles it.
         """
         if self.pending is change:
             self.pending = None

@@ -12,6 +12,7 @@ from barnabas_broker.controller.internal import automatic_topic
 from barnabas_broker.controller.requests import CreatedTopic, Outcome
 from barnabas_broker.server.call import Call
 from barnabas_broker.server.peers import PeerError
+from barnabas_broker.server.replication.leader_link import error_code
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.protocol.codec import EncodeError
 from barnabas_kafka.protocol.messages.create_topics import (
@@ -81,7 +82,7 @@ async def _ask_controller(names: Sequence[str], call: Call) -> list[CreatedTopic
         if name not in known:
             outcome = Outcome.refused(name, pending)
             if topic is not None and topic.error_code not in _CREATED:
-                code = ErrorCode(topic.error_code)
+                code = error_code(topic.error_code)
                 outcome = Outcome(name, code, topic.error_message)
         answers.append(CreatedTopic(outcome=outcome))
     return answers

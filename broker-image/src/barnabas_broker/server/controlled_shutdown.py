@@ -11,6 +11,7 @@ import logging
 from barnabas_broker.cluster.image import MetadataImage
 from barnabas_broker.server.controller_link import ControllerLink
 from barnabas_broker.server.peers import PeerError
+from barnabas_broker.server.replication.leader_link import error_code
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.protocol.codec import EncodeError
 from barnabas_kafka.protocol.messages.controlled_shutdown import (
@@ -55,7 +56,7 @@ async def _ask(
     except (PeerError, EncodeError) as error:
         return str(error)
     if answer.error_code != ErrorCode.NONE:
-        return f"the controller answers {ErrorCode(answer.error_code).name}"
+        return f"the controller answers {error_code(answer.error_code).name}"
     remaining = [
         f"{each.topic_name}-{each.partition_index}" for each in answer.remaining_partitions
     ]

@@ -229,7 +229,7 @@ class _Link:
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
                 await loop.create_connection(lambda: connection, endpoint.host, endpoint.port)
                 await connection.learn_versions()
-        except OSError as error:
+        except (OSError, UnicodeError) as error:  # The latter for a host that is no name at all.
             raise UnreachableError(f"cannot connect to {self._name}: {error}") from None
         finally:
             if not connection.ready:
@@ -262,8 +262,9 @@ class _Connection(asyncio.BufferedProtocol):
         """Ask what the peer speaks: in version 0, which every broker there ever was answers."""
         told = await self.ask(ApiVersionsRequest(), ApiVersionsResponse, 0)
         if told.error_code != ErrorCode.NONE:
-            name = ErrorCode(told.error_code).name
-            raise UnreachableError(f"{self._name} does not tell its versions: {name}")
+            raise UnreachableError(
+                f"{self._name} does not tell its versions: error {told.error_code}"
+            )
         self._versions = {api.api_key: (api.min_version, api.max_version) for api in told.api_keys}
         self.ready = True
 

@@ -21,6 +21,7 @@ from barnabas_broker.server.peers import PeerError, Peers, UnsupportedError
 from barnabas_broker.server.replication.leader_link import error_code
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import TopicPartition
+from barnabas_kafka.protocol.codec import EncodeError
 from barnabas_kafka.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
@@ -93,7 +94,10 @@ class TransactionPeers:
     def write(
         self, leader: int, marker: Marker, partitions: Sequence[TopicPartition], tell: Tell
     ) -> "asyncio.Future[None]":
-        """Have a leader write a marker; `tell` hears of each partition, then the Future is done."""
+        """Have a leader write a marker; `tell` hears of each partition, then the Future is done.
+
+        Where it fails, partitions that `tell` has not heard of are not known to have the marker.
+        """
         task = asyncio.get_running_loop().create_task(self._write(leader, marker, partitions, tell))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -118,6 +122,7 @@ class TransactionPeers:
                 )
             ]
         )
+        # Whatever the leader does not answer for counts as not written.
         codes = dict.fromkeys(partitions, ErrorCode.NETWORK_EXCEPTION)
         try:
             answer = await self._markers.send(
@@ -126,12 +131,8 @@ class TransactionPeers:
                 WriteTxnMarkersResponse,
                 timeout_s=MARKERS_TIMEOUT_S,
             )
-        except PeerError as error:
+        except (PeerError, EncodeError) as error:
             log.warning("markers of producer %d: %s", marker.producer.id, error)
-        except (
-            Exception
-        ):  # Unanswered partitions are retried; unheard of ones would count as written.
-            log.exception("sending markers of producer %d failed; retrying", marker.producer.id)
         else:
             for result in answer.markers:
                 for of_topic in result.topics:

@@ -1,7 +1,7 @@
 """The end of one transaction, carried out against partitions that fail."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import cast
 
 import pytest
@@ -47,10 +47,37 @@ class Writer:
         return None
 
 
+class Elsewhere:
+    """Broker 3, which leads all partitions: for each outcome it writes all but the last of them."""
+
+    def __init__(self, *outcomes: Exception | None) -> None:
+        self.outcomes = list(outcomes)
+        self.asked: list[list[int]] = []
+
+    def leader(self, tp: TopicPartition) -> int | None:
+        return 3
+
+    def write(
+        self, leader: int, marker: Marker, partitions: Sequence[TopicPartition], tell: Tell
+    ) -> asyncio.Future[None]:
+        self.asked.append([tp.partition for tp in partitions])
+        ended = asyncio.get_running_loop().create_future()
+        heard_of = partitions[:-1] if self.outcomes else partitions
+        for tp in heard_of:
+            tell(tp, ErrorCode.NONE)
+        outcome = self.outcomes.pop(0) if self.outcomes else None
+        if outcome is None:
+            ended.set_result(None)
+        else:
+            ended.set_exception(outcome)
+        return ended
+
+
 def carried_out(
     writer: Writer,
     partitions: int,
     *,
+    elsewhere: Elsewhere | None = None,
     exists: bool = True,
     notes: int = 1,
     meanwhile: Callable[[], None] = lambda: None,
@@ -78,6 +105,7 @@ def carried_out(
             order,
             4,
             cast(MarkerWriter, writer),
+            elsewhere=elsewhere,
             exists=lambda tp: exists,
             note=note,
             goes_on=lambda: True,
@@ -107,6 +135,28 @@ def test_partitions_that_fail_are_tried_again() -> None:
     writer = Writer({1: away})
     carried_out(writer, 3)
     assert writer.asked == [0, 1, 2, 1, 1]
+
+
+def test_a_partition_that_is_not_heard_of_is_not_written() -> None:
+    """However the request to its leader has ended: it is asked for again, and it alone."""
+    elsewhere = Elsewhere(ValueError("999 is not a valid ErrorCode"), None)
+    carried_out(Writer({}), 3, elsewhere=elsewhere)
+    assert elsewhere.asked == [[0, 1, 2], [2], [2]]
+
+
+def test_a_marker_that_cannot_be_written_here_is_tried_again() -> None:
+    """Whatever it was that failed; the others are written."""
+
+    class Failing(Writer):
+        def write(self, tp: TopicPartition, marker: Marker, tell: Tell) -> Uncounted | None:
+            if self.asked == [0]:
+                self.asked.append(tp.partition)
+                raise ValueError("of another type than expected")
+            return super().write(tp, marker, tell)
+
+    writer = Failing({})
+    carried_out(writer, 3)
+    assert writer.asked == [0, 1, 2, 1]
 
 
 @pytest.mark.parametrize("exists", [True, False])

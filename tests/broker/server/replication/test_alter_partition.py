@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
@@ -115,6 +116,26 @@ def test_a_change_wanted_in_the_moment_of_an_answer_is_sent() -> None:
 
     tell(controller(granted, seen), story)
     assert [request.topics[0].partitions[0].partition_index for request in seen] == [0, 1, 2]
+
+
+def test_a_change_of_a_leadership_that_is_over_waits_no_more() -> None:
+    """Another change of the partition took its place before it was sent."""
+    seen: list[AlterPartitionRequest] = []
+
+    async def story(changes: AlterPartitions) -> None:
+        tp = TopicPartition("t", 0)
+        async with asyncio.timeout(60):
+            earlier, later = await asyncio.gather(
+                changes.alter(tp, T_ID, WANTED),
+                changes.alter(tp, T_ID, replace(WANTED, leader_epoch=6)),
+                return_exceptions=True,
+            )
+        assert isinstance(earlier, UnreachableError)
+        assert isinstance(later, PartitionState)
+        assert later.leader_epoch == 6
+
+    tell(controller(granted, seen), story)
+    assert len(seen) == 1
 
 
 def test_a_refusal_is_of_one_partition() -> None:

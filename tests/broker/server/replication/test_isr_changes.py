@@ -3,6 +3,7 @@
 import errno
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -14,7 +15,7 @@ from barnabas_broker.log.flushing import FlushPlan
 from barnabas_broker.log.partition_log import PartitionLog
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.ids import TopicPartition
-from tests.broker.server.replication.hand_made import HandMade, hand_made
+from tests.broker.server.replication.hand_made import T0, HandMade, hand_made
 from tests.broker.server.replication.test_fetcher import batch
 from tests.broker.server.running import Wire, produce_request
 from tests.waiting import wait_for
@@ -156,14 +157,59 @@ def test_a_refused_change_leaves_things_as_they_were(patient: HandMade) -> None:
     wait_for("the ISR of (0, 1)", lambda: patient.state().isr, until=lambda isr: isr == (0, 1))
 
 
-def test_what_may_have_happened_is_waited_for(patient: HandMade) -> None:
-    """After INVALID_UPDATE_VERSION the mark waits for the follower, until the controller speaks."""
+@pytest.mark.parametrize(
+    "code",
+    [
+        ErrorCode.INVALID_UPDATE_VERSION,
+        ErrorCode.FENCED_LEADER_EPOCH,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_SERVER_ERROR,
+    ],
+)
+def test_a_change_that_may_have_happened_is_asked_for_again(
+    patient: HandMade, code: ErrorCode
+) -> None:
+    """The mark waits for the follower meanwhile, and nobody has to name a newer state."""
+    patient.refusal = code
+    patient.appoint(0, isr=(0,))
+    wait_for("a third AlterPartition", lambda: patient.asked, until=lambda it: len(it) >= 3)
+    leader = patient.members[0].partition()
+    assert leader.in_sync.maximal_isr == {0, 1}
+    assert leader.state.isr == (0,)
+    patient.refusal = None
+    wait_for("the ISR of (0, 1)", lambda: leader.state.isr, until=lambda isr: isr == (0, 1))
+    assert (patient.state().isr, patient.state().partition_epoch) == ((0, 1), 1)
+    assert leader.in_sync.pending is None
+
+
+def test_a_change_that_was_made_is_settled_by_a_newer_state_in_the_same_epoch(
+    patient: HandMade,
+) -> None:
+    """The answer was lost, and the controller names the state; the same one again says nothing."""
     patient.refusal = ErrorCode.INVALID_UPDATE_VERSION
     patient.appoint(0, isr=(0,))
     wait_for("an AlterPartition", lambda: patient.asked)
     leader = patient.members[0].partition()
+    known, topic = patient.state(), patient.image.topics["t"]
+    again = replace(known, controller_epoch=2)
+    patient.tell(replace(topic, partitions=(again,)))
     assert leader.in_sync.maximal_isr == {0, 1}
-    patient.refusal = None
-    patient.appoint(0, isr=(0, 1))
+    assert leader.in_sync.pending is not None
+    made = replace(again, isr=(0, 1), partition_epoch=known.partition_epoch + 1)
+    patient.tell(replace(topic, partitions=(made,)))
     assert leader.in_sync.pending is None
-    assert leader.state.isr == (0, 1)
+    assert (leader.state.isr, leader.state.leader_epoch) == ((0, 1), known.leader_epoch)
+
+
+def test_nothing_is_asked_for_a_replica_that_is_given_up(patient: HandMade) -> None:
+    """Its topic is deleted, and the controller does not know it any more."""
+    patient.refusal = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    patient.appoint(0, isr=(0,))
+    wait_for("an AlterPartition", lambda: patient.asked)
+    leader = patient.members[0]
+    leader.do(lambda: leader.node.broker.replicas.stop(T0, delete=False))
+    wait_for(
+        "the end of the change",
+        lambda: leader.do(lambda: list(leader.node.replication._isr_changes._tasks)),
+        until=lambda tasks: not tasks,
+    )

@@ -51,6 +51,8 @@ class Ending:
         self._marker = Marker(order.producer, order.commit, coordinator_epoch, order.protocol)
         self._missing = sorted(order.partitions)
         self._again: list[TopicPartition] = []
+        # Those of this turn of which nothing has been heard: they count as not written.
+        self._unheard: set[TopicPartition] = set()
         self._writer = writer
         self._elsewhere = elsewhere
         self._waiting = 0
@@ -68,13 +70,14 @@ class Ending:
         if not self._goes_on():
             return
         some, self._missing = self._missing[:AT_ONCE], self._missing[AT_ONCE:]
+        self._unheard.update(some)
         uncounted: list[Uncounted] = []
         others: dict[int, list[TopicPartition]] = {}
         for tp in some:
             leader = None if self._elsewhere is None else self._elsewhere.leader(tp)
             if leader is not None:
                 others.setdefault(leader, []).append(tp)
-            elif (waiting := self._writer.write(tp, self._marker, self._heard)) is not None:
+            elif (waiting := self._write_here(tp)) is not None:
                 uncounted.append(waiting)
         parts: list[asyncio.Future[Any]] = []
         if uncounted:
@@ -91,13 +94,25 @@ class Ending:
         if not parts:
             self._next()
 
+    def _write_here(self, tp: TopicPartition) -> Uncounted | None:
+        try:
+            return self._writer.write(tp, self._marker, self._heard)
+        except Exception:  # Of one partition: the others need their markers, and it again.
+            log.exception("a marker of %a for %s may not be written", self._id, tp)
+            return None
+
     def _part_ended(self, part: "asyncio.Future[Any]") -> None:
         self._waiting -= 1
-        if not self._waiting and not part.cancelled():
+        if part.cancelled():  # The broker stops.
+            return
+        if (error := part.exception()) is not None:
+            log.error("markers of %a may not be written", self._id, exc_info=error)
+        if not self._waiting:
             self._next()
 
     def _heard(self, tp: TopicPartition, code: ErrorCode) -> None:
         """A marker is written, or why it is not."""
+        self._unheard.discard(tp)
         if code in _WRITTEN:
             return
         if code is ErrorCode.INVALID_PRODUCER_EPOCH:
@@ -110,6 +125,8 @@ class Ending:
             self._again.append(tp)
 
     def _next(self) -> None:
+        self._again += sorted(self._unheard)
+        self._unheard.clear()
         if self._missing:
             self._loop.call_soon(self._go)
         elif self._again:

@@ -56,7 +56,10 @@ class Elsewhere(Protocol):
         partitions: Sequence[TopicPartition],
         tell: Callable[[TopicPartition, ErrorCode], None],
     ) -> "asyncio.Future[None]":
-        """`tell` hears of each partition, then the Future is done; it never fails."""
+        """`tell` hears of each partition, then the Future is done.
+
+        However it ends, a partition that `tell` has not heard of is not known to have the marker.
+        """
 
 
 class MarkerWriter:

@@ -67,6 +67,9 @@ class AlterPartitions:
     ) -> PartitionState:
         """The state as it is once the change is made. Raises KafkaError and PeerError."""
         answered: asyncio.Future[PartitionState] = asyncio.get_running_loop().create_future()
+        earlier = self._waiting.get(tp)
+        if earlier is not None and not earlier.answered.done():  # Its leadership is over.
+            earlier.answered.set_exception(UnreachableError("another change is wanted instead"))
         self._waiting[tp] = Wanted(topic_id, wanted, answered)
         if self._sending is None:
             self._sending = asyncio.get_running_loop().create_task(self._send_all())

@@ -2,8 +2,10 @@
 
 The change goes to whoever may write the partition's state (`AlterPartition`: the controller, or
 ZooKeeper itself). Until it is known what became of it, the high watermark waits for both outcomes.
-Where that cannot be known, the controller's next word about the partition tells (Kafka's
-`Partition.handleAlterPartitionError`).
+So it is asked for again until it is settled: made, refused for good, or out of date because the
+controller has named a newer state. Asking again is safe, for a change is only ever made on top of
+the state that it was decided by. Kafka's `Partition.handleAlterPartitionError` does not ask again
+where a newer state is to be expected; if that was lost, or there is none, it waits for good.
 """
 
 import asyncio
@@ -32,21 +34,12 @@ AlterPartition = Callable[[TopicPartition, UUID, PartitionState], Awaitable[Part
 leader epoch and partition epoch are still those given. Returns the state as it is now.
 
 Raises KafkaError: OPERATION_NOT_ATTEMPTED or INELIGIBLE_REPLICA where the change was not made and
-will not be; INVALID_UPDATE_VERSION, FENCED_LEADER_EPOCH, UNKNOWN_TOPIC_OR_PARTITION,
-UNKNOWN_TOPIC_ID, INVALID_REQUEST or NEW_LEADER_ELECTED where the controller's next word decides;
-any other, PeerError and CoordinationError are tried again. It may be called again for a change
-that was made already, and answers with the state that is there then.
+will not be. After any other, PeerError and CoordinationError it may have been made, now or later;
+it is called again then, and answers for a change that was made already with the state that is
+there.
 """
 
 _REFUSED: Final = (ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA)
-_UNDECIDED: Final = (
-    ErrorCode.INVALID_UPDATE_VERSION,
-    ErrorCode.FENCED_LEADER_EPOCH,
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-    ErrorCode.UNKNOWN_TOPIC_ID,
-    ErrorCode.INVALID_REQUEST,
-    ErrorCode.NEW_LEADER_ELECTED,
-)
 
 
 class IsrChanges:
@@ -76,45 +69,44 @@ class IsrChanges:
             partition.tp, change.isr, partition.in_sync.isr,
             partition.log.high_watermark, partition.log.log_end_offset,
         )  # fmt: skip
-        pause_s = RETRY_S
-        while partition.in_sync.pending is change:
-            try:
-                if await self._attempt(partition, change):
-                    return
-            except (KafkaError, PeerError, CoordinationError) as error:
-                log.warning("%s: the in-sync replicas are not changed yet: %s", partition.tp, error)
-            except Exception:  # A change that is not tried again would stay under way for good.
-                log.exception("%s: changing the in-sync replicas failed", partition.tp)
+        pause_s, told = RETRY_S, ""
+        while _is_under_way(partition, change):
+            why = await self._attempt(partition, change)
+            if not _is_under_way(partition, change):
+                break
+            if why != told:  # Asking may go on for long; the same once more says nothing new.
+                log.warning("%s: the in-sync replicas are not changed yet: %s", partition.tp, why)
+                told = why
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, RETRY_MAX_S)
 
-    async def _attempt(self, partition: Partition, change: IsrChange) -> bool:
-        """Whether it is settled what becomes of the change, as far as can be known here."""
-        if change.flush_first:
-            await self._flush(partition.log)
-        wanted = replace(
-            partition.state,
-            isr=change.isr,
-            leader_epoch=change.leader_epoch,
-            partition_epoch=change.partition_epoch,
-        )
-        topic_id = partition.log.topic_id or UUID(int=0)
+    async def _attempt(self, partition: Partition, change: IsrChange) -> str:
+        """Ask once; why the change is still under way, if it is."""
         try:
+            if change.flush_first:
+                await self._flush(partition.log)
+            wanted = replace(
+                partition.state,
+                isr=change.isr,
+                leader_epoch=change.leader_epoch,
+                partition_epoch=change.partition_epoch,
+            )
+            topic_id = partition.log.topic_id or UUID(int=0)
             state = await self._alter(partition.tp, topic_id, wanted)
         except KafkaError as error:
             if error.code in _REFUSED:
                 log.info("%s: the in-sync replicas stay: %s", partition.tp, error.code.name)
                 partition.isr_change_refused(change)
-                return True
-            if error.code in _UNDECIDED:
-                log.info("%s: the in-sync replicas may have been changed by others: %s",
-                         partition.tp, error.code.name)  # fmt: skip
-                return True
-            raise
+            return str(error)
+        except (PeerError, CoordinationError) as error:
+            return str(error)
+        except Exception as error:  # Not asked for again, it would stay under way for good.
+            log.exception("%s: changing the in-sync replicas failed", partition.tp)
+            return repr(error)
         if partition.in_sync.pending is change:
             partition.isr_changed(state)
             log.info("%s: the in-sync replicas are %s", partition.tp, partition.state.isr)
-        return True
+        return f"the answer names the leader epoch {state.leader_epoch}"
 
     async def _flush(self, partition_log: PartitionLog) -> None:
         """Force all that the log holds now to disk; raises KafkaError KAFKA_STORAGE_ERROR.
@@ -127,3 +119,11 @@ class IsrChanges:
         plan = partition_log.flush_plan()
         await asyncio.to_thread(plan.run)
         partition_log.flushed(plan, now_ms=self._clock_ms())
+
+
+def _is_under_way(partition: Partition, change: IsrChange) -> bool:
+    """Whether the change may still be made, and this broker is who needs to know.
+
+    A replica that is given up has no leadership of its own any more, and forgets no change.
+    """
+    return partition.is_leader and partition.in_sync.pending is change

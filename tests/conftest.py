@@ -20,6 +20,14 @@ if settings.get_current_profile_name() != "ci":
     settings.load_profile("patient")
 
 LONGEST = (
+    "tests/oracle/test_same_answers.py",
+    "tests/oracle/test_on_zookeeper.py",
+    "tests/clients/test_wheels.py",
+    "tests/clients/test_kill_under_load.py",
+    "tests/clients/test_transactions.py",
+    "tests/clients/test_troubleshooting.py",
+    "tests/clients/test_java_clients.py",
+    "tests/faults/test_full_disk.py",
     "tests/benchmarks/test_quick.py",
     "tests/operator/local/test_foreground.py",
     "tests/operator/local/test_command.py",

@@ -123,8 +123,9 @@ PREPARATIONS: Final = (
     Preparation("spark", ("make", "spark"), limit_minutes=30.0),
 )
 
-# Each test file in one process, so that what its tests share is set up once; files in the order of
-# collection, which tests/conftest.py begins with those that take longest.
+# Two files at a time: most tests of processes wait for one of them. Each file in one process, so
+# that what its tests share is set up once. The files keep the order of collection, in which
+# tests/conftest.py puts those first that take longest.
 SIDE_BY_SIDE: Final = ("-n", "2", "--dist", "loadfile", "--no-loadscope-reorder")
 CLIENTS: Final = ("tests/clients",)
 FAULTS: Final = ("tests/faults",)
@@ -187,7 +188,8 @@ SUITES: Final = (
         limit_minutes=18,
         budget_minutes=9,
         tests=Tests(
-            PIP_CLIENTS, options=("-m", "not jvm and not soak", f"--deselect={_APACHES_TOOLS}")
+            PIP_CLIENTS,
+            options=("-m", "not jvm and not soak", f"--deselect={_APACHES_TOOLS}", *SIDE_BY_SIDE),
         ),
     ),
     Suite(
@@ -196,7 +198,7 @@ SUITES: Final = (
         Kind.PROCESSES,
         limit_minutes=26,
         budget_minutes=13,
-        tests=Tests(CLIENTS),
+        tests=Tests(CLIENTS, options=SIDE_BY_SIDE),
         needs=(*_APACHE, "kcat", "redis-server", "gcc", "strace"),
         prepared_by=("releases",),
         covers=("pip-clients",),
@@ -207,7 +209,7 @@ SUITES: Final = (
         Kind.PROCESSES,
         limit_minutes=12,
         budget_minutes=5,
-        tests=Tests(FAULTS),
+        tests=Tests(FAULTS, options=SIDE_BY_SIDE),
         needs=("root", "gcc", "mkfs.ext4", "xfs_io"),
     ),
     Suite(
@@ -237,7 +239,7 @@ SUITES: Final = (
         Kind.PROCESSES,
         limit_minutes=26,
         budget_minutes=13,
-        tests=Tests(ORACLE),
+        tests=Tests(ORACLE, options=SIDE_BY_SIDE),
         needs=_APACHE,
         prepared_by=("releases",),
     ),

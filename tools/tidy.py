@@ -101,7 +101,31 @@ _SPARK_TESTS: Final = "tests/pipelines/spark/"
 _CONTROLLER_PARTS: Final = (
     "adoption", "internal", "ledger", "loading", "requests", "startup", "writes",
 )  # fmt: skip
+# Small modules of one family, tested in one file of it.
+_FAMILIES: Final = {
+    f"{_BROKER}coordinator/group/consumer/test_target_assignment.py": (
+        "availability", "fencing", "subscriptions", "target",
+    ),
+    f"{_BROKER}security/test_authorization.py": ("acls", "authorizer", "principals"),
+    f"{_BROKER}server/handlers/test_group_requests.py": (
+        "delete_groups", "describe_groups", "find_coordinator", "heartbeat", "join_group",
+        "leave_group", "offset_delete", "sync_group",
+    ),
+    f"{_BROKER}server/handlers/test_transaction_requests.py": (
+        "add_offsets_to_txn", "describe_producers", "describe_transactions", "list_transactions",
+    ),
+    "libs/kafka/src/barnabas_kafka/settings/test_setting_rules.py": (
+        "metadata_version", "old_names", "rules",
+    ),
+}  # fmt: skip
 TESTED_IN: Final = {
+    **{
+        f"{family.rpartition('/')[0]}/{module}.py": family.replace(source, tests)
+        for family, modules in _FAMILIES.items()
+        for source, tests in TREES.items()
+        if family.startswith(source)
+        for module in modules
+    },
     "libs/kafka/src/barnabas_kafka/protocol/messages/": "tests/kafka/protocol/",
     "libs/kafka/src/barnabas_kafka/settings/keys/": "tests/kafka/settings/test_definitions.py",
     **{

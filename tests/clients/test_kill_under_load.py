@@ -178,6 +178,15 @@ def _create_topic(broker: Broker) -> None:
     admin.create_topics([NewTopic(TOPIC, num_partitions=PARTITIONS)])[TOPIC].result(seconds(ANSWER))
 
 
+def _commit_first_offsets(broker: Broker) -> None:
+    """Where members begin: from here on the group has an offset for every partition."""
+    first = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": TEAM})
+    first.commit(
+        offsets=[TopicPartition(TOPIC, each, 0) for each in range(PARTITIONS)], asynchronous=False
+    )
+    first.close()
+
+
 def _until_caught_up(directory: Path, values: set[str]) -> None:
     wait_for(
         "how many committed records no member has read",
@@ -200,6 +209,7 @@ def _run(directory: Path, seed: int, kills: int) -> None:
     print(f"seed {seed}")  # Shown where the test fails.
     with broker_under_test(directory, SETTINGS) as broker:
         _create_topic(broker)
+        _commit_first_offsets(broker)
         stories = directory / "clients"
         stories.mkdir()
         with Load(stories, broker, Random(seed)) as load:

@@ -34,6 +34,8 @@ from tests.waiting import ANSWER, SETTLE, START, NotInTimeError, seconds, wait_f
 
 PER_SECOND: Final = 300
 """Records of one producer: enough to meet every moment of a failure, few enough for two cores."""
+ROUNDS: Final = 50
+"""How often a reader polls between two looks at what it has."""
 
 NEVER_MS: Final = 0
 """`message.timeout.ms`: a record waits for its brokers for as long as its test does."""
@@ -244,7 +246,8 @@ def read_all(bootstrap: str, topic: str, partitions: int, *, expected: int = 0) 
 
     def read() -> tuple[int, int]:
         nonlocal count
-        while messages := consumer.consume(1000, 0.1):
+        for _ in range(ROUNDS):  # Bounded: others may go on writing.
+            messages = consumer.consume(1000, 0.1)
             found.extend(polls("final", messages))
             for message in messages:
                 error = message.error()
@@ -252,6 +255,8 @@ def read_all(bootstrap: str, topic: str, partitions: int, *, expected: int = 0) 
                     count += 1
                 elif error.code() == KafkaError._PARTITION_EOF:
                     ended.add(message.partition() or 0)
+            if not messages:
+                break
         return len(ended), count
 
     try:

@@ -25,7 +25,8 @@ _CHUNK: Final = 1 << 16
 # What a process gets to end in after a signal, before the next and harder one.
 TERM_PATIENCE_S: Final = 10.0
 INTERRUPT_PATIENCE_S: Final = 30.0
-_BACKGROUND_PRIORITY: Final = 10
+# A prefix, as a priority that is set later misses the children that were started before.
+_BACKGROUND: Final = ("nice", "-n", "10")
 
 
 class StoppedError(Exception):
@@ -90,7 +91,7 @@ def run(
     with log.open("ab") as file:
         try:
             process = subprocess.Popen(
-                command,
+                (*_BACKGROUND, *command) if background else command,
                 cwd=around.root,
                 env=dict(around.environment),
                 stdin=subprocess.DEVNULL,
@@ -103,8 +104,6 @@ def run(
             return Ended(CANNOT_START, time.monotonic() - began)
         copier = threading.Thread(target=_copy, args=(process, file, around.echo), daemon=True)
         try:
-            if background:
-                os.setpriority(os.PRIO_PROCESS, process.pid, _BACKGROUND_PRIORITY)
             copier.start()
             timed_out, stopped = _wait(process, began + limit_s, stop)
         except StoppedError:

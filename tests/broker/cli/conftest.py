@@ -12,7 +12,6 @@ from click.testing import CliRunner
 
 from barnabas_broker.cli.main import main
 from barnabas_broker.testing import Broker
-from tests.waiting import wait_for
 
 
 @dataclass(frozen=True)
@@ -32,11 +31,6 @@ class Outcome:
 
 
 Run = Callable[..., Outcome]
-
-
-def until(condition: Callable[[], bool]) -> None:
-    """Wait for a condition that has no state to show."""
-    wait_for("the condition of the test", condition)
 
 
 def run_command(

@@ -487,8 +487,8 @@ class Reign:
         what the store has now they are judged again, so that a change which was made is granted,
         and tried once more. Raises KafkaError STALE_BROKER_EPOCH for a broker that is not
         registered so, NOT_CONTROLLER, and UNKNOWN_SERVER_ERROR where it is still not known whether
-        changes were made: leaders ask again then, those of Apache, too, which give up after
-        INVALID_UPDATE_VERSION and wait for a word that nobody has to say.
+        changes were made. Leaders retry after that error. After INVALID_UPDATE_VERSION, Apache's
+        leaders do not: they wait for a LeaderAndIsr request, which may never be sent.
         """
         registered = self._image.brokers.get(request.broker_id)
         if registered is None or registered.epoch != request.broker_epoch:

@@ -12,6 +12,7 @@ from barnabas_broker.cluster.control import (
     with_metadata,
 )
 from barnabas_broker.cluster.image import (
+    OWN_SOFTWARE,
     BrokerRegistration,
     Endpoint,
     MetadataImage,
@@ -25,9 +26,13 @@ from barnabas_kafka.ids import TopicPartition
 ME = 2
 BROKERS = {
     number: BrokerRegistration(
-        number, (Endpoint("L", f"b{number}", 9090, "SASL_SSL"),), f"r{number}", 100 + number
+        number,
+        (Endpoint("L", f"b{number}", 9090, "SASL_SSL"),),
+        f"r{number}",
+        100 + number,
+        software,
     )
-    for number in (1, 2, 3)
+    for number, software in {1: OWN_SOFTWARE, 2: OWN_SOFTWARE, 3: None}.items()
 }
 STATE = PartitionState((2, 3), (2, 3), leader=2, leader_epoch=4, controller_epoch=6)
 TOPIC = TopicImage("t", UUID(int=5), (STATE, replace(STATE, replicas=(1,), isr=(1,), leader=1)))
@@ -66,6 +71,8 @@ def test_what_the_controller_knows_arrives() -> None:
         each.endpoints for each in BROKERS.values()
     ]
     assert [each.rack for each in image.brokers.values()] == ["r1", "r2", "r3"]
+    ours = [each.software for each in image.brokers.values()]
+    assert ours == [OWN_SOFTWARE, OWN_SOFTWARE, None]
 
 
 def test_changes_arrive_and_what_has_not_changed_stays_the_same_object() -> None:

@@ -214,7 +214,7 @@ def _broker(told: UpdateMetadataBroker, image: MetadataImage) -> BrokerRegistrat
     )
     known = image.brokers.get(told.id)
     epoch = UNKNOWN_EPOCH if known is None or known.endpoints != endpoints else known.epoch
-    return BrokerRegistration(told.id, endpoints, told.rack, epoch)
+    return BrokerRegistration(told.id, endpoints, told.rack, epoch, told.software)
 
 
 def new_topics(image: MetadataImage, names: Iterable[str]) -> list[str]:

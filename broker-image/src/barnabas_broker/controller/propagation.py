@@ -328,6 +328,7 @@ def _live_broker(broker: BrokerRegistration) -> UpdateMetadataBroker:
             for endpoint in broker.endpoints
         ],
         rack=broker.rack,
+        software=broker.software,
     )
 
 

@@ -62,13 +62,18 @@ class UpdateMetadataEndpoint(Struct):
 
 
 class UpdateMetadataBroker(Struct):
-    """Element of `live_brokers` in the request."""
+    """Element of `live_brokers` in the request.
+
+    `software` is a field of our own, which Apache's brokers skip: what the broker says it runs in
+    its registration. Brokers offer the newest protocols where all of them run this software.
+    """
 
     id: int = int32("0+")
     v0_host: str = string("0", ignorable=True)
     v0_port: int = int32("0", ignorable=True)
     endpoints: list[UpdateMetadataEndpoint] = array(UpdateMetadataEndpoint, "1+", ignorable=True)
     rack: str | None = string("2+", nullable="2+", ignorable=True)
+    software: str | None = string("6+", nullable="6+", default=None, ignorable=True, tag=100)
 
 
 class UpdateMetadataRequest(Request, api_key=6, versions="0-8", flexible="6+"):

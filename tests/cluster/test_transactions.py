@@ -2,6 +2,18 @@
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from barnabas_kafka.errors import ErrorCode
+from barnabas_kafka.protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnTopic,
+)
+from barnabas_kafka.protocol.messages.end_txn import EndTxnRequest, EndTxnResponse
+from barnabas_kafka.protocol.messages.init_producer_id import (
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+)
+from tests.clients.wire import Wire
 from tests.cluster.load import read_all
 from tests.cluster.running import Cluster
 from tests.waiting import ANSWER, ATTEMPT_S, SETTLE, seconds
@@ -115,6 +127,78 @@ def test_a_group_goes_on_when_its_coordinator_dies(cluster: Cluster, topic: str)
     assert read == [str(number) for number in range(200)]
     cluster.start_missing()
     cluster.until_whole(topic)
+
+
+def test_the_next_end_waits_for_the_markers_of_the_last(cluster: Cluster, topic: str) -> None:
+    """It is told to come again, not that its producer is fenced (KIP-890, Apache Kafka 4.1).
+
+    A rebalance interrupts transactions: the client ends one, and at once aborts the next, which it
+    has not begun.
+    """
+    cluster.create(topic, 1, replicas=1)
+    writer(cluster, topic)  # There are coordinators from now on.
+    leader = cluster.leader(topic)
+    name = next(
+        name
+        for name in (f"{topic}-{number}" for number in range(1000))
+        if coordinator(cluster, "__transaction_state", name) != leader
+    )
+    first = begin(cluster, name, topic)
+    cluster.brokers[leader].kill()
+    granted = end(cluster, name, first, committed=True)
+    second = granted.producer_id, granted.producer_epoch
+    assert (granted.error_code, second) == (ErrorCode.NONE, (first[0], first[1] + 1))
+    refused = end(cluster, name, second, committed=False)
+    assert refused.error_code == ErrorCode.CONCURRENT_TRANSACTIONS
+    cluster.brokers[leader].start()
+    cluster.wait_for(
+        "the end of a transaction that was not begun",
+        lambda: end(cluster, name, second, committed=False).error_code,
+        until=lambda code: code == ErrorCode.NONE,
+    )
+
+
+def begin(cluster: Cluster, name: str, topic: str) -> tuple[int, int]:
+    """Begin a transaction that has written to partition 0; the producer's id and epoch."""
+    init = InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=NEVER_MS)
+
+    def initialised() -> InitProducerIdResponse:
+        with coordinator_of(cluster, name) as wire:
+            return wire.ask(init, InitProducerIdResponse, 5)
+
+    granted = cluster.wait_for("a producer id", initialised, until=lambda it: it.error_code == 0)
+    producer = granted.producer_id, granted.producer_epoch
+    add = AddPartitionsToTxnRequest(
+        v3_and_below_transactional_id=name,
+        v3_and_below_producer_id=producer[0],
+        v3_and_below_producer_epoch=producer[1],
+        v3_and_below_topics=[AddPartitionsToTxnTopic(name=topic, partitions=[0])],
+    )
+    with coordinator_of(cluster, name) as wire:
+        answer = wire.ask(add, AddPartitionsToTxnResponse, 3)
+    results = answer.results_by_topic_v3_and_below[0].results_by_partition
+    assert [it.partition_error_code for it in results] == [ErrorCode.NONE]
+    return producer
+
+
+def end(
+    cluster: Cluster, name: str, producer: tuple[int, int], *, committed: bool
+) -> EndTxnResponse:
+    """End a transaction as clients do that have an epoch for each."""
+    request = EndTxnRequest(
+        transactional_id=name,
+        producer_id=producer[0],
+        producer_epoch=producer[1],
+        committed=committed,
+    )
+    with coordinator_of(cluster, name) as wire:
+        return wire.ask(request, EndTxnResponse, 5)
+
+
+def coordinator_of(cluster: Cluster, name: str) -> Wire:
+    """A connection to who coordinates a transactional id."""
+    broker = coordinator(cluster, "__transaction_state", name)
+    return Wire(cluster.brokers[broker].bootstrap)
 
 
 def poll(cluster: Cluster, member: Consumer, count: int) -> list[str]:

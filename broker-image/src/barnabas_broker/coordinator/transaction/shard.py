@@ -250,6 +250,10 @@ class Shard:
         found = self.transactions.get(transactional_id)
         if found is None:
             return ErrorCode.INVALID_PRODUCER_ID_MAPPING
+        if found.is_ending and producer == found.successor:
+            # It has its next epoch, and ends what it has not begun: before the markers of the last
+            # are written nobody can say how (Kafka's coordinator first looks at what is pending).
+            return ErrorCode.CONCURRENT_TRANSACTIONS
         if found.producer_id != producer.id:
             is_rotated = found.previous_id == producer.id and found.epoch == 0
             if is_rotated and producer.epoch == EXHAUSTED_EPOCH and found.state in AT_REST:

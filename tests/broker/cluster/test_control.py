@@ -181,3 +181,23 @@ def test_an_earlier_controller_and_an_earlier_registration_are_refused(
 def test_settings_are_to_be_read_of_topics_that_are_not_known() -> None:
     """Those of others are kept."""
     assert new_topics(CLUSTER, ["t", "u"]) == ["u"]
+
+
+def test_clients_hear_of_a_topic_when_all_of_it_is_told() -> None:
+    """Not when this broker is told what it holds of it: the number of partitions is wrong then."""
+    given = told(CLUSTER)
+    leads = replace(given, update_metadata=None)
+    image = obey(NOTHING, leads)
+    assert image.partition(TopicPartition("t", 0)) == STATE
+    assert image.announced.topics == {}
+    assert image.announced.topic_by_id(UUID(int=5)) is None
+    image = obey(image, replace(given, leader_and_isr=None))
+    assert image.announced is image
+    grown = (*TOPIC.partitions, replace(STATE, leader=3), STATE)
+    given = told(CLUSTER.with_changes(put=(replace(TOPIC, partitions=grown),)), CLUSTER)
+    image = obey(image, replace(given, update_metadata=None))
+    assert len(image.topics["t"].partitions) == 4
+    assert image.announced.topics == {"t": TOPIC}
+    assert image.announced is image.announced
+    image = obey(image, replace(given, leader_and_isr=None))
+    assert image.announced.topics["t"].partitions == grown

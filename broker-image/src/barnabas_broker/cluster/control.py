@@ -80,7 +80,9 @@ def with_metadata(
         states = {
             each.partition_index: _from_metadata(each, live) for each in told.partition_states
         }
-        topic = _topic(image, told, states, configs, broker_id)
+        topic = _topic(
+            image, told, states, configs, broker_id, announced=max(states, default=-1) + 1
+        )
         if topic is not image.topics.get(told.topic_name):
             put[told.topic_name] = topic
     brokers = {each.id: _broker(each, image) for each in request.live_brokers}
@@ -141,7 +143,10 @@ def _topic(
     states: Mapping[int, PartitionState],
     configs: Configs,
     broker_id: int,
+    *,
+    announced: int = 0,
 ) -> TopicImage:
+    """The topic after what was told of it; `announced`: how many partitions clients now know of."""
     name, topic_id = told.topic_name, told.topic_id
     known = image.topics.get(name)
     if known is not None and not known.is_same_as(topic_id):
@@ -151,14 +156,19 @@ def _topic(
     partitions = [*before, *[_NOT_TOLD] * (count - len(before))]
     for number, state in states.items():
         partitions[number] = _newer(partitions[number], state, broker_id)
+    if known is not None:
+        announced = max(announced, len(before) if known.announced is None else known.announced)
+    shown = None if announced == count else announced
     if known is None:
-        return TopicImage(name, topic_id, tuple(partitions), configs.get(name, {}))
-    if tuple(partitions) == before and topic_id in (known.id, ZERO_UUID):
+        return TopicImage(name, topic_id, tuple(partitions), configs.get(name, {}), shown)
+    same_id = topic_id in (known.id, ZERO_UUID)
+    if same_id and tuple(partitions) == before and shown == known.announced:
         return known
     return replace(
         known,
         id=known.id if topic_id == ZERO_UUID else topic_id,
         partitions=tuple(partitions),
+        announced=shown,
     )
 
 

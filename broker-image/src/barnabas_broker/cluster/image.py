@@ -10,7 +10,7 @@ of a topic are numbered from 0 without gaps; `leader` is `NO_LEADER` or one of `
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final, cast
 from uuid import UUID
 
 from barnabas_kafka.ids import ZERO_UUID, TopicPartition
@@ -21,6 +21,8 @@ NO_CONTROLLER = -1
 OWN_SOFTWARE = "barnabas"
 # The key of the cluster-wide defaults among `broker_configs`.
 DEFAULT_BROKER = ""
+
+_ANNOUNCED: Final = (__name__, "announced")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +82,17 @@ class PartitionState:
 
 @dataclass(frozen=True, slots=True)
 class TopicImage:
-    """A topic: `config` holds only what was set for the topic itself."""
+    """A topic: `config` holds only what was set for the topic itself.
+
+    `announced` is how many of its partitions clients are to know of, None for all. A replica is
+    told of its own partitions first, and of the whole topic with the metadata.
+    """
 
     name: str
     id: UUID
     partitions: tuple[PartitionState, ...]
     config: Mapping[str, str] = field(default_factory=dict)
+    announced: int | None = None
 
     def is_same_as(self, id_: UUID) -> bool:
         """Whether a topic of this name and that id is this one: the zero id tells nothing."""
@@ -116,7 +123,8 @@ class MetadataImage:
     """Brokers, topics and dynamic configuration at one moment.
 
     `broker_configs` maps a broker id in decimal, or `DEFAULT_BROKER` for the cluster-wide
-    defaults, to dynamic broker settings. `memo` is for what others work out from an image and want
+    defaults, to dynamic broker settings. `partial` are the topics of which clients are not to know
+    all. `memo` is for what others work out from an image and want
     to keep for as long as it is the current one; each image starts without.
     """
 
@@ -127,7 +135,30 @@ class MetadataImage:
     topic_ids: Mapping[UUID, str] = field(default_factory=dict)
     broker_configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     version: int = 0
+    partial: frozenset[str] = frozenset()
     memo: dict[object, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
+
+    @property
+    def announced(self) -> "MetadataImage":
+        """What clients and coordinators may go by: topics with all their partitions, or without.
+
+        Who works out a partition from the number of a topic's partitions, as both do for a group's
+        coordinator, must not see a number that is too small.
+        """
+        if not self.partial:
+            return self
+        found = self.memo.get(_ANNOUNCED)
+        if found is None:
+            topics = dict(self.topics)
+            for name in self.partial:
+                topic = topics.pop(name)
+                if topic.announced:
+                    partitions = topic.partitions[: topic.announced]
+                    topics[name] = replace(topic, partitions=partitions, announced=None)
+            found = self.memo[_ANNOUNCED] = replace(
+                self, topics=topics, topic_ids=ids_of(topics.values()), partial=frozenset()
+            )
+        return cast("MetadataImage", found)
 
     def topic(self, name: str) -> TopicImage | None:
         """The topic of that name, None if there is none."""
@@ -160,8 +191,10 @@ class MetadataImage:
         controller_id: int | None = None,
     ) -> "MetadataImage":
         """The next image: topics put or removed by name, other parts replaced where given."""
-        topics, topic_ids = self.topics, self.topic_ids
+        topics, topic_ids, partial = self.topics, self.topic_ids, self.partial
         if put or remove:
+            partial = partial - remove - {topic.name for topic in put}
+            partial |= {topic.name for topic in put if topic.announced is not None}
             topics, topic_ids = dict(topics), dict(topic_ids)
             for name in remove:
                 topic_ids.pop(topics.pop(name).id, None)
@@ -175,6 +208,7 @@ class MetadataImage:
             self,
             topics=topics,
             topic_ids=topic_ids,
+            partial=partial,
             broker_configs=self.broker_configs if broker_configs is None else broker_configs,
             brokers=self.brokers if brokers is None else brokers,
             controller_id=self.controller_id if controller_id is None else controller_id,

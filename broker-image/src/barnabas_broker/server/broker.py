@@ -67,8 +67,8 @@ class Broker:
 
     @property
     def image(self) -> MetadataImage:
-        """The cluster as it is now."""
-        return self.controller.image
+        """The cluster as it is now, as far as clients may know of it."""
+        return self.controller.image.announced
 
     def draw_session_id(self) -> int:
         """A random id for a fetch session: positive, and not to be guessed by others."""

@@ -195,7 +195,7 @@ class Node:
         )
         transaction_peers = TransactionPeers(
             broker_id,
-            image=lambda: controller.image,
+            image=lambda: controller.image.announced,
             markers=self.replication.peers("markers"),
             asking=self.replication.peers("transactions"),
         )
@@ -410,8 +410,8 @@ class Node:
         """Do what an image says: first the replicas, then the coordinators that live in some."""
         failures = self.broker.replicas.on_image(old, new)
         self.replication.on_image()
-        self.broker.groups.on_image(old, new)
-        self.broker.transactions.on_image(new)
+        self.broker.groups.on_image(old.announced, new.announced)
+        self.broker.transactions.on_image(new.announced)
         self._log_dir_events.look()
         return failures
 

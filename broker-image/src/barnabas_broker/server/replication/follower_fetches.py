@@ -73,7 +73,7 @@ def handle(
 
 
 def _targets(request: FetchRequest, call: Call) -> Work[dict[Key, Target]]:
-    image = call.broker.image
+    image = call.broker.controller.image  # Followers know of topics before clients do.
     by_id = call.version >= FIRST_WITH_TOPIC_IDS
     targets: dict[Key, Target] = {}
     for topic in request.topics:
@@ -169,7 +169,7 @@ class _FollowerFetch:
         replicas = self._call.broker.replicas
         if target.topic_id != ZERO_UUID:
             # The id is looked up again: a session outlives topics.
-            image = self._call.broker.image
+            image = self._call.broker.controller.image
             target.topic = image.topic_ids.get(target.topic_id, "")
             if not target.topic:
                 raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)

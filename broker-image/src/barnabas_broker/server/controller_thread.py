@@ -17,7 +17,7 @@ from concurrent.futures import Future as ThreadFuture
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from barnabas_broker.cluster.image import MetadataImage
+from barnabas_broker.cluster.image import NO_CONTROLLER, MetadataImage
 from barnabas_broker.controller.ledger import Failures
 from barnabas_broker.controller.propagation import View
 from barnabas_broker.controller.shell import Controller
@@ -50,6 +50,8 @@ class ControllerThread:
         self.image = controller.image
         self.settings: BrokerSettings = controller.settings
         self.shared = controller.shared
+        self.introduced: asyncio.Future[None] = loop.create_future()
+        """Done when a controller has told of the cluster for the first time."""
         self._controller = controller
         self._loop = loop
         self._clock_ms = clock_ms
@@ -60,6 +62,7 @@ class ControllerThread:
         self._lock = threading.Lock()  # Over `_heard`: the store's threads add, ours takes.
         self._failed_catch_ups = 0
         controller.add_listener(self._publish)
+        self._introduce()
 
     @property
     def broker_epoch(self) -> int:
@@ -110,6 +113,10 @@ class ControllerThread:
         await asyncio.to_thread(self._thread.shutdown, wait=True)
         self._controller.remove_listener(self._publish)
 
+    def _introduce(self) -> None:
+        if self.image.controller_id != NO_CONTROLLER and not self.introduced.done():
+            self.introduced.set_result(None)
+
     # --- in the thread
 
     def _do(self, work: Callable[[Controller], Result]) -> Result:
@@ -127,6 +134,7 @@ class ControllerThread:
 
         def take() -> None:
             self.image, self.settings = new, settings
+            self._introduce()
             try:
                 failures = dict(self._on_image(old, new) or {})
                 taken.set_result({**failures, **self._on_view(view, epoch)})

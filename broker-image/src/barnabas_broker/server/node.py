@@ -83,6 +83,9 @@ log = logging.getLogger(__name__)
 CONTROLLER_PATIENCE_S = 3
 """How long a stop lets the controller finish what it was asked for."""
 
+INTRODUCTION_PATIENCE_S = 30
+"""How long a start waits for the controller's first metadata."""
+
 SESSION_EVICTION_MS = 120_000
 """Kafka's MIN_INCREMENTAL_FETCH_SESSION_EVICTION_MS, which no setting changes."""
 
@@ -164,8 +167,19 @@ class Node:
             self._stops.callback(coordinator.stop)
         self._administer()
         self._serve()
+        await self._hear_of_cluster(controller)
         took_ms = (time.monotonic() - began) * 1000
         log.info("broker %d is ready after %.0f ms", broker_id, took_ms)
+
+    async def _hear_of_cluster(self, controller: ControllerThread) -> None:
+        """Wait, for so long at most, until clients can be told who the brokers are."""
+        await asyncio.wait({controller.introduced}, timeout=INTRODUCTION_PATIENCE_S)
+        if not controller.introduced.done():
+            log.warning(
+                "no controller has told this broker of the cluster in %.0f s; until one does, "
+                "clients are told to ask again",
+                INTRODUCTION_PATIENCE_S,
+            )
 
     def _bind(self, settings: BrokerSettings) -> None:
         for address in settings.listeners:

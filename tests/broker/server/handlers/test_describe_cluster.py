@@ -28,6 +28,7 @@ def ask(
     """Send a request and read the answer in the given version."""
     call = embedded.call(version, listener=listener, authorizer=authorizer)
     response = handle(request, call)
+    assert isinstance(response, DescribeClusterResponse)
     return codec.decode(DescribeClusterResponse, codec.encode(response, version), version)
 
 

@@ -44,6 +44,7 @@ def ask(
         cursor=None if cursor is None else Cursor(topic_name=cursor[0], partition_index=cursor[1]),
     )
     response = handle(request, embedded.call(0, authorizer=authorizer))
+    assert isinstance(response, DescribeTopicPartitionsResponse)
     return codec.decode(DescribeTopicPartitionsResponse, codec.encode(response, 0), 0)
 
 

@@ -1,5 +1,7 @@
 """DescribeCluster: brokers, controller and cluster id, without any topics (KIP-700)."""
 
+from asyncio import Future
+
 from barnabas_broker.cluster.image import NO_CONTROLLER
 from barnabas_broker.cluster.views import live_endpoints
 from barnabas_broker.security.acls import (
@@ -9,6 +11,7 @@ from barnabas_broker.security.acls import (
     ResourceType,
 )
 from barnabas_broker.server.call import Call
+from barnabas_broker.server.first_metadata import after_first_metadata
 from barnabas_broker.server.handler import Handler, VersionRange
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.protocol.messages.describe_cluster import (
@@ -23,11 +26,23 @@ ENDPOINT_BROKERS = 1
 ENDPOINT_CONTROLLERS = 2
 
 
-def handle(request: DescribeClusterRequest, call: Call) -> DescribeClusterResponse:
+def handle(
+    request: DescribeClusterRequest, call: Call
+) -> DescribeClusterResponse | Future[DescribeClusterResponse]:
     """Answer through the listener that the request came in on."""
+    waiting = after_first_metadata(call, lambda: _answer(request, call))
+    return waiting if waiting is not None else _answer(request, call)
+
+
+def _answer(request: DescribeClusterRequest, call: Call) -> DescribeClusterResponse:
     if request.endpoint_type != ENDPOINT_BROKERS:
         return _wrong_endpoint(request.endpoint_type, call.version)
     image = call.broker.image
+    if image.controller_id == NO_CONTROLLER:
+        message = "The controller has not told this broker of the cluster yet."
+        return DescribeClusterResponse(
+            error_code=ErrorCode.LEADER_NOT_AVAILABLE, error_message=message
+        )
     endpoints = live_endpoints(image, call.listener)
     return DescribeClusterResponse(
         cluster_id=image.cluster_id,

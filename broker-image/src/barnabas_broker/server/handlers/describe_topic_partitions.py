@@ -4,11 +4,14 @@ A client of a large cluster asks again from the cursor that the last answer ende
 Apache brokers serve this only in KRaft mode; the answer is the same.
 """
 
+from asyncio import Future
+
 from barnabas_broker.cluster.image import Endpoint, MetadataImage, TopicImage
 from barnabas_broker.cluster.views import live_endpoints, view_partition
 from barnabas_broker.controller.topics import is_internal, name_fault
 from barnabas_broker.security.acls import AclOperation, ResourceType
 from barnabas_broker.server.call import Call
+from barnabas_broker.server.first_metadata import after_first_metadata
 from barnabas_broker.server.handler import Handler, VersionRange
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.protocol.messages.describe_topic_partitions import (
@@ -22,8 +25,15 @@ from barnabas_kafka.protocol.registry import ApiKey
 from barnabas_kafka.settings import broker as keys
 
 
-def handle(request: DescribeTopicPartitionsRequest, call: Call) -> DescribeTopicPartitionsResponse:
+def handle(
+    request: DescribeTopicPartitionsRequest, call: Call
+) -> DescribeTopicPartitionsResponse | Future[DescribeTopicPartitionsResponse]:
     """Answer with one page; no topics asked for means all of them."""
+    waiting = after_first_metadata(call, lambda: _answer(request, call))
+    return waiting if waiting is not None else _answer(request, call)
+
+
+def _answer(request: DescribeTopicPartitionsRequest, call: Call) -> DescribeTopicPartitionsResponse:
     asked = {topic.name for topic in request.topics}
     if _bad_cursor(request.cursor, asked):
         # A whole-request error, which this response can only tell topic by topic.

@@ -10,7 +10,13 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from uuid import UUID
 
-from barnabas_broker.cluster.image import Endpoint, MetadataImage, PartitionState, TopicImage
+from barnabas_broker.cluster.image import (
+    NO_CONTROLLER,
+    Endpoint,
+    MetadataImage,
+    PartitionState,
+    TopicImage,
+)
 from barnabas_broker.cluster.views import live_endpoints, view_partition
 from barnabas_broker.controller.requests import CreatedTopic
 from barnabas_broker.controller.topics import is_internal, name_fault
@@ -22,6 +28,7 @@ from barnabas_broker.security.acls import (
 )
 from barnabas_broker.server.auto_creation import auto_create
 from barnabas_broker.server.call import Call
+from barnabas_broker.server.first_metadata import after_first_metadata
 from barnabas_broker.server.handler import Handler, VersionRange
 from barnabas_broker.server.turns import Work, each
 from barnabas_kafka.errors import ErrorCode
@@ -58,8 +65,16 @@ ENCODED_AT_ONCE = 2_000
 Answer = MetadataResponse | bytes | Future[bytes]
 
 
-def handle(request: MetadataRequest, call: Call) -> Work[Answer | Future[Work[Answer]]]:
+Found = Answer | Future[Work[Answer]]
+
+
+def handle(request: MetadataRequest, call: Call) -> Work[Found | Future[Work[Found]]]:
     """Answer for the topics asked for, through the listener that the request came in on."""
+    waiting = after_first_metadata(call, lambda: _answer(request, call))
+    return waiting if waiting is not None else (yield from _answer(request, call))
+
+
+def _answer(request: MetadataRequest, call: Call) -> Work[Found]:
     creatable, errors = yield from _to_create(request, call)
     if not creatable:
         return (yield from _response(request, call, errors))
@@ -241,6 +256,8 @@ def _some_topics(
     def answer(name: str) -> MetadataResponseTopic:
         if not _may_describe(call, name):
             return _refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name)
+        if image.controller_id == NO_CONTROLLER:  # Nobody knows yet which topics there are.
+            return _refused(ErrorCode.LEADER_NOT_AVAILABLE, name)
         if name not in image.topics:
             return _refused(errors.get(name) or _why_unknown(name), name)
         return describe(name)

@@ -109,6 +109,8 @@ class Admin:
         """Why clients should not come here; None if they may."""
         if not self._broker.image.brokers.get(self._broker.id):
             return "this broker is not registered"
+        if not self._broker.controller.introduced.done():
+            return "the controller has not told this broker of the cluster yet"
         unloaded = [*self._broker.groups.unloaded, *self._broker.transactions.unloaded]
         return _loading(unloaded) if unloaded else None
 

@@ -63,7 +63,7 @@ def test_without_a_controller_the_answer_is_made_of_what_there_is(
         assert waiting is not None
         assert failing is not None
         assert await waiting == "nothing yet"
-        with pytest.raises(ValueError):
+        with pytest.raises(ValueError, match="substring"):
             await failing
 
     asyncio.run(story())

@@ -329,5 +329,5 @@ def test_one_partition_that_cannot_be_made_is_no_reason_for_the_others(
     monkeypatch.setattr(bench.logs, "create", failing)
     new = image(led_by(1), led_by(1))
     assert set(bench.manager.on_image(NOTHING, new)) == {"t"}
-    assert refusal(bench) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert refusal(bench) == ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert bench.manager.leader(TopicPartition("t", 1)).is_leader

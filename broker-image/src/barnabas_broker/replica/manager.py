@@ -72,6 +72,7 @@ class ReplicaManager:
         # They existed before this start, and no directory that can be read has them.
         self._out_of_reach: set[TopicPartition] = set()
         self._started = False
+        self._image = MetadataImage(cluster_id="")
         #: how often a log directory has changed its state
         self.reach_version = 0
 
@@ -122,6 +123,9 @@ class ReplicaManager:
     def _why_missing(self, tp: TopicPartition) -> KafkaError:
         if tp in self._out_of_reach:
             return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "its log directory is offline")
+        if self._image.announced.partition(tp) is not None:
+            # It is elsewhere: the client is to ask who leads it (`getPartitionOrError`).
+            return KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
     def on_image(self, old: MetadataImage, new: MetadataImage) -> dict[str, KafkaError]:
@@ -130,6 +134,7 @@ class ReplicaManager:
         Returns the topics for which that could not be done, with the first error of each; the
         others are not affected.
         """
+        self._image = new
         failures: dict[str, KafkaError] = {}
         gone = old.brokers.keys() - new.brokers.keys()
         self._context.alive = new.brokers.keys()

@@ -12,6 +12,7 @@ from tests.clients.brokers import Barnabas
 from tests.oracle import (
     questions_about_groups,
     questions_about_internal_topics,
+    questions_about_moves,
     questions_about_records,
     questions_about_topics,
     questions_about_transactions,
@@ -24,6 +25,7 @@ pytestmark = pytest.mark.jvm
 QUESTIONS: Final = (
     *questions_about_internal_topics.QUESTIONS,  # First: they ask before there are such topics.
     *questions_about_groups.QUESTIONS,
+    *questions_about_moves.QUESTIONS,
     *questions_about_records.QUESTIONS,
     *questions_about_topics.QUESTIONS,
     *questions_about_transactions.QUESTIONS,
@@ -75,6 +77,7 @@ DELIBERATE: Final[dict[str, dict[str, str]]] = {
     },
     "delete_topics": {"by nothing": "a request that names nothing is malformed, not forbidden"},
     "create_partitions": {"'' to 3": CRASH},
+    "elections": {"no type of election": CRASH},
     "metadata": {
         "(made by asking|making)": "the topic is there at once, so nobody has to ask again",
         "(known|unknown|no) id, name .* version 1[01]": "we tell the brokers beside the error",

@@ -248,8 +248,8 @@ class Controller:
         return self._ledger.controller_epoch
 
     def check_reigns(self) -> None:
-        """Raise KafkaError NOT_CONTROLLER where no other broker has this one as its controller."""
-        if not (self._shared and self.reigns):
+        """Raise KafkaError NOT_CONTROLLER where another broker is the controller."""
+        if not self.reigns:
             raise KafkaError(ErrorCode.NOT_CONTROLLER, "This is not the correct controller.")
 
     def hear_controller(self, controller_epoch: int, broker_epoch: int) -> ErrorCode | None:

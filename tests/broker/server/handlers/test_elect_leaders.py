@@ -45,11 +45,16 @@ def test_whoever_is_no_controller_says_so_of_all_partitions() -> None:
 
 
 def test_what_is_no_election_and_who_may_not_ask() -> None:
-    """As a whole."""
+    """As a whole, and of each partition."""
     cluster = Cluster(1)
     latest = HANDLER.versions.max
-    odd = ElectLeadersRequest(election_type=9, topic_partitions=None)
-    assert cluster.ask(1, handle, odd, latest).error_code == ErrorCode.INVALID_REQUEST
+    odd = ElectLeadersRequest(election_type=9, topic_partitions=WANTED.topic_partitions)
     denying = Denying((AclOperation.ALTER, ResourceType.CLUSTER, None))
-    answer = cluster.ask(1, handle, WANTED, latest, authorizer=denying)
-    assert answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    for request, authorizer, expected in (
+        (odd, None, ErrorCode.INVALID_REQUEST),
+        (WANTED, denying, ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
+    ):
+        answer = cluster.ask(1, handle, request, latest, authorizer=authorizer)
+        (topic,) = answer.replica_election_results
+        assert [each.error_code for each in topic.partition_result] == [expected, expected]
+        assert answer.error_code == expected

@@ -49,4 +49,4 @@ def _alter(call: Call, tp: TopicPartition, path: str) -> ErrorCode:
     return ErrorCode.NONE
 
 
-HANDLER = Handler(ApiKey.ALTER_REPLICA_LOG_DIRS, VersionRange(1, 2), handle, large=True)
+HANDLER = Handler(ApiKey.ALTER_REPLICA_LOG_DIRS, VersionRange(0, 2), handle, large=True)

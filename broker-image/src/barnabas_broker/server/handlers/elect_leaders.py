@@ -6,7 +6,7 @@ from barnabas_broker.controller.moves import Answers, ElectionType
 from barnabas_broker.controller.shell import Controller
 from barnabas_broker.security.acls import AclOperation
 from barnabas_broker.server.call import Call
-from barnabas_broker.server.handler import Handler, among_others
+from barnabas_broker.server.handler import Handler
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.ids import TopicPartition
 from barnabas_kafka.protocol.messages.elect_leaders import (
@@ -32,9 +32,9 @@ def handle(
             for number in topic.partitions
         ]
     if not call.allowed_on_cluster(AclOperation.ALTER):
-        return _response(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, _all_refused(asked))
+        return _refused(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, asked)
     if request.election_type not in _KINDS:
-        return _response(ErrorCode.INVALID_REQUEST, _all_refused(asked))
+        return _refused(ErrorCode.INVALID_REQUEST, asked)
     kind = ElectionType(request.election_type)
 
     def elect(controller: Controller) -> ElectLeadersResponse:
@@ -50,8 +50,8 @@ def handle(
     return call.broker.controller.ask(elect, lambda response: response)
 
 
-def _all_refused(asked: list[TopicPartition] | None) -> Answers:
-    return dict.fromkeys(asked or (), KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
+def _refused(code: ErrorCode, asked: list[TopicPartition] | None) -> ElectLeadersResponse:
+    return _response(code, dict.fromkeys(asked or (), KafkaError(code)))
 
 
 def _response(code: ErrorCode, answers: Answers) -> ElectLeadersResponse:
@@ -73,4 +73,4 @@ def _response(code: ErrorCode, answers: Answers) -> ElectLeadersResponse:
     )
 
 
-HANDLER = Handler(ApiKey.ELECT_LEADERS, VersionRange(1, 2), handle, offered=among_others)
+HANDLER = Handler(ApiKey.ELECT_LEADERS, VersionRange(0, 2), handle)

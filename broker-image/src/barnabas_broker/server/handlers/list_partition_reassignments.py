@@ -6,7 +6,7 @@ from barnabas_broker.cluster.image import PartitionState
 from barnabas_broker.controller.shell import Controller
 from barnabas_broker.security.acls import AclOperation
 from barnabas_broker.server.call import Call
-from barnabas_broker.server.handler import Handler, among_others
+from barnabas_broker.server.handler import Handler
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.ids import TopicPartition
 from barnabas_kafka.protocol.messages.list_partition_reassignments import (
@@ -69,6 +69,4 @@ def _response(moving: Moving | KafkaError) -> Response:
     )
 
 
-HANDLER = Handler(
-    ApiKey.LIST_PARTITION_REASSIGNMENTS, VersionRange(0, 0), handle, offered=among_others
-)
+HANDLER = Handler(ApiKey.LIST_PARTITION_REASSIGNMENTS, VersionRange(0, 0), handle)

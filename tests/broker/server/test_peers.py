@@ -1,8 +1,11 @@
 """Requests to other brokers: answered in order, bounded, and with errors that say what happened."""
 
 import asyncio
+import socket
+import threading
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from typing import Any
 
 import pytest
 
@@ -89,6 +92,42 @@ def against(serve: Serve, story: Story) -> None:
 def group_list(number: int) -> ListGroupsResponse:
     """A response that can be told from others."""
     return ListGroupsResponse(throttle_time_ms=number)
+
+
+def test_who_waits_for_a_broker_that_has_gone_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At once, whether its name is still looked up or it owes an answer; others are not touched."""
+    asked = threading.Event()
+    gone = threading.Event()
+
+    def lookup(*_: object, **__: object) -> list[Any]:
+        asked.set()
+        gone.wait()
+        return []
+
+    async def story() -> None:
+        alive = {7: Endpoint("PLAINTEXT", "b7.test", 1), 8: Endpoint("PLAINTEXT", "b8.test", 1)}
+        peers = Peers(alive.get, client_id="test")
+        waiting = [
+            asyncio.ensure_future(
+                peers.send(broker, ListGroupsRequest(), ListGroupsResponse, timeout_s=600)
+            )
+            for broker in alive
+        ]
+        await asyncio.to_thread(asked.wait)
+        del alive[7]
+        peers.leave_the_gone()
+        with pytest.raises(UnreachableError, match=r"broker 7 .*is not asked any more"):
+            await waiting[0]
+        assert not waiting[1].done()
+        peers.close()
+        with pytest.raises(UnreachableError, match=r"broker 8 .*is not asked any more"):
+            await waiting[1]
+
+    monkeypatch.setattr(socket, "getaddrinfo", lookup)
+    try:
+        asyncio.run(story())
+    finally:
+        gone.set()
 
 
 def test_a_real_broker_answers(node: Node) -> None:

@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
+from barnabas_broker.cluster.image import Endpoint
 from barnabas_broker.server.admission import Admission, plain_address
 from barnabas_broker.server.counters import Cause, Counters
 from barnabas_broker.server.departures import departed
@@ -37,6 +38,8 @@ ACCEPTS_AT_ONCE: Final = 32
 
 RETRY_ACCEPT_S: Final = 0.5
 """How long to leave newcomers alone after the operating system had no descriptor for one."""
+
+_LOOPBACK: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - these are not bound to here
 
 MakeSession = Callable[["Listener"], Session]
 
@@ -146,6 +149,13 @@ class Listener:
             return cls(address, settings, _bound(address, settings))
         except OSError as error:
             raise StartupError(_explain(address, error)) from error
+
+    @property
+    def own_endpoint(self) -> Endpoint:
+        """Where this very process reaches it, whatever is advertised and can be looked up."""
+        host = self._socket.getsockname()[0]
+        host = _LOOPBACK.get(host, host)
+        return Endpoint(self.name, host, self.port, self.address.protocol.name)
 
     def serve(self, make_session: MakeSession, entrance: "Entrance") -> None:
         """Accept connections from now on."""

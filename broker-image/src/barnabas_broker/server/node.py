@@ -264,6 +264,9 @@ class Node:
         self.replication = Replication(
             broker_id,
             logs,
+            own_endpoint=lambda name: next(
+                (each.own_endpoint for each in self.listeners if each.name == name), None
+            ),
             image=lambda: controller.image,
             settings=lambda: controller.settings,
             broker_epoch=lambda: controller.broker_epoch,

@@ -13,11 +13,13 @@ Lives on the event loop.
 """
 
 import asyncio
+import contextlib
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeVar, cast
 
 from barnabas_broker.cluster.image import Endpoint
+from barnabas_broker.server.names import Names
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.protocol import codec, registry
 from barnabas_kafka.protocol.codec import DecodeError
@@ -76,11 +78,14 @@ class Peers:
         client_id: str,
         answer_bytes_max: int = FRAME_SIZE_MAX,
         newest: Mapping[ApiKey, int] = NOT_LIMITED,
+        names: Names | None = None,
     ) -> None:
         """`endpoint_of` gives the address of a broker as it is now, None where it is not alive.
 
-        `newest` limits the versions of some requests, whatever both sides know.
+        `newest` limits the versions of some requests, whatever both sides know. Purposes that share
+        `names` do not look the same name up twice at a time.
         """
+        self._names = names or Names()
         self._newest = newest
         self._endpoint_of = endpoint_of
         self._client_id = client_id
@@ -137,6 +142,16 @@ class Peers:
         if link is not None:
             link.hang_up()
 
+    def leave_the_gone(self) -> None:
+        """End what is asked of brokers that are no longer alive, or elsewhere now.
+
+        To be called when the image has changed: whoever waits for the old controller can ask the
+        new one, instead of waiting until an attempt to connect has failed.
+        """
+        for broker, link in list(self._links.items()):
+            if self._endpoint_of(broker) != link.endpoint:
+                self.forget(broker)
+
     def close(self) -> None:
         """End all connections."""
         for broker in list(self._links):
@@ -157,7 +172,11 @@ class Peers:
         if link is None or link.endpoint != endpoint:
             self.forget(broker)
             link = self._links[broker] = _Link(
-                broker, endpoint, client_id=self._client_id, answer_bytes_max=self._answer_bytes_max
+                broker,
+                endpoint,
+                self._names,
+                client_id=self._client_id,
+                answer_bytes_max=self._answer_bytes_max,
             )
         return link
 
@@ -166,8 +185,15 @@ class _Link:
     """The way to one address: a connection, the attempt to make one, or the pause before it."""
 
     def __init__(
-        self, broker: int, endpoint: Endpoint, *, client_id: str, answer_bytes_max: int
+        self,
+        broker: int,
+        endpoint: Endpoint,
+        names: Names,
+        *,
+        client_id: str,
+        answer_bytes_max: int,
     ) -> None:
+        self._names = names
         self.endpoint = endpoint
         self._name = f"broker {broker} at {endpoint.host}:{endpoint.port}"
         self._client_id = client_id
@@ -225,16 +251,34 @@ class _Link:
         if endpoint.security_protocol != "PLAINTEXT":
             raise UnreachableError(f"{self._name} speaks {endpoint.security_protocol} to brokers")
         connection = _Connection(self._name, self._client_id, self._answer_bytes_max)
+        step = f"looking up {endpoint.host}"
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
-                await loop.create_connection(lambda: connection, endpoint.host, endpoint.port)
+                addresses = await self._names.addresses(endpoint.host)
+                step = f"connecting to {' or '.join(addresses)}"
+                await _connect_to_any(addresses, endpoint.port, connection)
+                step = "asking which versions it speaks"
                 await connection.learn_versions()
+        except TimeoutError:  # An OSError that says nothing.
+            reason = f"{step} took longer than {CONNECT_TIMEOUT_S:g} s"
+            raise UnreachableError(f"cannot connect to {self._name}: {reason}") from None
         except (OSError, UnicodeError) as error:  # The latter for a host that is no name at all.
             raise UnreachableError(f"cannot connect to {self._name}: {error}") from None
         finally:
             if not connection.ready:
                 connection.end(UnreachableError(f"{self._name} was not connected to"))
         return connection
+
+
+async def _connect_to_any(addresses: Sequence[str], port: int, connection: "_Connection") -> None:
+    """Connect to the first of the addresses that accepts. Raises the last one's OSError."""
+    loop = asyncio.get_running_loop()
+    *others, last = addresses
+    for address in others:
+        with contextlib.suppress(OSError):
+            await loop.create_connection(lambda: connection, address, port)
+            return
+    await loop.create_connection(lambda: connection, last, port)
 
 
 class _Connection(asyncio.BufferedProtocol):

@@ -16,6 +16,7 @@ from barnabas_broker.cluster.inter_broker import newest_versions, spoken
 from barnabas_broker.log.doubts import Doubts
 from barnabas_broker.replica.partition import Partition
 from barnabas_broker.replica.replication_quota import ReplicationQuota
+from barnabas_broker.server.names import Names
 from barnabas_broker.server.peers import EndpointOf, Peers
 from barnabas_broker.server.replication.cutting import Cutting
 from barnabas_broker.server.replication.fetcher import Fetcher
@@ -48,6 +49,7 @@ class Fetchers:
         endpoint_of: EndpointOf,
         cutting: Cutting,
         *,
+        names: Names,
         quota: ReplicationQuota,
         doubts: Doubts,
         monotonic_ms: Callable[[], int],
@@ -59,6 +61,7 @@ class Fetchers:
         self._endpoint_of = endpoint_of
         self._cutting = cutting
         self._quota = quota
+        self._names = names
         self._doubts = doubts
         self._monotonic_ms = monotonic_ms
         self._settings = settings
@@ -83,6 +86,11 @@ class Fetchers:
         if running is None:
             running = self.running[place] = self._start(*place)
         running.fetcher.copy(partition, topic_id, state.leader_epoch)
+
+    def leave_the_gone(self) -> None:
+        """Wait no more for leaders that are no longer alive."""
+        for running in self.running.values():
+            running.peers.leave_the_gone()
 
     def leave(self, tp: TopicPartition) -> None:
         """Copy a partition no more; nothing is done to its log from now on."""
@@ -125,6 +133,7 @@ class Fetchers:
             client_id=f"broker-{self._broker_id}-fetcher-{slot}",
             answer_bytes_max=settings[keys.REPLICA_FETCH_RESPONSE_MAX_BYTES] + ANSWER_SPARE_BYTES,
             newest=newest_versions(spoken(settings)),
+            names=self._names,
         )
         fetcher = Fetcher(
             name,

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable
+from weakref import WeakSet
 
 from barnabas_broker.cluster.image import Endpoint, MetadataImage
 from barnabas_broker.cluster.inter_broker import newest_versions, spoken
@@ -11,6 +12,7 @@ from barnabas_broker.log.directories import LogDirectories
 from barnabas_broker.replica.context import ReplicationContext
 from barnabas_broker.replica.manager import ReplicaManager
 from barnabas_broker.replica.replication_quota import ReplicationQuota, ReplicationQuotas
+from barnabas_broker.server.names import Names
 from barnabas_broker.server.peers import EndpointOf, Peers
 from barnabas_broker.server.replication.alter_partition import AlterPartitions
 from barnabas_broker.server.replication.cutting import Cutting
@@ -31,9 +33,10 @@ log = logging.getLogger(__name__)
 class Replication:
     """What copies from other brokers, and what looks after those that copy from here.
 
-    `image`, `settings` and `broker_epoch` are asked for as they are now. `alter_partition` may be
-    set before `start`; `context` and `fetchers` are for the ReplicaManager, `quotas` for whoever
-    answers followers or moves logs.
+    `own_endpoint` is where this broker reaches a listener of its own. `image`, `settings` and
+    `broker_epoch` are asked for as they are now. `alter_partition` may be set before `start`;
+    `context` and `fetchers` are for the ReplicaManager, `quotas` for whoever answers followers or
+    moves logs.
     """
 
     def __init__(
@@ -41,6 +44,7 @@ class Replication:
         broker_id: int,
         logs: LogDirectories,
         *,
+        own_endpoint: Callable[[str], Endpoint | None],
         image: Callable[[], MetadataImage],
         settings: Callable[[], BrokerSettings],
         broker_epoch: Callable[[], int],
@@ -48,9 +52,12 @@ class Replication:
         clock_ms: Callable[[], int],
     ) -> None:
         self._broker_id = broker_id
+        self._own_endpoint = own_endpoint
         self._image = image
         self._settings = settings
         self._newest = newest_versions(spoken(settings()))
+        self._names = Names()
+        self._made: WeakSet[Peers] = WeakSet()
         self._alter = AlterPartitions(
             broker_id,
             self.control_peers("alter-partition"),
@@ -75,6 +82,7 @@ class Replication:
             self.endpoint_of,
             Cutting(logs, clock_ms=clock_ms),
             quota=self.quotas.follower,
+            names=self._names,
             doubts=logs.doubts,
             monotonic_ms=monotonic_ms,
             settings=settings,
@@ -86,8 +94,7 @@ class Replication:
 
     def endpoint_of(self, broker: int) -> Endpoint | None:
         """Where a live broker is reached by brokers."""
-        known = self._image().brokers.get(broker)
-        return None if known is None else known.endpoint(self._settings().inter_broker_listener)
+        return self._endpoint(broker, self._settings().inter_broker_listener)
 
     def control_endpoint_of(self, broker: int) -> Endpoint | None:
         """Where a live broker is reached by its controller, and the controller by brokers.
@@ -96,10 +103,17 @@ class Replication:
         as while it is introduced broker by broker, the listener of brokers. Apache's controller
         does not do the latter: it does not reach brokers without that listener at all.
         """
-        known = self._image().brokers.get(broker)
         listener = self._settings().control_plane_listener
-        dedicated = known.endpoint(listener) if known is not None and listener is not None else None
+        dedicated = None if listener is None else self._endpoint(broker, listener)
         return dedicated or self.endpoint_of(broker)
+
+    def _endpoint(self, broker: int, listener: str) -> Endpoint | None:
+        known = self._image().brokers.get(broker)
+        if known is None:
+            return None
+        # The name of a pod that is to stop may be gone before its broker has handed over.
+        own = self._own_endpoint(listener) if broker == self._broker_id else None
+        return own or known.endpoint(listener)
 
     def peers(self, purpose: str) -> Peers:
         """Connections to other brokers for one purpose; whoever asked for them closes them."""
@@ -111,14 +125,19 @@ class Replication:
 
     def _peers(self, purpose: str, endpoint_of: EndpointOf) -> Peers:
         client_id = f"broker-{self._broker_id}-{purpose}"
-        return Peers(endpoint_of, client_id=client_id, newest=self._newest)
+        made = Peers(endpoint_of, client_id=client_id, newest=self._newest, names=self._names)
+        self._made.add(made)
+        return made
 
     def start(self, replicas: ReplicaManager) -> None:
         """Begin to look after the in-sync replicas."""
         self._sweep = asyncio.get_running_loop().create_task(self._shrink(replicas))
 
     def on_image(self) -> None:
-        """The replicas have done what the image says; go by settings that have changed."""
+        """The replicas have done what the image says; go by who is there, and by settings."""
+        for made in list(self._made):
+            made.leave_the_gone()
+        self.fetchers.leave_the_gone()
         count = self._settings()[keys.NUM_REPLICA_FETCHERS]
         if count != self._fetcher_count:
             self._fetcher_count = count

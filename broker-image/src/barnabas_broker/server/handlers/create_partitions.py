@@ -4,10 +4,11 @@ from asyncio import Future
 from collections import Counter
 
 from barnabas_broker.controller.requests import Growth, Outcome
+from barnabas_broker.controller.shell import Controller
 from barnabas_broker.security.acls import AclOperation, ResourceType
 from barnabas_broker.server.call import Call, QuotaKind
 from barnabas_broker.server.handler import Handler, VersionRange
-from barnabas_kafka.errors import ErrorCode
+from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -37,7 +38,22 @@ def handle(request: CreatePartitionsRequest, call: Call) -> Future[CreatePartiti
             wanted.append(topic)
     before = _count(wanted, call)
 
-    def answer(outcomes: list[Outcome]) -> CreatePartitionsResponse:
+    def grow(controller: Controller) -> list[Outcome] | KafkaError:
+        try:
+            controller.check_reigns()
+        except KafkaError as error:
+            return error
+        return controller.create_partitions(
+            [_growth(topic) for topic in wanted],
+            validate_only=request.validate_only,
+            principal=call.principal,
+            now_ms=call.now_ms,
+        )
+
+    def answer(outcomes: list[Outcome] | KafkaError) -> CreatePartitionsResponse:
+        if isinstance(outcomes, KafkaError):
+            elsewhere = [_refused(name, outcomes.code, outcomes.message) for name in sent]
+            return CreatePartitionsResponse(results=elsewhere)
         for outcome in outcomes:
             answers[outcome.name] = _refused(outcome.name, outcome.error, outcome.message)
         added = _count(wanted, call) - before
@@ -46,15 +62,7 @@ def handle(request: CreatePartitionsRequest, call: Call) -> Future[CreatePartiti
             results=[answers[name] for name in sent],
         )
 
-    return call.broker.controller.ask(
-        lambda controller: controller.create_partitions(
-            [_growth(topic) for topic in wanted],
-            validate_only=request.validate_only,
-            principal=call.principal,
-            now_ms=call.now_ms,
-        ),
-        answer,
-    )
+    return call.broker.controller.ask(grow, answer)
 
 
 def _growth(topic: CreatePartitionsTopic) -> Growth:

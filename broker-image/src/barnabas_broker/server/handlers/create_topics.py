@@ -3,14 +3,16 @@
 from asyncio import Future
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 
 from barnabas_broker.controller.requests import CreatedTopic
+from barnabas_broker.controller.shell import Controller
 from barnabas_broker.controller.topics import CLUSTER_METADATA_TOPIC, NewTopic
 from barnabas_broker.security.acls import AclOperation, ResourceType
 from barnabas_broker.server.call import Call, QuotaKind
 from barnabas_broker.server.handler import Handler, VersionRange
-from barnabas_broker.server.turns import Work
-from barnabas_kafka.errors import ErrorCode
+from barnabas_broker.server.turns import Work, each
+from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.protocol.messages.create_topics import (
     CreatableTopic,
     CreatableTopicConfigs,
@@ -36,24 +38,35 @@ def handle(request: CreateTopicsRequest, call: Call) -> Work[Future[Work[CreateT
             answers[topic.name] = refusal
         yield
 
-    def answer(created: list[CreatedTopic]) -> Work[CreateTopicsResponse]:
-        for each in created:
-            answers[each.outcome.name] = _answer(each, call)
+    def create(controller: Controller) -> list[CreatedTopic] | KafkaError:
+        try:
+            controller.check_reigns()
+        except KafkaError as error:
+            return error
+        return controller.create_topics(
+            new,
+            validate_only=request.validate_only,
+            principal=call.principal,
+            now_ms=call.now_ms,
+        )
+
+    def answer(created: list[CreatedTopic] | KafkaError) -> Work[CreateTopicsResponse]:
+        if isinstance(created, KafkaError):
+            elsewhere = yield from each(sent, partial(_refused, created))
+            return CreateTopicsResponse(topics=elsewhere)
+        for one in created:
+            answers[one.outcome.name] = _answer(one, call)
             yield
         return CreateTopicsResponse(
             throttle_time_ms=_throttle_ms(created, call) if not request.validate_only else 0,
             topics=[answers[name] for name in sent],
         )
 
-    return call.broker.controller.ask(
-        lambda controller: controller.create_topics(
-            new,
-            validate_only=request.validate_only,
-            principal=call.principal,
-            now_ms=call.now_ms,
-        ),
-        answer,
-    )
+    return call.broker.controller.ask(create, answer)
+
+
+def _refused(error: KafkaError, name: str) -> CreatableTopicResult:
+    return CreatableTopicResult(name=name, error_code=error.code, error_message=error.message)
 
 
 def _refusal(name: str, times: int, on_cluster: bool, call: Call) -> CreatableTopicResult | None:

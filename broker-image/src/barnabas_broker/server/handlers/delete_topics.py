@@ -9,11 +9,12 @@ from collections.abc import Sequence
 from functools import partial
 
 from barnabas_broker.controller.requests import Outcome
+from barnabas_broker.controller.shell import Controller
 from barnabas_broker.security.acls import AclOperation, ResourceType
 from barnabas_broker.server.call import Call, QuotaKind
 from barnabas_broker.server.handler import Handler, VersionRange
 from barnabas_broker.server.turns import Work, each
-from barnabas_kafka.errors import ErrorCode
+from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.ids import ZERO_UUID
 from barnabas_kafka.protocol.messages.delete_topics import (
     DeletableTopicResult,
@@ -37,22 +38,28 @@ def handle(
         asked: Sequence[DeleteTopicState] = request.topics
     else:
         asked = yield from each(request.topic_names, lambda name: DeleteTopicState(name=name))
-    if not call.broker.settings[keys.DELETE_TOPIC_ENABLE]:
-        disabled = call.version >= TOPIC_DELETION_DISABLED_SINCE
-        code = ErrorCode.TOPIC_DELETION_DISABLED if disabled else ErrorCode.INVALID_REQUEST
-        return DeleteTopicsResponse(
-            responses=(yield from each(asked, partial(_refused, code=code)))
-        )
-    if any(topic.name is not None and topic.topic_id != ZERO_UUID for topic in asked):
-        # A whole-request error, which this response can only tell topic by topic.
-        refused = partial(_refused, code=ErrorCode.INVALID_REQUEST)
-        return DeleteTopicsResponse(responses=(yield from each(asked, refused)))
-    answers = yield from each(asked, partial(_checked, call))
-    names = [topic.name for topic in answers if topic.name and not topic.error_code]
+    refusal = _refusal(asked, call)
+    if refusal is None:
+        answers = yield from each(asked, partial(_checked, call))
+    else:
+        answers = yield from each(asked, partial(_refused, code=refusal))
+    names = [topic.name for topic in answers if topic.name is not None and not topic.error_code]
     image = call.broker.image
-    partitions = sum(len(image.topics[name].partitions) for name in names)
+    known = [image.topics[name] for name in names if name in image.topics]
+    partitions = sum(len(topic.partitions) for topic in known)
 
-    def answer(outcomes: list[Outcome]) -> Work[DeleteTopicsResponse]:
+    def delete(controller: Controller) -> list[Outcome] | KafkaError:
+        try:
+            # Before anything that was found here: others may know of too little.
+            controller.check_reigns()
+        except KafkaError as error:
+            return error
+        return controller.delete_topics(names, principal=call.principal, now_ms=call.now_ms)
+
+    def answer(outcomes: list[Outcome] | KafkaError) -> Work[DeleteTopicsResponse]:
+        if isinstance(outcomes, KafkaError):
+            elsewhere = yield from each(asked, partial(_refused, code=outcomes.code))
+            return DeleteTopicsResponse(responses=elsewhere)
         by_name = {outcome.name: outcome for outcome in outcomes}
         for topic in answers:
             if topic.name is not None and topic.name in by_name:
@@ -64,12 +71,17 @@ def handle(
             responses=answers,
         )
 
-    return call.broker.controller.ask(
-        lambda controller: controller.delete_topics(
-            names, principal=call.principal, now_ms=call.now_ms
-        ),
-        answer,
-    )
+    return call.broker.controller.ask(delete, answer)
+
+
+def _refusal(asked: Sequence[DeleteTopicState], call: Call) -> ErrorCode | None:
+    """Why nothing of a request is done; this response can only tell it topic by topic."""
+    if not call.broker.settings[keys.DELETE_TOPIC_ENABLE]:
+        disabled = call.version >= TOPIC_DELETION_DISABLED_SINCE
+        return ErrorCode.TOPIC_DELETION_DISABLED if disabled else ErrorCode.INVALID_REQUEST
+    if any(topic.name is not None and topic.topic_id != ZERO_UUID for topic in asked):
+        return ErrorCode.INVALID_REQUEST
+    return None
 
 
 def _refused(asked: DeleteTopicState, code: ErrorCode) -> DeletableTopicResult:
@@ -93,8 +105,6 @@ def _checked(call: Call, asked: DeleteTopicState) -> DeletableTopicResult:
     answer = DeletableTopicResult(name=name, topic_id=asked.topic_id)
     if not call.allowed(AclOperation.DELETE, ResourceType.TOPIC, name):
         answer.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    elif name not in call.broker.image.topics:
-        answer.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     return answer
 
 

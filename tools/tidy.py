@@ -110,6 +110,7 @@ _FAMILIES: Final = {
         "availability", "fencing", "subscriptions", "target",
     ),
     f"{_BROKER}security/test_authorization.py": ("acls", "authorizer", "principals"),
+    f"{_BROKER}server/handlers/test_acls.py": ("create_acls", "delete_acls", "describe_acls"),
     f"{_BROKER}server/handlers/test_group_requests.py": (
         "delete_groups", "describe_groups", "find_coordinator", "heartbeat", "join_group",
         "leave_group", "offset_delete", "sync_group",

@@ -436,11 +436,25 @@ def list_offsets(side: Side) -> None:
         side.ask_all(f"epoch {epoch}", looking_up(topic, -1, current_leader_epoch=epoch), (4, 9))
     for level in (0, 1):
         side.ask_all(f"isolation {level}", looking_up(topic, -1, isolation_level=level), (2, 9))
-    for replica in (0, 1, -2):
-        side.ask_all(f"replica {replica}", looking_up(topic, -1, replica_id=replica), (1, 9))
+    for replica in (0, 1, -2, -3):
+        asking = looking_up(topic, -1, replica_id=replica)
+        side.ask_all(f"replica {replica}", asking, (0, 1, 9))
     twice = looking_up(topic, -1)
     twice.topics[0].partitions.append(ListOffsetsPartition(timestamp=-2))
     side.ask_all("a partition twice", twice, (0, 1, 9))
+
+
+def list_offsets_for_tools(side: Side) -> None:
+    """What a debugging replica asks, and times that are yet to come."""
+    topic = filled(side, "list-offsets-tools")
+    for timestamp in (-1, -2, -3, -4, -5, -6, 0, START_MS + 2001, START_MS + 22_001):
+        asking = looking_up(topic, timestamp, replica_id=-2)
+        side.ask_all(f"debugging, time {timestamp}", asking, (0, 1, 4, 9))
+    to_come = 2**62
+    for name in (topic, side.topic("list-offsets-none")):
+        oldest = looking_up(name, to_come, max_num_offsets=5)
+        side.ask(f"{name}, oldest, a time to come", oldest, 0)
+        side.ask_all(f"{name}, a time to come", looking_up(name, to_come), (1, 9))
 
 
 def delete_records(side: Side) -> None:
@@ -511,5 +525,5 @@ def producer_ids(side: Side) -> None:
 QUESTIONS: Final = (
     produce_where, produce_versions, produce_contents, produce_old_contents, produce_rules,
     produce_in_sequence, fetch_where, fetch_limits, fetch_sessions, fetch_by_id, list_offsets,
-    delete_records, leader_epochs, producer_ids,
+    list_offsets_for_tools, delete_records, leader_epochs, producer_ids,
 )  # fmt: skip

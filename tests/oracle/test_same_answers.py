@@ -10,6 +10,7 @@ import pytest
 
 from tests.clients.brokers import Barnabas
 from tests.oracle import (
+    questions_about_acls,
     questions_about_groups,
     questions_about_internal_topics,
     questions_about_moves,
@@ -24,6 +25,7 @@ pytestmark = pytest.mark.jvm
 
 QUESTIONS: Final = (
     *questions_about_internal_topics.QUESTIONS,  # First: they ask before there are such topics.
+    *questions_about_acls.QUESTIONS,
     *questions_about_groups.QUESTIONS,
     *questions_about_moves.QUESTIONS,
     *questions_about_records.QUESTIONS,

@@ -27,7 +27,7 @@ from barnabas_kafka.protocol.messages.list_offsets import (
 )
 from barnabas_kafka.records.builder import build_batch
 from tests.broker.server.replication.hand_made import hand_made
-from tests.broker.server.running import Wire
+from tests.broker.server.running import Wire, produce_request
 from tests.waiting import wait_for
 
 
@@ -109,6 +109,15 @@ def test_leader_epochs(wire: Wire, filled: str) -> None:
     assert ask(wire, filled, EARLIEST_TIMESTAMP).leader_epoch == 0
 
 
+def test_version_0_counts_the_end_as_a_start(wire: Wire, filled: str) -> None:
+    """As new as can be: whoever asks for a time to come is told it, in Kafka's order."""
+    entry = ListOffsetsPartition(partition_index=0, timestamp=2**62, max_num_offsets=5)
+    request = ListOffsetsRequest(
+        replica_id=-1, topics=[ListOffsetsTopic(name=filled, partitions=[entry])]
+    )
+    assert wire.ask(request, 0).topics[0].partitions[0].old_style_offsets == [4, 1]
+
+
 def test_unknown_partitions(wire: Wire) -> None:
     """Each partition has its own error."""
     assert ask(wire, "nowhere", LATEST_TIMESTAMP).error_code == (
@@ -163,3 +172,51 @@ def test_any_replica_tells_a_debugging_one_how_far_its_log_goes(tmp_path: Path) 
             assert end(1) == (ErrorCode.NONE, 0, 1)
             refused = ask(wire, "t", LATEST_TIMESTAMP, epoch=1)
             assert refused.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+@pytest.mark.parametrize("version", [0, 1, 9])
+def test_any_replica_answers_a_debugging_one_about_any_time(tmp_path: Path, version: int) -> None:
+    """Others must ask the leader (`fetchOnlyFromLeader` in Kafka)."""
+    with hand_made(tmp_path) as pair:
+        pair.appoint(0)
+        with Wire(pair.members[0].port) as wire:
+            wire.produce("t", build_batch([(100, None, b"v", ())]))
+        with Wire(pair.members[1].port) as wire:
+            wait_for(
+                "the record on the follower", pair.members[1].ends, until=lambda it: it == (1, 1)
+            )
+            since = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL_TIMESTAMP: 8, 50: 1}
+            for timestamp in (EARLIEST_TIMESTAMP, *(t for t in since if since[t] <= version)):
+                answer = ask(wire, "t", timestamp, version, replica=DEBUGGING_REPLICA_ID)
+                assert answer.error_code == ErrorCode.NONE, timestamp
+                assert answer.old_style_offsets == [0] if version == 0 else answer.offset == 0
+                for replica in (-1, 1):
+                    answer = ask(wire, "t", timestamp, version, replica=replica)
+                    assert answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER, timestamp
+
+
+def test_an_open_transaction_does_not_make_a_new_leader_doubtful(tmp_path: Path) -> None:
+    """What is committed is known: the last stable offset lies before the epoch, and is told."""
+    settings = {"transaction_partition_verification_enable": "false"}
+    with hand_made(tmp_path, 1, **settings) as alone, Wire(alone.members[0].port) as wire:
+        alone.appoint(0)
+        begun = build_batch(
+            [(100, None, b"v", ())],
+            producer_id=7,
+            producer_epoch=0,
+            base_sequence=0,
+            transactional=True,
+        )
+        entry = ListOffsetsPartition(partition_index=0, timestamp=LATEST_TIMESTAMP)
+        request = ListOffsetsRequest(
+            replica_id=-1,
+            isolation_level=1,
+            topics=[ListOffsetsTopic(name="t", partitions=[entry])],
+        )
+        producing = produce_request("t", begun)
+        producing.transactional_id = "a producer"
+        (produced,) = wire.ask(producing, 9).responses[0].partition_responses
+        assert produced.error_code == ErrorCode.NONE
+        alone.appoint(0)
+        (answer,) = wire.ask(request, 9).topics[0].partitions
+        assert (answer.error_code, answer.offset) == (ErrorCode.NONE, 0)

@@ -1,11 +1,11 @@
 """ListOffsets: the first or last offset of a partition, or the one at a time.
 
 Consumers never learn of offsets beyond what they may read: the high watermark, or the last
-stable offset where only committed records are asked for.
+stable offset where only committed records are asked for. Whoever else asks may read to the end.
 
-A debugging replica is told the end of the log by any replica, as in Kafka, and where nobody leads
-it hears the latest epoch in the log with it, of which Apache's brokers tell nothing: a controller
-asks so before a careful election.
+A debugging replica is answered by any replica (`fetchOnlyFromLeader` in Kafka). Where nobody leads
+it hears the latest epoch in the log with its end, of which Apache's brokers tell nothing: a
+controller asks so before a careful election.
 """
 
 from collections import Counter
@@ -19,6 +19,7 @@ from barnabas_broker.server.handler import Handler
 from barnabas_broker.server.turns import Work, each
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.ids import (
+    CONSUMER_REPLICA_ID,
     DEBUGGING_REPLICA_ID,
     EARLIEST_LOCAL_TIMESTAMP,
     EARLIEST_TIMESTAMP,
@@ -92,32 +93,17 @@ def _answer(
             raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         _check_special(entry.timestamp, call.version)
         tp = TopicPartition(topic.name, entry.partition_index)
-        if request.replica_id == DEBUGGING_REPLICA_ID and entry.timestamp == LATEST_TIMESTAMP:
-            _tell_end(call.broker.replicas.readable(tp, entry.current_leader_epoch), call, answer)
-            return answer
-        partition = call.broker.replicas.leader(tp, entry.current_leader_epoch)
+        find = call.broker.replicas.leader
+        if request.replica_id == DEBUGGING_REPLICA_ID:
+            find = call.broker.replicas.readable
+        partition = find(tp, entry.current_leader_epoch)
         if call.version < FIRST_WITH_ONE_ANSWER:
-            answer.old_style_offsets = _old_style(partition, entry)
+            answer.old_style_offsets = _old_style(request, call, partition, entry)
         else:
-            if request.replica_id >= 0:
-                readable_until = partition.log.log_end_offset
-            else:
-                readable_until = partition.readable_until(request.isolation_level)
-            _find(partition, entry.timestamp, readable_until, call.version, answer)
+            _find(request, partition, entry.timestamp, call.version, answer)
     except KafkaError as error:
         answer.error_code = error.code
     return answer
-
-
-def _tell_end(partition: Partition, call: Call, answer: ListOffsetsPartitionResponse) -> None:
-    log = partition.log
-    if call.version < FIRST_WITH_ONE_ANSWER:
-        answer.old_style_offsets = [log.log_end_offset]
-        return
-    answer.offset = log.log_end_offset
-    if call.version >= FIRST_WITH_LEADER_EPOCH:
-        unled = partition.state.leader == NO_LEADER
-        answer.leader_epoch = log.latest_epoch if unled else partition.leader_epoch
 
 
 def _check_special(timestamp: int, version: int) -> None:
@@ -126,18 +112,20 @@ def _check_special(timestamp: int, version: int) -> None:
 
 
 def _find(
+    request: ListOffsetsRequest,
     partition: Partition,
     timestamp: int,
-    readable_until: int,
     version: int,
     answer: ListOffsetsPartitionResponse,
 ) -> None:
     log = partition.log
     leader_epoch = NO_EPOCH
+    readable_until = _readable_until(request, partition)
     if timestamp == LATEST_TIMESTAMP:
-        _check_settled(partition, readable_until, version)
+        _check_settled(request, partition, version)
         answer.offset = readable_until
-        leader_epoch = partition.leader_epoch
+        unled = partition.state.leader == NO_LEADER
+        leader_epoch = log.latest_epoch if unled else partition.leader_epoch
     elif timestamp in (EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP):
         answer.offset = log.log_start_offset
         leader_epoch = log.epochs.epoch_at(log.log_start_offset)
@@ -153,19 +141,28 @@ def _find(
             answer.timestamp = found.timestamp
             leader_epoch = found.leader_epoch
         else:
-            _check_settled(partition, readable_until, version)
+            _check_settled(request, partition, version)
             answer.offset, answer.timestamp = NO_OFFSET, NO_TIMESTAMP
     if version >= FIRST_WITH_LEADER_EPOCH:
         answer.leader_epoch = leader_epoch
 
 
-def _check_settled(partition: Partition, readable_until: int, version: int) -> None:
+def _readable_until(request: ListOffsetsRequest, partition: Partition) -> int:
+    if request.replica_id == CONSUMER_REPLICA_ID:
+        return partition.readable_until(request.isolation_level)
+    return partition.log.log_end_offset
+
+
+def _check_settled(request: ListOffsetsRequest, partition: Partition, version: int) -> None:
     """Raise while a new leader does not know yet how much is committed (KIP-207).
 
     Records of earlier epochs that are committed may lie above its high watermark; to deny them
-    would have clients see the end of the partition go back.
+    would have consumers see the end of the partition go back. A transaction that is open since
+    before the epoch holds back the last stable offset alone, and nobody needs to wait for it.
     """
-    if readable_until < partition.in_sync.epoch_start:
+    if request.replica_id != CONSUMER_REPLICA_ID:
+        return
+    if partition.log.high_watermark < partition.in_sync.epoch_start:
         raise KafkaError(
             ErrorCode.OFFSET_NOT_AVAILABLE
             if version >= FIRST_WITH_OFFSET_NOT_AVAILABLE
@@ -173,20 +170,33 @@ def _check_settled(partition: Partition, readable_until: int, version: int) -> N
         )
 
 
-def _old_style(partition: Partition, entry: ListOffsetsPartition) -> list[int]:
-    """Version 0: offsets at which segments start, latest first, as clients before 0.10.1 ask."""
+def _old_style(
+    request: ListOffsetsRequest, call: Call, partition: Partition, entry: ListOffsetsPartition
+) -> list[int]:
+    """Version 0: offsets at which segments start, latest first, as clients before 0.10.1 ask.
+
+    The end of the log counts as a start that is as new as can be (Kafka's
+    `legacyFetchOffsetsBefore`).
+    """
     log = partition.log
+    segments = list(log.segments)
+    starts = [max(segment.base_offset, log.log_start_offset) for segment in segments]
+    if segments[-1].size:
+        starts.append(log.log_end_offset)
     if entry.timestamp == EARLIEST_TIMESTAMP:
-        return [log.log_start_offset][: entry.max_num_offsets]
-    offsets = [
-        segment.base_offset
-        for segment in log.segments
-        if entry.timestamp == LATEST_TIMESTAMP or segment.file.modified_ms() <= entry.timestamp
-    ]
-    if entry.timestamp == LATEST_TIMESTAMP:
-        offsets.append(log.high_watermark)
-    readable = sorted({offset for offset in offsets if offset <= log.high_watermark}, reverse=True)
-    return readable[: entry.max_num_offsets]
+        del starts[1:]
+    elif entry.timestamp != LATEST_TIMESTAMP:
+        if len(starts) > len(segments) and entry.timestamp < call.now_ms:
+            starts.pop()
+        while len(starts) <= len(segments) and starts:
+            if segments[len(starts) - 1].file.modified_ms() <= entry.timestamp:
+                break
+            starts.pop()
+    offsets = starts[::-1][: max(0, entry.max_num_offsets)]
+    if request.replica_id != CONSUMER_REPLICA_ID:
+        return offsets
+    readable = [offset for offset in offsets if offset <= log.high_watermark]
+    return readable if len(readable) == len(offsets) else [log.high_watermark, *readable]
 
 
 HANDLER = Handler(ApiKey.LIST_OFFSETS, VersionRange(0, 9), handle, large=True)

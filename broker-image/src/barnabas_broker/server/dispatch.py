@@ -24,6 +24,7 @@ from barnabas_broker.security.authorizer import Authorizer
 from barnabas_broker.security.principals import ANONYMOUS, Principal
 from barnabas_broker.server import handlers as handlers_package
 from barnabas_broker.server.call import Call, Quotas
+from barnabas_broker.server.fair_queue import flow_of
 from barnabas_broker.server.handler import Handler, UnanswerableError
 from barnabas_broker.server.handlers import produce
 from barnabas_broker.server.handlers.api_versions import unsupported_version_response
@@ -287,6 +288,7 @@ class Dispatcher:
         try:
             return self._long.large(
                 body,
+                flow_of(call.principal, call.client_host, len(body)),
                 decode=decode,
                 handle=lambda request: _handled(route, request, call, served),
                 encode=partial(_body, call),

@@ -1,17 +1,18 @@
 """Requests that name thousands of things: decoded and encoded in a thread, handled in turns.
 
 One is in work at a time, because what was decoded is many times what arrived; the others wait as
-the bytes they came in, of which there are only so many (`server.heavy`). A fetch that waits for
-records lets the next one begin.
+the bytes they came in, of which there are only so many (`server.heavy`), and come in turns of whose
+they are (`server.fair_queue`). A fetch that waits for records lets the next one begin.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from types import GeneratorType
 from typing import Any
 
-from barnabas_broker.server.heavy import HeavyWork
+from barnabas_broker.server.fair_queue import Flow
+from barnabas_broker.server.heavy import FairPlace, HeavyWork
 from barnabas_broker.server.turns import Turns, Unfinished, Work
 
 Encode = Callable[[Any], Any]
@@ -24,7 +25,7 @@ class LongWork:
     def __init__(self, heavy: HeavyWork) -> None:
         self._heavy = heavy
         self._turns = Turns()
-        self._place = asyncio.Lock()
+        self._place = FairPlace()
 
     def begin(self, work: Work[Any], encode: Encode) -> Any:
         """The answer that work comes to in its first turn, else a future of an encoded one."""
@@ -38,6 +39,7 @@ class LongWork:
     def large(
         self,
         frame: memoryview,
+        flow: Flow,
         *,
         decode: Callable[[memoryview], Any],
         handle: Callable[[Any], Any],
@@ -48,14 +50,17 @@ class LongWork:
 
         Raises KafkaError where there is no room for the request.
         """
-        size = len(frame)
-        self._heavy.reserve(size)
+        release = self._heavy.reserve(len(frame), flow)
         copy = memoryview(bytearray(frame))
-        task = asyncio.ensure_future(
-            self._in_place(partial(decode, copy), handle, encode, may_wait=may_wait)
-        )
-        task.add_done_callback(lambda _: self._heavy.release(size))
+        decoding = partial(decode, copy)
+        work = partial(self._in_place, decoding, handle, encode, may_wait=may_wait)
+        task = asyncio.ensure_future(self._when_free(work, flow, len(frame)))
+        task.add_done_callback(release)
         return task
+
+    async def _when_free(self, work: Callable[[], Awaitable[Any]], flow: Flow, cost: int) -> Any:
+        await self._place.take(flow, cost)
+        return await work()
 
     async def _in_place(
         self,
@@ -65,10 +70,12 @@ class LongWork:
         *,
         may_wait: bool,
     ) -> Any:
-        async with self._place:
-            answer = await self._worked_on(handle(await self._heavy.run(decode)))
+        try:
+            answer = await self._worked_on(handle(await self._heavy.code(decode)))
             if not may_wait:
                 return await self._encoded(answer, encode)
+        finally:
+            self._place.leave()
         return await self._encoded(answer, encode)
 
     async def _encoded(self, answer: Any, encode: Encode) -> Any:
@@ -76,7 +83,7 @@ class LongWork:
         answer = await self._worked_on(answer)
         while isinstance(answer, asyncio.Future):
             answer = await self._worked_on(await answer)
-        return None if answer is None else await self._heavy.run(partial(encode, answer))
+        return None if answer is None else await self._heavy.code(partial(encode, answer))
 
     async def _worked_on(self, answer: Any) -> Any:
         """What is left of an answer when its work is done: the response, or a future of it."""

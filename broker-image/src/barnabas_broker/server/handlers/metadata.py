@@ -132,7 +132,7 @@ def _encoded(
 ) -> bytes | Future[bytes]:
     """The body of a large response, kept for as long as the image is the current one.
 
-    A future of it where it is not encoded `at_once`, but in the thread for heavy work. Who asks
+    A future of it where it is not encoded `at_once`, but in the thread for coding. Who asks
     decides which topics are in it and with which errors and operations; that is part of the key.
     All else follows from the image, listener and version.
     """
@@ -158,7 +158,7 @@ def _encoded(
         if not encoding.cancelled() and encoding.exception() is None:
             _keep(kept, key, encoding.result())
 
-    encoding = call.broker.heavy.run(partial(encode, response, call.version))
+    encoding = call.broker.heavy.code(partial(encode, response, call.version))
     encoding.add_done_callback(heed)
     return encoding
 

@@ -19,6 +19,7 @@ from functools import partial
 from typing import Any, Final, NoReturn
 
 from barnabas_broker.coordinator.turns import Producer
+from barnabas_broker.log.predicted import most_inflated
 from barnabas_broker.log.validator import (
     AT_ONCE_BYTES,
     InvalidBatch,
@@ -30,6 +31,7 @@ from barnabas_broker.replica.delayed_produce import ALL_IN_SYNC, DelayedProduce,
 from barnabas_broker.replica.partition import Partition
 from barnabas_broker.security.acls import AclOperation, ResourceType
 from barnabas_broker.server.call import Call, QuotaKind
+from barnabas_broker.server.fair_queue import Flow, flow_of
 from barnabas_broker.server.handler import Handler, UnanswerableError
 from barnabas_broker.server.verification import (
     ASKED_AT_MOST,
@@ -185,9 +187,8 @@ def _rest_later(
         len(answers) :
     ]
     size = sum(len(data.records) for _, data in rest if data.records is not None)
-    heavy = call.broker.heavy
     try:
-        heavy.reserve(size)
+        release = call.broker.heavy.reserve(size, _flow(call, size))
     except KafkaError as error:
         answers += [_refused(data, error) for _, data in rest]
         return _response(request, call, course)
@@ -212,7 +213,7 @@ def _rest_later(
         return await response if isinstance(response, Future) else response
 
     task = get_running_loop().create_task(work())
-    task.add_done_callback(lambda _: heavy.release(size))
+    task.add_done_callback(release)
     return task
 
 
@@ -242,16 +243,23 @@ async def _looked_at(
     call: Call, topic: str, data: PartitionProduceData
 ) -> Callable[[], ValidatedBatches]:
     """What validation finds, done in a thread; raises when it is asked for."""
+    records = data.records or b""
     try:
         rules = call.broker.replicas.led(topic, data.index).rules.produce_rules(call.version)
         looking = call.broker.heavy.run(
-            partial(validate_produce, data.records or b"", rules=rules, now_ms=call.now_ms)
+            partial(validate_produce, records, rules=rules, now_ms=call.now_ms),
+            flow=_flow(call, len(records)),
+            cost=most_inflated(records, limit=rules.inflated_limit),
         )
     except KafkaError as error:
         return partial(_raise, error)
     looking.add_done_callback(_heed)
     await wait({looking})
     return looking.result
+
+
+def _flow(call: Call, size: int) -> Flow:
+    return flow_of(call.principal, call.client_host, size)
 
 
 def _raise(error: KafkaError) -> NoReturn:

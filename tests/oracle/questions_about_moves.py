@@ -14,7 +14,16 @@ from barnabas_kafka.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirsRequest,
     AlterReplicaLogDirTopic,
 )
+from barnabas_kafka.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+)
 from barnabas_kafka.protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
+from barnabas_kafka.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from barnabas_kafka.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsTopics,
@@ -22,6 +31,14 @@ from barnabas_kafka.protocol.messages.list_partition_reassignments import (
 from tests.oracle.sides import Side
 
 PREFERRED, UNCLEAN = 0, 1
+BROKER = 4
+SET, DELETE = 0, 1
+RUN_TIME: Final = (2, 3)
+RATES: Final = (
+    "leader.replication.throttled.rate",
+    "follower.replication.throttled.rate",
+    "replica.alter.log.dirs.io.max.bytes.per.second",
+)
 
 
 def elections(side: Side) -> None:
@@ -88,4 +105,39 @@ def log_directories(side: Side) -> None:
     side.ask_all("nothing", AlterReplicaLogDirsRequest(), range(3))
 
 
-QUESTIONS: Final = (elections, reassignments, log_directories)
+def throttles(side: Side) -> None:
+    """The rates at which replicas are copied and moved, which are set at run time only."""
+
+    def change(label: str, name: str, operation: int, rate: str | None) -> None:
+        settings = [
+            AlterableConfig(name=key, config_operation=operation, value=rate) for key in RATES
+        ]
+        resource = AlterConfigsResource(resource_type=BROKER, resource_name=name, configs=settings)
+        side.ask(f"{label}, {name!r}", IncrementalAlterConfigsRequest(resources=[resource]), 1)
+
+    def look(label: str, name: str, count: int) -> None:
+        resource = DescribeConfigsResource(
+            resource_type=BROKER, resource_name=name, configuration_keys=list(RATES)
+        )
+        request = DescribeConfigsRequest(
+            resources=[resource], include_synonyms=True, include_documentation=True
+        )
+        side.ask_until(
+            f"{label}, {name!r} shown",
+            request,
+            4,
+            settled=lambda answer: (
+                sum(each.config_source in RUN_TIME for each in answer.results[0].configs) == count
+            ),
+        )
+
+    for name in ("0", ""):
+        look("before", name, 0)
+        change("set", name, SET, "5000")
+        look("set", name, len(RATES))
+        look("set for another scope", "" if name else "0", 0 if name else len(RATES))
+        change("deleted", name, DELETE, None)
+        look("deleted", name, 0)
+
+
+QUESTIONS: Final = (elections, reassignments, log_directories, throttles)

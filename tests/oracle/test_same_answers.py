@@ -79,6 +79,10 @@ DELIBERATE: Final[dict[str, dict[str, str]]] = {
     },
     "delete_topics": {"by nothing": "a request that names nothing is malformed, not forbidden"},
     "create_partitions": {"'' to 3": CRASH},
+    "throttles": {
+        r".*\.documentation: Apache None": "we say what the rates are",
+        "deleted, '0' shown": "Apache goes on showing a value that was deleted",
+    },
     "elections": {"no type of election": CRASH},
     "metadata": {
         "(made by asking|making)": "the topic is there at once, so nobody has to ask again",

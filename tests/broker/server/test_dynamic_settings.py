@@ -10,6 +10,10 @@ import pytest
 from barnabas_broker.server.node import Node
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import TopicPartition
+from barnabas_kafka.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+)
 from barnabas_kafka.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
@@ -20,6 +24,7 @@ from barnabas_kafka.records.builder import build_batch
 from barnabas_kafka.records.compression import Codec
 from barnabas_kafka.settings.broker import KEYS
 from barnabas_kafka.settings.definitions import Served, UpdateMode
+from barnabas_kafka.settings.dynamic import RATES
 from tests.broker.server.running import Wire, fetch_request, port_of, running_node
 
 BROKER = 4
@@ -193,3 +198,19 @@ def test_threads(node: Node, wire: Wire) -> None:
 def test_listeners_change_at_a_restart_only(wire: Wire, name: str, value: str) -> None:
     """Kafka opens and closes ports while it runs; we say that we do not, and change nothing."""
     assert alter(wire, name, value, of=THIS_BROKER) == ErrorCode.INVALID_REQUEST
+
+
+@pytest.mark.parametrize("scope", [THIS_BROKER, ALL_BROKERS])
+@pytest.mark.parametrize("rate", sorted(RATES))
+def test_rates_of_replication_are_shown(wire: Wire, rate: str, scope: str) -> None:
+    """They exist at run time only, and are no secrets: an operator must see what throttles."""
+    assert alter(wire, rate, "5000", of=scope) == ErrorCode.NONE
+    asked = DescribeConfigsResource(
+        resource_type=BROKER, resource_name=scope, configuration_keys=[rate]
+    )
+    request = DescribeConfigsRequest(resources=[asked], include_synonyms=True)
+    (shown,) = wire.ask(request, 4).results[0].configs
+    assert (shown.value, shown.is_sensitive) == ("5000", False)
+    assert [each.value for each in shown.synonyms] == ["5000"]
+    assert alter(wire, rate, None, of=scope) == ErrorCode.NONE
+    assert wire.ask(request, 4).results[0].configs == []

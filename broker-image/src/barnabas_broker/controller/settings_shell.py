@@ -5,7 +5,6 @@ Holds the broker settings in effect, which are those given at start under those 
 
 import logging
 from collections.abc import Mapping
-from typing import Any
 
 from barnabas_broker.cluster.image import DEFAULT_BROKER
 from barnabas_broker.controller import configs, writes
@@ -17,8 +16,8 @@ from barnabas_broker.zk.znodes import ConfigZnode
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.settings import broker as keys
 from barnabas_kafka.settings import dynamic, topic
-from barnabas_kafka.settings.broker import BrokerSettings, find_key
-from barnabas_kafka.settings.definitions import Key, SettingError
+from barnabas_kafka.settings.broker import BrokerSettings
+from barnabas_kafka.settings.definitions import SettingError
 
 _log = logging.getLogger(__name__)
 
@@ -125,7 +124,7 @@ class SettingsShell:
         self, request: ConfigRequest, incremental: bool, validate_only: bool, now_ms: int
     ) -> None:
         key = configs.broker_key(request.name, broker_id=self._broker_id)
-        changed = _changed(self._stored(key), request, incremental, _broker_setting)
+        changed = _changed(self._stored(key), request, incremental, dynamic.find_setting)
         scope = dynamic.Scope.CLUSTER if key == DEFAULT_BROKER else dynamic.Scope.BROKER
         try:
             settings = dynamic.validate_changes(self.settings, changed, scope=scope)
@@ -156,7 +155,3 @@ def _changed(
     if incremental:
         return configs.incremented(current, request.changes, lookup)
     return configs.replaced(request.changes)
-
-
-def _broker_setting(name: str) -> Key[Any] | None:
-    return dynamic.RATES.get(name) or find_key(name)

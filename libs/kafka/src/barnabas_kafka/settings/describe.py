@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
-from .broker import KEYS, BrokerSettings, find_key
+from .broker import KEYS, BrokerSettings
 from .definitions import Key, Kind, UpdateMode
+from .dynamic import find_setting
 from .effective import synonyms_of
 
 
@@ -72,7 +73,7 @@ def describe_cluster_wide(settings: BrokerSettings) -> list[ConfigEntry]:
     """What was changed for all brokers (the resource of type BROKER with an empty name)."""
     entries = []
     for name, text in settings.cluster_wide.items():
-        key = find_key(name)
+        key = find_setting(name)
         secret = key is None or key.sensitive
         value = None if secret else text
         entries.append(
@@ -81,7 +82,8 @@ def describe_cluster_wide(settings: BrokerSettings) -> list[ConfigEntry]:
                 value=value,
                 source=ConfigSource.DYNAMIC_DEFAULT_BROKER,
                 is_sensitive=secret,
-                read_only=key is not None and key.update is UpdateMode.READ_ONLY,
+                # Also what has no line in Kafka's list of those that can change, as rates.
+                read_only=name not in KEYS or KEYS[name].update is UpdateMode.READ_ONLY,
                 synonyms=(ConfigSynonym(name, value, ConfigSource.DYNAMIC_DEFAULT_BROKER),),
                 type=Kind.UNKNOWN if key is None else key.kind,
                 doc="" if key is None else key.doc,
@@ -118,7 +120,7 @@ def broker_synonyms(name: str, settings: BrokerSettings) -> Iterator[ConfigSynon
 
 def _names_of(name: str) -> tuple[str, ...]:
     """The names that may give a setting its value; a listener's own goes before that of all."""
-    key = find_key(name)
+    key = find_setting(name)
     return synonyms_of(name) if key is None or key.name == name else (name, key.name)
 
 
@@ -131,7 +133,7 @@ def _said_about(names: tuple[str, ...], settings: BrokerSettings) -> Iterator[Co
     for source, layer in layers:
         for synonym in names:
             if synonym in layer:
-                key = find_key(synonym)
+                key = find_setting(synonym)
                 shown = None if key is None or key.sensitive else layer[synonym]
                 yield ConfigSynonym(synonym, shown, source)
     for synonym in names:
@@ -143,7 +145,7 @@ def _said_about(names: tuple[str, ...], settings: BrokerSettings) -> Iterator[Co
 
 def _describe_undeclared(name: str, settings: BrokerSettings) -> ConfigEntry:
     """A name given by the user that is no setting of its own, `listener.name.…` ones included."""
-    key = find_key(name)
+    key = find_setting(name)
     secret = key is None or key.sensitive
     synonyms = tuple(broker_synonyms(name, settings))
     layers = (settings.per_broker, settings.cluster_wide, settings.explicit)

@@ -67,6 +67,11 @@ RATES: Final[Mapping[str, Key[int]]] = {
 }
 
 
+def find_setting(name: str) -> Key[Any] | None:
+    """The declaration of a broker's setting, those included that exist at run time only."""
+    return RATES.get(name) or find_key(name)
+
+
 def rate_in(configs: Mapping[str, str], key: Key[int]) -> int:
     """The rate that a broker's settings of run time have for `key`; no limit without one."""
     try:

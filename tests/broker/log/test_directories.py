@@ -1,5 +1,6 @@
 """All log directories of a broker: whose they are, what is in them, and leaving them tidy."""
 
+import errno
 import json
 import subprocess
 import sys
@@ -11,10 +12,11 @@ import pytest
 
 from barnabas_broker.log.config import LogConfig
 from barnabas_broker.log.directories import LogDirectories, LogDirectoryError
-from barnabas_broker.log.health import Finding
+from barnabas_broker.log.health import Finding, Reserve
 from barnabas_broker.log.removals import Work
-from barnabas_kafka.errors import KafkaError
+from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.ids import TopicPartition
+from tests.broker.log.disk import Disk, using
 from tests.broker.log.samples import (
     CLUSTER,
     NOW,
@@ -444,3 +446,78 @@ def test_a_truncation_takes_the_recovery_point_on_disk_back(tmp_path: Path) -> N
     assert checkpoint.read_text() == "0\n1\norders 3 2\n"
     assert not logs.truncate(TP, 2, now_ms=NOW)
     logs.close(clean=False)
+
+
+def test_nothing_is_cut_while_the_recovery_point_cannot_be_taken_back(tmp_path: Path) -> None:
+    """After a power cut what is appended next would pass for synced."""
+    with using(Disk(tmp_path)) as disk:
+        logs = open_directories(tmp_path / "data")
+        log = logs.create(TP, LogConfig(), None, NOW)
+        fill(log, 6)
+        log.flush(now_ms=NOW)
+        logs.checkpoint()
+        disk.fail("rename", errno.ENOSPC, path="recovery-point-offset-checkpoint.tmp")
+        for cut in (logs.truncate, logs.truncate_fully_at):
+            with pytest.raises(KafkaError, match="checkpoints"):
+                cut(TP, 2, now_ms=NOW)
+            assert (log.log_end_offset, log.recovery_point) == (6, 6)
+        disk.repair()
+        logs.checkpoint()
+        checkpoint = tmp_path / "data" / "recovery-point-offset-checkpoint"
+        assert checkpoint.read_text() == "0\n1\norders 3 6\n"
+        assert logs.truncate(TP, 2, now_ms=NOW)
+        logs.close(clean=False)
+
+
+def test_the_recovery_point_is_back_before_anything_is_cut(tmp_path: Path) -> None:
+    """And stays so where the cut ends half-way, until another one succeeds."""
+    with using(Disk(tmp_path)) as disk:
+        logs = open_directories(tmp_path / "data")
+        log = logs.create(TP, LogConfig(), None, NOW)
+        fill(log, 6)
+        log.flush(now_ms=NOW)
+        logs.checkpoint()
+        disk.fail("ftruncate", errno.ENOSPC, path=".log")
+        with pytest.raises(KafkaError):
+            logs.truncate(TP, 2, now_ms=NOW)
+        logs.checkpoint()
+        for name in ("recovery-point-offset-checkpoint", "replication-offset-checkpoint"):
+            assert (tmp_path / "data" / name).read_text() == "0\n1\norders 3 2\n"
+        disk.repair()
+        log.health.found(Finding.ROOM, "")
+        assert logs.truncate(TP, 2, now_ms=NOW)
+        fill(log, 3)
+        log.flush(now_ms=NOW)
+        logs.checkpoint()
+        checkpoint = tmp_path / "data" / "recovery-point-offset-checkpoint"
+        assert checkpoint.read_text() == "0\n1\norders 3 5\n"
+        logs.close(clean=False)
+
+
+def test_a_new_partition_is_refused_while_the_checkpoints_speak_of_a_deleted_one(
+    tmp_path: Path,
+) -> None:
+    """Its recovery point would have bytes of the new log trusted that were never synced."""
+    with using(Disk(tmp_path)) as disk:
+        logs = open_directories(tmp_path / "data")
+        fill(logs.create(TP, LogConfig(), None, NOW), 6)
+        logs.checkpoint()
+        logs.delete(TP, NOW)
+        disk.fail("rename", errno.ENOSPC, path="recovery-point-offset-checkpoint.tmp")
+        for _ in range(2):
+            with pytest.raises(KafkaError, match="checkpoints"):
+                logs.create(TP, LogConfig(), None, NOW)
+            logs.probe(Reserve(keep=0, resume=0))
+        assert TP not in logs.logs
+        logs.close(clean=False)
+
+
+def test_a_partition_that_was_deleted_meanwhile_is_not_cut(tmp_path: Path) -> None:
+    """Its cut, or its cleaning, waited for a thread."""
+    logs = open_directories(tmp_path)
+    for cut in (logs.truncate, logs.truncate_fully_at):
+        with pytest.raises(KafkaError) as refused:
+            cut(TP, 2, now_ms=NOW)
+        assert refused.value.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    logs.checkpoint_beside(TP)
+    logs.close()

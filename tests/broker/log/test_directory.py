@@ -45,7 +45,7 @@ def test_checkpoints_are_read_back(tmp_path: Path) -> None:
         "cleaner-offset-checkpoint": b"0\n1\nt 0 3\n",
         "replication-offset-checkpoint": b"garbage",
     }
-    state.write(Checkpoint(1, content))
+    state.write(Checkpoint(1, content, frozenset()))
     state.lock.release()
     again = settled(tmp_path)
     assert again.recovery_points == {("t", 0): 5}

@@ -181,8 +181,7 @@ class LogDirectories:
 
     def _settle(self, tp: TopicPartition, copies: Sequence[Copy], now_ms: int) -> None:
         """Open the right copy of a partition, where a move was interrupted."""
-        there = [copy for copy in copies if copy.home.path not in self.offline]
-        if not there:
+        if not (there := [copy for copy in copies if copy.home.path not in self.offline]):
             return
         try:
             settled = two_copies.settle(
@@ -209,8 +208,7 @@ class LogDirectories:
                     self.unfinished[tp] = copy.home, settled.future
 
     def _checkpoint_with(self, copy: Copy) -> None:
-        logs = [*self._logs_in(copy.home), copy.log]
-        copy.home.write(copy.home.checkpoint(logs))
+        copy.home.write_for([*self._logs_in(copy.home), copy.log])
 
     def _give_up(self, directory: DirectoryState, error: OSError) -> None:
         """Go on without a directory that fails at the start, if there is another one."""
@@ -315,9 +313,9 @@ class LogDirectories:
     @property
     def all_offline(self) -> str | None:
         """Why no directory can be used any more; None while one can."""
-        if any(directory.health.readable for directory in self._directories):
+        if any(it.health.readable for it in self._directories):
             return None
-        reasons = {directory.path: directory.health.reason for directory in self._directories}
+        reasons = {it.path: it.health.reason for it in self._directories}
         return _none_left(self.offline | reasons)
 
     # --- what there is -----------------------------------------------------------------------
@@ -374,9 +372,8 @@ class LogDirectories:
                 usages.append(DirectoryUsage(path, True, {}))
             else:
                 arriving = [it for it in self.moves.values() if it.target is directory]
-                usages.append(
-                    DirectoryUsage(path, False, sizes[path], volume.total, volume.free, arriving)
-                )
+                total, free = volume.total, volume.free
+                usages.append(DirectoryUsage(path, False, sizes[path], total, free, arriving))
         return usages
 
     # --- partitions --------------------------------------------------------------------------
@@ -399,7 +396,7 @@ class LogDirectories:
             for each in self._directories:
                 if tp in each.checkpointed:
                     # They speak of a deleted partition of that name: of another log.
-                    self._checkpoint(each)
+                    each.write_for(self._logs_in(each), surely=each is directory)
             log = PartitionLog.open(
                 path,
                 tp,
@@ -423,7 +420,7 @@ class LogDirectories:
         preferred = self._preferred.pop(tp, None)
         if preferred is not None and preferred.health.writable:
             return preferred
-        able = [directory for directory in self._directories if directory.health.writable]
+        able = [it for it in self._directories if it.health.writable]
         if not able:
             states = {str(it.path): it.health.state.value for it in self._directories}
             message = f"no log directory takes {tp}: {states}"
@@ -464,6 +461,7 @@ class LogDirectories:
             message = f"cannot rename {tp} in {directory.path}: {error.strerror or error}"
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, message) from error
         del self.logs[tp], self._home[tp]
+        directory.cuts.pop(tp, None)
         self._noted.discard(tp)
         self.doubts.trust(tp)
         log.moved_to(target)
@@ -534,6 +532,7 @@ class LogDirectories:
     def switched(self, move: ReplicaMove) -> None:
         """The copy of a move has become the log."""
         self.logs[move.tp], self._home[move.tp] = move.opened(), move.target
+        move.home.cuts.pop(move.tp, None)
 
     def ended(self, move: ReplicaMove, removed: Path | None, now_ms: int) -> None:
         """A move is over; ``removed`` is the copy that is to go."""
@@ -561,23 +560,28 @@ class LogDirectories:
     def truncate(self, tp: TopicPartition, offset: int, *, now_ms: int) -> bool:
         """Cut a partition's log at ``offset``; False when there is nothing above it. Blocks.
 
-        The recovery point on disk goes back before anything is appended: else what comes after
-        the cut would pass for synced because what was there before it had been.
+        The recovery point on disk goes back first: else what comes after the cut would pass for
+        synced because what was there had been. Raises KafkaError, nothing cut where that fails.
         """
-        log = self.logs[tp]
-        lowered = offset < max(log.recovery_point, log.cleaned_to or 0)
-        changed = log.truncate_to(offset, now_ms=now_ms)
-        if lowered:
-            self._checkpoint(self._home[tp])
-        return changed
+        log, home = self._held(tp)
+        with home.lowered(log, offset, self._logs_in(home)):
+            return log.truncate_to(offset, now_ms=now_ms)
 
     def truncate_fully_at(self, tp: TopicPartition, offset: int, *, now_ms: int) -> None:
-        """Drop all of a partition's log and start again, empty, at ``offset``. Blocks."""
-        self.logs[tp].truncate_fully_at(offset, now_ms=now_ms)
-        self._checkpoint(self._home[tp])
+        """Drop all of a partition's log and start again, empty, at ``offset``. As `truncate`."""
+        log, home = self._held(tp)
+        with home.lowered(log, offset, self._logs_in(home)):
+            log.truncate_fully_at(offset, now_ms=now_ms)
 
-    def _checkpoint(self, directory: DirectoryState) -> None:
-        directory.write(directory.checkpoint(self._logs_in(directory)))
+    def _held(self, tp: TopicPartition) -> tuple[PartitionLog, DirectoryState]:
+        log, home = self.logs.get(tp), self._home.get(tp)
+        if log is None or home is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{tp} was deleted")
+        return log, home
+
+    def checkpoint_surely(self, directory: DirectoryState) -> None:
+        """Write a directory's checkpoints. Blocks; for a thread, too. Raises StorageError."""
+        directory.write_for(self._logs_in(directory))
 
     # --- upkeep ------------------------------------------------------------------------------
 
@@ -604,9 +608,10 @@ class LogDirectories:
         due_ms = now_ms + log.config.file_delete_delay_ms
         self._removals.add_files(paths, log.health, due_ms)
 
-    def checkpoint_work_beside(self, tp: TopicPartition) -> Work:
-        """The write of the checkpoint files of the directory that holds a partition."""
-        return self.checkpoint_work_of(self._home[tp])
+    def checkpoint_beside(self, tp: TopicPartition) -> None:
+        """Write the checkpoints beside a partition, if it is still there. Blocks."""
+        if (home := self._home.get(tp)) is not None:
+            self.checkpoint_work_of(home)()
 
     def remove_due(self, now_ms: int, *, run: Callable[[Work], None] = _at_once) -> None:
         """Remove the files and directories whose delay is over; cheap to ask often."""

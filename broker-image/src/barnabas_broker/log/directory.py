@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,6 +23,7 @@ from barnabas_broker.log.files import (
 )
 from barnabas_broker.log.health import DirectoryHealth
 from barnabas_broker.log.partition_log import PartitionLog
+from barnabas_broker.log.segmented_log import StorageError
 from barnabas_kafka.errors import KafkaError
 from barnabas_kafka.ids import TopicPartition
 
@@ -37,6 +39,7 @@ class Checkpoint(NamedTuple):
 
     number: int
     files: dict[str, bytes]
+    partitions: frozenset[TopicPartition]
 
 
 class DirectoryState:
@@ -54,6 +57,7 @@ class DirectoryState:
         "checkpointed",
         "clean",
         "cleaned",
+        "cuts",
         "health",
         "high_watermarks",
         "lock",
@@ -75,7 +79,7 @@ class DirectoryState:
         self._marks = b""
         #: what the cleaner's file says, which seldom changes
         self._cleaned = checkpoints.format_offsets({})
-        #: partitions that the checkpoint files speak of, whether they are here or not
+        #: partitions that the checkpoint files may speak of, whether they are here or not
         self.checkpointed: set[TopicPartition] = set()
         #: left by a clean shutdown, or new
         self.clean = False
@@ -86,6 +90,8 @@ class DirectoryState:
         self.high_watermarks: dict[TopicPartition, int] = {}
         #: up to where compaction has come
         self.cleaned: dict[TopicPartition, int] = {}
+        #: logs that are being cut, with the offset that nothing may be said to be above
+        self.cuts: dict[TopicPartition, int] = {}
 
     @classmethod
     def take(cls, path: Path) -> DirectoryState:
@@ -203,7 +209,8 @@ class DirectoryState:
     def checkpoint(self, logs: Iterable[PartitionLog]) -> Checkpoint:
         """What the checkpoint files are to say of ``logs`` now.
 
-        Numbered, so that of two the later counts: both are made under a lock.
+        Numbered, so that of two the later counts: both are made under a lock. Of a log in `cuts`
+        they say no more than is true once it has been cut.
         """
         with self._capture_lock:
             return self._capture(logs)
@@ -220,7 +227,10 @@ class DirectoryState:
         }
         marks = {log.tp: log.high_watermark for log in live}
         cleaned = {log.tp: log.cleaned_to for log in live if log.cleaned_to is not None}
-        self.checkpointed = points.keys() | starts.keys() | marks.keys()
+        for offsets in (points, starts, marks, cleaned):
+            self._lower(offsets)
+        partitions = frozenset(points.keys() | starts.keys() | marks.keys())
+        self.checkpointed |= partitions
         self._asked += 1
         return Checkpoint(
             self._asked,
@@ -230,7 +240,13 @@ class DirectoryState:
                 names.CLEANER_OFFSET_CHECKPOINT: checkpoints.format_offsets(cleaned),
                 names.HIGH_WATERMARK_CHECKPOINT: checkpoints.format_offsets(marks),
             },
+            partitions,
         )
+
+    def _lower(self, offsets: dict[TopicPartition, int]) -> None:
+        for tp, offset in list(self.cuts.items()):
+            if offsets.get(tp, offset) > offset:
+                offsets[tp] = offset
 
     def write(self, checkpoint: Checkpoint) -> bool:
         """Write the files, unless newer ones have been written. Blocks; safe in any thread.
@@ -261,13 +277,47 @@ class DirectoryState:
             self._cleaned = checkpoint.files[names.CLEANER_OFFSET_CHECKPOINT]
             self._marks = checkpoint.files[names.HIGH_WATERMARK_CHECKPOINT]
             self._written = checkpoint.number
+        with self._capture_lock:
+            if checkpoint.number == self._asked:  # Else a newer one is on its way.
+                self.checkpointed = set(checkpoint.partitions)
+
+    def write_for(self, logs: Iterable[PartitionLog], *, surely: bool = True) -> None:
+        """Write the files for what cannot go on while older ones count. Raises StorageError.
+
+        Not `surely`: what fails is as in `write`.
+        """
+        if not self.write(self.checkpoint(logs)) and surely:
+            raise StorageError(self.path, "its checkpoints cannot be written")
+
+    @contextmanager
+    def lowered(
+        self, log: PartitionLog, offset: int, logs: Iterable[PartitionLog]
+    ) -> Iterator[None]:
+        """Cut ``log``, one of ``logs``, while no file here says anything of what is above.
+
+        They stay so where the cut fails half-way. Raises StorageError, with nothing cut.
+        """
+        before = self.cuts.get(log.tp)
+        self.cuts[log.tp] = offset if before is None else min(before, offset)
+        said = (log.recovery_point, log.high_watermark, log.log_start_offset, log.cleaned_to or 0)
+        if offset < max(said):
+            try:
+                self.write_for(logs)
+            except StorageError:
+                if before is None:
+                    self.cuts.pop(log.tp, None)
+                raise
+        yield
+        self.cuts.pop(log.tp, None)
 
     def write_marks(self, marks: Mapping[TopicPartition, int]) -> None:
         """Write the high watermarks alone, if they have changed. Blocks; safe in any thread.
 
         Whoever reads them only saves work by it: they need not agree with the other files.
         """
-        content = checkpoints.format_offsets(marks)
+        lowered = dict(marks)
+        self._lower(lowered)
+        content = checkpoints.format_offsets(lowered)
         with self._checkpoint_lock:
             if content == self._marks or not self.health.readable:
                 return

@@ -151,7 +151,7 @@ class LogCleaner:
                     await self._swap(task, message.replaced)
                 elif isinstance(message, Finished):
                     self.manager.done(task, message)
-                    await self._in_thread(self._logs.checkpoint_work_beside(task.tp))
+                    await self._in_thread(partial(self._logs.checkpoint_beside, task.tp))
                     return
                 elif isinstance(message, Failed):
                     self._failed(task, message)

@@ -243,7 +243,7 @@ class LogMover:
         removed = None
         try:
             await self._sync(move)
-            await self._in_thread(self._logs.checkpoint_work_of(move.target))
+            await self._in_thread(partial(self._logs.checkpoint_surely, move.target))
             await self._in_thread(move.note_switched)
             removed = await self._retire_source(move)
             if removed is not None:

@@ -96,7 +96,7 @@ def clean(
 
     result = Cleaning(task.job, swap).run()
     manager.done(task, result)
-    logs.checkpoint_work_beside(task.tp)()
+    logs.checkpoint_beside(task.tp)
     return result
 
 

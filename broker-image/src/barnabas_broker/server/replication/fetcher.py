@@ -177,6 +177,27 @@ class Fetcher:
         if not ready:
             return False
         timeout_s = self._settings()[keys.REPLICA_SOCKET_TIMEOUT_MS] / 1000
+        await self._begin(ready, timeout_s)
+        asked = {
+            tp: asking
+            for tp, each in ready.items()
+            if not (isinstance(asking := self._question(each), AskRecords) and self._is_held(each))
+        }
+        if not asked:
+            return False
+        for tp, cut in _those(asked, Truncate).items():
+            if self._current(tp, ready[tp]):
+                await self._perform(tp, ready[tp], Step(_state(ready[tp]), cut))
+        if epochs := _those(asked, AskEpochEnd):
+            await self._ask_epochs(ready, epochs, timeout_s)
+        if ends := _those(asked, AskLogEnds):
+            await self._ask_ends(ready, ends, timeout_s)
+        if records := _those(asked, AskRecords):
+            await self._ask_records(ready, records, timeout_s)
+        return True
+
+    async def _begin(self, ready: Mapping[TopicPartition, Copied], timeout_s: float) -> None:
+        """Give the new ones a state, which depends on what the leader speaks."""
         if any(each.state is None for each in ready.values()):
             divergence = await self._link.names_divergence(timeout_s)
             for each in ready.values():
@@ -186,22 +207,6 @@ class Fetcher:
                         leader_epoch=each.leader_epoch,
                         truncates_on_fetch=divergence,
                     )
-        asked = {
-            tp: asking
-            for tp, each in ready.items()
-            if not (isinstance(asking := self._question(each), AskRecords) and self._is_held(each))
-        }
-        if not asked:
-            return False
-        for tp, cut in _those(asked, Truncate).items():
-            await self._perform(tp, ready[tp], Step(_state(ready[tp]), cut))
-        if epochs := _those(asked, AskEpochEnd):
-            await self._ask_epochs(ready, epochs, timeout_s)
-        if ends := _those(asked, AskLogEnds):
-            await self._ask_ends(ready, ends, timeout_s)
-        if records := _those(asked, AskRecords):
-            await self._ask_records(ready, records, timeout_s)
-        return True
 
     def _ready(self) -> dict[TopicPartition, Copied]:
         now = self._loop.time()
@@ -344,6 +349,8 @@ class Fetcher:
             else:
                 await self._cutter.truncate(partition, cut.offset)
         except KafkaError as error:
+            if not self._current(tp, each):  # Deleted while its cut waited for a thread.
+                return
             log.error("%s: %s cannot be cut: %s", self.name, tp, error)
             self._delay(tp, each, error.code)
             return

@@ -13,6 +13,15 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from barnabas_kafka.protocol import codec
+from barnabas_kafka.protocol.headers import RequestHeader, encode_request_header
+from barnabas_kafka.protocol.messages.find_coordinator import FindCoordinatorRequest
+from barnabas_kafka.protocol.messages.join_group import (
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+)
+from barnabas_kafka.protocol.registry import ApiKey
+from barnabas_kafka.protocol.schema import Message
 from benchmarks.attacks import ATTACKS, GIANT
 from benchmarks.hostile import TOPIC, VICTIM, Canary, under_attack
 from benchmarks.metering import memory_mib
@@ -21,6 +30,12 @@ from tests.waiting import ANSWER, seconds, wait_for
 
 RSS_MIB_MAX = 450
 """Requests 100 and one of 100 beyond, responses 64, a batch of 64 being looked at, the rest."""
+
+JOINS, JOIN_BYTES = 60, 15 << 20
+"""Members that each tell as much about themselves as a group would take."""
+JOINED_MIB_MAX, LEFT_MIB_MAX = 230, 60
+"""What they add to a broker's memory at most: what groups may take, and a request or two; and what
+of it is left when they have gone."""
 
 ROUND_TRIPS = 200
 """How often another client is served during each attack."""
@@ -114,3 +129,40 @@ def test_giants_that_stop_arriving_are_dropped_when_others_need_the_memory(
     canary.close()
     for giant in giants:
         giant.close()
+
+
+def framed(api_key: ApiKey, version: int, body: Message) -> bytes:
+    """A request as it is sent; its answer is not looked at."""
+    header = RequestHeader(api_key, version, 1, "greedy")
+    payload = encode_request_header(header, 1) + codec.encode(body, version)
+    return struct.pack(">i", len(payload)) + payload
+
+
+def test_members_that_tell_very_much_are_bounded_over_all_groups(attacked: Broker) -> None:
+    """However many groups they name; and the memory comes back when their sessions are over."""
+    address = ("127.0.0.1", port_of(attacked))
+    before = memory_mib(attacked.pid)[0]
+    vast = [JoinGroupRequestProtocol(name="range", metadata=bytes(JOIN_BYTES))]
+    with socket.create_connection(address, timeout=seconds(ANSWER)) as asking:
+        asking.sendall(framed(ApiKey.FIND_COORDINATOR, 0, FindCoordinatorRequest(key="greedy")))
+        assert asking.recv(4)
+    joining = []
+    for number in range(JOINS):
+        request = JoinGroupRequest(
+            group_id=f"greedy-{number}",
+            session_timeout_ms=6000,
+            rebalance_timeout_ms=6000,
+            protocol_type="consumer",
+            protocols=vast,
+        )
+        joining.append(socket.create_connection(address, timeout=seconds(ANSWER)))
+        joining[-1].sendall(framed(ApiKey.JOIN_GROUP, 3, request))
+    for each in joining:
+        assert each.recv(4)
+        assert memory_mib(attacked.pid)[0] - before < JOINED_MIB_MAX
+        each.close()
+    wait_for(
+        "the memory of the broker, to be given back",
+        lambda: memory_mib(attacked.pid)[0] - before,
+        until=lambda more: more < LEFT_MIB_MAX,
+    )

@@ -270,6 +270,7 @@ class Runtime(Generic[S, R]):
                 self._note_failed_load(held, error, delay_s)
             await asyncio.sleep(delay_s)
             delay_s = min(2 * delay_s, RETRY_MAX_S)
+            held.shard.resign(self._clock_ms())  # Nobody waits for it; its memory is given back.
             held.shard = self._new_shard()
 
     async def _load_once(self, held: Held[S]) -> None:

@@ -50,7 +50,7 @@ from barnabas_broker.server.coordination import Coordination
 from barnabas_broker.server.counters import Cause, Counters
 from barnabas_broker.server.dispatch import Dispatcher, collect_handlers
 from barnabas_broker.server.leader_balance import LeaderBalance
-from barnabas_broker.server.limits import ConnectionLimits, frame_memory_bytes
+from barnabas_broker.server.limits import ConnectionLimits, frame_memory_bytes, memory_bytes
 from barnabas_broker.server.listener import Entrance, Listener
 from barnabas_broker.server.log_cleaner import LogCleaner
 from barnabas_broker.server.log_dir_events import LogDirEvents
@@ -200,6 +200,7 @@ class Node:
             settings=lambda: controller.settings,
             new_id=lambda: str(uuid.uuid4()),
             clock_ms=clock_ms,
+            memory_bytes=memory_bytes(),
         )
         producer_ids = ProducerIds(
             store, broker_id, controller=controller, above=largest_id(logs.logs.values())

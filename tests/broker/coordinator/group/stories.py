@@ -11,6 +11,12 @@ from barnabas_broker.coordinator.group.group import Group
 from barnabas_broker.coordinator.group.joining import Join
 from barnabas_broker.coordinator.group.limits import Limits
 from barnabas_broker.coordinator.group.members import Client
+from barnabas_broker.coordinator.group.memory import (
+    GROUP_BYTES,
+    PARTITION_BYTES,
+    PENDING_BYTES,
+    PROTOCOL_BYTES,
+)
 from barnabas_broker.coordinator.group.records import Record
 from barnabas_broker.coordinator.group.shard import Shard
 from barnabas_broker.coordinator.group.turns import Turn
@@ -49,6 +55,27 @@ TEAM = "team"
 def subscription(*topics: str) -> bytes:
     """The metadata of a consumer."""
     return b"\0\0" + encode(ConsumerProtocolSubscription(topics=list(topics)), 0)
+
+
+def counted(shard: Shard) -> int:
+    """The bytes that the groups of a shard hold, added up anew."""
+    return sum(_counted(group) for group in shard.groups.values())
+
+
+def _counted(group: Group) -> int:
+    total = GROUP_BYTES + len(group.id)
+    total += sum(PENDING_BYTES + len(each) for each in group.pending)
+    total += sum(each.memory_bytes for each in group.members.values())
+    if group.consumers is None:
+        return total
+    consumers = group.consumers
+    for names in (consumers.topics, *consumers.expressions.values()):
+        total += sum(PROTOCOL_BYTES + len(name) for name in names)
+    for partitions in consumers.target.values():
+        total += PARTITION_BYTES * len(partitions)
+    for member in consumers.members.values():
+        total += member.memory_bytes + PARTITION_BYTES * len(member.held)
+    return total
 
 
 class Story:
@@ -95,6 +122,7 @@ class Story:
             then: Turn = Turn(turn.now_ms)
             turn.follow(then)
             self.perform(then)
+        assert self.shard.account.held == counted(self.shard)
 
     def answer(self, waiter: int) -> Any:
         return self.answers.get(waiter)

@@ -119,4 +119,4 @@ def test_an_id_that_was_only_given_out_can_be_given_back() -> None:
     story = Story()
     given = story.answer(story.join("a")).member_id
     assert story.leave((given, None)) == [ErrorCode.NONE]
-    assert story.group.pending == set()
+    assert story.shard.groups == {}

@@ -15,6 +15,7 @@ from collections import Counter
 
 from barnabas_broker.coordinator.group.consumer.group import ConsumerGroup
 from barnabas_broker.coordinator.group.members import Client, Member, Protocols
+from barnabas_broker.coordinator.group.memory import GROUP_BYTES, PENDING_BYTES, Account
 from barnabas_broker.coordinator.group.pending_offsets import PendingOffsets
 from barnabas_broker.coordinator.group.records import CommittedOffset, GroupRecord
 from barnabas_broker.coordinator.group.states import MAY_FOLLOW, GroupState
@@ -36,6 +37,7 @@ class Group:
     __slots__ = (
         "_awaited",
         "_supporters",
+        "account",
         "consumers",
         "generation",
         "id",
@@ -54,7 +56,9 @@ class Group:
         "unsynced",
     )
 
-    def __init__(self, group_id: str, *, now_ms: int) -> None:
+    def __init__(self, group_id: str, *, now_ms: int, whole: Account | None = None) -> None:
+        """`whole` is the account that the memory of this group is part of."""
+        self.account = Account(whole, GROUP_BYTES + len(group_id))
         # A member that had not joined when that was last asked: while it has not, nobody needs to
         # look at all the others.
         self._awaited: Member | None = None
@@ -136,7 +140,8 @@ class Group:
             self.protocol_type = protocol_type
         self.members[member.id] = member
         self._supporters.update(name for name, _ in member.protocols)
-        self.pending.discard(member.id)
+        self.forget(member.id)
+        self.weigh(member)
         if member.instance_id is not None:
             self.static[member.instance_id] = member.id
         if self.leader_id is None:
@@ -145,6 +150,7 @@ class Group:
     def remove(self, member_id: str) -> None:
         """Let a member go; somebody else leads where it did."""
         member = self.members.pop(member_id)
+        self._unweigh(member)
         self._supporters.subtract(name for name, _ in member.protocols)
         self._supporters = +self._supporters
         if member.instance_id is not None:
@@ -158,6 +164,7 @@ class Group:
         member = self.members.pop(old_id)
         member.id = new_id
         self.members[new_id] = member
+        self.weigh(member)
         self.static[member.instance_id or ""] = new_id
         if old_id in self.unsynced:
             self.unsynced.discard(old_id)
@@ -165,6 +172,28 @@ class Group:
         if self.leader_id == old_id:
             self.leader_id = new_id
         return member
+
+    def expect(self, member_id: str) -> None:
+        """Remember an id that was given out, until somebody joins with it or nobody does."""
+        if member_id not in self.pending:
+            self.pending.add(member_id)
+            self.account.add(PENDING_BYTES + len(member_id))
+
+    def forget(self, member_id: str) -> None:
+        """Expect nobody under an id any more."""
+        if member_id in self.pending:
+            self.pending.discard(member_id)
+            self.account.add(-PENDING_BYTES - len(member_id))
+
+    def weigh(self, member: Member) -> None:
+        """Count what a member takes; to be called when it has changed."""
+        bytes_now = member.memory_bytes
+        self.account.add(bytes_now - member.counted)
+        member.counted = bytes_now
+
+    def _unweigh(self, member: Member) -> None:
+        self.account.add(-member.counted)
+        member.counted = 0
 
     def check_member(self, member_id: str, instance_id: str | None) -> ErrorCode | None:
         """Why somebody does not speak for a member: fenced, or unknown; None if it does."""
@@ -197,7 +226,8 @@ class Group:
             self._supporters.subtract(name for name, _ in member.protocols)
             self._supporters.update(name for name, _ in protocols)
             self._supporters = +self._supporters
-        member.protocols = protocols
+            member.protocols = protocols
+            self.weigh(member)
 
     def supports(self, protocol_type: str, protocols: Protocols) -> bool:
         """Whether a member with these protocols could be in this group."""
@@ -266,6 +296,8 @@ class Group:
         members keep what they wait for; when a log is read, it is all there is.
         """
         before = self.members
+        for member in before.values():
+            self._unweigh(member)
         self.protocol_type = written.protocol_type or None
         self.generation = written.generation
         self.protocol = written.protocol
@@ -278,6 +310,7 @@ class Group:
                 member.protocols = (said,)
             member.assignment = each.assignment
             self.members[member.id] = member
+            self.weigh(member)
         self._supporters = Counter(
             name for member in self.members.values() for name, _ in member.protocols
         )

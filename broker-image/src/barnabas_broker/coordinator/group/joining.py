@@ -18,7 +18,14 @@ from typing import NamedTuple
 from barnabas_broker.coordinator.group.commits import group_write_error
 from barnabas_broker.coordinator.group.group import Group
 from barnabas_broker.coordinator.group.limits import NEW_MEMBER_TIMEOUT_MS
-from barnabas_broker.coordinator.group.members import Client, Member, Protocols, told_bytes
+from barnabas_broker.coordinator.group.members import (
+    Client,
+    Member,
+    Protocols,
+    member_bytes,
+    told_bytes,
+)
+from barnabas_broker.coordinator.group.memory import PENDING_BYTES
 from barnabas_broker.coordinator.group.rebalancing import (
     Rebalancer,
     TimerKey,
@@ -85,6 +92,10 @@ class Joining:
             if request.member_id in group.members:
                 self._rebalancer.remove(group, group.members[request.member_id], turn)
             turn.answer(join.waiter, error(ErrorCode.GROUP_MAX_SIZE_REACHED))
+        elif not self._rebalancer.has_room(self._growth(group, join)):
+            # Nothing that this client could do otherwise: it tries again until others have left.
+            code = ErrorCode.COORDINATOR_NOT_AVAILABLE
+            turn.answer(join.waiter, error(code, request.member_id))
         elif not group.supports(request.protocol_type, join.protocols):
             code = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
             turn.answer(join.waiter, error(code, request.member_id))
@@ -125,6 +136,16 @@ class Joining:
         promised = sum(map(len, group.pending))
         return told + promised + join.told_bytes <= limits.told_bytes_max
 
+    def _growth(self, group: Group, join: Join) -> int:
+        """How much more memory the group takes with this request."""
+        request = join.request
+        member_id, instance_id = request.member_id, request.group_instance_id
+        if not member_id and instance_id is None and join.version >= MEMBER_ID_FIRST_SINCE:
+            return PENDING_BYTES + len(join.client.client_id)
+        known = group.members.get(member_id or group.static.get(instance_id or "", ""))
+        more = member_bytes(member_id, join.client, instance_id, join.protocols)
+        return more - (0 if known is None else known.counted)
+
     # --- new members
 
     def _join_new(self, group: Group, join: Join, turn: Turn) -> None:
@@ -143,7 +164,7 @@ class Joining:
         if len(group.pending) >= self._rebalancer.limits.members_max:
             turn.answer(join.waiter, error(ErrorCode.GROUP_MAX_SIZE_REACHED))
             return
-        group.pending.add(member_id)
+        group.expect(member_id)
         pending = TimerKey(Wait.PENDING, group.id, member_id)
         self._rebalancer.timers.start(pending, join.request.session_timeout_ms)
         turn.answer(join.waiter, error(ErrorCode.MEMBER_ID_REQUIRED, member_id))
@@ -234,4 +255,5 @@ def _update(group: Group, member: Member, join: Join) -> None:
     member.rebalance_timeout_ms = join.rebalance_timeout_ms
     member.session_timeout_ms = join.request.session_timeout_ms
     member.client = join.client
+    group.weigh(member)
     member.joining = join.waiter

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from barnabas_broker.coordinator.group.memory import MEMBER_BYTES, PROTOCOL_BYTES
 from barnabas_broker.coordinator.group.turns import Waiter
 
 Protocols = tuple[tuple[str, bytes], ...]
@@ -26,12 +27,21 @@ def told_bytes(client: Client, instance_id: str | None, protocols: Protocols) ->
     return told
 
 
+def member_bytes(
+    member_id: str, client: Client, instance_id: str | None, protocols: Protocols
+) -> int:
+    """How much memory a member takes, but for its assignment; its id is in several tables."""
+    told = told_bytes(client, instance_id, protocols)
+    return MEMBER_BYTES + len(member_id) + PROTOCOL_BYTES * len(protocols) + told
+
+
 @dataclass(slots=True, kw_only=True)
 class Member:
     """One member. Times are in milliseconds.
 
     `joining` and `syncing` are the parked requests of this member. `is_new` is true from a
     member's first join until that is answered: it cannot send heartbeats yet.
+    `counted` is what the account of its group has of its bytes.
     """
 
     id: str
@@ -44,11 +54,18 @@ class Member:
     is_new: bool = False
     joining: Waiter | None = field(default=None)
     syncing: Waiter | None = field(default=None)
+    counted: int = 0
 
     @property
     def is_static(self) -> bool:
         """Whether it keeps its place over restarts (KIP-345)."""
         return self.instance_id is not None
+
+    @property
+    def memory_bytes(self) -> int:
+        """How much memory it takes."""
+        told = member_bytes(self.id, self.client, self.instance_id, self.protocols)
+        return told + len(self.assignment)
 
     @property
     def waits(self) -> bool:

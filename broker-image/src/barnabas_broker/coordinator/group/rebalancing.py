@@ -17,6 +17,7 @@ from typing import NamedTuple
 from barnabas_broker.coordinator.group.group import Group
 from barnabas_broker.coordinator.group.limits import Limits
 from barnabas_broker.coordinator.group.members import Member
+from barnabas_broker.coordinator.group.memory import Account, has_room
 from barnabas_broker.coordinator.group.states import GroupState, may_rebalance
 from barnabas_broker.coordinator.group.turns import Turn
 from barnabas_broker.coordinator.timers import Timers
@@ -51,11 +52,19 @@ class TimerKey(NamedTuple):
 
 
 class Rebalancer:
-    """Takes groups through rebalances; `limits` may be replaced at any time."""
+    """Takes groups through rebalances; `limits` may be replaced at any time.
 
-    def __init__(self, limits: Limits, steady_ms: Callable[[], int]) -> None:
+    `in_use` is the account of all groups of the broker.
+    """
+
+    def __init__(self, limits: Limits, steady_ms: Callable[[], int], in_use: Account) -> None:
         self.limits = limits
         self.timers: Timers[TimerKey] = Timers(steady_ms)
+        self._in_use = in_use
+
+    def has_room(self, more: int) -> bool:
+        """Whether the groups of the broker may take so many bytes more."""
+        return has_room(self._in_use.held, more, self.limits.memory_bytes_max)
 
     # --- members
 
@@ -74,7 +83,7 @@ class Rebalancer:
 
     def forget_pending(self, group: Group, member_id: str, turn: Turn) -> None:
         """Expect nobody under an id any more."""
-        group.pending.discard(member_id)
+        group.forget(member_id)
         self.timers.cancel(TimerKey(Wait.PENDING, group.id, member_id))
         self.complete_if_all_joined(group, turn)
 
@@ -181,6 +190,7 @@ class Rebalancer:
         """Tell everybody who waits for an assignment that there will be none."""
         for member in group.members.values():
             member.assignment = b""
+            group.weigh(member)
             if member.syncing is not None:
                 self.touch(group, member)
             answer_sync(member, turn, SyncGroupResponse(error_code=code))

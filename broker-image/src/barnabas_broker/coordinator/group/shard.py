@@ -21,6 +21,7 @@ from barnabas_broker.coordinator.group.group import CONSUMERS, Group
 from barnabas_broker.coordinator.group.joining import Join, Joining
 from barnabas_broker.coordinator.group.limits import Limits
 from barnabas_broker.coordinator.group.membership import Membership
+from barnabas_broker.coordinator.group.memory import GROUP_BYTES, Account
 from barnabas_broker.coordinator.group.rebalancing import (
     CONSUMER_WAITS,
     Rebalancer,
@@ -68,12 +69,20 @@ class Shard:
     """The groups that hash to one partition."""
 
     def __init__(
-        self, limits: Limits, *, new_id: Callable[[], str], steady_ms: Callable[[], int]
+        self,
+        limits: Limits,
+        *,
+        new_id: Callable[[], str],
+        steady_ms: Callable[[], int],
+        in_use: Account | None = None,
     ) -> None:
+        """`in_use` is the account of all groups of the broker; without it there is no other."""
         self.groups: dict[str, Group] = {}
+        in_use = in_use or Account()
+        self.account = Account(in_use)
         # The groups that have offsets in the open transaction of a producer.
         self._in_transactions: dict[int, set[str]] = {}
-        self._rebalancer = Rebalancer(limits, steady_ms)
+        self._rebalancer = Rebalancer(limits, steady_ms, in_use)
         self._joining = Joining(self._rebalancer, new_id)
         self._membership = Membership(self._rebalancer)
         self._heartbeats = Heartbeats(self._rebalancer, new_id, lambda name: self.groups.get(name))
@@ -106,8 +115,11 @@ class Shard:
         elif group is None and request.member_id:
             code = ErrorCode.UNKNOWN_MEMBER_ID
             turn.answer(join.waiter, error(code, request.member_id))
+        elif not self._may_make(request.group_id):
+            turn.answer(join.waiter, error(ErrorCode.COORDINATOR_NOT_AVAILABLE))
         else:
             self._join(self._made(request.group_id, now_ms), join, turn)
+            self._drop_if_unused(request.group_id)
         return turn
 
     def _join(self, group: Group, join: Join, turn: Turn) -> None:
@@ -130,7 +142,9 @@ class Shard:
     def _take_back(self, before: Group, join: Join, code: ErrorCode, instead: Turn) -> None:
         """Have the group again whose end could not be written."""
         self._rebalancer.forget_group(self.groups[before.id])
+        self.groups[before.id].account.leave()
         self.groups[before.id] = before
+        before.account.join(self.account)
         code = commits.group_write_error(code)
         instead.answer(join.waiter, error(code, join.request.member_id))
 
@@ -219,6 +233,7 @@ class Shard:
                     error_code=code,
                 )
             )
+        self._drop_if_unused(request.group_id)
         turn.answer(waiter, response)
         if gone and group is not None and group.consumers is not None:
             self._heartbeats.remove(group.consumers, gone.values(), turn)
@@ -251,6 +266,8 @@ class Shard:
         group = self.groups.get(request.group_id)
         if group is None and request.generation_id_or_member_epoch >= 0:
             code: ErrorCode | None = ErrorCode.ILLEGAL_GENERATION
+        elif not self._may_make(request.group_id):
+            code = ErrorCode.COORDINATOR_NOT_AVAILABLE
         else:
             group = group or self._made(request.group_id, now_ms)
             code = commits.commit_fault(
@@ -262,6 +279,7 @@ class Shard:
             )
         if code is not None or group is None:
             code = code or ErrorCode.ILLEGAL_GENERATION
+            self._drop_if_unused(request.group_id)
             turn.answer(waiter, commits.refused_commit(request, code))
             return turn
         self.heard_of(group, request.member_id)
@@ -269,6 +287,8 @@ class Shard:
             group.id, request, metadata_bytes_max=self.limits.metadata_bytes_max, now_ms=now_ms
         )
         turn.records += records
+        if not records:
+            self._drop_if_unused(request.group_id)
         turn.answer(waiter, response)
         turn.refuse = lambda code, instead: instead.answer(
             waiter, commits.refused_commit(request, commits.commit_write_error(code))
@@ -285,9 +305,12 @@ class Shard:
         self, request: TxnOffsetCommitRequest, waiter: Waiter, now_ms: int
     ) -> Turn:
         """TxnOffsetCommit, for partitions that exist; they wait for the end of the transaction."""
-        group = self._made(request.group_id, now_ms)
-        code = commits.transactional_commit_fault(group, request)
+        code: ErrorCode | None = ErrorCode.COORDINATOR_NOT_AVAILABLE
+        if self._may_make(request.group_id):
+            group = self._made(request.group_id, now_ms)
+            code = commits.transactional_commit_fault(group, request)
         if code is not None:
+            self._drop_if_unused(request.group_id)
             turn = Turn(now_ms)
             turn.answer(waiter, commits.refused_transactional_commit(request, code))
             return turn
@@ -382,6 +405,7 @@ class Shard:
         group = self.groups.get(key.group_id)
         if group is not None:
             self._time_is_over(group, key, turn)
+            self._drop_if_unused(key.group_id)
         return turn
 
     def _time_is_over(self, group: Group, key: TimerKey, turn: Turn) -> None:
@@ -412,7 +436,9 @@ class Shard:
                 self._end(record.group_id, now_ms)
             else:
                 group = self._made(record.group_id, now_ms)
-                group.consumers = None
+                if group.consumers is not None:
+                    group.consumers.account.leave()
+                    group.consumers = None
                 group.restore(record.metadata)
         elif isinstance(record, OffsetRecord):
             self._replay_offset(record, now_ms)
@@ -454,7 +480,7 @@ class Shard:
             return
         group = self._made(record.group_id, now_ms)
         if group.consumers is None:
-            group.consumers = ConsumerGroup(group.id)
+            group.consumers = ConsumerGroup(group.id, whole=group.account)
             group.protocol_type = CONSUMERS
         group.consumers.replay(record)
 
@@ -468,11 +494,30 @@ class Shard:
         if gone.offsets or gone.pending_offsets:
             self._renewed(gone, now_ms)
         else:
-            del self.groups[group_id]
+            self._drop(gone)
+
+    def _drop(self, group: Group) -> None:
+        """Forget a group, and give back what it took."""
+        group.account.leave()
+        del self.groups[group.id]
+
+    def _drop_if_unused(self, group_id: str) -> None:
+        """Forget a group that only a refused request, or an id that nobody used, had made."""
+        group = self.groups.get(group_id)
+        if (
+            group is not None
+            and group.state is GroupState.EMPTY
+            and group.protocol_type is None
+            and group.consumers is None
+            and not (group.pending or group.offsets or group.pending_offsets)
+        ):
+            self._drop(group)
 
     def _renewed(self, group: Group, now_ms: int) -> Group:
         """A group of no protocol with the offsets of another, in its place."""
-        renewed = self.groups[group.id] = Group(group.id, now_ms=now_ms)
+        group.account.leave()
+        renewed = Group(group.id, now_ms=now_ms, whole=self.account)
+        self.groups[group.id] = renewed
         renewed.offsets = group.offsets
         renewed.pending_offsets = group.pending_offsets
         return renewed
@@ -482,7 +527,7 @@ class Shard:
         for group in list(self.groups.values()):
             if group.state is GroupState.EMPTY and group.protocol_type is None:
                 if not group.offsets and not group.pending_offsets:
-                    del self.groups[group.id]
+                    self._drop(group)
                 continue
             if group.consumers is not None:
                 self._heartbeats.begin_sessions(group.consumers)
@@ -505,12 +550,18 @@ class Shard:
                     turn.answer(member.syncing, refused)
         self.groups = {}
         self._in_transactions = {}
+        self.account.leave()
+        self.account = Account()
         return turn
+
+    def _may_make(self, group_id: str) -> bool:
+        """Whether there is a group of this name, or room for one."""
+        return group_id in self.groups or self._rebalancer.has_room(GROUP_BYTES + len(group_id))
 
     def _made(self, group_id: str, now_ms: int) -> Group:
         group = self.groups.get(group_id)
         if group is None:
-            group = self.groups[group_id] = Group(group_id, now_ms=now_ms)
+            group = self.groups[group_id] = Group(group_id, now_ms=now_ms, whole=self.account)
         return group
 
 

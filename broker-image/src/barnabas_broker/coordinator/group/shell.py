@@ -14,6 +14,7 @@ from barnabas_broker.coordinator import runtime
 from barnabas_broker.coordinator.group import plain_commits, records
 from barnabas_broker.coordinator.group.group import Group
 from barnabas_broker.coordinator.group.limits import Limits
+from barnabas_broker.coordinator.group.memory import Account
 from barnabas_broker.coordinator.group.records import Record
 from barnabas_broker.coordinator.group.shard import Shard
 from barnabas_broker.coordinator.group.turns import Turn, Waiter
@@ -38,7 +39,8 @@ class GroupCoordinator:
     """All groups that this broker coordinates. Lives on the event loop.
 
     `leader` gives the partition if it is led here, and raises KafkaError otherwise; `new_id` a text
-    that was never given before; `clock_ms` is the wall clock.
+    that was never given before; `clock_ms` is the wall clock; `memory_bytes` is how much memory the
+    broker may use.
     """
 
     def __init__(
@@ -48,12 +50,15 @@ class GroupCoordinator:
         settings: Callable[[], BrokerSettings],
         new_id: Callable[[], str],
         clock_ms: Callable[[], int],
+        memory_bytes: int = 4 << 30,
     ) -> None:
+        self._memory_bytes = memory_bytes
+        self._in_use = Account()
         self._settings = settings
         self._new_id = new_id
         self._loop = asyncio.get_running_loop()
         self._image = MetadataImage(cluster_id="")
-        self._limits = Limits.from_settings(settings())
+        self._limits = Limits.from_settings(settings(), memory_bytes=memory_bytes)
         self._log_limits = _log_limits(settings())
         self._expiry: asyncio.TimerHandle | None = None
         self._runtime: Runtime[Shard, Record] = Runtime(
@@ -83,7 +88,7 @@ class GroupCoordinator:
 
         To be called when the replicas have done what the image says.
         """
-        self._limits = Limits.from_settings(self._settings())
+        self._limits = Limits.from_settings(self._settings(), memory_bytes=self._memory_bytes)
         self._log_limits = _log_limits(self._settings())
         self._image = new
         for shard in self._runtime.all_shards:
@@ -157,6 +162,11 @@ class GroupCoordinator:
         return [group for shard in self._runtime.shards for group in shard.groups.values()]
 
     @property
+    def bytes_in_use(self) -> int:
+        """How much memory the groups take, as it is counted."""
+        return self._in_use.held
+
+    @property
     def loading(self) -> bool:
         """Whether some groups are still being read back."""
         return self._runtime.loading
@@ -184,6 +194,7 @@ class GroupCoordinator:
             self._limits,
             new_id=self._new_id,
             steady_ms=partial(runtime.steady_ms, self._loop),
+            in_use=self._in_use,
         )
         shard.on_image(self._image)
         return shard

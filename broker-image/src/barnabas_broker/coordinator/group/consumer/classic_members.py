@@ -22,7 +22,12 @@ from barnabas_broker.coordinator.group.consumer.member import (
     ConsumerMember,
     MemberState,
 )
-from barnabas_broker.coordinator.group.consumer.speaker import Speaker, check_room, in_place_of
+from barnabas_broker.coordinator.group.consumer.speaker import (
+    Speaker,
+    check_memory,
+    check_room,
+    in_place_of,
+)
 from barnabas_broker.coordinator.group.group import CONSUMERS
 from barnabas_broker.coordinator.group.joining import MEMBER_ID_FIRST_SINCE, Join
 from barnabas_broker.coordinator.group.members import Client, told_bytes
@@ -62,6 +67,7 @@ class ClassicMembers:
         speaker = self._speaker(group, member_id, join)
         subscription = migration.subscription_of(join.protocols[0][1])
         member = _told(speaker.member, join, subscription)
+        check_memory(speaker.before, member, self._rebalancer.has_room)
         owned = migration.owned(subscription.owned_partitions, self._heartbeats.image)
         after = self._heartbeats.advance(group, speaker, member, Words(owned), turn)
         self._rebalancer.timers.cancel(_key(Wait.CLASSIC_JOIN, group, after))

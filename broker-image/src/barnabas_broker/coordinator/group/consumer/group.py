@@ -17,6 +17,7 @@ from barnabas_broker.coordinator.group.consumer.records import (
     Partitions,
     partitions_of,
 )
+from barnabas_broker.coordinator.group.memory import PARTITION_BYTES, PROTOCOL_BYTES, Account
 from barnabas_kafka.protocol.embedded_consumers import (
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataValue,
@@ -40,6 +41,7 @@ class ConsumerGroup:
     """Members, epochs and assignments of one group."""
 
     __slots__ = (
+        "account",
         "epoch",
         "expressions",
         "id",
@@ -52,7 +54,9 @@ class ConsumerGroup:
         "topics",
     )
 
-    def __init__(self, group_id: str) -> None:
+    def __init__(self, group_id: str, *, whole: Account | None = None) -> None:
+        """`whole` is the account that the memory of this group is part of."""
+        self.account = Account(whole)
         self.id = group_id
         self.epoch = 0
         self.target_epoch = 0
@@ -121,22 +125,24 @@ class ConsumerGroup:
             self._read(record.part, current)
 
     def _see(self, value: ConsumerGroupPartitionMetadataValue | None) -> None:
+        self.account.add(-_names_bytes(self.topics))
         topics = value.topics if value else []
         self.topics = {
             each.topic_name: SeenTopic(each.topic_id, each.num_partitions) for each in topics
         }
+        self.account.add(_names_bytes(self.topics))
 
     def _resolve(self, regex: str, value: ConsumerGroupRegularExpressionValue | None) -> None:
-        if value is None:
-            self.expressions.pop(regex, None)
-        else:
+        self.account.add(-_names_bytes(self.expressions.pop(regex, ())))
+        if value is not None:
             self.expressions[regex] = frozenset(value.topics)
+            self.account.add(_names_bytes(value.topics))
 
     def _aim(self, member_id: str, value: ConsumerGroupTargetAssignmentMemberValue | None) -> None:
-        if value is None:
-            self.target.pop(member_id, None)
-        else:
-            self.target[member_id] = partitions_of(value.topic_partitions)
+        self.account.add(-PARTITION_BYTES * len(self.target.pop(member_id, ())))
+        if value is not None:
+            target = self.target[member_id] = partitions_of(value.topic_partitions)
+            self.account.add(PARTITION_BYTES * len(target))
 
     def _hear(self, member_id: str, value: ConsumerGroupMemberMetadataValue | None) -> None:
         before = self.members.get(member_id)
@@ -147,9 +153,11 @@ class ConsumerGroup:
             if before is not None:
                 self._hold(before, before.starting_over())
                 del self.members[member_id]
+                self.account.add(-before.memory_bytes)
             return
         member = (before or ConsumerMember(id=member_id)).told(value)
         self.members[member_id] = member
+        self.account.add(member.memory_bytes - (0 if before is None else before.memory_bytes))
         if member.instance_id is not None:
             self.static[member.instance_id] = member_id
 
@@ -161,6 +169,7 @@ class ConsumerGroup:
             if value is None:
                 return
             before = ConsumerMember(id=member_id)
+            self.account.add(before.memory_bytes)
         after = before.starting_over() if value is None else before.reading(value)
         self._hold(before, after)
         self.members[member_id] = after
@@ -172,3 +181,8 @@ class ConsumerGroup:
                 del self.owners[partition]
         for partition in after.held:
             self.owners[partition] = after.id
+        self.account.add(PARTITION_BYTES * (len(after.held) - len(before.held)))
+
+
+def _names_bytes(names: Collection[str]) -> int:
+    return sum(map(len, names)) + PROTOCOL_BYTES * len(names)

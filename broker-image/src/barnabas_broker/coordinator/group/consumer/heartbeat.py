@@ -29,7 +29,12 @@ from barnabas_broker.coordinator.group.consumer.records import (
     epoch_record,
     partitions_of,
 )
-from barnabas_broker.coordinator.group.consumer.speaker import Speaker, check_room, in_place_of
+from barnabas_broker.coordinator.group.consumer.speaker import (
+    Speaker,
+    check_memory,
+    check_room,
+    in_place_of,
+)
 from barnabas_broker.coordinator.group.consumer.validation import check
 from barnabas_broker.coordinator.group.group import Group
 from barnabas_broker.coordinator.group.members import Client
@@ -126,6 +131,8 @@ class Heartbeats:
             return
         speaker = self._speaker(group, beat)
         member = _told(speaker.member, beat)
+        if member != speaker.before:
+            check_memory(speaker.before, member, self._rebalancer.has_room)
         words = Words(beat.owned, beat.visible)
         after = self.advance(group, speaker, member, words, turn)
         tells = (

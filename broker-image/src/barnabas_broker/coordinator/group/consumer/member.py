@@ -10,7 +10,8 @@ from barnabas_broker.coordinator.group.consumer.records import (
     by_topic,
     partitions_of,
 )
-from barnabas_broker.coordinator.group.members import Protocols
+from barnabas_broker.coordinator.group.members import Client, Protocols, member_bytes
+from barnabas_broker.coordinator.group.memory import PROTOCOL_BYTES
 from barnabas_kafka.protocol.embedded_consumers import (
     ClassicMemberMetadata,
     ClassicProtocol,
@@ -100,6 +101,15 @@ class ConsumerMember:
     def held(self) -> Partitions:
         """What nobody else may read: what it reads and what it has not given up yet."""
         return self.assigned | self.revoking
+
+    @property
+    def memory_bytes(self) -> int:
+        """How much memory it takes, but for what it reads."""
+        protocols = () if self.classic is None else self.classic.protocols
+        client = Client(self.client_id, self.client_host)
+        told = member_bytes(self.id, client, self.instance_id, protocols)
+        texts = len(self.rack_id or "") + len(self.regex) + sum(map(len, self.topics))
+        return told + texts + PROTOCOL_BYTES * len(self.topics)
 
     def reconciled_to(self, epoch: int) -> bool:
         """Whether it has nothing left to do for the target of this epoch."""

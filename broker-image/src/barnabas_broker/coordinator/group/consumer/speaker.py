@@ -1,5 +1,6 @@
 """Who speaks for a member of a group of the consumer protocol, through either protocol."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from barnabas_broker.coordinator.group.consumer import fencing
@@ -46,6 +47,18 @@ def in_place_of(
         )
     member = replace(old, id=new_id, epoch=JOINING_EPOCH, previous_epoch=JOINING_EPOCH)
     return Speaker(old, member, old_id, fencing.member_tombstones(group.id, old_id))
+
+
+def check_memory(
+    before: ConsumerMember | None, after: ConsumerMember, has_room: Callable[[int], bool]
+) -> None:
+    """Raise KafkaError COORDINATOR_NOT_AVAILABLE where a broker has no memory for a member.
+
+    Its client can do nothing about it, and tries again until others have left.
+    """
+    if not has_room(after.memory_bytes - (0 if before is None else before.memory_bytes)):
+        message = "The groups of the broker take all the memory that they may."
+        raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, message)
 
 
 def check_room(

@@ -103,6 +103,19 @@ BARNABAS_LOG_DIRS_RESUME_BYTES = long(
     rule=at_least(0),
     importance=Importance.MEDIUM,
 )
+BARNABAS_GROUPS_MEMORY_MAX_BYTES = long(
+    "barnabas.groups.memory.max.bytes",
+    0,
+    (
+        "Memory that all groups of a broker may take with their members and what these tell about "
+        "themselves, committed offsets aside. Beyond it new groups and members, and those that "
+        "need more, are answered COORDINATOR_NOT_AVAILABLE, which clients try again; the last "
+        "quarter is for members of up to 64 KiB. 0 is a sixteenth of the container's or machine's "
+        "memory, from 32 to 128 MiB. Apache Kafka has no limit."
+    ),
+    rule=at_least(0),
+    importance=Importance.MEDIUM,
+)
 BARNABAS_PRODUCER_IDS_PER_PARTITION_MAX = integer(
     "barnabas.producer.ids.per.partition.max",
     10_000,

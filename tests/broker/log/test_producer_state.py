@@ -11,6 +11,7 @@ from barnabas_broker.log.producer_state import (
     ProducerEntry,
     ProducerState,
     Sequences,
+    fair_share,
 )
 from barnabas_broker.log.transaction_index import AbortedTransaction
 from barnabas_kafka.errors import ErrorCode, KafkaError
@@ -355,3 +356,11 @@ def test_what_follows_beyond_doubt_is_what_is_found_to_follow(
                         continue
         assert list(state.producers.items()) == list(other.producers.items())
         assert state.end_offset == other.end_offset
+
+
+def test_partitions_share_what_producers_there_may_be() -> None:
+    """Who has few keeps them, and the others have as many each as are left."""
+    assert fair_share([], 10) == 0
+    assert fair_share([1, 2, 3], 6) == 3
+    assert fair_share([1, 20, 30], 11) == 5
+    assert fair_share([5, 5], 0) == 0

@@ -25,7 +25,7 @@ time is an argument, snapshots are encoded in ``producer_snapshot``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 from itertools import islice
@@ -304,6 +304,14 @@ class ProducerState:
         # Where many have open transactions there is little to find, however often one looks.
         self._forget_above = max(self.ids_max, len(self.producers) + spare)
 
+    def forget_down_to(self, count: int) -> int:
+        """Keep no more producers than these, open transactions aside; return how many went."""
+        before = len(self.producers)
+        idle = (known for known, entry in self.producers.items() if entry.txn_first_offset < 0)
+        for producer_id in list(islice(idle, max(before - count, 0))):
+            del self.producers[producer_id]
+        return before - len(self.producers)
+
     def restore(self, entries: Iterable[ProducerEntry], end_offset: int) -> None:
         """Start again from a snapshot's producers, complete up to ``end_offset``.
 
@@ -329,6 +337,30 @@ class ProducerState:
     def has_ongoing_transaction(self, producer_id: int, epoch: int) -> bool:
         entry = self.producers.get(producer_id)
         return entry is not None and entry.txn_first_offset >= 0 and entry.epoch == epoch
+
+
+def fair_share(counts: Iterable[int], total: int) -> int:
+    """How many producers a partition may keep at most for all to have `total`.
+
+    Who has fewer keeps them all, and leaves the rest to the others.
+    """
+    ascending = sorted(counts)
+    left = total
+    for index, count in enumerate(ascending):
+        share = left // (len(ascending) - index)
+        if count > share:
+            return share
+        left -= count
+    return max(ascending, default=0)
+
+
+def bound_all(states: Collection[ProducerState], total: int) -> int:
+    """Forget idle producers of the partitions that have most; return how many."""
+    if sum(len(state.producers) for state in states) <= total:
+        return 0
+    # A little below, so that it is seldom done.
+    share = fair_share((len(state.producers) for state in states), total - total // 16)
+    return sum(state.forget_down_to(share) for state in states)
 
 
 def is_expired(entry: ProducerEntry, now_ms: int, expiration_ms: int) -> bool:

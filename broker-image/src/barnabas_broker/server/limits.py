@@ -10,6 +10,7 @@ import resource
 import socket
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -32,6 +33,11 @@ FRAME_MEMORY_SHARE: Final = 0.25
 FRAME_MEMORY_MIN: Final = 32 << 20
 FRAME_MEMORY_MAX: Final = 256 << 20
 """Unfinished requests may use a quarter of the memory the broker has, within these bounds."""
+
+PRODUCER_MEMORY_SHARE: Final = 8
+PRODUCER_IDS_MIN: Final = 100_000
+"""Remembered producers may use an eighth of the memory, at a kilobyte each, and these anyway: a
+producer that is forgotten may have a batch stored twice."""
 
 CGROUP_LIMITS: Final = (
     Path("/sys/fs/cgroup/memory.max"),
@@ -80,6 +86,13 @@ def frame_memory_bytes(settings: BrokerSettings) -> int:
     return max(FRAME_MEMORY_MIN, min(share, FRAME_MEMORY_MAX))
 
 
+def producer_ids_max(settings: BrokerSettings) -> int:
+    """Producers remembered in all partitions: as many as is said, or as suit the machine."""
+    given = settings[keys.BARNABAS_PRODUCER_IDS_MAX]
+    return given or max(PRODUCER_IDS_MIN, memory_bytes() // PRODUCER_MEMORY_SHARE // 1024)
+
+
+@cache
 def memory_bytes() -> int:
     """The memory this process may use: its container's limit, or the machine's memory."""
     limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]

@@ -223,6 +223,7 @@ class Node:
             markers=markers,
             clock_ms=clock_ms,
             elsewhere=transaction_peers,
+            memory_bytes=memory_bytes(),
         )
         return Broker(
             id=broker_id,

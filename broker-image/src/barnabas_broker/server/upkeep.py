@@ -20,9 +20,11 @@ from barnabas_broker.log.directories import LogDirectories
 from barnabas_broker.log.files import DataFile
 from barnabas_broker.log.health import Reserve
 from barnabas_broker.log.partition_log import PartitionLog
+from barnabas_broker.log.producer_state import bound_all
 from barnabas_broker.log.removals import Work
 from barnabas_broker.log.segment import Segment
 from barnabas_broker.server import heap
+from barnabas_broker.server.limits import producer_ids_max
 from barnabas_kafka.errors import KafkaError
 from barnabas_kafka.settings import broker as keys
 from barnabas_kafka.settings.broker import BrokerSettings
@@ -116,7 +118,20 @@ class Upkeep:
         )
         await self._in_thread(partial(self._logs.probe, reserve))
 
+    def _bound_producers(self) -> None:
+        """Each partition bounds its own as they write; here it is all of them together."""
+        all_logs = self._logs.logs.values()
+        states = [each.producers for each in all_logs if each.failure is None and not each.busy]
+        forgotten = bound_all(states, producer_ids_max(self._settings()))
+        if forgotten:
+            log.warning(
+                "Forgot %d idle producers: barnabas.producer.ids.max is reached; batches that "
+                "they send again may be stored twice",
+                forgotten,
+            )
+
     async def _tick(self) -> None:
+        self._bound_producers()
         await self._watch_clients()
         self._tasks = [task for task in self._tasks if not task.done()]
         await self.look_for_room()

@@ -5,34 +5,11 @@ from typing import Any
 
 import pytest
 
-from barnabas_broker.coordinator.group.memory import SMALL_BYTES, Account, has_room
 from barnabas_kafka.errors import ErrorCode
 from tests.broker.coordinator.group.consumer.stories import ConsumerStory
 from tests.broker.coordinator.group.stories import SESSION_MS, TEAM, Story, counted
 
 LIMIT = 1 << 20
-
-
-def test_what_is_part_of_a_whole_counts_there_as_long_as_it_is() -> None:
-    """A group that leaves takes all with it, and brings it along where it comes back."""
-    whole = Account()
-    part = Account(whole, 5)
-    part.add(2)
-    assert (part.held, whole.held) == (7, 7)
-    part.leave()
-    part.add(1)
-    assert whole.held == 0
-    part.join(whole)
-    assert whole.held == 8
-
-
-def test_the_last_quarter_is_for_small_members() -> None:
-    """Large ones cannot shut ordinary consumers out, and whoever needs nothing more is welcome."""
-    assert has_room(0, LIMIT * 3 // 4, LIMIT)
-    assert not has_room(1, LIMIT * 3 // 4, LIMIT)
-    assert has_room(LIMIT - SMALL_BYTES, SMALL_BYTES, LIMIT)
-    assert not has_room(LIMIT - SMALL_BYTES + 1, SMALL_BYTES, LIMIT)
-    assert has_room(2 * LIMIT, 0, LIMIT)
 
 
 def full(**limits: Any) -> Story:

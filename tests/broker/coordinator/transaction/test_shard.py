@@ -283,3 +283,22 @@ def test_every_state_leads_somewhere_or_nowhere_for_good() -> None:
     assert [state for state, next_ones in MAY_FOLLOW.items() if not next_ones] == [
         TransactionState.DEAD
     ]
+
+
+def test_no_new_id_without_room() -> None:
+    """Its producer asks again; those that there are go on, and what was written is read back."""
+    story = Story(replace(LIMITS, memory_bytes_max=1))
+    assert story.init().code is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert (story.shard.transactions, story.shard.account.held) == ({}, 0)
+    story.shard.limits = LIMITS
+    producer = story.begun()
+    story.limits = story.shard.limits = replace(LIMITS, memory_bytes_max=1)
+    assert story.init().code is ErrorCode.NONE
+    assert story.add(producer, T0) is ErrorCode.PRODUCER_FENCED
+    producer = story.init().producer
+    assert story.add(producer, T0) is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    story.restart()
+    assert story.shard.account.held == story.transaction.memory_bytes > 0
+    story.now_ms += LIMITS.expiration_ms
+    assert story.sweep(story.shard.expire(story.now_ms)) == 1
+    assert story.shard.account.held == 0

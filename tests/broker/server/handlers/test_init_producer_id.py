@@ -16,6 +16,7 @@ from barnabas_kafka.protocol.messages.produce import PartitionProduceResponse
 from barnabas_kafka.records.builder import build_batch
 from tests.broker.server.running import Wire, port_of, running_node
 from tests.broker.server.transactional import Transactional
+from tests.waiting import wait_for
 
 
 def idempotent() -> InitProducerIdRequest:
@@ -129,3 +130,47 @@ def test_a_flood_of_producers_leaves_few_behind(tmp_path: Path) -> None:
         assert ids[-1] in [each.producer_id for each in told]
         assert write(ids[0], 1).base_offset == 100
         assert write(ids[0], 3).error_code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def test_a_flood_of_producers_leaves_few_behind_in_all_partitions(tmp_path: Path) -> None:
+    """However they are spread: who wrote last is remembered, in each of the partitions."""
+    settings = {"barnabas.producer.ids.max": "20"}
+    with running_node(tmp_path, settings) as node, Wire(port_of(node)) as wire:
+        topics = [f"flooded-{number}" for number in range(4)]
+        for topic in topics:
+            wire.create_topic(topic)
+        for number in range(80):
+            batch = build_batch(
+                [(1000, None, b"v", ())], producer_id=number, producer_epoch=0, base_sequence=0
+            )
+            assert wire.produce(topics[number % 4], batch).error_code == 0
+        asked = DescribeProducersRequest(
+            topics=[TopicRequest(name=topic, partition_indexes=[0]) for topic in topics]
+        )
+
+        def remembered() -> list[set[int]]:
+            told = wire.ask(asked, 0).topics
+            return [{each.producer_id for each in it.partitions[0].active_producers} for it in told]
+
+        left = wait_for(
+            "the producers that are remembered, to be few",
+            remembered,
+            until=lambda found: sum(map(len, found)) <= 20,
+        )
+        assert [max(each) for each in left] == [76, 77, 78, 79]
+
+
+def test_a_flood_of_transactional_ids_is_refused(tmp_path: Path) -> None:
+    """With an error that producers try again after; the ids that there are go on."""
+    settings = {"barnabas.transactions.memory.max.bytes": str(100 * 1024)}
+    with running_node(tmp_path, settings) as node, Wire(port_of(node)) as wire:
+        known = Transactional(wire, "known")
+        assert known.init().error_code == 0
+
+        def code(name: str) -> int:
+            request = InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=1000)
+            return int(wire.ask(request, 4).error_code)
+
+        codes = [code(f"{number:030000}") for number in range(10)]
+        assert codes.count(ErrorCode.COORDINATOR_NOT_AVAILABLE) >= 6
+        assert known.init().error_code == 0

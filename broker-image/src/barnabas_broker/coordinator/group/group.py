@@ -15,10 +15,11 @@ from collections import Counter
 
 from barnabas_broker.coordinator.group.consumer.group import ConsumerGroup
 from barnabas_broker.coordinator.group.members import Client, Member, Protocols
-from barnabas_broker.coordinator.group.memory import GROUP_BYTES, PENDING_BYTES, Account
+from barnabas_broker.coordinator.group.memory import GROUP_BYTES, PENDING_BYTES
 from barnabas_broker.coordinator.group.pending_offsets import PendingOffsets
 from barnabas_broker.coordinator.group.records import CommittedOffset, GroupRecord
 from barnabas_broker.coordinator.group.states import MAY_FOLLOW, GroupState
+from barnabas_broker.coordinator.memory import Account
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import NO_TIMESTAMP, TopicPartition
 from barnabas_kafka.protocol.embedded import (

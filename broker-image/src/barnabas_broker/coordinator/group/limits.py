@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from barnabas_broker.coordinator.group.consumer.assignors import ASSIGNORS, CLASS_NAMES
+from barnabas_broker.coordinator.memory import MEMORY_BYTES_MAX, default_limit
 from barnabas_kafka.settings import broker as keys
 from barnabas_kafka.settings.broker import BrokerSettings
 from barnabas_kafka.settings.definitions import Key
@@ -24,12 +25,6 @@ TOLD_BYTES_MAX = 16 * 1024 * 1024
 """Bytes that the members of a group may tell about themselves, or four of the largest batches where
 that is more. All of it is in memory; of each member's protocols one is written, as a part of the
 record of the group, which has to fit into one batch."""
-
-
-MEMORY_SHARE = 16
-MEMORY_BYTES_MIN, MEMORY_BYTES_MAX = 32 * 1024 * 1024, 128 * 1024 * 1024
-"""All groups together may take one part in so many of the broker's memory, within these bounds,
-where `barnabas.groups.memory.max.bytes` is not given: 100,000 members that say a kilobyte each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +66,7 @@ class Limits:
     metadata_bytes_max: int
     told_bytes_max: int = TOLD_BYTES_MAX
     memory_bytes_max: int = MEMORY_BYTES_MAX
-    """For all groups of the broker together (`coordinator.group.memory`)."""
+    """For all groups of the broker together (`coordinator.memory`)."""
     retention_ms: int
     consumers: ConsumerLimits = field(default_factory=ConsumerLimits)
 
@@ -79,14 +74,13 @@ class Limits:
     def from_settings(cls, settings: BrokerSettings, *, memory_bytes: int = 4 << 30) -> "Limits":
         """What the broker's settings say; `memory_bytes` is how much memory it may use."""
         given = settings[keys.BARNABAS_GROUPS_MEMORY_MAX_BYTES]
-        share = min(max(memory_bytes // MEMORY_SHARE, MEMORY_BYTES_MIN), MEMORY_BYTES_MAX)
         return cls(
             session_min_ms=settings[keys.GROUP_MIN_SESSION_TIMEOUT_MS],
             session_max_ms=settings[keys.GROUP_MAX_SESSION_TIMEOUT_MS],
             initial_delay_ms=settings[keys.GROUP_INITIAL_REBALANCE_DELAY_MS],
             members_max=_members_max(settings, keys.GROUP_MAX_SIZE),
             metadata_bytes_max=settings[keys.OFFSET_METADATA_MAX_BYTES],
-            memory_bytes_max=given or share,
+            memory_bytes_max=given or default_limit(memory_bytes),
             told_bytes_max=max(TOLD_BYTES_MAX, 4 * settings[keys.MESSAGE_MAX_BYTES]),
             retention_ms=settings[keys.OFFSETS_RETENTION_MINUTES] * MINUTE_MS,
             consumers=ConsumerLimits.from_settings(settings),

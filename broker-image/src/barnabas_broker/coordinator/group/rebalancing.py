@@ -17,9 +17,9 @@ from typing import NamedTuple
 from barnabas_broker.coordinator.group.group import Group
 from barnabas_broker.coordinator.group.limits import Limits
 from barnabas_broker.coordinator.group.members import Member
-from barnabas_broker.coordinator.group.memory import Account, has_room
 from barnabas_broker.coordinator.group.states import GroupState, may_rebalance
 from barnabas_broker.coordinator.group.turns import Turn
+from barnabas_broker.coordinator.memory import Account, has_room
 from barnabas_broker.coordinator.timers import Timers
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember

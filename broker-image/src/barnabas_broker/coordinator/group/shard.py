@@ -21,7 +21,7 @@ from barnabas_broker.coordinator.group.group import CONSUMERS, Group
 from barnabas_broker.coordinator.group.joining import Join, Joining
 from barnabas_broker.coordinator.group.limits import Limits
 from barnabas_broker.coordinator.group.membership import Membership
-from barnabas_broker.coordinator.group.memory import GROUP_BYTES, Account
+from barnabas_broker.coordinator.group.memory import GROUP_BYTES
 from barnabas_broker.coordinator.group.rebalancing import (
     CONSUMER_WAITS,
     Rebalancer,
@@ -38,6 +38,7 @@ from barnabas_broker.coordinator.group.records import (
 )
 from barnabas_broker.coordinator.group.states import GroupState
 from barnabas_broker.coordinator.group.turns import Turn, Waiter
+from barnabas_broker.coordinator.memory import Account
 from barnabas_broker.coordinator.turns import Producer
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.ids import TopicPartition

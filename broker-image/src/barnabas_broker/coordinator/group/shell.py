@@ -14,10 +14,10 @@ from barnabas_broker.coordinator import runtime
 from barnabas_broker.coordinator.group import plain_commits, records
 from barnabas_broker.coordinator.group.group import Group
 from barnabas_broker.coordinator.group.limits import Limits
-from barnabas_broker.coordinator.group.memory import Account
 from barnabas_broker.coordinator.group.records import Record
 from barnabas_broker.coordinator.group.shard import Shard
 from barnabas_broker.coordinator.group.turns import Turn, Waiter
+from barnabas_broker.coordinator.memory import Account
 from barnabas_broker.coordinator.runtime import Held, Runtime, Unloaded
 from barnabas_broker.replica.partition import Partition
 from barnabas_kafka.errors import KafkaError

@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from barnabas_broker.coordinator import turns
+from barnabas_broker.coordinator.memory import Account, has_room
 from barnabas_broker.coordinator.transaction.limits import Limits
 from barnabas_broker.coordinator.transaction.records import PLAIN, TAGGED, TransactionRecord
 from barnabas_broker.coordinator.transaction.states import AT_REST, TransactionState
@@ -73,7 +74,10 @@ class WriteMarkers:
 class Shard:
     """The transactional ids that hash to one partition."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, in_use: Account | None = None) -> None:
+        """`in_use` is the account of all transactional ids of the broker."""
+        self._in_use = in_use or Account()
+        self.account = Account(self._in_use)
         self.transactions: dict[str, Transaction] = {}
         self.limits = limits
         self._tagged: set[str] = set()  # Whose latest record not every Kafka can read.
@@ -101,6 +105,9 @@ class Shard:
                 epoch=NO_PRODUCER_EPOCH,
                 timeout_ms=request.timeout_ms,
             )
+            if not self._has_room(known.memory_bytes):
+                turn.answer(waiter, Granted(ErrorCode.COORDINATOR_NOT_AVAILABLE))
+                return turn
         code = _initialisation_fault(known, request.expected)
         if code is not None:
             turn.answer(waiter, Granted(code))
@@ -171,6 +178,9 @@ class Shard:
             goes_on = found.state is TransactionState.ONGOING
             if not (goes_on and found.partitions.issuperset(partitions)):
                 changed = found.with_partitions(partitions, now_ms, protocol=protocol)
+                if not self._has_room(changed.memory_bytes - found.memory_bytes):
+                    turn.answer(waiter, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+                    return turn
                 turn.records.append(self._record(changed))
                 _refuse_with_code(turn, waiter)
             turn.answer(waiter, ErrorCode.NONE)
@@ -323,10 +333,12 @@ class Shard:
 
     def replay(self, record: TransactionRecord, now_ms: int) -> None:
         """Make true what a record says, whether it was just appended or is read back."""
-        if record.transaction is None or record.transaction.state is TransactionState.DEAD:
-            self.transactions.pop(record.transactional_id, None)
-        else:
+        before = self.transactions.pop(record.transactional_id, None)
+        if before is not None:
+            self.account.add(-before.memory_bytes)
+        if record.transaction is not None and record.transaction.state is not TransactionState.DEAD:
             self.transactions[record.transactional_id] = record.transaction
+            self.account.add(record.transaction.memory_bytes)
         if record.transaction is not None and record.value_version != PLAIN:
             self._tagged.add(record.transactional_id)
         else:
@@ -354,7 +366,16 @@ class Shard:
         """Forget everything; nobody waits for anything but the log."""
         self.transactions = {}
         self._tagged = set()
+        self.account.leave()
+        self.account = Account()
         return Turn(now_ms)
+
+    def _has_room(self, more: int) -> bool:
+        """Whether the transactional ids of the broker may take so many bytes more.
+
+        Where they may not, the producer has done nothing wrong, and asks again: ids expire.
+        """
+        return has_room(self._in_use.held, more, self.limits.memory_bytes_max)
 
 
 _S = TransactionState

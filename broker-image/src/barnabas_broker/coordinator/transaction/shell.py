@@ -11,6 +11,7 @@ from typing import Any, cast
 from barnabas_broker.cluster.image import MetadataImage
 from barnabas_broker.coordinator import runtime
 from barnabas_broker.coordinator.compatibility import may_write_newest
+from barnabas_broker.coordinator.memory import Account
 from barnabas_broker.coordinator.runtime import Held, Runtime, Unloaded
 from barnabas_broker.coordinator.transaction import records
 from barnabas_broker.coordinator.transaction.ending import Ending
@@ -49,7 +50,8 @@ class TransactionCoordinator:
     """All transactional ids that this broker coordinates. Lives on the event loop.
 
     `leader` gives the partition if it is led here, and raises KafkaError otherwise; `exists` says
-    whether the cluster has a partition; `new_producer_id` gives an id that nobody has had.
+    whether the cluster has a partition; `new_producer_id` gives an id that nobody has had;
+    `memory_bytes` is how much memory the broker may use.
     """
 
     def __init__(
@@ -62,7 +64,10 @@ class TransactionCoordinator:
         markers: MarkerWriter,
         clock_ms: Callable[[], int],
         elsewhere: Elsewhere | None = None,
+        memory_bytes: int = 4 << 30,
     ) -> None:
+        self._memory_bytes = memory_bytes
+        self._in_use = Account()
         self._exists = exists
         self._settings = settings
         self._new_producer_id = new_producer_id
@@ -70,7 +75,7 @@ class TransactionCoordinator:
         self._elsewhere = elsewhere
         self._clock_ms = clock_ms
         self._loop = asyncio.get_running_loop()
-        self._limits = Limits.from_settings(settings())
+        self._limits = Limits.from_settings(settings(), memory_bytes=memory_bytes)
         self._sweeps: dict[str, asyncio.TimerHandle] = {}
         self._runtime: Runtime[Shard, TransactionRecord] = Runtime(
             TRANSACTIONS_TOPIC,
@@ -80,7 +85,7 @@ class TransactionCoordinator:
                 load_buffer_bytes=settings()[keys.TRANSACTION_STATE_LOG_LOAD_BUFFER_SIZE],
                 timeout_ms=WRITE_TIMEOUT_MS,
             ),
-            new_shard=lambda: Shard(self._limits),
+            new_shard=lambda: Shard(self._limits, self._in_use),
             carry_out=self._carry_out,
             clock_ms=clock_ms,
         )
@@ -111,7 +116,9 @@ class TransactionCoordinator:
         """
         settings, before = self._settings(), self._limits.protocol
         protocol = EPOCH_PER_TRANSACTION if may_write_newest(settings, new) else 0
-        self._limits = Limits.from_settings(settings, protocol=protocol)
+        self._limits = Limits.from_settings(
+            settings, protocol=protocol, memory_bytes=self._memory_bytes
+        )
         for shard in self._runtime.all_shards:
             shard.limits = self._limits
         self._runtime.on_image(new)
@@ -204,6 +211,11 @@ class TransactionCoordinator:
     def transactions(self) -> Sequence[Transaction]:
         """All that are coordinated here, as far as they are loaded."""
         return [each for shard in self._runtime.shards for each in shard.transactions.values()]
+
+    @property
+    def bytes_in_use(self) -> int:
+        """How much memory the transactional ids take, as it is counted."""
+        return self._in_use.held
 
     @property
     def loading(self) -> bool:

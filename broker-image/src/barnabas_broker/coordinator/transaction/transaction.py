@@ -16,6 +16,10 @@ EPOCH_MAX = 32_767
 EXHAUSTED_EPOCH = EPOCH_MAX - 1
 """The last epoch a producer gets: the one above is left for shutting it out."""
 
+TRANSACTION_BYTES = 768
+PARTITION_BYTES = 160
+"""What an id, and each partition of its transaction, take in memory with CPython 3.11."""
+
 EPOCH_PER_TRANSACTION = 2
 """The transaction protocol that gives each transaction an epoch of its own (KIP-890)."""
 
@@ -43,6 +47,11 @@ class Transaction:
     previous_id: int = NO_PRODUCER_ID
     next_id: int = NO_PRODUCER_ID
     protocol: int = 0
+
+    @property
+    def memory_bytes(self) -> int:
+        """How much memory it takes."""
+        return TRANSACTION_BYTES + len(self.id) + PARTITION_BYTES * len(self.partitions)
 
     @property
     def successor(self) -> Producer:

@@ -217,6 +217,14 @@ def _groups(broker: Broker) -> Iterator[Metric]:
         yield _gauge(f"{prefix}numgroups{name}", f"Those in state {state.value}.", count)
     offsets = sum(len(group.offsets) for group in groups)
     yield _gauge(f"{prefix}numoffsets", "Offsets they committed.", offsets)
+    yield _gauge(
+        "barnabas_groups_memory_bytes", "Memory that groups take.", broker.groups.bytes_in_use
+    )
+    yield _gauge(
+        "barnabas_transactions_memory_bytes",
+        "Memory that transactional ids take.",
+        broker.transactions.bytes_in_use,
+    )
 
 
 def _throttled(broker: Broker) -> Iterator[Metric]:

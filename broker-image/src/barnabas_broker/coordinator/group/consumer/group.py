@@ -17,7 +17,8 @@ from barnabas_broker.coordinator.group.consumer.records import (
     Partitions,
     partitions_of,
 )
-from barnabas_broker.coordinator.group.memory import PARTITION_BYTES, PROTOCOL_BYTES, Account
+from barnabas_broker.coordinator.group.memory import PARTITION_BYTES, PROTOCOL_BYTES
+from barnabas_broker.coordinator.memory import Account
 from barnabas_kafka.protocol.embedded_consumers import (
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataValue,

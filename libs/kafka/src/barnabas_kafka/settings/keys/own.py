@@ -116,6 +116,31 @@ BARNABAS_GROUPS_MEMORY_MAX_BYTES = long(
     rule=at_least(0),
     importance=Importance.MEDIUM,
 )
+BARNABAS_TRANSACTIONS_MEMORY_MAX_BYTES = long(
+    "barnabas.transactions.memory.max.bytes",
+    0,
+    (
+        "Memory that all transactional ids of a broker may take, with the partitions of their open "
+        "transactions. Beyond it new ids and partitions are answered COORDINATOR_NOT_AVAILABLE, "
+        "which producers try again, until others expire (transactional.id.expiration.ms). 0 is a "
+        "sixteenth of the container's or machine's memory, from 32 to 128 MiB, which is 40,000 to "
+        "160,000 ids. Apache Kafka has no limit."
+    ),
+    rule=at_least(0),
+    importance=Importance.MEDIUM,
+)
+BARNABAS_PRODUCER_IDS_MAX = integer(
+    "barnabas.producer.ids.max",
+    0,
+    (
+        "Idempotent producers that a broker remembers in all its partitions together, at up to "
+        "1 kB each. Of more, those are forgotten that wrote longest ago to the partitions that "
+        "have most of them. 0 is one for each kilobyte of an eighth of the container's or "
+        "machine's memory, at least 100,000. Apache Kafka has no limit."
+    ),
+    rule=at_least(0),
+    importance=Importance.LOW,
+)
 BARNABAS_PRODUCER_IDS_PER_PARTITION_MAX = integer(
     "barnabas.producer.ids.per.partition.max",
     10_000,

@@ -17,6 +17,7 @@ from barnabas_kafka.protocol.messages.offset_fetch import (
     OffsetFetchRequestGroup,
 )
 from barnabas_kafka.protocol.registry import ApiKey
+from tests.broker.coordinator.group.consumer.test_expressions import counted_matches
 from tests.broker.server.members import find
 from tests.broker.server.running import Wire, port_of, running_node
 
@@ -108,3 +109,18 @@ def test_it_is_on_unless_told_otherwise(wire: Wire, tmp_path: Path, off: dict[st
         assert not both & advertised(old)
         find(old, "g")
         assert old.ask(join("g"), 1).error_code == ErrorCode.UNSUPPORTED_VERSION
+
+
+def test_expressions_are_matched_once_for_all_members(tmp_path: Path) -> None:
+    """And in turns: what the decision needs is there when it is made."""
+    with running_node(tmp_path, ON) as node, Wire(port_of(node)) as wire:
+        for number in range(5):
+            wire.create_topic(f"topic-{number}")
+        find(wire, "g")
+        with counted_matches() as looked_at:
+            for number in range(10):
+                expression = {"subscribed_topic_names": None, "subscribed_topic_regex": "topic-.*"}
+                answer = wire.ask(join("g", member_id=f"m{number}", **expression), 1)
+                assert answer.error_code == 0
+            assert sorted(looked_at.copy())[-5:] == [f"topic-{number}" for number in range(5)]
+            assert len(looked_at) <= 6  # With the topic of groups.

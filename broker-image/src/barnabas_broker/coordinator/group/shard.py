@@ -13,6 +13,7 @@ from barnabas_broker.cluster.image import MetadataImage
 from barnabas_broker.coordinator.group import commits
 from barnabas_broker.coordinator.group.consumer import fencing, migration
 from barnabas_broker.coordinator.group.consumer.classic_members import ClassicMembers
+from barnabas_broker.coordinator.group.consumer.expressions import Expressions
 from barnabas_broker.coordinator.group.consumer.group import ConsumerGroup
 from barnabas_broker.coordinator.group.consumer.heartbeat import Beat, Heartbeats
 from barnabas_broker.coordinator.group.consumer.member import JOINING_EPOCH, ConsumerMember
@@ -76,8 +77,12 @@ class Shard:
         new_id: Callable[[], str],
         steady_ms: Callable[[], int],
         in_use: Account | None = None,
+        expressions: Expressions | None = None,
     ) -> None:
-        """`in_use` is the account of all groups of the broker; without it there is no other."""
+        """`in_use` is the account of all groups of the broker; without it there is no other.
+
+        `expressions` are those that any of them subscribe to.
+        """
         self.groups: dict[str, Group] = {}
         in_use = in_use or Account()
         self.account = Account(in_use)
@@ -86,7 +91,9 @@ class Shard:
         self._rebalancer = Rebalancer(limits, steady_ms, in_use)
         self._joining = Joining(self._rebalancer, new_id)
         self._membership = Membership(self._rebalancer)
-        self._heartbeats = Heartbeats(self._rebalancer, new_id, lambda name: self.groups.get(name))
+        self._heartbeats = Heartbeats(
+            self._rebalancer, new_id, lambda name: self.groups.get(name), expressions
+        )
         self._classic = ClassicMembers(self._rebalancer, self._heartbeats, new_id)
 
     @property
@@ -148,6 +155,11 @@ class Shard:
         before.account.join(self.account)
         code = commits.group_write_error(code)
         instead.answer(join.waiter, error(code, join.request.member_id))
+
+    def matching(self, group_id: str, subscribed: str) -> Iterator[None]:
+        """Match what `consumer_heartbeat` is about to need; it decides the same without."""
+        group = self.groups.get(group_id)
+        return self._heartbeats.matching(None if group is None else group.consumers, subscribed)
 
     def consumer_heartbeat(self, beat: Beat, now_ms: int) -> Turn:
         """ConsumerGroupHeartbeat (KIP-848)."""

@@ -12,6 +12,7 @@ from typing import Any
 from barnabas_broker.cluster.image import MetadataImage
 from barnabas_broker.coordinator import runtime
 from barnabas_broker.coordinator.group import plain_commits, records
+from barnabas_broker.coordinator.group.consumer.expressions import Expressions
 from barnabas_broker.coordinator.group.group import Group
 from barnabas_broker.coordinator.group.limits import Limits
 from barnabas_broker.coordinator.group.records import Record
@@ -54,6 +55,7 @@ class GroupCoordinator:
     ) -> None:
         self._memory_bytes = memory_bytes
         self._in_use = Account()
+        self._expressions = Expressions()
         self._settings = settings
         self._new_id = new_id
         self._loop = asyncio.get_running_loop()
@@ -195,6 +197,7 @@ class GroupCoordinator:
             new_id=self._new_id,
             steady_ms=partial(runtime.steady_ms, self._loop),
             in_use=self._in_use,
+            expressions=self._expressions,
         )
         shard.on_image(self._image)
         return shard

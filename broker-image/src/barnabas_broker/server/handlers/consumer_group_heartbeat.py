@@ -13,6 +13,7 @@ from barnabas_broker.server.broker import Broker
 from barnabas_broker.server.call import Call
 from barnabas_broker.server.handler import Handler, VersionRange
 from barnabas_broker.server.later import then
+from barnabas_broker.server.turns import Work
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -28,11 +29,19 @@ def offered(broker: Broker) -> bool:
 
 def handle(
     request: ConsumerGroupHeartbeatRequest, call: Call
-) -> ConsumerGroupHeartbeatResponse | Future[ConsumerGroupHeartbeatResponse]:
-    """Have the group's coordinator take the member one step further."""
+) -> Work[ConsumerGroupHeartbeatResponse | Future[ConsumerGroupHeartbeatResponse]]:
+    """Have the group's coordinator take the member one step further.
+
+    Expressions are matched before, in turns, so that the step itself finds what they match.
+    """
     code = _fault(request, call)
     if code is not None:
         return refused_beat(KafkaError(code))
+    try:
+        shard = call.broker.groups.shard(request.group_id)
+    except KafkaError as error:
+        return refused_beat(error)
+    yield from shard.matching(request.group_id, request.subscribed_topic_regex or "")
 
     def step(shard: Shard, waiter: Waiter, now_ms: int) -> Turn:
         beat = Beat(

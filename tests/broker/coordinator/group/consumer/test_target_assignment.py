@@ -9,6 +9,7 @@ import pytest
 from barnabas_broker.cluster.image import OWN_SOFTWARE, BrokerRegistration, MetadataImage
 from barnabas_broker.coordinator.group.consumer import subscriptions
 from barnabas_broker.coordinator.group.consumer.availability import is_served
+from barnabas_broker.coordinator.group.consumer.expressions import Expressions
 from barnabas_broker.coordinator.group.consumer.fencing import check_epoch
 from barnabas_broker.coordinator.group.consumer.group import ConsumerGroup, SeenTopic
 from barnabas_broker.coordinator.group.consumer.member import ConsumerMember
@@ -79,7 +80,9 @@ NAMES = ("logs-a", "logs-b", "x-logs-a")
 def test_an_expression_matches_whole_names_that_may_be_seen() -> None:
     """Each of several members' expressions once."""
     members = [ConsumerMember(id=str(i), regex="logs-.") for i in range(2)]
-    found = subscriptions.resolve(members, NAMES, lambda name: name != "logs-b")
+    known = Expressions()
+    known.on_topics(NAMES)
+    found = subscriptions.resolve(members, known, lambda name: name != "logs-b")
     assert found == {"logs-.": frozenset({"logs-a"})}
 
 

@@ -63,8 +63,13 @@ class _Evening:
     def __init__(self, subscriptions: Subscriptions, counts: Mapping[UUID, int]) -> None:
         self._subscriptions = subscriptions
         self._topics = sorted(counts, key=lambda topic: topic.int)
+        alike: dict[frozenset[UUID], list[str]] = {}
+        for member in sorted(subscriptions):
+            alike.setdefault(subscriptions[member], []).append(member)
         self._wanting = {
-            topic: [member for member in sorted(subscriptions) if topic in subscriptions[member]]
+            topic: sorted(
+                member for some, members in alike.items() if topic in some for member in members
+            )
             for topic in self._topics
         }
         self._free = {

@@ -5,7 +5,7 @@ Invariants: each partition in `owners` is held by that one member, and what memb
 `target_epoch`, and that not above `epoch`.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import cast
 from uuid import UUID
@@ -98,6 +98,19 @@ class ConsumerGroup:
             return member.topics
         resolved = self.expressions if expressions is None else expressions
         return member.topics | resolved.get(member.regex, frozenset())
+
+    def wanted_by_all(
+        self, members: Iterable[ConsumerMember], expressions: Mapping[str, frozenset[str]]
+    ) -> dict[str, frozenset[str]]:
+        """What each of the members wants; those that want the same share one set."""
+        alike: dict[tuple[frozenset[str], str], frozenset[str]] = {}
+        wanted = {}
+        for member in members:
+            key = (member.topics, member.regex)
+            if key not in alike:
+                alike[key] = self.wanted_by(member, expressions)
+            wanted[member.id] = alike[key]
+        return wanted
 
     def held(self, partitions: Partitions) -> Partitions:
         """Those that some member has."""

@@ -5,13 +5,14 @@ what has changed in what it wants; does that, or the metadata, raise the group's
 a target for this epoch; one step of this member towards it. Everything that changes is written.
 """
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from barnabas_broker.cluster.image import MetadataImage
 from barnabas_broker.coordinator.group.commits import group_write_error
 from barnabas_broker.coordinator.group.consumer import fencing, migration, subscriptions
 from barnabas_broker.coordinator.group.consumer import target as targets
+from barnabas_broker.coordinator.group.consumer.expressions import Expressions
 from barnabas_broker.coordinator.group.consumer.group import ConsumerGroup
 from barnabas_broker.coordinator.group.consumer.member import (
     ABSENT_EPOCH,
@@ -31,6 +32,7 @@ from barnabas_broker.coordinator.group.consumer.records import (
 )
 from barnabas_broker.coordinator.group.consumer.speaker import (
     Speaker,
+    check_expression,
     check_memory,
     check_room,
     in_place_of,
@@ -110,11 +112,39 @@ class Heartbeats:
         rebalancer: Rebalancer,
         new_id: Callable[[], str],
         find: Callable[[str], Group | None],
+        expressions: Expressions | None = None,
     ) -> None:
         self._rebalancer = rebalancer
         self._new_id = new_id
         self._find = find
-        self.image = MetadataImage(cluster_id="")
+        self._expressions = Expressions() if expressions is None else expressions
+        self._image = MetadataImage(cluster_id="")
+
+    @property
+    def image(self) -> MetadataImage:
+        """The metadata of now."""
+        return self._image
+
+    @image.setter
+    def image(self, image: MetadataImage) -> None:
+        self._image = image
+        self._expressions.on_topics(image.topics)
+
+    def matching(self, group: ConsumerGroup | None, subscribed: str) -> Iterator[None]:
+        """Have the expressions matched that a heartbeat of a group is about to need.
+
+        `subscribed` is the one that it brings, if any. Whether it may, the heartbeat is told.
+        """
+        if not subscribed and (group is None or group.seen_version == self.image.version):
+            return
+        needed = {subscribed} if subscribed else set()
+        if group is not None:
+            needed |= {member.regex for member in group.members.values() if member.regex}
+        for expression in sorted(needed):
+            try:
+                yield from self._expressions.matching(expression)
+            except KafkaError:
+                continue
 
     def beat(self, known: ConsumerGroup | None, beat: Beat, turn: Turn) -> None:
         """Take a request to its answer; `known` is the group, if it is one of this protocol.
@@ -133,6 +163,7 @@ class Heartbeats:
         member = _told(speaker.member, beat)
         if member != speaker.before:
             check_memory(speaker.before, member, self._rebalancer.has_room)
+            check_expression(group, member)
         words = Words(beat.owned, beat.visible)
         after = self.advance(group, speaker, member, words, turn)
         tells = (
@@ -218,10 +249,9 @@ class Heartbeats:
         members[member.id] = member
         expressions: subscriptions.Expressions = group.expressions
         if words.visible is not None:
-            names = self.image.topics.keys()
-            expressions = subscriptions.resolve(members.values(), names, words.visible)
-        wanted = {id_: group.wanted_by(each, expressions) for id_, each in members.items()}
-        topics = subscriptions.seen(frozenset().union(*wanted.values()), self.image)
+            expressions = subscriptions.resolve(members.values(), self._expressions, words.visible)
+        wanted = group.wanted_by_all(members.values(), expressions)
+        topics = subscriptions.seen(frozenset().union(*set(wanted.values())), self.image)
         changes: list[ConsumerRecord] = subscriptions.expression_records(
             group, expressions, version=version, now_ms=turn.now_ms
         )

@@ -61,6 +61,21 @@ def check_memory(
         raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, message)
 
 
+EXPRESSIONS_MAX = 100
+"""Different expressions in a group: each is matched with every topic that comes. Members nearly
+always have one, and in a roll two."""
+
+
+def check_expression(group: ConsumerGroup, member: ConsumerMember) -> None:
+    """Raise KafkaError GROUP_MAX_SIZE_REACHED where a group has too many expressions."""
+    expressions = {each.regex for each in group.members.values() if each.regex}
+    if member.regex and member.regex not in expressions and len(expressions) >= EXPRESSIONS_MAX:
+        raise KafkaError(
+            ErrorCode.GROUP_MAX_SIZE_REACHED,
+            f"The members of the group subscribe to {EXPRESSIONS_MAX} regular expressions already.",
+        )
+
+
 def check_room(
     group: ConsumerGroup, member_id: str, instance_id: str | None, *, members_max: int
 ) -> None:

@@ -4,13 +4,13 @@ An expression subscribes to the topics whose whole name it matches (RE2, as in K
 those that whoever asks may not describe, and internal ones.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from barnabas_broker.cluster.image import MetadataImage
+from barnabas_broker.coordinator.group.consumer import expressions
 from barnabas_broker.coordinator.group.consumer.group import ConsumerGroup, SeenTopic
 from barnabas_broker.coordinator.group.consumer.member import ConsumerMember
 from barnabas_broker.coordinator.group.consumer.records import ConsumerRecord, Kind
-from barnabas_broker.coordinator.group.consumer.validation import compiled
 from barnabas_kafka.protocol.embedded_consumers import (
     ConsumerGroupPartitionMetadataValue,
     ConsumerGroupRegularExpressionValue,
@@ -21,16 +21,17 @@ Expressions = Mapping[str, frozenset[str]]
 
 
 def resolve(
-    members: Iterable[ConsumerMember], names: Collection[str], visible: Callable[[str], bool]
+    members: Iterable[ConsumerMember],
+    known: expressions.Expressions,
+    visible: Callable[[str], bool],
 ) -> dict[str, frozenset[str]]:
-    """The topics that each expression of the members matches, among `names`."""
-    resolved: dict[str, frozenset[str]] = {}
-    for expression in sorted({member.regex for member in members if member.regex}):
-        matcher = compiled(expression)
-        resolved[expression] = frozenset(
-            name for name in names if matcher.fullmatch(name) and visible(name)
-        )
-    return resolved
+    """The topics that each expression of the members matches, of those that are there."""
+    named = sorted({member.regex for member in members if member.regex})
+    matched = {expression: known.matched(expression) for expression in named}
+    hidden = {name for name in frozenset[str]().union(*matched.values()) if not visible(name)}
+    return {
+        expression: names - hidden if hidden else names for expression, names in matched.items()
+    }
 
 
 def expression_records(

@@ -35,10 +35,11 @@ def target(
 
     A topic that was deleted and made again is another one, for its id is.
     """
-    subscriptions = {
-        member: frozenset(topics[name].id for name in names if name in topics)
-        for member, names in wanted.items()
+    ids = {
+        names: frozenset(topics[name].id for name in names if name in topics)
+        for names in set(wanted.values())
     }
+    subscriptions = {member: ids[names] for member, names in wanted.items()}
     counts = {topic.id: topic.partitions for topic in topics.values()}
     return ASSIGNORS[assignor](subscriptions, counts, before)
 

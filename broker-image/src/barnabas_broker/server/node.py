@@ -156,6 +156,7 @@ class Node:
         self._stops.push_async_callback(self._stop_controller, controller)
         self.broker = self._assemble(broker_id, logs, controller, store)
         self._stops.push_async_callback(asyncio.to_thread, self.broker.heavy.close)
+        self._stops.push_async_callback(asyncio.to_thread, self.broker.zookeeper_offsets.close)
         writability = Writability()
         self._stops.callback(writability.close)  # After the listeners, which send what is owed.
         self._bind(governed.settings)
@@ -245,7 +246,10 @@ class Node:
             transaction_peers=transaction_peers,
             markers=markers,
             producer_ids=producer_ids,
-            zookeeper_offsets=ZooKeeperOffsets(store, controller=controller),
+            zookeeper_offsets=ZooKeeperOffsets(
+                store,
+                znodes_max=lambda: controller.settings[keys.BARNABAS_ZOOKEEPER_OFFSETS_MAX],
+            ),
             fetch_sessions=_session_cache(controller.settings),
             replication_quotas=self.replication.quotas,
             monotonic_ms=monotonic_ms,

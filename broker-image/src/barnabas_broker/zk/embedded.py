@@ -11,6 +11,7 @@ import errno
 import logging
 import os
 import sys
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -42,6 +43,8 @@ class EmbeddedStore:
         self._descriptor = descriptor
         self._broken: str | None = None
         self._reserve = reserve
+        # The controller's thread is not the only one that comes here: offsets have their own.
+        self._lock = threading.RLock()
 
     @classmethod
     def open(cls, directory: Path, *, now_ms: int) -> "EmbeddedStore":
@@ -73,19 +76,23 @@ class EmbeddedStore:
 
     def get(self, path: str) -> tuple[bytes | None, Stat]:
         """Data and stat of a znode. Raises NoNodeError."""
-        return self._tree.get(path)
+        with self._lock:
+            return self._tree.get(path)
 
     def get_many(self, paths: Sequence[str]) -> list[tuple[bytes | None, Stat] | None]:
         """Data and stat of each znode, None for those that do not exist."""
-        return [self.get(path) if self.exists(path) is not None else None for path in paths]
+        with self._lock:
+            return [self.get(path) if self.exists(path) is not None else None for path in paths]
 
     def exists(self, path: str) -> Stat | None:
         """The stat of a znode, None if there is none."""
-        return self._tree.exists(path)
+        with self._lock:
+            return self._tree.exists(path)
 
     def children(self, path: str) -> list[str]:
         """Names of the children, sorted. Raises NoNodeError."""
-        return self._tree.children(path)
+        with self._lock:
+            return self._tree.children(path)
 
     def commit(self, operations: Sequence[Operation], *, now_ms: int) -> Committed:
         """Apply all operations or none; on return they are on disk.
@@ -94,6 +101,10 @@ class EmbeddedStore:
         nobody knows then whether the line will be read again, so the store takes no more writes.
         A full disk is no failure: what was written of the line is cut off, and nothing happened.
         """
+        with self._lock:
+            return self._commit(operations, now_ms)
+
+    def _commit(self, operations: Sequence[Operation], now_ms: int) -> Committed:
         if self._broken is not None:
             raise CoordinationError(self._broken)
         committed = self._tree.commit(operations, now_ms=now_ms)

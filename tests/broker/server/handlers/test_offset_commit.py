@@ -1,5 +1,9 @@
 """OffsetCommit on a running broker."""
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
 import pytest
 
 from barnabas_broker.server.node import Node
@@ -11,7 +15,8 @@ from barnabas_kafka.protocol.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from tests.broker.server.members import Member, commit, committed, find
-from tests.broker.server.running import Wire
+from tests.broker.server.running import Wire, port_of
+from tests.waiting import ANSWER, seconds
 
 
 @pytest.mark.parametrize("version", range(1, 10))
@@ -71,3 +76,30 @@ def test_version_0_has_the_same_limit_for_metadata(wire: Wire, topic: str) -> No
     answer = wire.ask(OffsetCommitRequest(group_id="ancient", topics=topics), 0)
     (told,) = answer.topics[0].partitions
     assert told.error_code == ErrorCode.OFFSET_METADATA_TOO_LARGE
+
+
+def test_version_0_does_not_hold_the_controller_up(
+    node: Node, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However long ZooKeeper takes for the offsets: a topic is created meanwhile."""
+    begun, goes_on = threading.Event(), threading.Event()
+    write = node.broker.zookeeper_offsets.write
+
+    def held_up(*arguments: Any) -> int:
+        begun.set()
+        goes_on.wait()
+        return write(*arguments)
+
+    monkeypatch.setattr(node.broker.zookeeper_offsets, "write", held_up)
+    with (
+        Wire(port_of(node)) as old,
+        Wire(port_of(node)) as other,
+        ThreadPoolExecutor(1) as thread,
+    ):
+        try:
+            code = thread.submit(commit, old, "held-up", topic, 5, version=0)
+            assert begun.wait(seconds(ANSWER))
+            other.create_topic("made-meanwhile")
+        finally:
+            goes_on.set()
+        assert code.result(seconds(ANSWER)) == 0

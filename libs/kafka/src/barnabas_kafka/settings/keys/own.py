@@ -141,6 +141,17 @@ BARNABAS_PRODUCER_IDS_MAX = integer(
     rule=at_least(0),
     importance=Importance.LOW,
 )
+BARNABAS_ZOOKEEPER_OFFSETS_MAX = integer(
+    "barnabas.zookeeper.offsets.max",
+    100_000,
+    (
+        "Offsets in ZooKeeper, one for each group and partition, with which a broker makes no more "
+        "for OffsetCommit version 0, which only consumers older than 0.8.2 use: nothing deletes "
+        "these znodes. Offsets that are there can be written for ever. Apache Kafka has no limit."
+    ),
+    rule=at_least(0),
+    importance=Importance.LOW,
+)
 BARNABAS_PRODUCER_IDS_PER_PARTITION_MAX = integer(
     "barnabas.producer.ids.per.partition.max",
     10_000,

@@ -114,7 +114,10 @@ class Joining:
         if group.state is GroupState.PREPARING_REBALANCE:
             member = group.members.get(member_id)
             joined = member is not None and member.joining is not None
-            return joined or len(group.members) < largest or group.joined < largest
+            # Static members stay though they have not come, in each rebalance others: Apache lets
+            # that grow without end.
+            stay = member is not None or len(group.members) < 2 * largest
+            return joined or len(group.members) < largest or (group.joined < largest and stay)
         if group.state is GroupState.EMPTY:
             return True
         return member_id in group.members or len(group.members) < largest

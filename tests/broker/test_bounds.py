@@ -1,0 +1,220 @@
+"""`docs/bounds.md` names every table that clients fill, and each is as bounded as it says."""
+
+import ast
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+import barnabas_broker
+from barnabas_broker.coordinator.group.consumer.expressions import Expressions
+from barnabas_broker.coordinator.group.consumer.speaker import EXPRESSIONS_MAX
+from barnabas_broker.coordinator.group.joining import Join
+from barnabas_broker.coordinator.group.members import Client
+from barnabas_broker.coordinator.transaction.shard import Initialisation
+from barnabas_broker.coordinator.transaction.shard import Shard as Transactions
+from barnabas_broker.log.producer_state import Origin, ProducerBatch, ProducerState
+from barnabas_broker.replica.fetch_session import SessionCache, SessionRequest
+from tests.broker.coordinator.group.consumer.stories import ConsumerStory
+from tests.broker.coordinator.group.stories import Story
+from tests.broker.coordinator.transaction.stories import Story as TransactionStory
+from tests.broker.server.members import join_request
+
+SOURCE: Final = Path(barnabas_broker.__file__).parent
+DOCUMENT: Final = Path(__file__).parents[2] / "docs" / "bounds.md"
+LOOKED_AT: Final = ("coordinator/**/*.py", "log/producer_state.py", "replica/fetch_session.py")
+TABLES: Final = ("dict", "set", "OrderedDict", "Counter")
+
+NOT_OF_CLIENTS: Final = {
+    "Runtime._held": "partitions of an internal topic",
+    "TransactionCoordinator._sweeps": "settings",
+    "Ending._unheard": "partitions of one transaction",
+    "Group._supporters": "protocols of members, counted with them",
+    "ProducerState._ongoing": "open transactions, which no bound may forget",
+    "ProducerState._unreplicated": "ended transactions, until they are replicated",
+    "Plan.entries": "of one request",
+    "Session.targets": "bounded by the cache of sessions",
+    "_Evening._kept": "of one decision",
+    "_Evening.assigned": "of one decision",
+}
+"""Tables whose keys are not what clients send, or that are parts of one that the page has."""
+
+JOINS: Final[dict[str, Any]] = {"topic_partitions": [], "rebalance_timeout_ms": 1000}
+TRIED: Final = 12
+MAX: Final = 5
+
+
+def rows() -> list[list[str]]:
+    """The cells of the page's rows."""
+    lines = DOCUMENT.read_text(encoding="utf-8").splitlines()
+    table = [line for line in lines if line.startswith("| `")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in table]
+
+
+def named(row: list[str]) -> list[str]:
+    """The tables that a row is of, as file and attribute."""
+    file, *attributes = re.findall(r"`([^`]+)`", row[0])
+    return [f"{file} {each}" for each in attributes]
+
+
+def found() -> Iterator[str]:
+    """The tables in the source, as file and attribute."""
+    for pattern in LOOKED_AT:
+        for path in sorted(SOURCE.glob(pattern)):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.ClassDef):
+                    file = path.relative_to(SOURCE).as_posix()
+                    yield from (f"{file} {node.name}.{each}" for each in _tables_of(node))
+
+
+def _tables_of(node: ast.ClassDef) -> Iterator[str]:
+    fields = [each for each in node.body if isinstance(each, ast.AnnAssign)]
+    inner = [each for each in ast.walk(node) if isinstance(each, ast.AnnAssign)]
+    for each in inner:
+        target, kind = each.target, ast.unparse(each.annotation).partition("[")[0]
+        if kind not in TABLES:
+            continue
+        if isinstance(target, ast.Attribute):
+            yield target.attr
+        elif each in fields and isinstance(target, ast.Name):
+            yield target.id
+
+
+def test_every_table_is_on_the_page() -> None:
+    """A new one is bounded, or it is said why it need not be."""
+    assert {each.split()[1] for each in found()} >= NOT_OF_CLIENTS.keys()
+    there = {each for each in found() if each.split()[1] not in NOT_OF_CLIENTS}
+    assert there == {each for row in rows() for each in named(row)}
+
+
+def groups() -> int:
+    """Groups that each a member joins."""
+    story = Story(memory_bytes_max=MAX * 8192)
+    for number in range(10 * TRIED):
+        request = join_request(f"group-{number}")
+        join = Join.of(request, 3, client=Client("c", "/h"), waiter=1000 + number)
+        story.perform(story.shard.join(join, story.now_ms))
+    assert story.shard.account.held <= MAX * 8192
+    return len(story.shard.groups)
+
+
+def members() -> int:
+    """Static members, which stay though they miss a rebalance: twice as many, and no more."""
+    story = Story(members_max=MAX)
+    for number in range(10 * TRIED):
+        story.join("a", version=3, instance=f"i-{number}")
+        story.pass_time(1)
+    assert len(story.group.static) == len(story.group.members) >= len(story.group.unsynced)
+    return len(story.group.members) // 2
+
+
+def pending() -> int:
+    """Ids that nobody joins with."""
+    story = Story(members_max=MAX)
+    for _ in range(TRIED):
+        story.join("a")
+    return len(story.group.pending)
+
+
+def consumers() -> int:
+    """Members of the consumer protocol; what they are given is of partitions that exist."""
+    story = ConsumerStory({"t": 3}, members_max=MAX)
+    for number in range(TRIED):
+        names = ["t", f"unknown-{number}"]
+        story.beat(f"m{number}", 0, instance_id=f"i{number}", subscribed_topic_names=names, **JOINS)
+    group = story.consumers
+    assert len(group.static) == len(group.target) == len(group.members)
+    assert (len(group.owners), list(group.topics)) == (3, ["t"])
+    return len(group.members)
+
+
+def expressions() -> int:
+    """Members that each subscribe to an expression of their own."""
+    story = ConsumerStory({"t": 1})
+    for number in range(EXPRESSIONS_MAX + TRIED):
+        story.beat(f"m{number}", 0, subscribed_topic_regex=f"t{number}", **JOINS)
+    return len(story.consumers.expressions) - EXPRESSIONS_MAX + MAX
+
+
+def known_expressions() -> int:
+    """Expressions of whichever groups."""
+    known = Expressions(remembered_max=MAX)
+    known.on_topics(["t"])
+    for number in range(TRIED):
+        known.matched(f"t{number}")
+    return len(known)
+
+
+def timers() -> int:
+    """What is waited for goes with the members."""
+    story = Story(members_max=MAX)
+    for _ in range(TRIED):
+        story.join("a", version=3)
+    story.pass_time(1_000_000)
+    return 0 if story.shard.next_ms is None else TRIED
+
+
+def transactional_ids() -> int:
+    """Ids of as many producers."""
+    limits = TransactionStory().limits
+    shard = Transactions(limits)
+    shard.limits = limits.__class__(
+        timeout_max_ms=limits.timeout_max_ms,
+        expiration_ms=limits.expiration_ms,
+        memory_bytes_max=MAX * 1024,
+    )
+    for number in range(TRIED):
+        asked = Initialisation(transactional_id=f"{number:0250}", timeout_ms=1000)
+        for record in shard.initialise(asked, "w", 1, fresh_id=number).records:
+            shard.replay(record, 1)
+    return len(shard.transactions)
+
+
+def producers() -> int:
+    """Producers with a batch each."""
+    state = ProducerState(MAX)
+    for number in range(TRIED):
+        batch = ProducerBatch(
+            number, 0, 0, 0, number, number, 1, transactional=False, control=False
+        )
+        state.commit(state.check([batch], Origin.CLIENT), number + 1)
+    return len(state.producers)
+
+
+def sessions() -> int:
+    """Sessions that are opened at once."""
+    cache, ids = SessionCache(slots=MAX, eviction_ms=1000), iter(range(1, 10 * TRIED))
+    for _ in range(TRIED):
+        asked = SessionRequest(0, 0, "owner", by_topic_id=False)
+        cache.begin(asked, {}, draw_id=lambda: next(ids), now_ms=1)
+    return len(cache.sessions)
+
+
+FILLERS: Final[dict[str, Callable[[], int]]] = {
+    "coordinator/group/shard.py Shard.groups": groups,
+    "coordinator/group/group.py Group.members": members,
+    "coordinator/group/group.py Group.pending": pending,
+    "coordinator/group/consumer/group.py ConsumerGroup.members": consumers,
+    "coordinator/group/consumer/group.py ConsumerGroup.expressions": expressions,
+    "coordinator/group/consumer/expressions.py Expressions._known": known_expressions,
+    "coordinator/timers.py Timers._deadlines": timers,
+    "coordinator/transaction/shard.py Shard.transactions": transactional_ids,
+    "log/producer_state.py ProducerState.producers": producers,
+    "replica/fetch_session.py SessionCache.sessions": sessions,
+}
+"""What fills the first table of each row beyond a bound of `MAX`; how much is in it then."""
+
+
+def test_every_bound_is_tried() -> None:
+    """But for those that the page says there is none of."""
+    bounded = {named(row)[0] for row in rows() if not row[2].startswith("none")}
+    assert bounded == FILLERS.keys()
+
+
+@pytest.mark.parametrize("table", FILLERS)
+def test_a_table_that_is_filled_stays_within_its_bound(table: str) -> None:
+    """Whatever clients send."""
+    held = FILLERS[table]()
+    assert held <= (MAX * 4 if table.endswith("Shard.groups") else MAX)

@@ -61,6 +61,7 @@ CLOCKS: Final = (
 # of housekeeping, and a wait that hands its error to whoever waits.
 SHELLS: Final = (
     "/cli/", "/shell.py", "/__main__.py", "/testing/",
+    "broker-image/src/barnabas_broker/controller/steps.py",
     "broker-image/src/barnabas_broker/coordinator/runtime.py",
     "broker-image/src/barnabas_broker/server/control_channels.py",
     "broker-image/src/barnabas_broker/coordinator/transaction/ending.py",

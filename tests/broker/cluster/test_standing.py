@@ -60,7 +60,8 @@ def test_why_nobody_leads() -> None:
     lost = replace(led, replicas=(1, 2, 3), isr=(2, 3), leader=NO_LEADER, offline=(3,))
     doubted = replace(led, isr=(4,), leader=NO_LEADER)
     waiting = replace(led, isr=(1,), leader=NO_LEADER)
-    topic = TopicImage("orders", UUID(int=1), (led, lost, doubted, waiting))
+    away = replace(led, leader=2)
+    topic = TopicImage("orders", UUID(int=1), (led, lost, doubted, waiting, away))
     brokers = {id_: BrokerRegistration(id_, ()) for id_ in (1, 3)}
     brokers[4] = BrokerRegistration(4, (), unclean=True)
     image = MetadataImage(cluster_id="c", brokers=brokers, topics={"orders": topic})
@@ -76,5 +77,9 @@ def test_why_nobody_leads() -> None:
         ),
         Concern(
             TopicPartition("orders", 3), "in-sync replica 1 is alive and about to lead, or to stop"
+        ),
+        Concern(
+            TopicPartition("orders", 4),
+            "its leader, broker 2, is away, and no other one is elected yet",
         ),
     ]

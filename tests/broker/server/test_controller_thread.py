@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -13,10 +13,12 @@ from barnabas_broker.controller.requests import CreatedTopic
 from barnabas_broker.controller.shell import Controller
 from barnabas_broker.controller.topics import NewTopic
 from barnabas_broker.security.principals import ANONYMOUS
+from barnabas_broker.server import controller_thread
 from barnabas_broker.server.controller_thread import ControllerThread
-from barnabas_broker.zk.store import Create, Delete
+from barnabas_broker.zk.store import CoordinationError, Create, Delete
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from tests.broker.controller.embedded import NOW_MS, Embedded
+from tests.waiting import wait_for_async
 
 OLD_TOPIC = b'{"version":1,"partitions":{"0":[1]}}'
 TAKEN = Create("/controller", b'{"version":2,"brokerid":7,"timestamp":"1"}', ephemeral_owner=99)
@@ -132,6 +134,35 @@ def test_a_write_that_failed_has_everything_read_again(embedded: Embedded) -> No
             assert refused.outcome.error == ErrorCode.TOPIC_ALREADY_EXISTS
             await thread.run(lambda _: None)
             assert list(thread.image.topics) == ["t"]
+
+    asyncio.run(story())
+
+
+def test_what_cannot_be_read_is_read_again_for_ever(
+    embedded: Embedded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also what no code expects; what was heard meanwhile is not forgotten."""
+    failures = [
+        ValueError("unexpected"),
+        CoordinationError("no answer"),
+        *(KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR) for _ in range(20)),
+    ]
+    catch_up = embedded.controller.catch_up
+
+    def fail_first(paths: Collection[str] | None, *, now_ms: int) -> None:
+        if failures:
+            raise failures.pop(0)
+        catch_up(paths, now_ms=now_ms)
+
+    monkeypatch.setattr(controller_thread, "RETRY_LONGEST_S", 0.01)
+    monkeypatch.setattr(embedded.controller, "catch_up", fail_first)
+
+    async def story() -> None:
+        async with beside(embedded) as thread:
+            embedded.store.commit([Create("/brokers/topics/t", OLD_TOPIC)], now_ms=NOW_MS)
+            thread.hear("/brokers/topics")
+            await wait_for_async("topic t in the image", lambda: "t" in thread.image.topics)
+            assert failures == []
 
     asyncio.run(story())
 

@@ -8,7 +8,12 @@ more replicas than it needs, the restart cannot be blamed; such partitions are t
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from barnabas_broker.cluster.image import BrokerRegistration, MetadataImage, PartitionState
+from barnabas_broker.cluster.image import (
+    NO_LEADER,
+    BrokerRegistration,
+    MetadataImage,
+    PartitionState,
+)
 from barnabas_kafka.ids import TopicPartition
 
 Held = tuple[TopicPartition, PartitionState, int]
@@ -83,14 +88,22 @@ def caught_up(broker_id: int, held: Iterable[Held]) -> CaughtUp:
 
 
 def leaderless(image: MetadataImage) -> Iterator[Concern]:
-    """The partitions that nobody leads, and why, as far as this broker has heard."""
-    for tp, state in image.leaderless():
-        if state.isr:
-            yield Concern(tp, why_leaderless(state, image.brokers))
+    """The partitions that nobody leads, and why, as far as this broker has heard.
+
+    A leader that is away leads nothing: no other one could be elected, for the election could not
+    be written.
+    """
+    for topic in image.topics.values():
+        for number, state in enumerate(topic.partitions):
+            if state.isr and (state.leader == NO_LEADER or state.leader not in image.brokers):
+                tp = TopicPartition(topic.name, number)
+                yield Concern(tp, why_leaderless(state, image.brokers))
 
 
 def why_leaderless(state: PartitionState, brokers: Mapping[int, BrokerRegistration]) -> str:
     """Why a partition has no leader: what keeps each of its in-sync replicas from leading."""
+    if state.leader != NO_LEADER:
+        return f"its leader, broker {state.leader}, is away, and no other one is elected yet"
     return "; ".join(
         f"in-sync replica {broker} {_hindrance(broker, state.offline, brokers)}"
         for broker in state.isr

@@ -109,15 +109,15 @@ class Follower:
         names = sorted(self._topics_to_read(heard))
         self._store.watch_many([TopicZnode(name).path for name in names], Watch.DATA)
         found = load_topics(self._store, names, tell=_stays)
-        written = []
-        for name, topic in list(found.items()):
-            operations = lead_topic(self._store, topic, leading)
-            if operations:
-                self.ledger.write(operations, now_ms=now_ms)
-                written.append(name)
-                del found[name]
-                _log.info("topic %s was created or changed through the coordination data", name)
-        found |= load_topics(self._store, written, tell=_stays)
+        needed = {name: lead_topic(self._store, it, leading) for name, it in found.items()}
+        needed = {name: operations for name, operations in needed.items() if operations}
+        refused = self.ledger.write_each(needed, now_ms=now_ms)
+        if refused:
+            self.ledger.fail()  # They are read, and led, again.
+        for name in needed.keys() - refused.keys():
+            _log.info("topic %s was created or changed through the coordination data", name)
+        found = {name: it for name, it in found.items() if name not in needed}
+        found |= load_topics(self._store, needed, tell=_stays)
         known = self.ledger.image.topics
         images = [it.image.with_offline_of(known.get(name)) for name, it in found.items()]
         self._publish([image for image in images if image != known.get(image.name)], None)

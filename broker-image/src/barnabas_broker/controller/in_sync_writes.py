@@ -13,7 +13,11 @@ from typing import Final
 
 from barnabas_broker.cluster.image import MetadataImage, PartitionState, TopicImage
 from barnabas_broker.controller.in_sync_changes import stored
-from barnabas_broker.controller.loading import load_partition_states
+from barnabas_broker.controller.loading import (
+    StoredState,
+    load_partition_states,
+    log_malformed,
+)
 from barnabas_broker.zk.store import CoordinationStore, Create, SetData
 from barnabas_broker.zk.znodes import (
     IsrChangeZnode,
@@ -88,9 +92,18 @@ def notified(store: CoordinationStore, paths: Sequence[str]) -> set[TopicPartiti
 
 
 def read_again(
-    store: CoordinationStore, image: MetadataImage, partitions: Iterable[TopicPartition]
+    store: CoordinationStore,
+    image: MetadataImage,
+    partitions: Iterable[TopicPartition],
+    *,
+    restored: bool = False,
 ) -> list[TopicImage]:
-    """The topics of those partitions, as far as their states are newer than an image has them."""
+    """The topics of those partitions, as far as their states are newer than an image has them.
+
+    With `restored` also states of an older version: somebody has deleted a znode and made it again,
+    so that its version began anew. Of one with an earlier leader epoch only the version is taken.
+    That is not for reads which a lagging member of an ensemble may answer.
+    """
     by_topic: dict[str, list[int]] = {}
     for tp in partitions:
         if image.partition(tp) is not None:
@@ -99,22 +112,28 @@ def read_again(
     for name, numbers in by_topic.items():
         topic = image.topics[name]
         states = list(topic.partitions)
-        try:
-            found = load_partition_states(store, name, sorted(numbers))
-        except MalformedZnodeError as error:
-            _log.error("%s; it stays as it was", error)
-            continue
+        found = load_partition_states(store, name, sorted(numbers), tell=log_malformed)
         for number, loaded in found.items():
-            if loaded is not None and loaded.version > states[number].partition_epoch:
-                states[number] = replace(
-                    states[number],
-                    leader=loaded.state.leader,
-                    leader_epoch=loaded.state.leader_epoch,
-                    isr=loaded.state.isr,
-                    controller_epoch=loaded.state.controller_epoch,
-                    recovering=loaded.state.recovering,
-                    partition_epoch=loaded.version,
-                )
+            if loaded is not None:
+                states[number] = _taken(states[number], loaded, restored=restored)
         if tuple(states) != topic.partitions:
             changed.append(replace(topic, partitions=tuple(states)))
     return changed
+
+
+def _taken(known: PartitionState, loaded: StoredState, *, restored: bool) -> PartitionState:
+    """What is known of a partition after its state was read."""
+    rewound = loaded.version < known.partition_epoch
+    if loaded.version == known.partition_epoch or (rewound and not restored):
+        return known
+    if rewound and loaded.state.leader_epoch < known.leader_epoch:
+        return replace(known, partition_epoch=loaded.version)
+    return replace(
+        known,
+        leader=loaded.state.leader,
+        leader_epoch=loaded.state.leader_epoch,
+        isr=loaded.state.isr,
+        controller_epoch=loaded.state.controller_epoch,
+        recovering=loaded.state.recovering,
+        partition_epoch=loaded.version,
+    )

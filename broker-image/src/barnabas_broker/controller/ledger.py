@@ -5,11 +5,14 @@ time, so that it cannot say anything else than what a restart would find.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import islice
+from typing import Final, TypeVar
 
 from barnabas_broker.cluster.image import MetadataImage
+from barnabas_broker.controller.isolated_writes import commit_each
 from barnabas_broker.controller.loading import load_broker_configs, load_config, load_topic
 from barnabas_broker.controller.office import Office, commit_fenced
 from barnabas_broker.zk.store import CoordinationError, CoordinationStore, Operation
@@ -21,6 +24,11 @@ Failures = Mapping[str, KafkaError]
 """Topics that a change could not be carried out for, and why."""
 
 Listener = Callable[[MetadataImage, MetadataImage], Failures | None]
+
+Key = TypeVar("Key", bound=Hashable)
+
+REFUSALS_LOGGED_MAX: Final = 10
+"""So many refused writes of one call are logged; how many there are is logged besides."""
 
 _log = logging.getLogger(__name__)
 
@@ -36,8 +44,22 @@ class Ledger:
         self.store = store
         self.image = MetadataImage(cluster_id="")
         self.office: Office | None = None
-        self.stale = False
+        self.failures = 0
+        self._failures_mended = 0
         self._listeners: list[Listener] = []
+
+    @property
+    def stale(self) -> bool:
+        """Whether something failed since everything was last read."""
+        return self.failures > self._failures_mended
+
+    def fail(self) -> None:
+        """Have everything read again: the image may differ from the store."""
+        self.failures += 1
+
+    def mended(self, failures: int) -> None:
+        """Everything has been read since there were so many `failures`; later ones count on."""
+        self._failures_mended = failures
 
     @property
     def controller_epoch(self) -> int:
@@ -105,6 +127,25 @@ class Ledger:
             else:
                 commit_fenced(self.store, self.office, operations, now_ms=now_ms)
 
+    def write_each(
+        self, groups: Mapping[Key, Sequence[Operation]], *, now_ms: int
+    ) -> dict[Key, KafkaError]:
+        """Commit each group without publishing; returns those that were refused.
+
+        A refused group holds back no other one, and does not make everything `stale`: the caller
+        reads again what it concerns. Raises as `commit` where nothing can be written at all.
+        """
+        with self.reading():
+            refused = commit_each(self.store, self.office, groups, now_ms=now_ms)
+        for error in islice(refused.values(), REFUSALS_LOGGED_MAX):
+            _log.warning("refused by the coordination store: %s", error)
+        if len(refused) > REFUSALS_LOGGED_MAX:
+            _log.warning("refused by the coordination store: %d writes in all", len(refused))
+        return {
+            key: KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error))
+            for key, error in refused.items()
+        }
+
     def await_lost_writes(self, *, now_ms: int) -> None:
         """After a failed write: have what is read next show each write that was carried out.
 
@@ -117,7 +158,7 @@ class Ledger:
 
     def _failed(self, error: CoordinationError | ZooKeeperError) -> KafkaError:
         _log.error("%s", error)
-        self.stale = True
+        self.fail()
         if isinstance(error, ZooKeeperError):
             if error.path == ControllerEpochZnode.PATH:
                 return KafkaError(ErrorCode.NOT_CONTROLLER)

@@ -1,5 +1,6 @@
 """Reads the cluster out of the coordination store into values an image is made of."""
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -27,6 +28,8 @@ from barnabas_broker.zk.znodes import (
 from barnabas_kafka.ids import ZERO_UUID
 from barnabas_zookeeper.errors import NoNodeError
 
+_log = logging.getLogger(__name__)
+
 # A partition that has replicas but was never led: only tools make such, by writing the topic alone.
 _NEVER_LED = LeaderAndIsr(leader=NO_LEADER, leader_epoch=-1, isr=(), controller_epoch=-1)
 
@@ -39,6 +42,11 @@ def _give_up(error: MalformedZnodeError) -> None:
     raise error
 
 
+def log_malformed(error: MalformedZnodeError) -> None:
+    """Log it; what the znode is about stays as it was."""
+    _log.error("%s; what it describes stays as it was", error)
+
+
 class StoredState(NamedTuple):
     """A partition's state, with the version of its znode and the transaction that last wrote it."""
 
@@ -48,12 +56,18 @@ class StoredState(NamedTuple):
 
 
 def load_partition_states(
-    store: CoordinationStore, topic: str, partitions: Sequence[int]
+    store: CoordinationStore, topic: str, partitions: Sequence[int], *, tell: Tell = _give_up
 ) -> dict[int, StoredState | None]:
-    """The state of each partition, None where there is none yet."""
+    """The state of each partition, None where there is none yet; unreadable ones are told."""
     znodes = [PartitionStateZnode(topic, partition) for partition in partitions]
     found = store.get_many([znode.path for znode in znodes])
-    return {znode.partition: _stored(znode, got) for znode, got in zip(znodes, found, strict=True)}
+    states = {}
+    for znode, got in zip(znodes, found, strict=True):
+        try:
+            states[znode.partition] = _stored(znode, got)
+        except MalformedZnodeError as error:
+            tell(error)
+    return states
 
 
 def _stored(
@@ -87,16 +101,21 @@ def load_configs(
     return configs
 
 
-def load_brokers(store: CoordinationStore) -> dict[int, BrokerRegistration]:
-    """The brokers that are registered, by id. Raises MalformedZnodeError."""
+def load_brokers(
+    store: CoordinationStore, *, tell: Tell = _give_up
+) -> dict[int, BrokerRegistration]:
+    """The brokers that are registered, by id; those that cannot be read are left out, and told."""
     ids = sorted(int(name) for name in store.children(BrokerZnode.ROOT) if name.isdecimal())
     znodes = [BrokerZnode(number) for number in ids]
     found = store.get_many([znode.path for znode in znodes])
-    return {
-        znode.id: znode.decode(got[0], epoch=got[1].czxid)
-        for znode, got in zip(znodes, found, strict=True)
-        if got is not None
-    }
+    brokers = {}
+    for znode, got in zip(znodes, found, strict=True):
+        try:
+            if got is not None:
+                brokers[znode.id] = znode.decode(got[0], epoch=got[1].czxid)
+        except MalformedZnodeError as error:
+            tell(error)
+    return brokers
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,5 +71,5 @@ class Member:
             return load_configs(self._ledger.store, [ConfigZnode.for_topic(name) for name in new])
         except (CoordinationError, ZooKeeperError, MalformedZnodeError) as error:
             _log.error("settings of topics cannot be read: %s", error)
-            self._ledger.stale = True
+            self._ledger.fail()
             return {}

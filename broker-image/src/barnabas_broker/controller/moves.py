@@ -22,6 +22,7 @@ from barnabas_broker.controller.reassignment import (
     target,
 )
 from barnabas_broker.controller.reign import Reign
+from barnabas_broker.controller.state_changes import Refused
 from barnabas_broker.zk.store import CoordinationStore, Delete, SetData, Watch
 from barnabas_broker.zk.znodes import (
     LeaderAndIsr,
@@ -89,7 +90,7 @@ class Moves:
                 answers[tp] = elected
         if changes:
             try:
-                self._reign.change(changes, now_ms=now_ms)
+                answers |= self._reign.change(changes, now_ms=now_ms)
             except KafkaError as error:
                 answers |= dict.fromkeys(changes, error)
         return answers
@@ -153,9 +154,11 @@ class Moves:
                     if isinstance(outcome, LeaderAndIsr)
                 }
         if changes:
-            self._reign.change(changes, now_ms=now_ms)
-            _log.info("%d partitions are led by their preferred replicas again", len(changes))
-        return len(changes)
+            refused = self._reign.change(changes, now_ms=now_ms)
+            done = len(changes) - len(refused)
+            _log.info("%d partitions are led by their preferred replicas again", done)
+            return done
+        return 0
 
     # --- replicas
 
@@ -170,7 +173,7 @@ class Moves:
             except KafkaError as error:
                 answers[tp] = error
         try:
-            self._advance(planned, now_ms=now_ms)
+            answers |= self._advance(planned, now_ms=now_ms)
         except KafkaError as error:
             answers |= dict.fromkeys(planned, error)
         return answers
@@ -230,7 +233,8 @@ class Moves:
 
     def _advance(
         self, assignments: Mapping[TopicPartition, ReplicaAssignment], *, now_ms: int
-    ) -> None:
+    ) -> Refused:
+        refused: Refused = {}
         changes: dict[TopicPartition, LeaderAndIsr] = {}
         placed: dict[TopicPartition, ReplicaAssignment] = {}
         self._reign.refresh(assignments, now_ms=now_ms)
@@ -244,17 +248,23 @@ class Moves:
                     controller_epoch=self._ledger.controller_epoch,
                 )
         if changes:
-            self._reign.change(changes, placed=placed, now_ms=now_ms)
+            refused = self._reign.change(changes, placed=placed, now_ms=now_ms)
             for tp, assignment in placed.items():
+                if tp in refused:
+                    continue
                 done = not (assignment.adding or assignment.removing)
                 _log.info("%s is %s %s", tp, "on" if done else "moving to", target(assignment))
+        return refused
 
     # --- what old tools write
 
-    def read_wishes(self, heard: Heard, *, now_ms: int) -> None:
-        """Grant what tools up to 2.8 ask for in znodes."""
+    def read_elections(self, heard: Heard, *, now_ms: int) -> None:
+        """Hold the elections that tools up to 2.8 ask for in a znode."""
         if heard.of(PreferredElectionZnode.PATH):
             self._grant_elections(now_ms)
+
+    def read_moves(self, heard: Heard, *, now_ms: int) -> None:
+        """Begin the moves that tools up to 2.8 ask for in a znode."""
         if heard.of(ReassignPartitionsZnode.PATH):
             self._grant_moves(now_ms)
 

@@ -43,8 +43,12 @@ from barnabas_broker.controller.in_sync_writes import notified, read_again
 from barnabas_broker.controller.leaderless import lost, shown, tell_leaderless
 from barnabas_broker.controller.leading import Leading, lead_topic
 from barnabas_broker.controller.ledger import Ledger
-from barnabas_broker.controller.loading import load_brokers, load_topics
-from barnabas_broker.controller.office import commit_fenced
+from barnabas_broker.controller.loading import (
+    StoredTopic,
+    load_brokers,
+    load_topics,
+    log_malformed,
+)
 from barnabas_broker.controller.offline_replicas import (
     Answered,
     LogDirNotes,
@@ -53,9 +57,23 @@ from barnabas_broker.controller.offline_replicas import (
     without_brokers,
 )
 from barnabas_broker.controller.propagation import View
+from barnabas_broker.controller.registrations import (
+    counts_as_away,
+    doubtful,
+    is_other,
+    log_difference,
+)
 from barnabas_broker.controller.settings_shell import SettingsShell
 from barnabas_broker.controller.startup import missing_feature
-from barnabas_broker.zk.store import CoordinationStore, Create, Delete, Operation, SetData, Watch
+from barnabas_broker.controller.state_changes import (
+    Changes,
+    Placed,
+    Refused,
+    by_partition,
+    changed_topics,
+    write_groups,
+)
+from barnabas_broker.zk.store import CoordinationStore, Create, Delete, Operation, Watch
 from barnabas_broker.zk.znodes import (
     BrokerZnode,
     ConfigChangeZnode,
@@ -63,16 +81,12 @@ from barnabas_broker.zk.znodes import (
     IsrChangeZnode,
     LeaderAndIsr,
     LogDirEventZnode,
-    PartitionStateZnode,
-    ReplicaAssignment,
     TopicZnode,
 )
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.ids import TopicPartition
 
 _log = logging.getLogger(__name__)
-
-Changes = Mapping[TopicPartition, LeaderAndIsr]
 
 
 class Reign:
@@ -92,6 +106,8 @@ class Reign:
         self._offline: dict[TopicPartition, frozenset[int]] = {}
         self._asked: dict[int, int] = {}
         self._ends: dict[TopicPartition, Ends] = {}
+        #: partitions whose elections the store has refused, and who had restarted before them
+        self.unsettled: dict[TopicPartition, frozenset[int]] = {}
 
     @property
     def view(self) -> View:
@@ -134,7 +150,7 @@ class Reign:
             brokers,
             self.stopping,
             restarted,
-            _doubtful(brokers),
+            doubtful(brokers),
             frozenset(id_ for id_, each in brokers.items() if each.software != OWN_SOFTWARE),
             self._settings.elects_carefully,
         )
@@ -145,30 +161,29 @@ class Reign:
         """Read everything, see to it that it is led, and publish it; the office is taken.
 
         `first_epoch` is the one with which this broker's process registered first: what was
-        settled before that was led by another process. Raises CoordinationError, ZooKeeperError,
-        or MalformedZnodeError where a topic cannot be read.
+        settled before that was led by another process. A topic that cannot be read stays as it was
+        known. Raises CoordinationError, ZooKeeperError, MalformedZnodeError; KafkaError as
+        `Ledger.write`.
         """
         self._store.watch(BrokerZnode.ROOT, Watch.CHILDREN)
-        brokers = load_brokers(self._store)
+        brokers = load_brokers(self._store, tell=counts_as_away)
         self.stopping = frozenset()
         self._offline = {}  # All are told everything, and answer.
         self._ends = {}
+        self.unsettled = {}
         self._ledger.image = replace(self._image, brokers=brokers)
-        leading = self.leading(first_epoch=first_epoch, doubtful=_doubtful(brokers))
-        found = load_topics(self._store, self._store.children(TopicZnode.ROOT))
+        leading = self.leading(first_epoch=first_epoch, doubtful=doubtful(brokers))
+        names = self._store.children(TopicZnode.ROOT)
+        found = load_topics(self._store, names, tell=log_malformed)
         doomed = self._wished(found)
-        operations = missing_feature(self._store)
-        written = []
-        for name, topic in list(found.items()):
-            needed = [] if name in doomed else lead_topic(self._store, topic, leading)
-            if needed:
-                operations += needed
-                written.append(name)
-                del found[name]
-        if self._ledger.office is not None:
-            commit_fenced(self._store, self._ledger.office, operations, now_ms=now_ms)
-        found |= load_topics(self._store, written)
+        self._ledger.write(missing_feature(self._store), now_ms=now_ms)
+        lasting = {name: topic for name, topic in found.items() if name not in doomed}
+        doomed_topics = {name: found[name] for name in doomed}
+        found = doomed_topics | self._lead(lasting, leading, now_ms=now_ms)
         topics = {name: self._kept(topic.image) for name, topic in found.items()}
+        for name in set(names).difference(topics) & self._image.topics.keys():
+            if self._store.exists(TopicZnode(name).path) is not None:
+                topics[name] = self._image.topics[name]
         self.deleting = {name: topics.pop(name) for name in doomed}
         self._unconfirmed = {name: _holders(topic) for name, topic in self.deleting.items()}
         self._publish(
@@ -183,6 +198,24 @@ class Reign:
         )
         tell_leaderless(leaderless(self._image))
 
+    def _lead(
+        self, topics: Mapping[str, StoredTopic], leading: Leading, *, now_ms: int
+    ) -> dict[str, StoredTopic]:
+        """Have topics led, each by itself; returns them as they are afterwards.
+
+        Of one that is refused, all partitions are settled later.
+        """
+        needed = {name: lead_topic(self._store, it, leading) for name, it in topics.items()}
+        needed = {name: operations for name, operations in needed.items() if operations}
+        refused = self._ledger.write_each(needed, now_ms=now_ms)
+        found = load_topics(self._store, needed, tell=log_malformed)
+        for name in refused.keys() & found.keys():
+            for number, state in found[name].states.items():
+                tp = TopicPartition(name, number)
+                present = None if state is None else leading.present_for(tp, state)
+                self.unsettled[tp] = frozenset(present.restarted if present else ())
+        return {name: it for name, it in topics.items() if name not in needed} | found
+
     def _kept(self, topic: TopicImage) -> TopicImage:
         """The same object as before where nothing has changed, so that nobody looks at it again."""
         before = self._image.topics.get(topic.name)
@@ -196,6 +229,7 @@ class Reign:
         self._offline = {}
         self._asked = {}
         self._ends = {}
+        self.unsettled = {}
 
     def _wished(self, topics: Collection[str]) -> list[str]:
         if not self._settings.deletion_enabled:
@@ -209,11 +243,11 @@ class Reign:
         if not heard.of(BrokerZnode.ROOT):
             return
         self._store.watch(BrokerZnode.ROOT, Watch.CHILDREN)
-        before, brokers = self._image.brokers, load_brokers(self._store)
+        before, brokers = self._image.brokers, load_brokers(self._store, tell=counts_as_away)
         if brokers == before:
             return
-        _tell_difference(before, brokers)
-        again = {number for number, each in brokers.items() if _is_other(before.get(number), each)}
+        log_difference(before, brokers)
+        again = {number for number, each in brokers.items() if is_other(before.get(number), each)}
         self.stopping = frozenset((self.stopping & brokers.keys()) - again)
         bounced = {
             number
@@ -221,14 +255,15 @@ class Reign:
             if before[number].epoch != brokers[number].epoch
         }
         came = brokers.keys() - before.keys()
-        present = self._present(brokers, bounced | (came & _doubtful(brokers)))
+        present = self._present(brokers, bounced | (came & doubtful(brokers)))
         # Who comes or goes has nothing on record any more; who came is asked.
         gone = (before.keys() - brokers.keys()) | again
         offline = without_brokers(self._offline, gone)
         for ends in self._ends.values():
             ends.forget(gone)
-        self.change(
+        self._settle(
             self._settled(present, self._offline | offline),
+            present,
             brokers=brokers,
             offline=offline,
             now_ms=now_ms,
@@ -271,8 +306,9 @@ class Reign:
         among = [tp for tp, _ in self._image.leaderless()]
         changes = self._settled(present, self._offline, among)
         if changes:
-            self.change(changes, now_ms=now_ms)
-            _log.warning("led now, as settings allow it: %s", shown(changes))
+            self._settle(changes, present, now_ms=now_ms)
+            led = [tp for tp in changes if tp not in self.unsettled]
+            _log.warning("led now, as settings allow it: %s", shown(led))
 
     def partitions(self) -> list[TopicPartition]:
         """All there are, but for those of topics that are being deleted."""
@@ -312,8 +348,9 @@ class Reign:
             broker, len(lost), len(offline) - len(lost),
         )  # fmt: skip
         present = self._present(self._image.brokers)
-        self.change(
+        self._settle(
             self._settled(present, self._offline | offline, offline),
+            present,
             offline=offline,
             now_ms=now_ms,
         )
@@ -385,9 +422,9 @@ class Reign:
             if elected is not None:
                 changes[tp] = elected
         if counts:  # Also without a leader: who has answered is asked no more.
-            self.change(changes, now_ms=now_ms)
-        for tp in changes:
-            self._ends.pop(tp, None)
+            refused = self.change(changes, now_ms=now_ms)
+            for tp in changes.keys() - refused.keys():
+                self._ends.pop(tp, None)
 
     def shut_down(self, broker: int, broker_epoch: int, *, now_ms: int) -> list[TopicPartition]:
         """Prepare for a broker to stop; returns what it leads and nobody else can.
@@ -444,15 +481,18 @@ class Reign:
 
     # --- partitions
 
-    def refresh(self, partitions: Iterable[TopicPartition], *, now_ms: int) -> None:
+    def refresh(
+        self, partitions: Iterable[TopicPartition], *, restored: bool = False, now_ms: int
+    ) -> None:
         """Read states again, which their leaders may have written themselves.
 
         Before decisions that somebody waits for: they would be refused by the store otherwise.
-        Raises KafkaError as `Ledger.write`.
+        After a refusal also what was `restored`, as for `read_again`. Raises KafkaError
+        as `Ledger.write`.
         """
         with self._ledger.reading():
             self._ledger.await_lost_writes(now_ms=now_ms)
-            changed = read_again(self._store, self._image, partitions)
+            changed = read_again(self._store, self._image, partitions, restored=restored)
         if changed:
             self._publish(self._image.with_changes(put=tuple(changed)), now_ms=now_ms)
 
@@ -497,26 +537,33 @@ class Reign:
         if self._ledger.stale:
             self.refresh(named, now_ms=now_ms)
         try:
-            return self._alter(request, now_ms=now_ms)
+            answers = self._alter(request, now_ms=now_ms)
         except KafkaError as error:
             if error.code is not ErrorCode.UNKNOWN_SERVER_ERROR:
                 raise
+        else:
+            if all(each.error is not ErrorCode.UNKNOWN_SERVER_ERROR for each in answers):
+                return answers
         self.refresh(named, now_ms=now_ms)
         return self._alter(request, now_ms=now_ms)
 
     def _alter(self, request: InSyncRequest, *, now_ms: int) -> list[InSyncAnswer]:
-        """Judge the changes by the image, and make those that are to be made."""
+        """Judge the changes by the image, and make those that are to be made.
+
+        A change that the store refuses is answered by UNKNOWN_SERVER_ERROR, the others as they are.
+        """
         judged = judge_all(request, self._image, self.eligible_for)
         changes = {
             each.tp: granted(each.change, broker_id=request.broker_id, controller_epoch=self._epoch)
             for each in judged
             if each.tp is not None and each.error is None
         }
-        if changes:
-            self.change(changes, now_ms=now_ms)
+        refused = self.change(changes, now_ms=now_ms) if changes else {}
         answers = []
         for each in judged:
             outcome = each.error or ErrorCode.NONE
+            if each.tp in refused and each.error is None:
+                outcome = ErrorCode.UNKNOWN_SERVER_ERROR
             state = None if each.tp is None else self._image.partition(each.tp)
             answers.append(InSyncAnswer(outcome, state if outcome is ErrorCode.NONE else None))
         return answers
@@ -525,61 +572,62 @@ class Reign:
         self,
         changes: Changes,
         *,
-        placed: Mapping[TopicPartition, ReplicaAssignment] | None = None,
+        placed: Placed | None = None,
         brokers: Mapping[int, BrokerRegistration] | None = None,
         offline: Offline | None = None,
         now_ms: int,
-    ) -> None:
+    ) -> Refused:
         """Write states of partitions, and publish them; `placed` are those with other replicas.
 
-        `offline` are partitions of which other replicas than before cannot be used. Raises
-        KafkaError as `Ledger.write`, and then nothing has changed here.
+        `offline` are partitions of which other replicas than before cannot be used. Returns the
+        partitions that the store refused: they are read again, and stay as they were otherwise.
+        Raises KafkaError as `Ledger.write`, and then nothing has changed here.
         """
-        operations: list[Operation] = []
-        changed: dict[str, list[PartitionState]] = {}
-        for tp, state in changes.items():
-            topic = self._image.topics[tp.topic]
-            before = topic.partitions[tp.partition]
-            znode = PartitionStateZnode(tp.topic, tp.partition)
-            operations.append(SetData(znode.path, znode.encode(state), before.partition_epoch))
-            partitions = changed.setdefault(tp.topic, list(topic.partitions))
-            partitions[tp.partition] = replace(
-                before,
-                leader=state.leader,
-                leader_epoch=state.leader_epoch,
-                isr=state.isr,
-                controller_epoch=state.controller_epoch,
-                recovering=state.recovering,
-                partition_epoch=before.partition_epoch + 1,
-            )
-            assignment = None if placed is None else placed.get(tp)
-            if assignment is not None:
-                partitions[tp.partition] = replace(
-                    partitions[tp.partition],
-                    replicas=assignment.replicas,
-                    adding=assignment.adding,
-                    removing=assignment.removing,
-                )
-        for tp, unusable in (offline or {}).items():
-            topic = self._image.topics[tp.topic]
-            partitions = changed.setdefault(tp.topic, list(topic.partitions))
-            partitions[tp.partition] = replace(
-                partitions[tp.partition], offline=tuple(sorted(unusable))
-            )
-        put = tuple(
-            replace(self._image.topics[name], partitions=tuple(partitions))
-            for name, partitions in changed.items()
-        )
-        moved = {tp.topic for tp in placed or ()}
-        operations += [writes.place_topic(topic) for topic in put if topic.name in moved]
-        if operations:
-            self._ledger.write(operations, now_ms=now_ms)
+        placed = placed or {}
+        groups = write_groups(self._image, changes, placed)
+        refused = by_partition(self._ledger.write_each(groups, now_ms=now_ms), changes)
+        made = {tp: state for tp, state in changes.items() if tp not in refused}
+        put = changed_topics(self._image, made, placed, offline or {})
         if offline:
             merged = {**self._offline, **offline}
             self._offline = {tp: each for tp, each in merged.items() if each}
         former = self._image
         self._publish(self._image.with_changes(put=put, brokers=brokers), now_ms=now_ms)
-        tell_leaderless(lost(changes, former, self._image))
+        tell_leaderless(lost(made, former, self._image))
+        if refused:
+            self.refresh(refused, restored=True, now_ms=now_ms)
+        return refused
+
+    def _settle(
+        self,
+        changes: Changes,
+        present: Present,
+        *,
+        brokers: Mapping[int, BrokerRegistration] | None = None,
+        offline: Offline | None = None,
+        now_ms: int,
+    ) -> None:
+        """`change`, where those that are refused are settled later: who restarted is kept."""
+        restarted = frozenset(present.restarted)
+        refused = self.change(changes, brokers=brokers, offline=offline, now_ms=now_ms)
+        for tp in refused:
+            self.unsettled[tp] = self.unsettled.get(tp, frozenset()) | restarted
+        if refused:
+            self.settle_refused(now_ms=now_ms)
+
+    def settle_refused(self, *, now_ms: int) -> None:
+        """Settle the partitions again whose changes were refused, by what the store has now.
+
+        Raises KafkaError as `Ledger.write`.
+        """
+        known = {tp: it for tp, it in self.unsettled.items() if self._image.partition(tp)}
+        self.refresh(known, now_ms=now_ms)
+        changes: dict[TopicPartition, LeaderAndIsr] = {}
+        for tp, restarted in known.items():
+            present = self._present(self._image.brokers, restarted)
+            changes |= self._settled(present, self._offline, [tp])
+        refused = self.change(changes, now_ms=now_ms)
+        self.unsettled = {tp: it for tp, it in known.items() if tp in refused}
 
     # --- deletions
 
@@ -622,13 +670,13 @@ class Reign:
             self._finish(done, now_ms=now_ms)
 
     def _finish(self, names: Collection[str], *, now_ms: int) -> None:
-        operations: list[Operation] = []
+        groups: dict[str, list[Operation]] = {}
         with self._ledger.reading():
             for name in names:
-                operations += writes.delete_topic(self._store, name)
-                operations.append(Delete(DeleteTopicZnode(name).path))
-        self._ledger.write(operations, now_ms=now_ms)
-        for name in names:
+                mark = Delete(DeleteTopicZnode(name).path)
+                groups[name] = [*writes.delete_topic(self._store, name), mark]
+        refused = self._ledger.write_each(groups, now_ms=now_ms)
+        for name in groups.keys() - refused.keys():
             del self.deleting[name]
             del self._unconfirmed[name]
             _log.info("topic %s is deleted on all its brokers", name)
@@ -646,28 +694,3 @@ class Reign:
 
 def _holders(topic: TopicImage) -> set[int]:
     return {broker for state in topic.partitions for broker in state.replicas}
-
-
-def _is_other(before: BrokerRegistration | None, after: BrokerRegistration) -> bool:
-    """Whether more has changed than that a broker has caught up."""
-    return before is None or replace(before, unclean=after.unclean) != after
-
-
-def _doubtful(brokers: Mapping[int, BrokerRegistration]) -> frozenset[int]:
-    return frozenset(number for number, each in brokers.items() if each.unclean)
-
-
-def _tell_difference(
-    before: Mapping[int, BrokerRegistration], after: Mapping[int, BrokerRegistration]
-) -> None:
-    for gone in sorted(before.keys() - after.keys()):
-        _log.warning("broker %d has gone", gone)
-    for came in sorted(after.keys() - before.keys()):
-        _log.info("broker %d has come%s", came, _how(after[came]))
-    for again in sorted(before.keys() & after.keys()):
-        if before[again].epoch != after[again].epoch:
-            _log.info("broker %d has come again%s", again, _how(after[again]))
-
-
-def _how(broker: BrokerRegistration) -> str:
-    return ", and was not stopped in order before" if broker.unclean else ""

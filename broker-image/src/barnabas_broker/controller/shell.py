@@ -32,6 +32,7 @@ from barnabas_broker.controller.moves import Moves
 from barnabas_broker.controller.office import contest, wait_for_own_ghost
 from barnabas_broker.controller.offline_replicas import Answered
 from barnabas_broker.controller.propagation import View
+from barnabas_broker.controller.registrations import is_unclean
 from barnabas_broker.controller.reign import Reign
 from barnabas_broker.controller.requests import ConfigRequest, CreatedTopic, Growth, Outcome
 from barnabas_broker.controller.settings_shell import SettingsShell
@@ -42,6 +43,7 @@ from barnabas_broker.controller.startup import (
     resources_with_acls,
     take_over,
 )
+from barnabas_broker.controller.steps import Steps
 from barnabas_broker.controller.topics import (
     NewTopic,
     Start,
@@ -218,7 +220,7 @@ class Controller:
             return
         znode = BrokerZnode(self._broker_id)
         written, stat = self._store.get(znode.path)
-        if stat.ephemeral_owner == self._store.session and znode.decode(written).unclean:
+        if stat.ephemeral_owner == self._store.session and is_unclean(znode, written):
             data = znode.encode(self._registration, now_ms=now_ms)
             self._store.commit([SetData(znode.path, data, stat.version)], now_ms=now_ms)
 
@@ -348,17 +350,26 @@ class Controller:
         on the way.
         """
         heard = Heard(paths)
+        failures = self._ledger.failures
         if paths is None:
             make_parents(self._store, now_ms=now_ms)
         self._keep_registration(heard, now_ms)
         if self._noted_late:
             self.note_log_dirs(now_ms=now_ms)
         begun = heard.of(ControllerZnode.PATH) and self.contest(now_ms=now_ms)
-        self._follower.read_settings(heard)
+        steps = Steps()
+        steps.take("settings", lambda: self._follower.read_settings(heard))
         if self.reigns:
-            self._reign_on(Heard(None) if begun else heard, now_ms)
+            self._reign_on(steps, Heard(None) if begun else heard, now_ms)
+        steps.raise_first()
         if paths is None:
-            self._ledger.stale = False
+            # A write that failed meanwhile, and whose error was an answer to somebody, counts on.
+            self._ledger.mended(failures)
+
+    @property
+    def unsettled(self) -> bool:
+        """Whether elections were refused that are to be tried again (`reign.settle_refused`)."""
+        return self.reigns and bool(self.reign.unsettled)
 
     def note_log_dirs(self, *, now_ms: int) -> None:
         """Have the controller ask about this broker's replicas: its log directories have changed.
@@ -378,18 +389,24 @@ class Controller:
             return
         self._noted_late = False
 
-    def _reign_on(self, heard: Heard, now_ms: int) -> None:
+    def _reign_on(self, steps: Steps, heard: Heard, now_ms: int) -> None:
+        """Take each step of a controller, also where another one has failed."""
+        reign, moves = self.reign, self.moves
         if self._shared:
-            written = self.reign.read_in_sync(heard, now_ms=now_ms)
-            self.reign.read_brokers(heard, now_ms=now_ms)
-            self.reign.read_log_dir_notes(heard, now_ms=now_ms)
-            self.reign.elect_uncleanly(heard, now_ms=now_ms)
-            self.reign.finish_deletions(now_ms=now_ms)
-            self.moves.read_wishes(heard, now_ms=now_ms)
-            if heard.paths is None:
-                self.moves.finish(now_ms=now_ms)
-            elif written:
-                self.moves.finish(written, now_ms=now_ms)
+            written: set[TopicPartition] = set()
+            read_in_sync = partial(reign.read_in_sync, heard, now_ms=now_ms)
+            steps.take("in-sync replicas", lambda: written.update(read_in_sync()))
+            steps.take("brokers", lambda: reign.read_brokers(heard, now_ms=now_ms))
+            steps.take("log directories", lambda: reign.read_log_dir_notes(heard, now_ms=now_ms))
+            steps.take("unclean elections", lambda: reign.elect_uncleanly(heard, now_ms=now_ms))
+            steps.take("deletions", lambda: reign.finish_deletions(now_ms=now_ms))
+            steps.take("elections asked for", lambda: moves.read_elections(heard, now_ms=now_ms))
+            steps.take("moves asked for", lambda: moves.read_moves(heard, now_ms=now_ms))
+            some = None if heard.paths is None else written
+            steps.take("moves under way", lambda: moves.finish(some, now_ms=now_ms))
+        steps.take("topics", lambda: self._read_topics(heard, now_ms))
+
+    def _read_topics(self, heard: Heard, now_ms: int) -> None:
         wished, pointless = self._follower.marked_topics(heard)
         pointless = [name for name in pointless if name not in self.reign.deleting]
         if not self._settings.deletion_enabled:

@@ -133,8 +133,10 @@ def delete_topic(store: CoordinationStore, name: str) -> list[Operation]:
 
 
 def delete_subtree(store: CoordinationStore, path: str) -> list[Operation]:
-    """Delete a znode and all below it, children first."""
+    """Delete a znode and all below it, children first; nothing where it is gone already."""
     operations: list[Operation] = []
+    if store.exists(path) is None:
+        return operations
     for child in store.children(path):
         operations += delete_subtree(store, f"{path}/{child}")
     operations.append(Delete(path))

@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future as ThreadFuture
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from barnabas_broker.cluster.image import NO_CONTROLLER, MetadataImage
 from barnabas_broker.controller.ledger import Failures
@@ -28,8 +28,9 @@ from barnabas_zookeeper.errors import ZooKeeperError
 
 log = logging.getLogger(__name__)
 
-CATCH_UPS_IN_A_ROW_MAX = 10
-"""A catch-up that others interfere with is tried again; this many failures are no coincidence."""
+RETRY_FIRST_S: Final = 0.05
+RETRY_LONGEST_S: Final = 30.0
+"""Reading of coordination data that fails is retried for ever, ever later up to so long."""
 
 Result = TypeVar("Result")
 Answer = TypeVar("Answer")
@@ -60,7 +61,10 @@ class ControllerThread:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="controller")
         self._heard: set[str | None] = set()
         self._lock = threading.Lock()  # Over `_heard`: the store's threads add, ours takes.
-        self._failed_catch_ups = 0
+        self._failed_in_a_row = 0
+        self._stopped = False
+        self._unread = False  # Whether a catch-up has failed since the last retry.
+        self._retry: asyncio.TimerHandle | None = None
         controller.add_listener(self._publish)
         self._introduce()
 
@@ -106,10 +110,13 @@ class ControllerThread:
             waiting = bool(self._heard)
             self._heard.add(path)
         if not waiting:
-            self._submit_catch_up()
+            self._submit(self._catch_up)
 
     async def stop(self) -> None:
         """Finish what was handed over and end the thread."""
+        self._stopped = True
+        if self._retry is not None:
+            self._retry.cancel()
         await asyncio.to_thread(self._thread.shutdown, wait=True)
         self._controller.remove_listener(self._publish)
 
@@ -123,8 +130,10 @@ class ControllerThread:
         try:
             return work(self._controller)
         finally:
-            if self._controller.stale:
+            if self._controller.stale and not self._failed_in_a_row:
                 self.hear(None)
+            elif self._controller.unsettled:
+                self._retry_later()
 
     def _publish(self, old: MetadataImage, new: MetadataImage) -> Failures:
         """Have the loop take the next image; returns what the replicas could not do."""
@@ -145,9 +154,9 @@ class ControllerThread:
         self._loop.call_soon_threadsafe(take)
         return taken.result()
 
-    def _submit_catch_up(self) -> None:
+    def _submit(self, work: Callable[[], None]) -> None:
         try:
-            self._thread.submit(self._catch_up)
+            self._thread.submit(work)
         except RuntimeError:
             log.debug("the broker is stopping; changes of others are not looked at")
 
@@ -155,20 +164,56 @@ class ControllerThread:
         with self._lock:
             heard, self._heard = self._heard, set()
         paths = None if None in heard else {path for path in heard if path is not None}
+        self._try(lambda: self._controller.catch_up(paths, now_ms=self._clock_ms()))
+
+    def _settle_refused(self) -> None:
+        if self._controller.unsettled:
+            self._try(lambda: self._controller.reign.settle_refused(now_ms=self._clock_ms()))
+
+    def _try(self, work: Callable[[], None]) -> None:
+        """Do it, and see to it that what failed is done again: nobody else would ask for it."""
+        failed = True
         try:
-            self._controller.catch_up(paths, now_ms=self._clock_ms())
+            work()
         except CoordinationError as error:
-            # Everything is read again when the connection is back.
+            # Everything is read again when the connection is back, or when it was not lost at all.
             log.warning("changes in the coordination data could not be read: %s", error)
         except (ZooKeeperError, KafkaError) as error:
-            self._failed_catch_ups += 1
             log.warning("the coordination data changed while it was read: %s", error)
-            if self._failed_catch_ups < CATCH_UPS_IN_A_ROW_MAX:
-                self.hear(None)
         except Exception:  # One catch-up that fails must not be the last word nobody hears.
             log.exception("catching up with the coordination data failed")
         else:
-            self._failed_catch_ups = 0
+            failed = False
+        if failed:
+            self._unread = True
+        elif not (self._controller.stale or self._controller.unsettled):
+            self._failed_in_a_row = 0
+        if failed or self._controller.stale or self._controller.unsettled:
+            self._retry_later()
+
+    def _retry_later(self) -> None:
+        """Have what failed done again, later each time."""
+        try:
+            self._loop.call_soon_threadsafe(self._set_retry)
+        except RuntimeError:
+            log.debug("the broker is stopping; what failed is not tried again")
+
+    # --- on the loop
+
+    def _set_retry(self) -> None:
+        if self._stopped or self._retry is not None:
+            return
+        delay_s = min(RETRY_LONGEST_S, RETRY_FIRST_S * 2 ** min(self._failed_in_a_row, 20))
+        self._failed_in_a_row += 1
+        self._retry = self._loop.call_later(delay_s, self._retry_now)
+
+    def _retry_now(self) -> None:
+        self._retry = None
+        if self._unread or self._controller.stale:
+            self._unread = False
+            self.hear(None)
+        else:
+            self._submit(self._settle_refused)
 
 
 def _nobody(_old: MetadataImage, _new: MetadataImage) -> Failures:

@@ -35,6 +35,7 @@ __all__ = [
     "Subscriber",
     "Watch",
     "in_transactions",
+    "operation_bytes",
 ]
 
 Subscriber = Callable[[str | None], None]
@@ -117,6 +118,12 @@ OPERATION_BYTES = 128
 """What an operation takes beside its path and data: header, ACL, flags, and the chroot."""
 
 
+def operation_bytes(operation: Operation) -> int:
+    """How large an operation is, by the measure of `in_transactions`."""
+    data = operation.data if isinstance(operation, Create | SetData) else None
+    return OPERATION_BYTES + len(operation.path) + len(data or b"")
+
+
 def in_transactions(operations: Sequence[Operation], limit: int) -> Iterator[list[Operation]]:
     """Cut operations, in their order, into transactions of at most `limit` bytes each.
 
@@ -125,8 +132,7 @@ def in_transactions(operations: Sequence[Operation], limit: int) -> Iterator[lis
     batch: list[Operation] = []
     size = 0
     for operation in operations:
-        data = operation.data if isinstance(operation, Create | SetData) else None
-        cost = OPERATION_BYTES + len(operation.path) + len(data or b"")
+        cost = operation_bytes(operation)
         if batch and size + cost > limit:
             yield batch
             batch, size = [], 0

@@ -58,6 +58,29 @@ def test_a_broker_says_that_it_was_killed(
     assert "unclean" not in registration(znodes, killed)
 
 
+def test_a_deletion_that_cannot_finish_does_not_make_starts_unclean(
+    cluster: Cluster, znodes: KazooClient, topic: str
+) -> None:
+    """A broker that has deleted its replica was stopped in order, though others are to delete."""
+    for broker in cluster.brokers:
+        until_clean(cluster, znodes, broker)
+    cluster.create(topic)
+    away, stopped, _ = cluster.brokers
+    cluster.brokers[away].kill()
+    cluster.until_led_by_another(topic, away)
+    cluster.change(lambda admin: admin.delete_topics([topic]))
+    for broker in cluster.brokers.keys() - {away}:
+        cluster.wait_for(
+            f"the end of the replica of broker {broker}",
+            (cluster.brokers[broker].log_dirs[0] / f"{topic}-0").exists,
+            until=lambda there: not there,
+        )
+    cluster.brokers[stopped].stop()
+    cluster.start(stopped)
+    assert znodes.exists(f"/admin/delete_topics/{topic}") is not None
+    assert "unclean" not in registration(znodes, stopped)
+
+
 def write(cluster: Cluster, topic: str) -> None:
     """Records in batches of their own, which all in-sync replicas have."""
     producer = Producer({"bootstrap.servers": cluster.bootstrap, "acks": "all", "log_level": 0})

@@ -66,6 +66,7 @@ from barnabas_broker.zk.store import (
 from barnabas_broker.zk.znodes import (
     BrokerZnode,
     ControllerZnode,
+    DeleteTopicZnode,
     LeaderAndIsr,
     LogDirEventZnode,
 )
@@ -161,12 +162,14 @@ class Controller:
         """Find one's cluster in a store that others use, too; afterwards `register`, `contest`.
 
         `cluster_id` as for `start`, and raises as that does. Which partitions this broker holds is
-        not known before a controller says it: `stored` is what is on record until then.
+        not known before a controller says it: `stored` is on record until then, `deleting` marked.
         """
         self._shared = True
         make_parents(self._store, now_ms=now_ms)
         identity = identify(self._store, cluster_id, self._random, found_new=False, now_ms=now_ms)
         self.stored = load_image(self._store, identity)
+        if self._settings.deletion_enabled:
+            self.deleting = frozenset(self._store.children(DeleteTopicZnode.ROOT))
         if guarded := resources_with_acls(self._store):
             _log.warning(
                 "ACLs of %d resource(s) are stored, the first in %s: this broker has no authorizer "

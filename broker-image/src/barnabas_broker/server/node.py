@@ -559,12 +559,17 @@ def _note_failure(told: "asyncio.Future[None]") -> None:
 
 
 def _started_uncleanly(governed: Controller, logs: LogDirectories, broker_id: int) -> bool:
-    """Whether to say, when registering, that logs may lack their ends."""
+    """Whether to say, when registering, that logs may lack their ends.
+
+    Not for topics that are being deleted. Their replicas here may be gone while others are away
+    that are in their ISR on record, and no leader will ever end a doubt about them.
+    """
     if not (governed.shared and governed.settings[keys.BARNABAS_UNCLEAN_REGISTRATION]):
         return False
     held = {
         TopicPartition(topic.name, index): broker_id in state.isr
         for topic in governed.stored.topics.values()
+        if topic.name not in governed.deleting
         for index, state in enumerate(topic.partitions)
         if broker_id in state.replicas
     }

@@ -2,6 +2,7 @@
 
 import errno
 import json
+import os
 import subprocess
 import sys
 import textwrap
@@ -16,6 +17,7 @@ from barnabas_broker.log.health import Finding, Reserve
 from barnabas_broker.log.removals import Work
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.ids import TopicPartition
+from tests.broker.descriptors import none_left
 from tests.broker.log.disk import Disk, using
 from tests.broker.log.samples import (
     CLUSTER,
@@ -213,6 +215,29 @@ def test_one_bad_directory_does_not_stop_the_others(tmp_path: Path) -> None:
     logs.create(TP, LogConfig(), None, NOW)
     assert logs.directory_of(TP) == good
     logs.close()
+
+
+def test_too_few_descriptors_are_no_failure_of_a_disk(tmp_path: Path) -> None:
+    """Wherever a start runs out of them it is refused: no directory is taken to be offline."""
+    paths = tmp_path / "a", tmp_path / "b"
+    logs = open_directories(*paths)
+    partitions = [TopicPartition("t", number) for number in range(4)]
+    for tp in partitions:
+        logs.create(tp, LogConfig(), None, NOW)
+    logs.close()
+    refused: list[str] = []
+    for but in range(1, 40):
+        try:
+            with none_left(but=but):
+                logs = open_directories(*paths)
+        except LogDirectoryError as error:
+            refused.append(str(error))
+            continue
+        assert (set(logs.logs), logs.offline) == (set(partitions), {})
+        logs.close()
+        break
+    assert len(refused) > 4
+    assert all(os.strerror(errno.EMFILE) in reason for reason in refused)
 
 
 def test_a_partition_in_two_directories_is_refused(tmp_path: Path) -> None:

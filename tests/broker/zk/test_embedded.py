@@ -10,6 +10,7 @@ import pytest
 from barnabas_broker.zk.embedded import FILE_NAME, RESERVE_LEAST, RESERVE_NAME, EmbeddedStore
 from barnabas_broker.zk.store import CoordinationError, Create, Delete, SetData
 from barnabas_zookeeper.errors import BadVersionError, NoNodeError
+from tests.broker.descriptors import none_left
 
 
 def write(directory: Path) -> list[bytes]:
@@ -210,6 +211,31 @@ def test_a_full_disk_changes_nothing_and_heals(
     store.close()
     again = EmbeddedStore.open(tmp_path, now_ms=3)
     assert again.children("/") == ["a", "b"]
+    again.close()
+
+
+def test_without_descriptors_commits_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Right after a full disk, when the reserve is to be held again, and while the disk is full."""
+    store = EmbeddedStore.open(tmp_path, now_ms=1)
+
+    def full(descriptor: int, data: memoryview) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with none_left():
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "write", full)
+            with pytest.raises(CoordinationError, match="No space left on device"):
+                store.commit([Create("/a")], now_ms=1)
+        assert store.exists("/a") is None
+        store.commit([Create("/b")], now_ms=2)
+    assert f"is not held again yet: {os.strerror(errno.EMFILE)}" in caplog.text
+    store.commit([Create("/c")], now_ms=3)
+    assert (tmp_path / RESERVE_NAME).exists()
+    store.close()
+    again = EmbeddedStore.open(tmp_path, now_ms=4)
+    assert again.children("/") == ["b", "c"]
     again.close()
 
 

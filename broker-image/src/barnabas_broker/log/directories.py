@@ -24,7 +24,7 @@ from uuid import UUID
 
 from barnabas_broker.log import move_note, names, parallel, two_copies
 from barnabas_broker.log.config import LogConfig
-from barnabas_broker.log.directory import DirectoryState, LogDirectoryError
+from barnabas_broker.log.directory import DirectoryState, LogDirectoryError, refuse_without_means
 from barnabas_broker.log.doubts import Doubts
 from barnabas_broker.log.files import rename
 from barnabas_broker.log.health import DirectoryHealth, Health, Reserve
@@ -100,7 +100,7 @@ class LogDirectories:
 
         Then `claim` them and `load` what they hold. A directory that fails with an I/O error is
         left offline as long as another one works. Raises LogDirectoryError, with one clear line,
-        when none does, and for a directory that is locked.
+        when none does, for a directory that is locked, and where the process lacks the means.
         """
         taken: list[DirectoryState] = []
         offline: dict[Path, str] = {}
@@ -110,6 +110,7 @@ class LogDirectories:
                 try:
                     taken.append(DirectoryState.take(path))
                 except OSError as error:
+                    refuse_without_means(path, error)
                     offline[path] = f"{error.strerror or error}"
                     _log.error("log directory %s is offline: %s", path, offline[path])
             if not taken:
@@ -192,6 +193,8 @@ class LogDirectories:
                 now_ms=now_ms,
             )
         except (OSError, KafkaError) as error:
+            if isinstance(error, OSError):
+                refuse_without_means(there[0].home.path, error)
             _log.error("%s is not opened, its move cannot be settled: %s", tp, error)
             settled = two_copies.Settled()
         if settled.log is None or settled.home is None:
@@ -212,6 +215,7 @@ class LogDirectories:
 
     def _give_up(self, directory: DirectoryState, error: OSError) -> None:
         """Go on without a directory that fails at the start, if there is another one."""
+        refuse_without_means(directory.path, error)
         reason = error.strerror or str(error)
         for log in self._logs_in(directory):
             log.close(clean=False)

@@ -21,7 +21,7 @@ from barnabas_broker.log.files import (
     replace_file,
     sync_directory,
 )
-from barnabas_broker.log.health import DirectoryHealth
+from barnabas_broker.log.health import DirectoryHealth, lacks_means
 from barnabas_broker.log.partition_log import PartitionLog
 from barnabas_broker.log.segmented_log import StorageError
 from barnabas_kafka.errors import KafkaError
@@ -32,6 +32,18 @@ _log = logging.getLogger(__name__)
 
 class LogDirectoryError(Exception):
     """A log directory that cannot be used; the message is one line for the operator."""
+
+
+def refuse_without_means(path: Path, error: OSError) -> None:
+    """Raise LogDirectoryError where a start failed for want of descriptors or memory.
+
+    The disk has not failed: to go on without it would leave its partitions to other brokers.
+    """
+    if lacks_means(error):
+        reason = error.strerror or str(error)
+        raise LogDirectoryError(
+            f"{path} cannot be opened, the disk is not why: {reason}"
+        ) from error
 
 
 class Checkpoint(NamedTuple):

@@ -84,13 +84,18 @@ def lacks_room(error: OSError) -> bool:
     return error.errno in _NO_ROOM and not isinstance(error, SyncError)
 
 
+def lacks_means(error: OSError) -> bool:
+    """Whether a file failed for want of what the process or the system had no more of."""
+    return error.errno in _NO_MEANS and not isinstance(error, SyncError)
+
+
 def judge_error(error: OSError) -> Finding | None:
     """What an error of a file of the directory means; None when it is not the directory's."""
     if isinstance(error, SyncError):
         return Finding.BROKEN
     if error.errno in _NO_ROOM:
         return Finding.NO_ROOM
-    return None if error.errno in _NO_MEANS else Finding.BROKEN
+    return None if lacks_means(error) else Finding.BROKEN
 
 
 class DirectoryHealth:

@@ -13,6 +13,7 @@ import os
 import sys
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from barnabas_broker.zk.store import Committed, CoordinationError, Operation, Subscriber, Watch
@@ -131,7 +132,7 @@ class EmbeddedStore:
                 raise
             if self._reserve.give_up():
                 return self._has_room_for(line)
-            self._tree = journal_file.read(self._path)
+            self._tree = journal_file.read_again(self._descriptor, self._path)
             return False
         self._reserve.restore(end)
         return True
@@ -182,16 +183,24 @@ class _Reserve:
         return held
 
     def restore(self, journal_size: int) -> None:
-        """Hold the reserve again, if it was given up and there is room."""
+        """Hold the reserve again, if it was given up and there is room.
+
+        Never an error: what was committed stays so, and it is tried again after the next commit.
+        """
         if self._held:
             return
         size = max(RESERVE_LEAST, 2 * journal_size)
-        descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            _log.warning("%s is not held again yet: %s", self._path, error.strerror)
+            return
         try:
             os.posix_fallocate(descriptor, 0, size)
             self._held = True
         except OSError:
-            self._path.unlink()
+            with suppress(OSError):
+                self._path.unlink()
         finally:
             os.close(descriptor)
 

@@ -21,6 +21,18 @@ def read(path: Path) -> Tree:
         content = path.read_bytes()
     except FileNotFoundError:
         return Tree()
+    return _decoded(content, path)
+
+
+def read_again(descriptor: int, path: Path) -> Tree:
+    """As `read`, through the descriptor of `replace`: the process may have none left to open."""
+    content = bytearray()
+    while piece := os.pread(descriptor, os.fstat(descriptor).st_size, len(content)):
+        content += piece
+    return _decoded(bytes(content), path)
+
+
+def _decoded(content: bytes, path: Path) -> Tree:
     found = journal.decode(io.BytesIO(content))
     if found.torn:
         _log.warning("%s ended in a transaction that was not finished; it is dropped", path)
@@ -28,9 +40,9 @@ def read(path: Path) -> Tree:
 
 
 def replace(path: Path, tree: Tree) -> int:
-    """Put a snapshot in place of the file; returns a descriptor to append to it with."""
+    """Put a snapshot in place of the file; returns a descriptor to read and append to it with."""
     temporary = path.with_suffix(".tmp")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC
+    flags = os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC
     descriptor = os.open(temporary, flags, 0o600)
     try:
         write(descriptor, b"".join(journal.encode_snapshot(tree)))

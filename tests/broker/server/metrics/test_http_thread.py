@@ -1,17 +1,14 @@
 """Clients of the admin port that are slow, many or no clients of HTTP."""
 
-import os
-import resource
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import suppress
-from pathlib import Path
 
 import pytest
 
 from barnabas_broker.server.metrics import http as admin
 from barnabas_broker.server.metrics import http_thread
+from tests.broker.descriptors import none_left
 from tests.broker.server.metrics.test_http import Loop
 from tests.waiting import ANSWER, seconds, wait_for
 
@@ -126,21 +123,9 @@ def test_what_is_no_request_is_answered_so(served: Loop) -> None:
 
 def test_without_descriptors_it_waits_and_then_goes_on(served: Loop) -> None:
     """Newcomers stay in the kernel's queue until there is a descriptor for them."""
-    port = served.server.server_port
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with socket.socket() as client:
         client.settimeout(seconds(ANSWER))
-        used = max(int(each.name) for each in Path("/proc/self/fd").iterdir())
-        resource.setrlimit(resource.RLIMIT_NOFILE, (used + 1, hard))
-        taken = []
-        try:
-            with suppress(OSError):
-                while True:
-                    taken.append(os.dup(client.fileno()))
-            client.connect(("127.0.0.1", port))
+        with none_left():
+            client.connect(("127.0.0.1", served.server.server_port))
             client.sendall(b"GET /live HTTP/1.1\r\nHost: broker\r\n\r\n")
-        finally:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-            for each in taken:
-                os.close(each)
         assert client.recv(100).startswith(b"HTTP/1.1 200 ")

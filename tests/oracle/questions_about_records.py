@@ -333,6 +333,35 @@ def fetch_where(side: Side) -> None:
         side.ask(f"last fetched epoch {epoch} beyond the end", request, 12)
 
 
+def fetch_order(side: Side) -> None:
+    """Entries of a topic that stand apart, and a partition twice: clients see the order."""
+    one, other = (side.topic(name, partitions=3) for name in ("fetch-order", "fetch-order-other"))
+    ids = {side.id_of(name): name for name in (one, other)} | {NOBODY: "nobody"}
+    entries = {
+        "apart": [(one, 0), (other, 0), (one, 1)],
+        "neighbours": [(one, 2), (one, 0), (other, 1), (other, 0)],
+        "twice": [(one, 0), (other, 0), (one, 0), (one, 1)],
+        "missing": [(one, 9), (other, 0), ("nobody", 0), (one, 0)],
+    }
+    for what, wanted in entries.items():
+        for version in (4, 10, 12, 13, 17):
+            request = FetchRequest(max_wait_ms=0, max_bytes=1 << 20, session_epoch=-1)
+            for name, partition in wanted:
+                topic_id = next(each for each, named in ids.items() if named == name)
+                asked = FetchPartition(partition=partition, partition_max_bytes=1 << 20)
+                by_id = {"topic_id": topic_id} if version >= 13 else {"topic": name}
+                request.topics.append(FetchTopic(partitions=[asked], **by_id))
+            answer = side.wait(request, version, settled=lambda _: True)
+            order = [
+                (
+                    each.topic or ids.get(each.topic_id),
+                    [it.partition_index for it in each.partitions],
+                )
+                for each in answer.responses
+            ]
+            side.keep(f"{what}, version {version}", order)
+
+
 def fetch_limits(side: Side) -> None:
     """How much comes, by limits of the request and of the partition."""
     topic = filled(side, "fetch-limits")
@@ -524,6 +553,6 @@ def producer_ids(side: Side) -> None:
 
 QUESTIONS: Final = (
     produce_where, produce_versions, produce_contents, produce_old_contents, produce_rules,
-    produce_in_sequence, fetch_where, fetch_limits, fetch_sessions, fetch_by_id, list_offsets,
-    list_offsets_for_tools, delete_records, leader_epochs, producer_ids,
+    produce_in_sequence, fetch_where, fetch_order, fetch_limits, fetch_sessions, fetch_by_id,
+    list_offsets, list_offsets_for_tools, delete_records, leader_epochs, producer_ids,
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Begins the session of a Fetch (KIP-227), of consumers and of followers alike."""
+"""How a Fetch begins and ends, of consumers and of followers alike: its session, its answers."""
 
 from typing import Final
 
@@ -10,10 +10,23 @@ from barnabas_broker.replica.fetch_session import (
     Target,
 )
 from barnabas_broker.server.call import Call
-from barnabas_kafka.protocol.messages.fetch import FetchRequest
+from barnabas_kafka.errors import ErrorCode
+from barnabas_kafka.protocol.messages.fetch import (
+    FetchableTopicResponse,
+    FetchRequest,
+    PartitionData,
+)
 
 FIRST_WITH_SESSIONS: Final = 7
 FIRST_WITH_TOPIC_IDS: Final = 13
+JUDGED_FIRST: Final = frozenset(
+    {
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+)
+"""What is known without a look at a log; told after all that was read, as Apache's brokers do."""
 
 
 def begin(
@@ -36,3 +49,18 @@ def begin(
         draw_id=call.broker.draw_session_id,
         now_ms=call.now_ms,
     )
+
+
+def gather(
+    responses: list[FetchableTopicResponse], key: Key, target: Target, data: PartitionData
+) -> None:
+    """Add the answer for a partition to those before it.
+
+    Neighbours of one topic come together, and no others: the order is that of the request (Kafka's
+    `FetchResponse.toMessage`).
+    """
+    last = responses[-1] if responses else None
+    if last is None or key[0] not in (last.topic_id, last.topic):
+        last = FetchableTopicResponse(topic=target.topic, topic_id=target.topic_id)
+        responses.append(last)
+    last.partitions.append(data)

@@ -382,3 +382,27 @@ def test_a_slice_in_flight_survives_its_file(tmp_path: Path) -> None:
     (data,) = response.responses[0].partitions
     assert offsets(data) == list(range(30))
     assert bytes(data.records or b"").count(value) == 30  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("version", [4, 12])
+def test_answers_come_in_the_order_of_the_request(wire: Wire, topic: str, version: int) -> None:
+    """Entries of a topic that stand apart stay apart; what does not exist comes last."""
+    other = f"{topic}-other"
+    wire.create_topic(other, partitions=2)
+    asked = [(other, 0, 0), (topic, 0, 0), ("nowhere", 0, 0), (other, 1, 0), (other, 7, 0)]
+    answer = wire.ask(fetch_request(asked), version)
+    order = [
+        (each.topic, [it.partition_index for it in each.partitions]) for each in answer.responses
+    ]
+    assert order == [(other, [0]), (topic, [0]), (other, [1]), ("nowhere", [0]), (other, [7])]
+
+
+def test_neighbours_of_one_topic_come_together(wire: Wire, topic: str) -> None:
+    """As clients ask for them, however many entries they make of it."""
+    other = f"{topic}-other"
+    wire.create_topic(other, partitions=2)
+    answer = wire.ask(fetch_request([(other, 1, 0), (other, 0, 0), (topic, 0, 0)]), 12)
+    order = [
+        (each.topic, [it.partition_index for it in each.partitions]) for each in answer.responses
+    ]
+    assert order == [(other, [1, 0]), (topic, [0])]

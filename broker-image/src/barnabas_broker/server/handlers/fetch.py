@@ -25,7 +25,12 @@ from barnabas_broker.replica.partition import READ_COMMITTED, Partition
 from barnabas_broker.security.acls import AclOperation, ResourceType
 from barnabas_broker.server.call import Call, QuotaKind
 from barnabas_broker.server.fetch_conversion import FIRST_WITH_ZSTD, records_for_version
-from barnabas_broker.server.fetch_sessions import FIRST_WITH_TOPIC_IDS, begin
+from barnabas_broker.server.fetch_sessions import (
+    FIRST_WITH_TOPIC_IDS,
+    JUDGED_FIRST,
+    begin,
+    gather,
+)
 from barnabas_broker.server.handler import Handler
 from barnabas_broker.server.replication import follower_fetches
 from barnabas_broker.server.turns import Work
@@ -103,11 +108,14 @@ def _targets(request: FetchRequest, call: Call, *, by_id: bool) -> Work[dict[Key
     return targets
 
 
+_Answer = tuple[Key, Target, PartitionData, Partition | None]
+
+
 @dataclass(slots=True)
 class _Read:
     """What one pass over the partitions found; `at_once`: something that must be told now."""
 
-    answers: list[tuple[Key, Target, PartitionData, Partition | None]]
+    answers: list[_Answer]
     watched: list[Partition]
     size: int = 0
     at_once: bool = False
@@ -129,11 +137,13 @@ class _Fetch:
         return (yield from self.response((yield from self.read())))
 
     def read(self) -> Work[_Read]:
-        """Read the partitions in order, within the limits of the request."""
+        """Read the partitions in order, within the limits; what cannot be is last."""
         call, request = self._call, self._request
         remaining = min(request.max_bytes, call.broker.settings[keys.FETCH_MAX_BYTES])
         at_least_one = call.version >= FIRST_WITH_HARD_RULES
         found = _Read([], [])
+        unknown_ids: list[_Answer] = []
+        refused: list[_Answer] = []
         for key, target in (yield from self._loud(found.watched)):
             yield
             partition = None
@@ -148,11 +158,16 @@ class _Fetch:
                 data, size = _failed(target.partition, error), 0
             if _must_be_told(data):
                 found.at_once = True
-            found.answers.append((key, target, data, partition))
+            answers = found.answers
+            if data.error_code in JUDGED_FIRST:
+                unknown_id = data.error_code == ErrorCode.UNKNOWN_TOPIC_ID
+                answers = unknown_ids if unknown_id else refused
+            answers.append((key, target, data, partition))
             if size:
                 found.size += size
                 remaining = max(0, remaining - size)
                 at_least_one = False
+        found.answers += unknown_ids + refused
         return found
 
     def _loud(self, watched: list[Partition]) -> Work[list[tuple[Key, Target]]]:
@@ -190,7 +205,7 @@ class _Fetch:
         """The response to what was found; an incremental one leaves out what did not change."""
         call, session = self._call, self._context.session
         throttle_ms = call.throttle_ms(QuotaKind.FETCH, found.size)
-        topics: dict[str | object, FetchableTopicResponse] = {}
+        responses: list[FetchableTopicResponse] = []
         for key, target, data, partition in found.answers:
             yield
             told = (data.high_watermark, data.log_start_offset)
@@ -209,17 +224,13 @@ class _Fetch:
                 continue
             # An error is told again with every response until it is gone.
             target.told = None if data.error_code else told
-            topic = topics.get(key[0])
-            if topic is None:
-                topic = FetchableTopicResponse(topic=target.topic, topic_id=target.topic_id)
-                topics[key[0]] = topic
-            topic.partitions.append(data)
+            gather(responses, key, target, data)
             if session is not None and has_records:
                 session.move_to_end(key)
         return FetchResponse(
             throttle_time_ms=throttle_ms,
             session_id=self._context.session_id,
-            responses=list(topics.values()),
+            responses=responses,
         )
 
     def _partition(self, target: Target) -> Partition:

@@ -22,7 +22,12 @@ from barnabas_broker.replica.partition import Appends, Partition
 from barnabas_broker.replica.replication_quota import leader_withholds
 from barnabas_broker.security.acls import AclOperation
 from barnabas_broker.server.call import Call
-from barnabas_broker.server.fetch_sessions import FIRST_WITH_TOPIC_IDS, begin
+from barnabas_broker.server.fetch_sessions import (
+    FIRST_WITH_TOPIC_IDS,
+    JUDGED_FIRST,
+    begin,
+    gather,
+)
 from barnabas_broker.server.turns import Work
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.ids import NO_EPOCH, ZERO_UUID, TopicPartition
@@ -128,11 +133,12 @@ class _FollowerFetch:
         return self.response((yield from self.read(arriving=False)))
 
     def read(self, *, arriving: bool) -> Work[_Read]:
-        """Read the partitions in order, within the limits of the request."""
+        """Read the partitions in order, within the limits; what cannot be is last."""
         call, request = self._call, self._request
         remaining = min(request.max_bytes, call.broker.settings[keys.FETCH_MAX_BYTES])
         allowed = call.allowed_on_cluster(AclOperation.CLUSTER_ACTION)
         found = _Read()
+        refused: list[tuple[Key, Target, PartitionData]] = []
         at_least_one = True
         for key, target in list(self._context.targets.items()):
             yield
@@ -156,13 +162,15 @@ class _FollowerFetch:
                     found.throttled += _size(data)
             except KafkaError as error:
                 data = _failed(target.partition, error)
-            found.answers.append((key, target, data))
+            answers = refused if data.error_code in JUDGED_FIRST else found.answers
+            answers.append((key, target, data))
             found.at_once |= bool(data.error_code) or data.diverging_epoch.end_offset >= 0
             size = _size(data)
             if size:
                 found.size += size
                 remaining = max(0, remaining - size)
                 at_least_one = False
+        found.answers += refused
         return found
 
     def _partition(self, target: Target) -> Partition:
@@ -238,7 +246,7 @@ class _FollowerFetch:
         broker, session = self._call.broker, self._context.session
         if found.throttled:
             broker.replication_quotas.leader.record(found.throttled, broker.monotonic_ms())
-        topics: dict[object, FetchableTopicResponse] = {}
+        responses: list[FetchableTopicResponse] = []
         for key, target, data in found.answers:
             told = (data.high_watermark, data.log_start_offset)
             has_records = _size(data) > 0
@@ -246,14 +254,10 @@ class _FollowerFetch:
             if self._context.incremental and not news and told == target.told:
                 continue
             target.told = None if data.error_code else told
-            topic = topics.get(key[0])
-            if topic is None:
-                topic = FetchableTopicResponse(topic=target.topic, topic_id=target.topic_id)
-                topics[key[0]] = topic
-            topic.partitions.append(data)
+            gather(responses, key, target, data)
             if session is not None and has_records:
                 session.move_to_end(key)
-        return FetchResponse(session_id=self._context.session_id, responses=list(topics.values()))
+        return FetchResponse(session_id=self._context.session_id, responses=responses)
 
 
 def _size(data: PartitionData) -> int:

@@ -14,6 +14,7 @@ import pytest
 from barnabas_broker.log.config import LogConfig
 from barnabas_broker.log.directories import LogDirectories, LogDirectoryError
 from barnabas_broker.log.health import Finding, Reserve
+from barnabas_broker.log.parallel import GivenUpError
 from barnabas_broker.log.removals import Work
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.ids import TopicPartition
@@ -395,6 +396,27 @@ def test_topics_are_loaded_with_their_own_settings(tmp_path: Path) -> None:
     again.load({"orders": own}.__getitem__, now_ms=NOW)
     assert again.logs[TP].config is own
     again.close()
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_loading_can_be_given_up(tmp_path: Path, threads: int) -> None:
+    """Before the next log; what is there is loaded by the next start."""
+    logs = open_directories(tmp_path)
+    for index in range(9):
+        logs.create(TopicPartition("orders", index), LogConfig(), None, NOW)
+    logs.close()
+    again = LogDirectories.take([tmp_path])
+    again.claim(broker_id=1, cluster_id=CLUSTER)
+    answers = iter([False, False])
+    with pytest.raises(GivenUpError):
+        again.load(
+            lambda _: LogConfig(),
+            now_ms=NOW,
+            threads=threads,
+            given_up=lambda: next(answers, True),
+        )
+    again.close(clean=False)
+    assert len(open_directories(tmp_path).logs) == 9
 
 
 def test_due_removals_can_be_asked_for_alone(tmp_path: Path) -> None:

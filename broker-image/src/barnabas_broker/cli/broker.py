@@ -15,6 +15,7 @@ import click
 
 from barnabas_broker.cli.errors import InputError
 from barnabas_broker.cli.properties import parse_assignments
+from barnabas_broker.server import stop_signals
 
 if TYPE_CHECKING:
     from barnabas_broker.server.supervision import Supervision
@@ -59,8 +60,8 @@ def start(
 ) -> None:
     """Run a broker until SIGTERM or Ctrl-C.
 
-    Exits with 0 after a clean stop, 1 when it cannot start or go on (port in use, data directory
-    locked or unwritable, wrong cluster id), 2 when a setting is wrong.
+    Exits with 0 after a clean stop, at any point of the start too, 1 when it cannot start or go on
+    (port in use, data directory locked or unwritable, wrong cluster id), 2 when a setting is wrong.
     """
     run_with(
         given_settings(config, assignments),
@@ -109,6 +110,7 @@ def run_with(
 
     Raises InputError, after telling all others, where settings are wrong.
     """
+    stop_signals.end_at_once()
     from barnabas_kafka.settings.broker import BrokerSettings
     from barnabas_kafka.settings.definitions import SettingError
 

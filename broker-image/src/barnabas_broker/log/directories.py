@@ -163,17 +163,22 @@ class LogDirectories:
                 self._give_up(directory, error)
 
     def load(
-        self, config_for: Callable[[str], LogConfig], *, now_ms: int, threads: int = 1
+        self,
+        config_for: Callable[[str], LogConfig],
+        *,
+        now_ms: int,
+        threads: int = 1,
+        given_up: Callable[[], bool] = lambda: False,
     ) -> None:
         """Open every partition found; `config_for` gives a topic's log settings.
 
         ``threads`` work on each directory. One with an I/O error is left offline, as in `take`.
         Raises LogDirectoryError when none is left, and for a partition that lies in two directories
-        or makes no sense.
+        or makes no sense; GivenUpError where it is `given_up`, which is asked before each log.
         """
         for directory in list(self._directories):
             try:
-                self._load(directory, config_for, now_ms, threads)
+                self._load(directory, config_for, now_ms, threads, given_up)
             except OSError as error:
                 self._give_up(directory, error)
         for tp, copies in self._copies.items():
@@ -233,6 +238,7 @@ class LogDirectories:
         config_for: Callable[[str], LogConfig],
         now_ms: int,
         threads: int,
+        given_up: Callable[[], bool],
     ) -> None:
         config_of = cache(config_for)
         found: list[tuple[TopicPartition, MoveNote | None]] = []
@@ -253,7 +259,8 @@ class LogDirectories:
             if note is not None and note.is_target(directory.path) and not note.switched:
                 directory.forget(tp)
             found.append((tp, note))
-            work.append(partial(directory.load, tp, path, config_of(tp.topic), now_ms))
+            opening = partial(directory.load, tp, path, config_of(tp.topic), now_ms)
+            work.append(parallel.unless(given_up, opening))
         verb = "loaded" if directory.clean else "recovered"
         logs = _in_threads(work, threads, verb, directory)
         for (tp, note), log in zip(found, logs, strict=True):
@@ -677,10 +684,7 @@ class LogDirectories:
         good &= all(_in_threads(closes, threads, "closed", directory))
         good &= self.doubts.partitions.isdisjoint(log.tp for log in logs)
         if directory.write(content) and good:
-            try:
-                directory.mark_clean(broker_epoch)
-            except OSError as error:
-                _log.error("%s is not marked as clean: %s", directory.path, error)
+            directory.mark_clean(broker_epoch)
 
 
 def _none_left(offline: Mapping[Path, str]) -> str:

@@ -343,4 +343,7 @@ class DirectoryState:
     def mark_clean(self, broker_epoch: int) -> None:
         """Write the marker: the very last thing that happens to a directory."""
         marker = self.path / names.CLEAN_SHUTDOWN
-        replace_file(marker, checkpoints.format_clean_shutdown(broker_epoch))
+        try:
+            replace_file(marker, checkpoints.format_clean_shutdown(broker_epoch))
+        except OSError as error:
+            _log.error("%s is not marked as clean: %s", self.path, error)

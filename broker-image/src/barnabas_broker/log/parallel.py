@@ -76,6 +76,21 @@ def each(
     return [future.result() for future in futures]
 
 
+class GivenUpError(Exception):
+    """Nobody wants the work to be done any more."""
+
+
+def unless(given_up: Callable[[], bool], call: Callable[[], _Result]) -> Callable[[], _Result]:
+    """Work that is not begun once it is given up: it raises GivenUpError then."""
+
+    def begin() -> _Result:
+        if given_up():
+            raise GivenUpError
+        return call()
+
+    return begin
+
+
 def _say(line: str | None) -> None:
     if line is not None:
         _log.info(line)

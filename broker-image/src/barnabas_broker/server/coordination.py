@@ -6,6 +6,7 @@ the first case: a tenth of a second and a few megabytes that an embedded broker 
 """
 
 import os
+import threading
 from pathlib import Path
 
 from barnabas_broker.server.startup import StartupError
@@ -40,6 +41,8 @@ class Coordination:
         self._directory = directory
         self.connect = settings[keys.ZOOKEEPER_CONNECT]
         self.store: CoordinationStore | None = None
+        self._closed = False
+        self._life = threading.Lock()  # Over `store` and `_closed`.
         #: of the session, where the store is an ensemble
         self.counts: SessionCounts | None = None
         self._credentials = self._shown() if self.shared else NO_CREDENTIALS
@@ -53,7 +56,7 @@ class Coordination:
         """Open the file, or connect. Raises CoordinationError, in one line."""
         if not self.connect:
             store = EmbeddedStore.open(self._directory, now_ms=now_ms)
-            self.store = store
+            self._keep(store)
             return store
         from barnabas_broker.zk.session import SessionStore  # Late, see above.
 
@@ -66,7 +69,7 @@ class Coordination:
             credentials=self._credentials,
         )
         self.counts = session.counts
-        self.store = session  # Before it connects, so that `close` can end the attempt.
+        self._keep(session)  # Before it connects, so that `close` can end the attempt.
         session.open(connection_timeout_ms=self._connection_timeout_ms)
         return session
 
@@ -89,10 +92,20 @@ class Coordination:
         return reserved + _next_in_sequence(store, now_ms)
 
     def close(self) -> None:
-        """Close the file, or end the session; nothing where there is none."""
-        store, self.store = self.store, None
+        """Close the file, or end the session; one that is being opened is closed then, too."""
+        with self._life:
+            store, self.store = self.store, None
+            self._closed = True
         if store is not None:
             store.close()
+
+    def _keep(self, store: CoordinationStore) -> None:
+        with self._life:
+            if not self._closed:
+                self.store = store
+                return
+        store.close()
+        raise CoordinationError("the coordination data was closed while it was opened")
 
     def _shown(self) -> Credentials:
         from barnabas_broker.server.zookeeper_security import credentials  # Late, see above.

@@ -2,9 +2,10 @@
 
 Start: lock and read the log directories, open the coordination data, open every log, bind the
 listeners, register, stand for election, take leadership, and only then accept connections; a
-client that can connect finds everything there, as far as this broker decides it. Stop: have others
-lead what this broker leads, and then the reverse: nobody new, answer or end who is there, flush,
-mark the shutdown clean, unlock.
+client that can connect finds everything there, as far as this broker decides it. A stop that is
+asked for meanwhile (`stop_signals`) ends the start where it is. Stop: have others lead
+what this broker leads, and then the reverse: nobody new, answer or end who is there, flush, mark
+the shutdown clean, unlock.
 """
 
 import asyncio
@@ -12,7 +13,6 @@ import gc
 import json
 import logging
 import os
-import signal
 import sys
 import tempfile
 from collections.abc import Callable, Coroutine
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from barnabas_broker.log.directories import LogDirectoryError
-from barnabas_broker.server import logs
+from barnabas_broker.server import logs, stop_signals
 from barnabas_broker.server.node import Node
 from barnabas_broker.server.startup import StartupError
 from barnabas_broker.server.supervision import Supervision
@@ -85,8 +85,7 @@ async def _run(node: Node, ready_file: Path | None) -> CoordinationError | LogDi
     """Run until told to stop; returns what made the broker stop by itself."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
+    stop_signals.tell(loop, stop.set)
     dump_on_sigquit(loop)
     stopping: asyncio.Future[Any] = asyncio.ensure_future(stop.wait())
     try:
@@ -105,7 +104,10 @@ async def _run(node: Node, ready_file: Path | None) -> CoordinationError | LogDi
             await node.hand_over()
     finally:
         stopping.cancel()
-        await node.stop()
+        try:
+            await node.stop()
+        finally:
+            stop_signals.ignore()
     if doomed.done():
         return doomed.result()
     log.info("shut down cleanly")

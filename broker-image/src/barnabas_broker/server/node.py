@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import logging
 import random
+import threading
 import time
 import uuid
 from collections.abc import Mapping
@@ -113,6 +114,7 @@ class Node:
         self.cleaner: LogCleaner | None = None
         self._commits: GroupCommits | None = None
         self._unclean = False
+        self._loaded = False
         self.admin: Admin | None = None
         self.broker: Broker
         self.replication: Replication
@@ -143,12 +145,9 @@ class Node:
         )
         _announce(governed.settings, governed.image, broker_id)
         logs.claim(broker_id=broker_id, cluster_id=governed.image.cluster_id)
-        logs.load(
-            lambda topic: _log_config(governed.settings, governed.stored, topic),
-            now_ms=now_ms,
-            threads=governed.settings[keys.NUM_RECOVERY_THREADS_PER_DATA_DIR],
-        )
+        await _load(logs, governed, now_ms)
         self._unclean = _started_uncleanly(governed, logs, broker_id)
+        self._loaded = True
         if governed.settings[keys.BARNABAS_DURABILITY] == keys.FSYNC:
             self._commits = GroupCommits(asyncio.get_running_loop())
             self._stops.push_async_callback(asyncio.to_thread, self._commits.close)
@@ -336,7 +335,7 @@ class Node:
         # Nobody is served any more, but whoever looks whether the process lives shall see it.
         await asyncio.to_thread(
             logs.close,
-            clean=self._upkeep is not None,
+            clean=self._loaded,
             now_ms=clock_ms(),
             threads=self._given[keys.NUM_RECOVERY_THREADS_PER_DATA_DIR],
         )
@@ -551,6 +550,27 @@ def _govern(
     begin = controller.join if coordination.shared else controller.start
     begin(cluster_id=logs.stored_cluster_id, now_ms=now_ms)
     return store, controller, broker_id
+
+
+async def _load(logs: LogDirectories, governed: Controller, now_ms: int) -> None:
+    """Open every log, which may take minutes; a stop waits for no more than those it is at."""
+    given_up = threading.Event()
+    loading = asyncio.get_running_loop().run_in_executor(
+        None,
+        lambda: logs.load(
+            lambda topic: _log_config(governed.settings, governed.stored, topic),
+            now_ms=now_ms,
+            threads=governed.settings[keys.NUM_RECOVERY_THREADS_PER_DATA_DIR],
+            given_up=given_up.is_set,
+        ),
+    )
+    try:
+        await asyncio.shield(loading)
+    except asyncio.CancelledError:
+        given_up.set()
+        # Nobody may close what is being opened.
+        await asyncio.gather(loading, return_exceptions=True)
+        raise
 
 
 def _note_failure(told: "asyncio.Future[None]") -> None:

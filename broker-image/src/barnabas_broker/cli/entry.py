@@ -1,0 +1,16 @@
+"""Where the `barnabas` command begins: before anything is loaded that takes time."""
+
+import sys
+
+from barnabas_broker.server import stop_signals
+
+BROKER_START = ["broker", "start"]
+
+
+def main() -> None:
+    """Run the command; one that is to become a broker can be stopped from here on."""
+    if sys.argv[1:3] == BROKER_START:
+        stop_signals.end_at_once()
+    from barnabas_broker.cli.main import main as command
+
+    command(prog_name="barnabas")

@@ -6,15 +6,12 @@ nothing; without this, or somebody who asks for it, the others would do its work
 
 import asyncio
 import contextlib
-import logging
 from collections.abc import Callable
 
 from barnabas_broker.controller.shell import Controller
+from barnabas_broker.server.background import background
 from barnabas_broker.server.controller_thread import ControllerThread
-from barnabas_kafka.errors import KafkaError
 from barnabas_kafka.settings import broker as keys
-
-log = logging.getLogger(__name__)
 
 
 class LeaderBalance:
@@ -27,7 +24,7 @@ class LeaderBalance:
 
     def start(self) -> None:
         """Begin to look, every leader.imbalance.check.interval.seconds."""
-        self._task = asyncio.get_running_loop().create_task(self._run(), name="leader balance")
+        self._task = background().every("leader balance", self._pause_s, self.look)
 
     async def stop(self) -> None:
         """Look no more."""
@@ -50,13 +47,5 @@ class LeaderBalance:
 
         return await self._controller.run(balance)
 
-    async def _run(self) -> None:
-        while True:
-            seconds = self._controller.settings[keys.LEADER_IMBALANCE_CHECK_INTERVAL_SECONDS]
-            await asyncio.sleep(seconds)
-            try:
-                await self.look()
-            except KafkaError as error:  # The next look is not far.
-                log.warning("leadership is not balanced: %s", error)
-            except Exception:  # One failed look must not end the task for the life of the broker.
-                log.exception("balancing leadership failed; it is retried with the next look")
+    def _pause_s(self) -> float:
+        return float(self._controller.settings[keys.LEADER_IMBALANCE_CHECK_INTERVAL_SECONDS])

@@ -26,6 +26,7 @@ from barnabas_broker.log.cleaner.manager import (
 )
 from barnabas_broker.log.directories import LogDirectories
 from barnabas_broker.log.files import sync_directory
+from barnabas_broker.server.background import background
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.settings import broker as keys
 from barnabas_kafka.settings.broker import BrokerSettings
@@ -70,7 +71,7 @@ class LogCleaner:
     def start(self) -> None:
         """Begin, unless `log.cleaner.enable` is false; the event loop must be running."""
         if self._settings()[keys.LOG_CLEANER_ENABLE]:
-            self._main = asyncio.get_running_loop().create_task(self._run())
+            self._main = background().keep("log cleaner", self._run)
 
     async def stop(self) -> None:
         """End every cleaning; what was not finished is begun again at the next start."""
@@ -90,10 +91,7 @@ class LogCleaner:
 
     async def _run(self) -> None:
         while True:
-            try:
-                self._begin()
-            except Exception:  # One failed choice must not end compaction for good.
-                log.exception("choosing a log to clean failed; it is tried again")
+            self._begin()
             if self._running:
                 await asyncio.wait(
                     self._running, timeout=self.pause_s, return_when=asyncio.FIRST_COMPLETED
@@ -119,7 +117,7 @@ class LogCleaner:
             task = self.manager.pick(self._clock_ms(), self.resources)
             if task is None:
                 return
-            running = asyncio.get_running_loop().create_task(self._clean(task))
+            running = background().once("cleaning", self._clean(task))
             self._running.add(running)
             running.add_done_callback(self._running.discard)
 

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from barnabas_broker.log import tally
 from barnabas_broker.log.batches import CorruptSegmentError
@@ -24,6 +24,7 @@ from barnabas_broker.log.producer_state import bound_all
 from barnabas_broker.log.removals import Work
 from barnabas_broker.log.segment import Segment
 from barnabas_broker.server import heap
+from barnabas_broker.server.background import background
 from barnabas_broker.server.limits import producer_ids_max
 from barnabas_kafka.errors import KafkaError
 from barnabas_kafka.settings import broker as keys
@@ -66,7 +67,7 @@ class Upkeep:
         self._thread_count = 0
         self._threads = self.threads
         self._flushing: set[PartitionLog] = set()
-        self._tasks: list[asyncio.Task[None]] = []
+        self._tasks: set[asyncio.Task[Any]] = set()
 
     @property
     def threads(self) -> ThreadPoolExecutor:
@@ -82,29 +83,41 @@ class Upkeep:
     def start(self) -> None:
         """Begin; the event loop must be running."""
         settings = self._settings()
-        self._every(TICK_MS, self._tick)
-        self._every(min(TICK_MS, settings[keys.LOG_FLUSH_SCHEDULER_INTERVAL_MS]), self._flush_due)
-        self._every(settings[keys.LOG_RETENTION_CHECK_INTERVAL_MS], self._retain)
-        self._every(settings[keys.LOG_FLUSH_OFFSET_CHECKPOINT_INTERVAL_MS], self._checkpoint)
+        # Apart, for what a slow disk delays is not to spare clients that are slow.
+        self._every("watching clients", TICK_MS, self._watch_clients)
+        self._every("bounding producers", TICK_MS, self._bound_producers)
+        self._every("looking for room", TICK_MS, self.look_for_room)
+        self._every("removing files", TICK_MS, self._remove_due)
+        flush_ms = min(TICK_MS, settings[keys.LOG_FLUSH_SCHEDULER_INTERVAL_MS])
+        self._every("looking for flushes", flush_ms, self._flush_due)
+        self._every("retention", settings[keys.LOG_RETENTION_CHECK_INTERVAL_MS], self._retain)
+        checkpoint_ms = settings[keys.LOG_FLUSH_OFFSET_CHECKPOINT_INTERVAL_MS]
+        self._every("checkpoints", checkpoint_ms, self._checkpoint)
         marks_ms = settings[keys.REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS]
-        self._every(marks_ms, self._checkpoint_marks)
-        self._every(GIVE_BACK_MS, self._give_back)
+        self._every("high watermark checkpoints", marks_ms, self._checkpoint_marks)
+        self._every("giving memory back", GIVE_BACK_MS, self._give_back)
 
     async def stop(self) -> None:
         """End every task and wait for what its threads have begun."""
-        for task in self._tasks:
+        tasks = list(self._tasks)
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         await asyncio.to_thread(self._threads.shutdown, wait=True)
 
     def flush_soon(self, partition_log: PartitionLog) -> None:
         """Flush one log in the background: its `flush.messages` is reached."""
         if partition_log not in self._flushing:
             self._flushing.add(partition_log)
-            self._tasks.append(asyncio.get_running_loop().create_task(self._flush(partition_log)))
+            self._begun(background().once("flushing", self._flush(partition_log)))
 
-    def _every(self, interval_ms: int, work: Callable[[], Awaitable[None]]) -> None:
-        self._tasks.append(asyncio.get_running_loop().create_task(_repeat(interval_ms, work)))
+    def _every(self, name: str, interval_ms: int, work: Callable[[], Awaitable[None]]) -> None:
+        pause_s = max(interval_ms, 1) / 1000
+        self._begun(background().every(name, lambda: pause_s, work))
+
+    def _begun(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def _in_thread(self, work: Work) -> None:
         await asyncio.get_running_loop().run_in_executor(self.threads, work)
@@ -118,7 +131,7 @@ class Upkeep:
         )
         await self._in_thread(partial(self._logs.probe, reserve))
 
-    def _bound_producers(self) -> None:
+    async def _bound_producers(self) -> None:
         """Each partition bounds its own as they write; here it is all of them together."""
         all_logs = self._logs.logs.values()
         states = [each.producers for each in all_logs if each.failure is None and not each.busy]
@@ -130,11 +143,7 @@ class Upkeep:
                 forgotten,
             )
 
-    async def _tick(self) -> None:
-        self._bound_producers()
-        await self._watch_clients()
-        self._tasks = [task for task in self._tasks if not task.done()]
-        await self.look_for_room()
+    async def _remove_due(self) -> None:
         now_ms = self._clock_ms()
         due: list[Work] = []
         self._logs.remove_due(now_ms, run=due.append)
@@ -166,7 +175,7 @@ class Upkeep:
 
     def retain_soon(self) -> None:
         """Ask retention for what it can give, not waiting for its turn: room is missing."""
-        self._tasks.append(asyncio.get_running_loop().create_task(self._retain()))
+        self._begun(background().once("retention for room", self._retain()))
 
     async def _retain(self) -> None:
         due: list[Work] = []
@@ -207,12 +216,3 @@ def _count(segment: Segment, file: DataFile) -> None:
         return
     if segment.file is file:
         segment.tally = found
-
-
-async def _repeat(interval_ms: int, work: Callable[[], Awaitable[None]]) -> None:
-    while True:
-        await asyncio.sleep(max(interval_ms, 1) / 1000)
-        try:
-            await work()
-        except Exception:  # One failed turn must not end the task for the life of the broker.
-            log.exception("%s failed; it is tried again at its next turn", work.__name__)

@@ -6,6 +6,7 @@ from typing import Final
 
 from barnabas_broker.cluster.standing import Concern, Held, caught_up, leaderless, restart_of
 from barnabas_broker.coordinator.runtime import Unloaded
+from barnabas_broker.server.background import background
 from barnabas_broker.server.broker import Broker
 from barnabas_broker.server.counters import Counters
 from barnabas_broker.server.listener import Listener
@@ -34,6 +35,7 @@ class Admin:
     ) -> None:
         """Take the address, which is host:port; raises StartupError when it cannot be had."""
         self._broker = broker
+        self._background = background()
         self._lag = LoopLag()
         scrape = Scrape(
             broker,
@@ -112,7 +114,10 @@ class Admin:
         if not self._broker.controller.introduced.done():
             return "the controller has not told this broker of the cluster yet"
         unloaded = [*self._broker.groups.unloaded, *self._broker.transactions.unloaded]
-        return _loading(unloaded) if unloaded else None
+        reasons = [_loading(unloaded)] if unloaded else []
+        # A copy: this thread is not the tasks'.
+        reasons += [f"{name} is down: {why}" for name, why in dict(self._background.down).items()]
+        return "\n".join(reasons[:NAMED_MAX]) or None
 
 
 def _loading(unloaded: Sequence[Unloaded]) -> str:

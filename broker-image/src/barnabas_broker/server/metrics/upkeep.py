@@ -12,6 +12,7 @@ from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamil
 from barnabas_broker.log.cleaner.manager import CleanerManager
 from barnabas_broker.log.directories import LogDirectories
 from barnabas_broker.log.health import Health
+from barnabas_broker.server.background import Background, background
 from barnabas_broker.server.memory import FrameMemory
 from barnabas_broker.server.metrics.waiting import Waits
 from barnabas_broker.server.output import OutputMemory
@@ -42,6 +43,19 @@ def upkeep(kept: Kept, logs: LogDirectories, now_ms: int) -> Iterator[Metric]:
         kept.output.held,
     )
     yield from kept.waits.families(now_ms)
+    yield from _tasks(background())
+
+
+def _tasks(tasks: Background) -> Iterator[Metric]:
+    label = ["task"]
+    down = GaugeMetricFamily("barnabas_background_task_down", "1 while it fails.", labels=label)
+    failures = CounterMetricFamily(
+        "barnabas_background_task_failures", "Errors that ended a turn of it.", labels=label
+    )
+    for name, count in tasks.failures.items():
+        down.add_metric([name], name in tasks.down)
+        failures.add_metric([name], count)
+    yield from (down, failures)
 
 
 def _directories(logs: LogDirectories) -> Iterator[Metric]:

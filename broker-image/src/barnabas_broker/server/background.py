@@ -1,0 +1,143 @@
+"""What a broker does in the background: every task of its own is begun here, and none ends unheard.
+
+A task that nobody awaits dies alone: whoever counted on it waits for ever, and nothing is said. So
+its end by an error is logged and counted, and it is begun again after a pause that grows while it
+fails. As long as it does, it is down: `/ready` and the metrics say so, with the error. There are
+three kinds, each with its own way to begin: work that goes on until it is done or cancelled
+(`keep`), work that is done from time to time (`every`), and what belongs to one request, connection
+or file and is over soon (`once`), where there is nothing to begin again.
+
+One for each event loop, as tasks are. Lives on it; what is down may be read in any thread.
+"""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Final
+from weakref import WeakKeyDictionary
+
+from barnabas_kafka.errors import KafkaError
+
+log = logging.getLogger(__name__)
+
+FIRST_PAUSE_S: Final = 0.1
+PAUSE_MAX_S: Final = 30.0
+"""A task that failed begins again after the first, then after twice the one before, at most the
+last. Work that went on for longer than the last did not fail in a row."""
+
+
+class Background:
+    """The tasks of one event loop, and how they are."""
+
+    def __init__(self) -> None:
+        #: why tasks are down, by name
+        self.down: dict[str, str] = {}
+        #: how often tasks have failed since the start, by name
+        self.failures: Counter[str] = Counter()
+        #: those that are kept, for else nobody may hold them
+        self.tasks: set[asyncio.Task[None]] = set()
+        self._short: set[asyncio.Task[Any]] = set()
+
+    def keep(self, name: str, work: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
+        """Do `work` until it returns, beginning it again whenever it fails."""
+        return self._begin(name, self._kept(name, work))
+
+    def every(
+        self, name: str, pause_s: Callable[[], float], work: Callable[[], Awaitable[object]]
+    ) -> asyncio.Task[None]:
+        """Do `work` again and again, each time after a pause; sooner after it has failed."""
+        return self._begin(name, self._repeated(name, pause_s, work))
+
+    def once(self, name: str, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        """Do something that is over soon; an error in it is logged, and it is not done again.
+
+        Many may have one name, which says what they do and not for whom: they are counted by it.
+        """
+        task = asyncio.get_running_loop().create_task(work, name=name)
+        self._short.add(task)
+        task.add_done_callback(self._over)
+        return task
+
+    def _begin(self, name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(work, name=name)
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
+        return task
+
+    def _over(self, task: asyncio.Task[Any]) -> None:
+        self._short.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self.failures[task.get_name()] += 1
+            log.error("%s failed", task.get_name(), exc_info=error)
+
+    async def _kept(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
+        loop = asyncio.get_running_loop()
+        pause_s = 0.0
+        try:
+            while True:
+                began = loop.time()
+                # Down until it has gone on for as long as the pause before it.
+                up = loop.call_later(pause_s, self.down.pop, name, None)
+                try:
+                    await work()
+                    return
+                except (Exception, asyncio.CancelledError) as error:
+                    _raise_if_told(error)
+                    if loop.time() - began > PAUSE_MAX_S:
+                        pause_s = 0.0
+                    pause_s = self._failed(name, error, pause_s)
+                finally:
+                    up.cancel()
+                await asyncio.sleep(pause_s)
+        finally:
+            self.down.pop(name, None)
+
+    async def _repeated(
+        self, name: str, pause_s: Callable[[], float], work: Callable[[], Awaitable[object]]
+    ) -> None:
+        failed_s = 0.0
+        try:
+            while True:
+                try:
+                    await asyncio.sleep(failed_s or pause_s())
+                    await work()
+                    failed_s = 0.0
+                    self.down.pop(name, None)
+                except (Exception, asyncio.CancelledError) as error:
+                    _raise_if_told(error)
+                    failed_s = self._failed(name, error, failed_s)
+        finally:
+            self.down.pop(name, None)
+
+    def _failed(self, name: str, error: BaseException, paused_s: float) -> float:
+        """Note that a task failed; returns how long it pauses now."""
+        pause_s = min(2 * paused_s, PAUSE_MAX_S) or FIRST_PAUSE_S
+        self.failures[name] += 1
+        self.down[name] = str(error) or type(error).__name__
+        # A traceback where the error is none that a store or a disk gives.
+        known = isinstance(error, KafkaError | OSError)
+        log.error(
+            "%s failed, it begins again in %.1f s: %s", name, pause_s, self.down[name],
+            exc_info=None if known else error,
+        )  # fmt: skip
+        return pause_s
+
+
+_OF_LOOPS: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, Background]] = WeakKeyDictionary()
+
+
+def background() -> Background:
+    """That of the running event loop."""
+    loop = asyncio.get_running_loop()
+    found = _OF_LOOPS.get(loop)
+    if found is None:
+        found = _OF_LOOPS[loop] = Background()
+    return found
+
+
+def _raise_if_told(error: BaseException) -> None:
+    """Raise what ends a task because somebody wants it, not what it met in a future it awaited."""
+    task = asyncio.current_task()
+    if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+        raise error

@@ -2,10 +2,15 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from barnabas_broker.cluster.image import PartitionState, TopicImage
+from barnabas_broker.replica.partition import Partition
+from barnabas_broker.server.peers import PeerError
+from barnabas_broker.server.replication.leader_link import LeaderLink
+from barnabas_kafka.ids import TopicPartition
 from barnabas_kafka.protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
@@ -211,3 +216,76 @@ def test_more_fetchers_share_the_partitions(tmp_path: Path) -> None:
         with Wire(leader.port) as wire:
             for index in range(6):
                 assert wire.produce("t", batch(b"x"), partition=index).error_code == 0
+
+
+def two_partitions(pair: HandMade) -> tuple[Member, Member]:
+    """Have broker 0 lead t-0 and t-1, and return both brokers."""
+    state = PartitionState(
+        replicas=(0, 1), isr=(0, 1), leader=0, leader_epoch=0, controller_epoch=1
+    )
+    pair.tell(TopicImage("t", T_ID, (state, state)))
+    return pair.members[0], pair.members[1]
+
+
+def until_copied(member: Member, tp: TopicPartition, end: int) -> None:
+    """Wait until a broker has so many records."""
+    wait_for(f"{end} records of {tp}", lambda: member.ends(tp)[1], until=lambda it: it == end)
+
+
+def test_one_large_record_is_copied_whatever_an_answer_is_to_bring(tmp_path: Path) -> None:
+    """It is in the leader's log: no other limit counts (KIP-74)."""
+    size = 65 << 20
+    with hand_made(
+        tmp_path, message_max_bytes=size + 1000, replica_fetch_response_max_bytes=1
+    ) as pair:
+        leader, other = two_partitions(pair)
+        with Wire(leader.port) as wire:
+            assert wire.produce("t", batch(bytes(size)), acks=1).error_code == 0
+            assert wire.produce("t", batch(b"x"), partition=1).error_code == 0
+        until_copied(other, T0, 1)
+
+
+def test_a_partition_that_has_requests_fail_does_not_hold_up_others(
+    pair: HandMade, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is set apart, and copied when it can be."""
+    leader, other = two_partitions(pair)
+    broken = [True]
+    send = LeaderLink.fetch
+
+    async def fetch(self: LeaderLink, wanted: Any, *given: Any, **more: Any) -> Any:
+        if broken and T0 in wanted:
+            raise PeerError("what the leader sends is no answer")
+        return await send(self, wanted, *given, **more)
+
+    monkeypatch.setattr(LeaderLink, "fetch", fetch)
+    with Wire(leader.port) as wire:
+        assert wire.produce("t", batch(b"held up"), acks=1).error_code == 0
+        for _ in range(5):
+            assert wire.produce("t", batch(b"x"), partition=1).error_code == 0
+    assert other.ends() == (0, 0)
+    broken.clear()
+    until_copied(other, T0, 1)
+
+
+def test_what_fails_with_one_partition_does_not_end_the_round(
+    pair: HandMade, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However unforeseen it is; the partition is tried again."""
+    leader, other = two_partitions(pair)
+    broken = [True]
+    append = Partition.append_as_follower
+
+    def fail(self: Partition, *given: Any, **more: Any) -> Any:
+        if broken and self.tp == T0:
+            raise ZeroDivisionError
+        return append(self, *given, **more)
+
+    monkeypatch.setattr(Partition, "append_as_follower", fail)
+    with Wire(leader.port) as wire:
+        assert wire.produce("t", batch(b"held up"), acks=1).error_code == 0
+        for _ in range(5):
+            assert wire.produce("t", batch(b"x"), partition=1).error_code == 0
+    assert other.ends() == (0, 0)
+    broken.clear()
+    until_copied(other, T0, 1)

@@ -7,14 +7,15 @@ the answers mean; here it is asked, and done to the logs. Partitions whose fetch
 not asked for while too much comes (`replica.replication_quota`).
 
 What fails is tried again after `replica.fetch.backoff.ms`, the partition alone where only it
-failed. A partition whose own disk fails, or that is fenced, is left until the controller names its
-leader anew. The next fetch tells the leader that everything before is held: where records count
-only once they are on disk, it is not sent before they are.
+failed; where one partition has whole requests fail, it is found and set apart (`parts`). A
+partition whose own disk fails, or that is fenced, is left until the controller names its leader
+anew. The next fetch tells the leader that everything before is held: where records count only once
+they are on disk, it is not sent before they are.
 """
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from struct import Struct
@@ -44,6 +45,7 @@ from barnabas_broker.replica.partition import Partition
 from barnabas_broker.replica.replication_quota import ReplicationQuota, follower_holds_back
 from barnabas_broker.server.peers import PeerError
 from barnabas_broker.server.replication.leader_link import FetchLimits, LeaderLink, Records
+from barnabas_broker.server.replication.parts import Outcome, Parts
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.ids import TopicPartition
 from barnabas_kafka.primitives import Buffer
@@ -92,6 +94,7 @@ class Fetcher:
         link: LeaderLink,
         *,
         cutter: Cutter,
+        set_apart: Callable[[TopicPartition], None],
         quota: ReplicationQuota,
         doubts: Doubts,
         monotonic_ms: Callable[[], int],
@@ -103,6 +106,8 @@ class Fetcher:
         self.copied: dict[TopicPartition, Copied] = {}
         self._link = link
         self._cutter = cutter
+        self._set_apart = set_apart
+        self._parts = Parts()
         self._quota = quota
         self._doubts = doubts
         self._monotonic_ms = monotonic_ms
@@ -186,15 +191,53 @@ class Fetcher:
         if not asked:
             return False
         for tp, cut in _those(asked, Truncate).items():
-            if self._current(tp, ready[tp]):
-                await self._perform(tp, ready[tp], Step(_state(ready[tp]), cut))
+            each = ready[tp]
+            await self._apart(tp, each, partial(_step, each, cut))
+        outcome = Outcome(self._parts)
         if epochs := _those(asked, AskEpochEnd):
-            await self._ask_epochs(ready, epochs, timeout_s)
+            await self._in_parts(outcome, partial(self._ask_epochs, ready), epochs, timeout_s)
         if ends := _those(asked, AskLogEnds):
-            await self._ask_ends(ready, ends, timeout_s)
+            await self._in_parts(outcome, partial(self._ask_ends, ready), ends, timeout_s)
         if records := _those(asked, AskRecords):
-            await self._ask_records(ready, records, timeout_s)
+            await self._in_parts(outcome, partial(self._ask_records, ready), records, timeout_s)
+        for tp in outcome.judge():
+            log.warning("%s: %s is fetched alone from now on", self.name, tp)
+            self._set_apart(tp)
         return True
+
+    async def _in_parts(
+        self,
+        outcome: Outcome,
+        ask: Callable[[Mapping[TopicPartition, Ask], float], Awaitable[None]],
+        asked: Mapping[TopicPartition, Ask],
+        timeout_s: float,
+    ) -> None:
+        """Ask about all, in one request unless such a one failed; see `parts`."""
+        parts = self._parts.split(asked)
+        for part in parts:
+            if len(parts) > 1:
+                await self._link.names_divergence(timeout_s)  # Raises where the leader is away.
+            try:
+                await ask(part, timeout_s)
+            except Exception as error:  # Whatever it is, the other parts are to go on.
+                outcome.failed(part, error)
+                if len(parts) > 1:
+                    log.warning("%s: a request about %d of %d partitions failed: %s",
+                                self.name, len(part), len(asked), error)  # fmt: skip
+            else:
+                outcome.passed += 1
+
+    async def _apart(self, tp: TopicPartition, each: Copied, step: Callable[[], Step]) -> None:
+        """Perform a step, if nothing has been said about the partition; what fails is its own."""
+        try:
+            if self._current(tp, each):
+                await self._perform(tp, each, step())
+        except Exception:  # Whatever it is, the other partitions are to go on.
+            self._failed(tp, each)
+
+    def _failed(self, tp: TopicPartition, each: Copied) -> None:
+        log.exception("%s: copying %s failed", self.name, tp)
+        self._delay(tp, each, ErrorCode.UNKNOWN_SERVER_ERROR)
 
     async def _begin(self, ready: Mapping[TopicPartition, Copied], timeout_s: float) -> None:
         """Give the new ones a state, which depends on what the leader speaks."""
@@ -238,11 +281,8 @@ class Fetcher:
         answers = await self._link.epoch_ends(asked, timeout_s)
         for tp, ask in asked.items():
             each = ready[tp]
-            if self._current(tp, each):
-                answer = answers.get(tp, EpochEnd(error=ErrorCode.UNKNOWN_SERVER_ERROR))
-                state = _state(each)
-                step = follower.on_epoch_end(state, each.partition.log, ask, answer)
-                await self._perform(tp, each, step)
+            answer = answers.get(tp, EpochEnd(error=ErrorCode.UNKNOWN_SERVER_ERROR))
+            await self._apart(tp, each, partial(_on_epoch_end, each, ask, answer))
 
     async def _ask_ends(
         self,
@@ -253,11 +293,8 @@ class Fetcher:
         answers = await self._link.log_ends(asked, timeout_s)
         for tp, ask in asked.items():
             each = ready[tp]
-            if self._current(tp, each):
-                answer = answers.get(tp, LogEnds(error=ErrorCode.UNKNOWN_SERVER_ERROR))
-                state = _state(each)
-                step = follower.on_log_ends(state, each.partition.log, ask, answer)
-                await self._perform(tp, each, step)
+            answer = answers.get(tp, LogEnds(error=ErrorCode.UNKNOWN_SERVER_ERROR))
+            await self._apart(tp, each, partial(_on_log_ends, each, ask, answer))
 
     async def _ask_records(
         self,
@@ -277,25 +314,31 @@ class Fetcher:
             broker_epoch=self._broker_epoch(),
             timeout_s=timeout_s,
         )
-        appended: list[Partition] = []
+        appended: list[tuple[TopicPartition, Copied]] = []
         done = 0
         for tp, answer in answers.items():
             each, ask = ready.get(tp), asked.get(tp)
             if each is None or ask is None or not self._current(tp, each):
                 continue
-            step = follower.on_fetch(_state(each), each.partition.log, ask, answer.fetched)
-            if isinstance(step.effect, Append):
-                await self._append(tp, each, step.effect, answer)
-                appended.append(each.partition)
-                done += len(answer.batches)
-            else:
-                await self._perform(tp, each, step)
+            try:
+                step = follower.on_fetch(_state(each), each.partition.log, ask, answer.fetched)
+                if isinstance(step.effect, Append):
+                    await self._append(tp, each, step.effect, answer)
+                    appended.append((tp, each))
+                    done += len(answer.batches)
+                else:
+                    await self._perform(tp, each, step)
+            except Exception:  # Whatever it is, the other partitions are to go on.
+                self._failed(tp, each)
             if done >= APPENDED_AT_ONCE:
                 done = 0
                 await asyncio.sleep(0)
         self._trust_idle(ready, asked, answers)
-        for partition in appended:
-            await partition.until_durable()
+        for tp, each in appended:
+            try:
+                await each.partition.until_durable()
+            except Exception:
+                self._failed(tp, each)
 
     def _trust_idle(
         self,
@@ -414,6 +457,18 @@ def _state(each: Copied) -> Following:
     if each.state is None:
         raise ValueError(f"{each.partition.tp} has not begun to follow")
     return each.state
+
+
+def _step(each: Copied, cut: Truncate) -> Step:
+    return Step(_state(each), cut)
+
+
+def _on_epoch_end(each: Copied, ask: AskEpochEnd, answer: EpochEnd) -> Step:
+    return follower.on_epoch_end(_state(each), each.partition.log, ask, answer)
+
+
+def _on_log_ends(each: Copied, ask: AskLogEnds, answer: LogEnds) -> Step:
+    return follower.on_log_ends(_state(each), each.partition.log, ask, answer)
 
 
 def _those(asked: Mapping[TopicPartition, object], kind: type[Ask]) -> dict[TopicPartition, Ask]:

@@ -1,7 +1,8 @@
 """All fetchers of a broker: which of them copies what.
 
 There are up to `num.replica.fetchers` for each leader, each with a connection of its own; a
-partition is always with the same of them, by its name, so that its rounds do not overlap.
+partition is always with the same of them, by its name, so that its rounds do not overlap. One that
+has requests fail is with others until its leader is named anew.
 """
 
 import asyncio
@@ -27,8 +28,15 @@ from barnabas_kafka.settings.broker import BrokerSettings
 
 log = logging.getLogger(__name__)
 
-ANSWER_SPARE_BYTES: Final = 64 << 20
-"""Above replica.fetch.response.max.bytes: one batch is sent however large, and what is beside."""
+ANSWER_BYTES_MAX: Final = (1 << 31) - 1
+"""All that a frame can say, as with Kafka's followers: a batch that is in the leader's
+log is sent however large it is (KIP-74), and its topic may have allowed larger ones before."""
+
+APART: Final = 1 << 20
+"""Above any number of fetchers: from here on count those of partitions that are set apart."""
+
+APART_MAX: Final = 8
+"""For each leader; where more partitions have requests fail, some of them share a fetcher."""
 
 Place = tuple[int, int]
 """A leader, and which of the fetchers for it."""
@@ -70,6 +78,8 @@ class Fetchers:
         #: the fetchers at work, by the leader they copy from and their number
         self.running: dict[Place, _Running] = {}
         self._place: dict[TopicPartition, Place] = {}
+        #: partitions that are set apart, with the leader epoch in which they are
+        self._apart: dict[TopicPartition, int] = {}
         self._stopping: set[asyncio.Task[None]] = set()
         self._stopped = False
 
@@ -78,9 +88,11 @@ class Fetchers:
         if self._stopped:
             return
         tp, state = partition.tp, partition.state
+        if self._apart.get(tp, state.leader_epoch) != state.leader_epoch:
+            del self._apart[tp]
         place = state.leader, self._slot(tp)
         if self._place.get(tp, place) != place:
-            self.leave(tp)
+            self._give_up(tp)
         self._place[tp] = place
         running = self.running.get(place)
         if running is None:
@@ -94,6 +106,10 @@ class Fetchers:
 
     def leave(self, tp: TopicPartition) -> None:
         """Copy a partition no more; nothing is done to its log from now on."""
+        self._apart.pop(tp, None)
+        self._give_up(tp)
+
+    def _give_up(self, tp: TopicPartition) -> None:
         place = self._place.pop(tp, None)
         if place is None:
             return
@@ -103,12 +119,20 @@ class Fetchers:
             del self.running[place]
             self._stop(running)
 
+    def _set_apart(self, tp: TopicPartition) -> None:
+        """Copy a partition that has requests fail with a fetcher of its own, in this epoch."""
+        place = self._place.get(tp)
+        if place is None or place[1] >= APART:
+            return
+        each = self.running[place].fetcher.copied[tp]
+        self._apart[tp] = each.leader_epoch
+        self.copy(each.partition, each.topic_id)
+
     def rearrange(self) -> None:
         """Go by a number of fetchers that has changed."""
         for place, running in list(self.running.items()):
             for tp, each in list(running.fetcher.copied.items()):
                 if self._slot(tp) != place[1]:
-                    self.leave(tp)
                     self.copy(each.partition, each.topic_id)
 
     async def stop(self) -> None:
@@ -122,8 +146,10 @@ class Fetchers:
         await asyncio.to_thread(self._cutting.close)
 
     def _slot(self, tp: TopicPartition) -> int:
-        count = self._settings()[keys.NUM_REPLICA_FETCHERS]
-        return (crc32(tp.topic.encode()) + tp.partition) % count
+        number = crc32(tp.topic.encode()) + tp.partition
+        if tp in self._apart:
+            return APART + number % APART_MAX
+        return number % self._settings()[keys.NUM_REPLICA_FETCHERS]
 
     def _start(self, leader: int, slot: int) -> _Running:
         settings = self._settings()
@@ -131,7 +157,7 @@ class Fetchers:
         peers = Peers(
             self._endpoint_of,
             client_id=f"broker-{self._broker_id}-fetcher-{slot}",
-            answer_bytes_max=settings[keys.REPLICA_FETCH_RESPONSE_MAX_BYTES] + ANSWER_SPARE_BYTES,
+            answer_bytes_max=ANSWER_BYTES_MAX,
             newest=newest_versions(spoken(settings)),
             names=self._names,
         )
@@ -139,6 +165,7 @@ class Fetchers:
             name,
             LeaderLink(peers, leader, broker_id=self._broker_id),
             cutter=self._cutting,
+            set_apart=self._set_apart,
             quota=self._quota,
             doubts=self._doubts,
             monotonic_ms=self._monotonic_ms,

@@ -16,7 +16,6 @@ import shutil
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
 from typing import Final, TypeVar
@@ -24,7 +23,12 @@ from uuid import UUID
 
 from barnabas_broker.log import move_note, names, parallel, two_copies
 from barnabas_broker.log.config import LogConfig
-from barnabas_broker.log.directory import DirectoryState, LogDirectoryError, refuse_without_means
+from barnabas_broker.log.directory import (
+    DirectoryState,
+    DirectoryUsage,
+    LogDirectoryError,
+    refuse_without_means,
+)
 from barnabas_broker.log.doubts import Doubts
 from barnabas_broker.log.files import rename
 from barnabas_broker.log.health import DirectoryHealth, Health, Reserve
@@ -47,22 +51,6 @@ _Result = TypeVar("_Result")
 
 def _at_once(work: Work) -> None:
     work()
-
-
-@dataclass(frozen=True, slots=True)
-class DirectoryUsage:
-    """A log directory for DescribeLogDirs: bytes per partition, and of the volume.
-
-    Of one that is offline nothing is known but that.
-    """
-
-    directory: Path
-    offline: bool
-    sizes: dict[TopicPartition, int]
-    total_bytes: int = -1
-    usable_bytes: int = -1
-    #: moves that have this directory for their target
-    arriving: list[ReplicaMove] = field(default_factory=list)
 
 
 class LogDirectories:

@@ -6,8 +6,9 @@ import logging
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas_broker.log import checkpoints, meta_properties, names
 from barnabas_broker.log.checkpoints import MalformedCheckpointError
@@ -26,6 +27,9 @@ from barnabas_broker.log.partition_log import PartitionLog
 from barnabas_broker.log.segmented_log import StorageError
 from barnabas_kafka.errors import KafkaError
 from barnabas_kafka.ids import TopicPartition
+
+if TYPE_CHECKING:
+    from barnabas_broker.log.replica_move import ReplicaMove
 
 _log = logging.getLogger(__name__)
 
@@ -52,6 +56,22 @@ class Checkpoint(NamedTuple):
     number: int
     files: dict[str, bytes]
     partitions: frozenset[TopicPartition]
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryUsage:
+    """A log directory for DescribeLogDirs: bytes per partition, and of the volume.
+
+    Of one that is offline nothing is known but that.
+    """
+
+    directory: Path
+    offline: bool
+    sizes: dict[TopicPartition, int]
+    total_bytes: int = -1
+    usable_bytes: int = -1
+    #: moves that have this directory for their target
+    arriving: list[ReplicaMove] = field(default_factory=list)
 
 
 class DirectoryState:

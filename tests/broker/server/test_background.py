@@ -26,6 +26,7 @@ OF_A_BROKER_ALONE = {
     "looking for room",
     "removing files",
     "retention",
+    "bounding producers",
     "watching clients",
 }
 

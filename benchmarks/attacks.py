@@ -10,20 +10,31 @@ import selectors
 import socket
 import struct
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Final
+from typing import Final, cast
 
+from barnabas_kafka.protocol.codec import encode
+from barnabas_kafka.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from barnabas_kafka.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from barnabas_kafka.protocol.registry import ApiKey
 from barnabas_kafka.records.builder import build_batch
 from barnabas_kafka.records.compression import Codec
 from benchmarks.workers.frames import (
     api_versions_frame,
     fetch_frame,
+    framed,
     produce_frame,
 )
 
 GIANT: Final = 100 << 20
 PATIENCE_S: Final = 5.0
+JOIN_VERSION: Final = 2
+"""The last in which a member is taken without coming back with the id it was given."""
 
 Attack = Callable[[int, str], None]
 
@@ -90,7 +101,7 @@ def unread_pipelines(port: int, topic: str) -> None:
 def bombs(port: int, topic: str) -> None:
     """Four connections produce batches of 60 KB that hold 60 MiB, and read each answer."""
     batch = build_batch([(int(time.time() * 1000), None, bytes(60 << 20), ())], codec=Codec.GZIP)
-    _answered(port, produce_frame(topic, [(0, batch)], acks=1), connections=4)
+    _answered(port, [produce_frame(topic, [(0, batch)], acks=1)] * 4)
 
 
 def unacknowledged(port: int, topic: str) -> None:
@@ -108,23 +119,79 @@ def garbage(port: int, topic: str) -> None:
             sock.recv(1)
 
 
-def _answered(port: int, frame: bytes, *, connections: int) -> None:
-    """Send a request on each connection, and again when it is answered."""
+def many_bombs(port: int, topic: str) -> None:
+    """Two hundred connections produce batches of 2 KB that hold 60 MiB, and read each answer."""
+    batch = build_batch([(int(time.time() * 1000), None, bytes(60 << 20), ())], codec=Codec.ZSTD)
+    _answered(port, [produce_frame(topic, [(0, batch)], acks=1)] * 200)
+
+
+def large_joins(port: int, topic: str) -> None:
+    """Sixty connections join a group each with 15 MB of metadata, and again when answered."""
+    protocols = [JoinGroupRequestProtocol(name="range", metadata=bytes(15_000_000))]
+    frames = []
+    for number in range(60):
+        request = JoinGroupRequest(
+            group_id=f"large-{number}",
+            session_timeout_ms=30_000,
+            rebalance_timeout_ms=30_000,
+            protocol_type="consumer",
+            protocols=protocols,
+        )
+        frames.append(framed(ApiKey.JOIN_GROUP, JOIN_VERSION, encode(request, JOIN_VERSION)))
+    _answered(port, frames)
+
+
+def old_commits(port: int, topic: str) -> None:
+    """A hundred clients of the first kind commit offsets, kept as znodes, over and over."""
+    partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=1)
+    wanted = [OffsetCommitRequestTopic(name=topic, partitions=[partition] * 100)]
+    frames = [
+        framed(
+            ApiKey.OFFSET_COMMIT,
+            0,
+            encode(OffsetCommitRequest(group_id=f"old-{number}", topics=wanted), 0),
+        )
+        for number in range(100)
+    ]
+    _answered(port, frames)
+
+
+def admin_drippers(port: int, topic: str) -> None:
+    """Twelve connections send a byte of a request to the admin port each three seconds."""
+    opening = b"GET /live HTTP/1.1\r\nX-Slow: "
+    _drip(port, connections=12, opening=opening, drop=b"x", every_s=3.0)
+
+
+def _answered(port: int, frames: Sequence[bytes]) -> None:
+    """Send each request on a connection of its own, again when answered, anew when closed."""
     selector = selectors.DefaultSelector()
-    for _ in range(connections):
-        sock = _connect(port)
-        sock.sendall(frame)
-        selector.register(sock, selectors.EVENT_READ)
+    idle = list(frames)
     while True:
+        with suppress(OSError):
+            while idle:
+                sock = _connect(port)
+                sock.sendall(idle[-1])
+                selector.register(sock, selectors.EVENT_READ, idle.pop())
         for key, _ in selector.select(1.0):
-            if isinstance(key.fileobj, socket.socket) and key.fileobj.recv(65536):
-                key.fileobj.sendall(frame)
+            sock, frame = cast(socket.socket, key.fileobj), cast(bytes, key.data)
+            try:
+                if sock.recv(65536):
+                    sock.sendall(frame)
+                    continue
+            except OSError:
+                pass
+            selector.unregister(sock)
+            sock.close()
+            idle.append(frame)
 
 
 ATTACKS: Final[dict[str, Attack]] = {
     attack.__name__.replace("_", "-"): attack
     for attack in (
         announced_giants, sent_giants, slow_senders, idle_connections, slow_readers,
-        unread_pipelines, bombs, unacknowledged, garbage,
+        unread_pipelines, bombs, unacknowledged, garbage, many_bombs, large_joins, old_commits,
     )
 }  # fmt: skip
+
+ADMIN_ATTACKS: Final[dict[str, Attack]] = {"admin-drippers": admin_drippers}
+"""Those of the admin port, which is not the one that clients know."""

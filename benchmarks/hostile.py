@@ -25,7 +25,7 @@ import click
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from barnabas_kafka.records.builder import build_batch
-from benchmarks.attacks import ATTACKS
+from benchmarks.attacks import ADMIN_ATTACKS, ATTACKS
 from benchmarks.large_requests import large_rows, large_table
 from benchmarks.metering import memory_mib
 from benchmarks.targets import Apache, Barnabas, Target
@@ -105,7 +105,7 @@ def _attack(name: str, port: int) -> None:
     """An attack as it would be from elsewhere: its processor time is not taken from the others."""
     os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
     os.nice(NICE)
-    ATTACKS[name](port, VICTIM)
+    (ATTACKS | ADMIN_ATTACKS)[name](port, VICTIM)
 
 
 @contextmanager

@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -213,8 +213,9 @@ def _installed_environment() -> dict[str, str]:
 class _BarnabasBroker:
     """``barnabas broker start`` in a directory of its own, on a port chosen before."""
 
-    def __init__(self, command: Path, directory: Path) -> None:
+    def __init__(self, command: Path, directory: Path, settings: Mapping[str, str]) -> None:
         self.command = command
+        self._settings = settings
         self.directory = directory
         self.port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
@@ -243,7 +244,7 @@ class _BarnabasBroker:
         """Start the process and return at once."""
         ready = self._ready_file
         ready.unlink(missing_ok=True)
-        settings = [f"{key}={value}" for key, value in COMMON_SETTINGS.items()]
+        settings = [f"{key}={value}" for key, value in self._settings.items()]
         with (self.directory / "broker.log").open("ab") as log:
             self._process = subprocess.Popen(
                 [
@@ -298,14 +299,22 @@ class _BarnabasBroker:
 class Barnabas(Target):
     """Barnabas with its default settings, from the environment that `command` is installed in."""
 
-    def __init__(self, root: Path, *, command: Path | None = None, name: str = "barnabas") -> None:
+    def __init__(
+        self,
+        root: Path,
+        *,
+        command: Path | None = None,
+        name: str = "barnabas",
+        settings: Mapping[str, str] | None = None,
+    ) -> None:
         super().__init__(name, "Barnabas", root)
+        self.settings = COMMON_SETTINGS | dict(settings or {})
         self.command = (command or Path(sys.executable).with_name("barnabas")).absolute()
         if not self.command.exists():
             raise BenchmarkError(f"{self.command} does not exist: install barnabas-broker[cli]")
 
     def _new(self, directory: Path) -> Broker:
-        return _BarnabasBroker(self.command, directory)
+        return _BarnabasBroker(self.command, directory, self.settings)
 
     def describe(self) -> dict[str, str]:
         """Version, interpreter and what the broker says of its flushing."""
@@ -314,7 +323,7 @@ class Barnabas(Target):
         return {
             "version": version,
             "interpreter": _first_line(interpreter),
-            **COMMON_SETTINGS,
+            **self.settings,
             **flush_settings(self.broker.bootstrap),
         }
 

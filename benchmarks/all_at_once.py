@@ -1,0 +1,198 @@
+"""``python -m benchmarks.all_at_once``: four attacks on one broker at the same time, and the bar.
+
+Two hundred connections send bombs, sixty hold large joins, twelve drip at the admin port and a
+hundred old clients commit offsets. Meanwhile a canary produces and fetches, a probe asks `/live`,
+and the broker's memory is read. The same is measured before, and during each attack alone, which
+tells which of them is felt.
+"""
+
+from __future__ import annotations
+
+import http.client
+import os
+import shlex
+import sys
+import tempfile
+import threading
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import quantiles
+from typing import Final
+
+import click
+
+from benchmarks.hostile import ANSWER_WITHIN_S, PACE_S, Canary, CanaryError, prepare, under_attack
+from benchmarks.metering import memory_mib
+from benchmarks.targets import Barnabas
+from tests.oracle.apache import free_port
+
+ATTACKS: Final = ("many-bombs", "large-joins", "old-commits")
+ADMIN_ATTACK: Final = "admin-drippers"
+PROBE_EVERY_S: Final = 0.1
+UNFOLD_S: Final = 4.0
+"""How long the attacks take to begin in full."""
+TIMES_BEFORE: Final = 5.0
+MEMORY_MIB: Final = 300.0
+LIVE_MS: Final = 1000.0
+
+FIRST: Final = -15
+HEADINGS: Final = (
+    "| | Round trips | p50 ms | p99 ms | largest ms | Broker RSS MiB | Probes "
+    "| `/live` largest ms | not served |"
+)
+
+
+@dataclass(slots=True)
+class Seen:
+    """What was seen in one stretch: milliseconds and MiB; an answer not given is in `failures`."""
+
+    trips: list[float] = field(default_factory=list)
+    probes: list[float] = field(default_factory=list)
+    memory: float = 0.0
+    failures: list[str] = field(default_factory=list)
+
+    @property
+    def p99(self) -> float:
+        """Of the canary's round trips."""
+        if len(self.trips) < 2:
+            return float("inf")
+        return quantiles(self.trips, n=100, method="inclusive")[98]
+
+    @property
+    def live(self) -> float:
+        """The longest wait for `/live`."""
+        return max(self.probes, default=float("inf"))
+
+    def row(self, name: str) -> str:
+        """As a line of the table."""
+        p50 = quantiles(self.trips, n=2)[0] if len(self.trips) > 1 else float("inf")
+        return (
+            f"| {name} | {len(self.trips)} | {p50:.2f} | {self.p99:.2f} | "
+            f"{max(self.trips, default=float('inf')):.1f} | {self.memory:.0f} | "
+            f"{len(self.probes)} | {self.live:.0f} | {'; '.join(self.failures)} |"
+        )
+
+
+class Probe(threading.Thread):
+    """Asks `/live`, on a new connection each time, until told to stop."""
+
+    def __init__(self, port: int, seen: Seen) -> None:
+        super().__init__(daemon=True)
+        self._port = port
+        self._seen = seen
+        self.over = threading.Event()
+
+    def run(self) -> None:
+        """Ask."""
+        while not self.over.wait(PROBE_EVERY_S):
+            began = time.perf_counter()
+            try:
+                self._ask()
+            except (OSError, http.client.HTTPException) as error:
+                self._seen.failures.append(f"/live: {error!r}")
+            self._seen.probes.append((time.perf_counter() - began) * 1000)
+
+    def _ask(self) -> None:
+        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=ANSWER_WITHIN_S)
+        try:
+            connection.request("GET", "/live")
+            status = connection.getresponse().status
+        finally:
+            connection.close()
+        if status != http.HTTPStatus.OK:
+            self._seen.failures.append(f"/live: {status}")
+
+
+def watch(port: int, admin_port: int, pid: int, *, seconds: float) -> Seen:
+    """Sing and probe for so long."""
+    seen = Seen()
+    probe = Probe(admin_port, seen)
+    probe.start()
+    try:
+        canary = Canary(port)
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            seen.trips.append(canary.sing() * 1000)
+            seen.memory = max(seen.memory, memory_mib(pid)[0])
+            time.sleep(PACE_S)
+        canary.close()
+    except (OSError, CanaryError) as error:
+        seen.failures.append(f"canary: {error}")
+    probe.over.set()
+    probe.join()
+    return seen
+
+
+def verdicts(before: Seen, during: Seen) -> list[str]:
+    """The bar, item by item."""
+    times = during.p99 / before.p99
+    judged = (
+        (
+            f"canary p99 {times:.1f} times that of before",
+            f"{TIMES_BEFORE:g}",
+            times <= TIMES_BEFORE,
+        ),
+        (f"memory {during.memory:.0f} MiB", f"{MEMORY_MIB:g}", during.memory <= MEMORY_MIB),
+        (f"/live within {during.live:.0f} ms", f"{LIVE_MS:g}", during.live <= LIVE_MS),
+        (f"{len(during.failures)} requests not served", "0", not during.failures),
+    )
+    return [
+        f"* {told} (at most {most}): {'met' if met else 'MISSED'}" for told, most, met in judged
+    ]
+
+
+@click.command()
+@click.option("--seconds", default=10.0, show_default=True, help="How long each stretch is.")
+@click.option("--first", is_flag=True, help="Broker and canary go before others (as root).")
+@click.option("--out", type=click.Path(path_type=Path), help="Where to write the result.")
+def main(seconds: float, first: bool, out: Path | None) -> None:
+    """Attack a broker from all sides at once and hold what others notice against the bar."""
+    if first:
+        # Inherited by the broker. Not by real-time scheduling: among the broker's own threads, of
+        # which several have much to do here, that hands a core on after a tenth of a second only.
+        os.nice(FIRST)
+    admin_port = free_port()
+    settings = {"barnabas.admin.listener": f"127.0.0.1:{admin_port}"}
+    with ExitStack() as stack:
+        root = stack.enter_context(tempfile.TemporaryDirectory(prefix="all-"))
+        target = stack.enter_context(Barnabas(Path(root), settings=settings))
+        target.start()
+        port, pid = int(target.broker.bootstrap.rpartition(":")[2]), target.broker.pid
+        prepare(target.broker.bootstrap)
+        before = watch(port, admin_port, pid, seconds=seconds)
+        rows = [before.row("before")]
+        attacks = {**dict.fromkeys(ATTACKS, port), ADMIN_ATTACK: admin_port}
+        for name, attacked in attacks.items():
+            with under_attack(name, attacked):
+                time.sleep(UNFOLD_S)
+                rows.append(watch(port, admin_port, pid, seconds=seconds).row(f"{name} alone"))
+        for name, attacked in attacks.items():
+            stack.enter_context(under_attack(name, attacked))
+        time.sleep(UNFOLD_S)
+        during = watch(port, admin_port, pid, seconds=seconds)
+        rows.append(during.row("all at once"))
+    words = shlex.join(["python", "-m", "benchmarks.all_at_once", *sys.argv[1:]])
+    machine = f"load {os.getloadavg()[0]:.0f}, {len(os.sched_getaffinity(0))} cores"
+    lines = [
+        "# Attacked from all sides at once",
+        "",
+        f"`{words}`, {datetime.now(UTC).date()}, {machine}",
+        "",
+        HEADINGS,
+        "|---|---|---|---|---|---|---|---|---|",
+        *rows,
+        "",
+        *verdicts(before, during),
+        "",
+    ]
+    click.echo("\n".join(lines))
+    if out is not None:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text("\n".join(lines), "utf-8")
+
+
+if __name__ == "__main__":
+    main()

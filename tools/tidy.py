@@ -372,7 +372,7 @@ def handlers(source: Source) -> Iterator[Finding]:
 
 
 def broad_excepts(source: Source) -> Iterator[Finding]:
-    """Only a shell at the edge may catch whatever comes."""
+    """Only a shell at the edge may catch whatever comes, and who tells it of one of several."""
     for node in source.nodes:
         if not isinstance(node, ast.ExceptHandler):
             continue
@@ -382,7 +382,11 @@ def broad_excepts(source: Source) -> Iterator[Finding]:
             reraises = any(
                 isinstance(inner, ast.Raise) and inner.exc is None for inner in ast.walk(node)
             )
-            if not reraises and not source.under(*SHELLS):
+            told = any(
+                isinstance(inner, ast.Call) and ast.unparse(inner.func) == "refusal"
+                for inner in ast.walk(node)
+            )
+            if not (reraises or told) and not source.under(*SHELLS):
                 yield source.finding(
                     node, "except", "name the exception; only shells catch them all"
                 )

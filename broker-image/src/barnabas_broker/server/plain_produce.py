@@ -138,7 +138,6 @@ class PlainProduce:
         now_ms: int,
     ) -> bool:
         """Append partition by partition, and tell whether that were all of them."""
-        replicas = self._broker.replicas
         turn_end = 0.0
         try:
             for name, _, partitions in topics:
@@ -148,8 +147,10 @@ class PlainProduce:
                 ):
                     return False
                 for place in partitions:
-                    partition = replicas.led(name, place[0])
-                    rules = partition.rules.produce_rules(version)
+                    found = self._find(name, place[0], version)
+                    if found is None:
+                        return False
+                    partition, rules = found
                     if rules.rebuilds_plain or not partition.counts_at_once(acks):
                         return False
                     done = _append(partition, place, frame, data, rules=rules, now_ms=now_ms)
@@ -163,6 +164,13 @@ class PlainProduce:
         except KafkaError:
             return False
         return True
+
+    def _find(self, name: str, index: int, version: int) -> tuple[Partition, ProduceRules] | None:
+        try:
+            partition = self._broker.replicas.led(name, index)
+            return partition, partition.rules.produce_rules(version)
+        except Exception:  # Whatever it is, the handler meets it too, and answers with it.
+            return None
 
 
 def _append(

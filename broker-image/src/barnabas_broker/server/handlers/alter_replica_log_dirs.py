@@ -2,11 +2,12 @@
 
 import logging
 
+from barnabas_broker.cluster.failures import refusal
 from barnabas_broker.security.acls import AclOperation
 from barnabas_broker.server.call import Call
 from barnabas_broker.server.handler import Handler
 from barnabas_broker.server.turns import Work
-from barnabas_kafka.errors import ErrorCode, KafkaError
+from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import TopicPartition
 from barnabas_kafka.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirPartitionResult,
@@ -43,9 +44,10 @@ def handle(request: AlterReplicaLogDirsRequest, call: Call) -> Work[AlterReplica
 def _alter(call: Call, tp: TopicPartition, path: str) -> ErrorCode:
     try:
         call.broker.mover.alter(tp, path)
-    except KafkaError as error:
-        log.info("%s is not moved to %s: %s", tp, path, error.message)
-        return error.code
+    except Exception as error:
+        told = refusal(error, "AlterReplicaLogDirs", tp)
+        log.info("%s is not moved to %s: %s", tp, path, told.message)
+        return told.code
     return ErrorCode.NONE
 
 

@@ -3,6 +3,7 @@
 from asyncio import Future
 from functools import partial
 
+from barnabas_broker.cluster.failures import refusal
 from barnabas_broker.coordinator.group.commits import write_error
 from barnabas_broker.coordinator.group.shard import Shard
 from barnabas_broker.coordinator.group.turns import Turn, Waiter
@@ -43,8 +44,9 @@ def _deleted(call: Call, group_id: str) -> DeletableGroupResult | Future[Deletab
         result: DeletableGroupResult | Future[DeletableGroupResult] = call.broker.groups.ask(
             group_id, step
         )
-    except KafkaError as error:
-        return DeletableGroupResult(group_id=group_id, error_code=error.code)
+    except Exception as error:
+        code = refusal(error, "DeleteGroups", group_id).code
+        return DeletableGroupResult(group_id=group_id, error_code=code)
     return then(result, lambda deleted: deleted, refused)
 
 

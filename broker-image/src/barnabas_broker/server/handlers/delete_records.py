@@ -7,6 +7,7 @@ from asyncio import Future, get_running_loop
 from functools import partial
 from typing import Any
 
+from barnabas_broker.cluster.failures import refusal
 from barnabas_broker.controller.topics import is_internal
 from barnabas_broker.replica.delayed_delete_records import DelayedDeleteRecords, Undeleted
 from barnabas_broker.replica.partition import Partition
@@ -63,8 +64,8 @@ def _delete(
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
         led = call.broker.replicas.leader(tp)
         wanted = led.delete_records_before(offset)
-    except KafkaError as error:
-        answer.error_code = error.code
+    except Exception as error:
+        answer.error_code = refusal(error, "DeleteRecords", tp).code
         return answer
     answer.low_watermark = led.low_watermark
     if answer.low_watermark < wanted:

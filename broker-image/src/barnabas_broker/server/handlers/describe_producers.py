@@ -1,5 +1,6 @@
 """DescribeProducers: who writes to a partition, and in which transaction (KIP-664)."""
 
+from barnabas_broker.cluster.failures import refusal
 from barnabas_broker.log.producer_state import ProducerEntry
 from barnabas_broker.security.acls import AclOperation, ResourceType
 from barnabas_broker.server.call import Call
@@ -34,8 +35,9 @@ def _partition(topic: str, index: int, call: Call) -> PartitionResponse:
         if not call.allowed(AclOperation.READ, ResourceType.TOPIC, topic):
             raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         producers = call.broker.replicas.led(topic, index).log.producers.producers
-    except KafkaError as error:
-        answer.error_code, answer.error_message = error.code, error.message
+    except Exception as error:
+        told = refusal(error, "DescribeProducers", (topic, index))
+        answer.error_code, answer.error_message = told.code, told.message
         return answer
     answer.active_producers = [_producer(entry) for entry in producers.values()]
     return answer

@@ -12,6 +12,7 @@ from asyncio import Future, get_running_loop
 from dataclasses import dataclass
 from typing import Final
 
+from barnabas_broker.cluster.failures import refusal
 from barnabas_broker.cluster.views import racks
 from barnabas_broker.log.files import FileSlice
 from barnabas_broker.replica.delayed_fetch import DelayedFetch
@@ -154,8 +155,9 @@ class _Fetch:
                     partition, target, min(remaining, target.max_bytes), at_least_one
                 )
                 size = _size(data)
-            except KafkaError as error:
-                data, size = _failed(target.partition, error), 0
+            except Exception as error:
+                told = refusal(error, "Fetch", target)
+                data, size = _failed(target.partition, told), 0
             if _must_be_told(data):
                 found.at_once = True
             answers = found.answers

@@ -11,6 +11,7 @@ controller asks so before a careful election.
 from collections import Counter
 from functools import partial
 
+from barnabas_broker.cluster.failures import refusal
 from barnabas_broker.cluster.image import NO_LEADER
 from barnabas_broker.replica.partition import Partition
 from barnabas_broker.security.acls import AclOperation, ResourceType
@@ -101,8 +102,8 @@ def _answer(
             answer.old_style_offsets = _old_style(request, call, partition, entry)
         else:
             _find(request, partition, entry.timestamp, call.version, answer)
-    except KafkaError as error:
-        answer.error_code = error.code
+    except Exception as error:
+        answer.error_code = refusal(error, "ListOffsets", (topic.name, entry)).code
     return answer
 
 

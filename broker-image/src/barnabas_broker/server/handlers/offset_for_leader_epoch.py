@@ -1,5 +1,6 @@
 """OffsetForLeaderEpoch: where a leader epoch ended, so that clients detect truncation (KIP-320)."""
 
+from barnabas_broker.cluster.failures import refusal
 from barnabas_broker.security.acls import AclOperation, ResourceType
 from barnabas_broker.server.call import Call
 from barnabas_broker.server.handler import Handler
@@ -39,8 +40,8 @@ def _answer(call: Call, topic: str, entry: OffsetForLeaderPartition) -> EpochEnd
         answer.leader_epoch, answer.end_offset = partition.log.end_offset_for_epoch(
             entry.leader_epoch
         )
-    except KafkaError as error:
-        answer.error_code = error.code
+    except Exception as error:
+        answer.error_code = refusal(error, "OffsetForLeaderEpoch", (topic, entry)).code
     return answer
 
 

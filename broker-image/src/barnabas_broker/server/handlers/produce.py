@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, NoReturn
 
+from barnabas_broker.cluster.failures import refusal
 from barnabas_broker.coordinator.turns import Producer
 from barnabas_broker.log.predicted import most_inflated
 from barnabas_broker.log.validator import (
@@ -321,8 +322,10 @@ def _append(
                 for index, message in error.record_errors
             ],
         )
-    except KafkaError as error:
-        return _refused(data, error)
+    except TooMuchAtOnce:
+        raise
+    except Exception as error:
+        return _refused(data, refusal(error, "Produce", (topic, data.index)))
     answer = PartitionProduceResponse(
         index=data.index,
         base_offset=info.first_offset,

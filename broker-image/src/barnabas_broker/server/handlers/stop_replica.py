@@ -8,12 +8,13 @@ none.
 from asyncio import Future
 from collections.abc import Iterator
 
+from barnabas_broker.cluster.failures import refusal
 from barnabas_broker.controller.shell import Controller
 from barnabas_broker.security.acls import AclOperation
 from barnabas_broker.server.broker import Broker
 from barnabas_broker.server.call import Call
 from barnabas_broker.server.handler import Handler, among_others
-from barnabas_kafka.errors import ErrorCode, KafkaError
+from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import TopicPartition
 from barnabas_kafka.protocol.messages.stop_replica import (
     StopReplicaPartitionError,
@@ -74,8 +75,8 @@ def _stopped(broker: Broker, tp: TopicPartition, epoch: int, *, delete: bool) ->
         return ErrorCode.FENCED_LEADER_EPOCH
     try:
         broker.replicas.stop(tp, delete=delete)
-    except KafkaError as error:
-        return error.code
+    except Exception as error:
+        return refusal(error, "StopReplica", tp).code
     return ErrorCode.NONE
 
 

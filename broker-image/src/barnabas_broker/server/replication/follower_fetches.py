@@ -16,6 +16,7 @@ from asyncio import Future, get_running_loop
 from dataclasses import dataclass, field
 from typing import cast
 
+from barnabas_broker.cluster.failures import refusal
 from barnabas_broker.replica.delayed_fetch import DelayedFetch
 from barnabas_broker.replica.fetch_session import FetchContext, Key, Target
 from barnabas_broker.replica.partition import Appends, Partition
@@ -160,8 +161,8 @@ class _FollowerFetch:
                     data.records = b""
                 elif partition.leader_throttled:
                     found.throttled += _size(data)
-            except KafkaError as error:
-                data = _failed(target.partition, error)
+            except Exception as error:
+                data = _failed(target.partition, refusal(error, "Fetch by a follower", target))
             answers = refused if data.error_code in JUDGED_FIRST else found.answers
             answers.append((key, target, data))
             found.at_once |= bool(data.error_code) or data.diverging_epoch.end_offset >= 0

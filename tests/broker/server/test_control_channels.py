@@ -20,6 +20,7 @@ from barnabas_broker.controller.careful_election import EndsAnswer, LogEnd
 from barnabas_broker.controller.offline_replicas import Answered, StorageAnswer
 from barnabas_broker.controller.propagation import Sender, View, orders
 from barnabas_broker.server import control_channels
+from barnabas_broker.server.background import background
 from barnabas_broker.server.control_channels import ControlChannels, storage_answers
 from barnabas_broker.server.peers import Peers
 from barnabas_kafka.errors import ErrorCode, KafkaError
@@ -45,6 +46,7 @@ from barnabas_kafka.protocol.messages.stop_replica import (
 from barnabas_kafka.protocol.messages.update_metadata import UpdateMetadataResponse
 from barnabas_kafka.protocol.registry import ApiKey
 from barnabas_kafka.protocol.schema import Response
+from tests.waiting import wait_for_async
 
 from .test_peers import against, respond
 
@@ -258,8 +260,84 @@ def test_a_channel_outlives_what_nobody_expected(
         await channels.close()
 
     against(told.serve, story)
-    assert "control channel to broker 7 failed; it is retried" in caplog.text
+    assert "control channel to broker 7 failed, it begins again" in caplog.text
     assert "ValueError: a bug" in caplog.text
+
+
+def test_each_task_survives_what_it_meets() -> None:
+    """The channel, and what tells of this broker's own replicas: what each waits for fails."""
+    told = Told()
+
+    async def story(peers: Peers) -> None:
+        async def kill(kind: str) -> None:
+            (task,) = [one for one in background().tasks if one.get_name().startswith(kind)]
+            task._fut_waiter.set_exception(ValueError("a bug"))  # type: ignore[attr-defined]
+            failures = background().failures
+            await wait_for_async("its end", lambda: failures[task.get_name()], until=bool)
+
+        channels = told.channels(peers)
+        channels.take(VIEW, 3)
+        while await told.requests.get() is not ApiKey.LEADER_AND_ISR:
+            pass
+        await kill("control channel")
+        told.refuse_storage = 1 << 30
+        told.counted_out.add(TP)
+        channels.take(asked(VIEW, 1), 3)
+        while await told.requests.get() is not ApiKey.LEADER_AND_ISR:
+            pass
+        await kill("telling own directories")
+        told.refuse_storage = 0
+        assert await told.answers.get() == (1, {TP: StorageAnswer(0, usable=False)})
+        await channels.close()
+
+    against(told.serve, story)
+
+
+def test_a_report_that_failed_is_made_again() -> None:
+    """A deletion is not finished before."""
+    told = Told()
+    report, failing = told.report, [ValueError("a bug")]
+
+    async def failing_first(broker: int, view: View, refused: frozenset[str]) -> None:
+        if failing:
+            raise failing.pop()
+        await report(broker, view, refused)
+
+    told.report = failing_first  # type: ignore[method-assign]
+
+    async def story(peers: Peers) -> None:
+        channels = told.channels(peers)
+        view = View(VIEW.image.with_changes(remove=frozenset({"t"})), {"t": TOPIC})
+        channels.take(view, 3)
+        assert await told.reports.get() == (7, view, frozenset({"bad"}))
+        await channels.close()
+
+    against(told.serve, story)
+
+
+@pytest.mark.parametrize("error", [KafkaError(ErrorCode.KAFKA_STORAGE_ERROR), ValueError("a bug")])
+def test_the_others_are_given_up_where_one_cannot_be(error: Exception) -> None:
+    """Whatever it meets."""
+    told = Told()
+    given_up = []
+
+    def stop(tp: TopicPartition, delete: bool) -> None:
+        assert delete
+        given_up.append(tp.topic)
+        if len(given_up) == 1:
+            raise error
+
+    told.stop = stop  # type: ignore[method-assign]
+
+    async def story(peers: Peers) -> None:
+        channels = told.channels(peers)
+        deleting = {name: replace(TOPIC, name=name) for name in ("a", "b")}
+        view = View(VIEW.image.with_changes(remove=frozenset({"t"})), deleting)
+        assert list(channels.take(view, 3)) == [given_up[0]]
+        assert sorted(given_up) == ["a", "b"]
+        await channels.close()
+
+    against(told.serve, story)
 
 
 def test_nobody_is_told_anything_by_who_is_not_the_controller() -> None:

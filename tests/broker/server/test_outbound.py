@@ -16,7 +16,7 @@ import pytest
 from barnabas_broker.log.files import DataFile, FileSlice
 from barnabas_broker.server import cold_reads
 from barnabas_broker.server import outbound as outbound_module
-from barnabas_broker.server.outbound import SENDFILE_BYTES_MIN, Item, Outbound
+from barnabas_broker.server.outbound import RUN_BYTES_MAX, SENDFILE_BYTES_MIN, Item, Outbound
 from barnabas_broker.server.writability import Writability
 from tests.broker.server import page_cache
 from tests.waiting import ANSWER, seconds
@@ -296,6 +296,23 @@ def test_a_peer_that_has_gone_is_reported() -> None:
         queue, _, broken = outbound(ours)
         peer.close()
         queue.send([b"anybody there?"])
+        await asyncio.sleep(0)
+        assert len(broken) == 1
+        queue.close()
+
+    run(story)
+
+
+def test_a_peer_that_has_gone_is_not_called_idle() -> None:
+    """What it did not take stays queued until its owner has heard, and has not waited since 0."""
+
+    async def story(ours: socket.socket, peer: socket.socket) -> None:
+        queue, _, broken = outbound(ours)
+        peer.close()
+        before = asyncio.get_running_loop().time()
+        queue.send([bytes(RUN_BYTES_MAX), b"anybody there?"])
+        assert queue.waiting
+        assert queue.moved_at >= before
         await asyncio.sleep(0)
         assert len(broken) == 1
         queue.close()

@@ -39,9 +39,15 @@ class Background:
         self.tasks: set[asyncio.Task[None]] = set()
         self._short: set[asyncio.Task[Any]] = set()
 
-    def keep(self, name: str, work: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
+    def keep(
+        self,
+        name: str,
+        work: Callable[[], Awaitable[None]],
+        *,
+        pause_max_s: float = PAUSE_MAX_S,
+    ) -> asyncio.Task[None]:
         """Do `work` until it returns, beginning it again whenever it fails."""
-        return self._begin(name, self._kept(name, work))
+        return self._begin(name, self._kept(name, work, pause_max_s))
 
     def every(
         self, name: str, pause_s: Callable[[], float], work: Callable[[], Awaitable[object]]
@@ -71,7 +77,9 @@ class Background:
             self.failures[task.get_name()] += 1
             log.error("%s failed", task.get_name(), exc_info=error)
 
-    async def _kept(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
+    async def _kept(
+        self, name: str, work: Callable[[], Awaitable[None]], pause_max_s: float
+    ) -> None:
         loop = asyncio.get_running_loop()
         pause_s = 0.0
         try:
@@ -84,9 +92,9 @@ class Background:
                     return
                 except (Exception, asyncio.CancelledError) as error:
                     _raise_if_told(error)
-                    if loop.time() - began > PAUSE_MAX_S:
+                    if loop.time() - began > pause_max_s:
                         pause_s = 0.0
-                    pause_s = self._failed(name, error, pause_s)
+                    pause_s = self._failed(name, error, min(pause_s, pause_max_s / 2))
                 finally:
                     up.cancel()
                 await asyncio.sleep(pause_s)

@@ -16,7 +16,7 @@ Lives on the event loop.
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
@@ -32,6 +32,7 @@ from barnabas_broker.controller.propagation import (
     orders,
     own_stops,
 )
+from barnabas_broker.server.background import background
 from barnabas_broker.server.peers import PeerError, Peers
 from barnabas_broker.server.replication.leader_link import error_code
 from barnabas_kafka.errors import ErrorCode, KafkaError
@@ -56,6 +57,9 @@ log = logging.getLogger(__name__)
 
 RETRY_S = 0.1
 """Between two attempts to tell a broker that did not answer (Kafka's own pause)."""
+
+PAUSE_MAX_S = 1.0
+"""The longest pause of a channel that fails at what nobody foresaw."""
 
 LAST_WORDS_S = 1.0
 """How long a controller that stops waits for brokers to hear what it decided last: its successor
@@ -156,7 +160,7 @@ class ControlChannels:
             channel.wake.set()
         self._begin_to_tell_own()
         if self._own_ends_task is None and ends_wanted(self._broker_id, view):
-            self._own_ends_task = asyncio.get_running_loop().create_task(self._tell_own_ends())
+            self._own_ends_task = self._keep("telling own log ends", self._tell_own_ends)
         return self._stop_own(old, view)
 
     async def close(self) -> None:
@@ -186,11 +190,14 @@ class ControlChannels:
                 self._stop(tp, delete)
             except KafkaError as error:
                 failures[tp.topic] = error
+            except Exception:  # The others are to be given up all the same.
+                log.exception("giving up %s failed", tp)
+                failures[tp.topic] = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
         return failures
 
     def _begin_to_tell_own(self) -> None:
         if not (self._own_told and self._own.all_usable) and self._own_task is None:
-            self._own_task = asyncio.get_running_loop().create_task(self._tell_own())
+            self._own_task = self._keep("telling own directories", self._tell_own)
 
     async def _tell_own(self) -> None:
         """Until the view says of this broker's replicas what is so."""
@@ -204,8 +211,6 @@ class ControlChannels:
                 await self._storage(self._broker_id, answered)
             except KafkaError as error:
                 log.warning("own log directories are not acted on yet: %s", error)
-            except Exception:  # The task must not end before its work is done.
-                log.exception("acting on own log directories failed; it is retried")
             if self._view is view:
                 await asyncio.sleep(RETRY_S)
         self._own_task = None
@@ -222,19 +227,19 @@ class ControlChannels:
                 await self._ends(self._broker_id, epoch, answered)
             except KafkaError as error:
                 log.warning("an election still waits for this broker: %s", error)
-            except Exception:  # The task must not end before its work is done.
-                log.exception("reporting own log ends failed; it is retried")
             if self._view is view:
                 await asyncio.sleep(RETRY_S)
         self._own_ends_task = None
 
     def _begin(self, registration: BrokerRegistration) -> None:
         wake = asyncio.Event()
-        task = asyncio.get_running_loop().create_task(
-            self._serve(registration, wake), name=f"control channel to broker {registration.id}"
-        )
+        name = f"control channel to broker {registration.id}"
+        task = self._keep(name, lambda: self._serve(registration, wake))
         # The task begins later than this.
         self._channels[registration.id] = _Channel(registration, task, wake)
+
+    def _keep(self, name: str, work: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
+        return background().keep(name, work, pause_max_s=PAUSE_MAX_S)
 
     def _end_all(self) -> None:
         for broker in list(self._channels):
@@ -258,10 +263,9 @@ class ControlChannels:
             wake.clear()
             try:
                 await self._serve_once(registration, channel)
-            except Exception:  # A broker must not stay uninformed for what one round met.
-                log.exception("control channel to broker %d failed; it is retried", registration.id)
-                await asyncio.sleep(RETRY_S)
-                wake.set()
+            except BaseException:
+                wake.set()  # For when it begins again: a broker must not stay uninformed.
+                raise
 
     async def _serve_once(self, registration: BrokerRegistration, channel: _Channel) -> None:
         """Send what has changed since the last time; a failure is retried with the next wake."""
@@ -288,7 +292,11 @@ class ControlChannels:
         channel.told = view
         self._told.set()
         if view.deleting:
-            await self._report(registration.id, view, refused)
+            try:
+                await self._report(registration.id, view, refused)
+            except BaseException:
+                channel.told = told  # Else nobody would report it again.
+                raise
         await self._ask_ends(registration, view, wake)
 
     async def _ask_ends(

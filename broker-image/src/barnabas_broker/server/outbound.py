@@ -77,7 +77,8 @@ class Outbound:
         self._sent = 0  # Bytes of the first item, a large slice, that the kernel has taken.
         self._turn = 0  # Bytes that may still be sent in this turn.
         self._writability = writability
-        self.moved_at = 0.0  # Loop time at which the kernel last took less than all there was.
+        #: loop time at which the kernel last took less than all there was, or failed to
+        self.moved_at = 0.0
         self._warm_to = 0  # Position to which the file of the first item is in memory.
         self._warming: asyncio.Future[None] | None = None
 
@@ -146,6 +147,8 @@ class Outbound:
         except BlockingIOError:
             self._wait()
         except OSError as error:
+            # What is queued stays until its owner hears of it, and has not waited since the start.
+            self.moved_at = self._loop.time()
             self._loop.call_soon(self._on_broken, error)
 
     def _push_slice(self, item: FileSlice) -> bool:

@@ -22,6 +22,7 @@ from barnabas_kafka.protocol.codec import DecodeError
 from barnabas_kafka.records.batch import CorruptBatch
 from barnabas_kafka.records.builder import build_batch
 from barnabas_kafka.records.compression import Codec
+from tests.waiting import wait_for_async
 
 TP = TopicPartition("__consumer_offsets", 0)
 LED = PartitionState(replicas=(0,), isr=(0,), leader=0, leader_epoch=0, controller_epoch=0)
@@ -71,14 +72,18 @@ class Faults:
 class Shard:
     """Keeps what it replays."""
 
-    next_ms = None
+    next_ms: int | None = None
 
     def __init__(self, faults: Faults) -> None:
         self._faults = faults
         self.values: list[bytes] = []
+        self.ticks = 0
 
     def tick(self, now_ms: int) -> None:
-        """Nothing is ever due."""
+        """Nothing is due, but what the faults are for."""
+        self.ticks += 1
+        self._faults.meet("tick")
+        self.next_ms = None
 
     def replay(self, record: bytes, now_ms: int) -> None:
         if record == b"b":
@@ -208,6 +213,28 @@ def test_a_load_that_fails_is_retried(
 
     run(work, tmp_path, monkeypatch)
     assert caplog.text.count("Loading __consumer_offsets-0 failed, retrying in") == 2
+
+
+@pytest.mark.parametrize("error", EVERY, ids=lambda error: type(error).__name__)
+def test_what_is_due_and_fails_is_tried_again(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    error: Exception,
+) -> None:
+    """Else no session of any member would end any more, though nothing else is wrong."""
+    monkeypatch.setattr(runtime, "WAKE_RETRY_S", 0.001)
+
+    async def work(world: World) -> None:
+        await world.load()
+        (shard,) = world.runtime.shards
+        world.faults.due["tick"] = [error, error]
+        shard.next_ms = 0
+        world.runtime.sweep(lambda _, now_ms: [Turn(now_ms)])
+        await wait_for_async("the third attempt", lambda: shard.ticks, until=lambda it: it == 3)
+
+    run(work, tmp_path, monkeypatch)
+    assert caplog.text.count("What is due in __consumer_offsets-0 failed, retrying in") == 2
 
 
 @pytest.mark.parametrize("place", ["decode", "replay"])

@@ -85,6 +85,9 @@ RETRY_MAX_S: Final = 30.0
 """A load that failed is retried after the first delay, then after twice the one before, at most
 the last."""
 
+WAKE_RETRY_S: Final = 1.0
+"""When what is due and failed is tried again."""
+
 
 class Unloaded(NamedTuple):
     """A partition that is being loaded, and why it has not been yet: empty on the first attempt."""
@@ -489,9 +492,21 @@ class Runtime(Generic[S, R]):
 
     def _wake(self, held: Held[S]) -> None:
         held.wake = None
-        while (turn := held.shard.tick(self._clock_ms())) is not None:
-            self.perform(held, turn)
-        self.time(held)
+        try:
+            while (turn := held.shard.tick(self._clock_ms())) is not None:
+                self.perform(held, turn)
+        except Exception:  # Nobody else would do what is due, of any group.
+            tp = held.partition.tp
+            log.exception("What is due in %s failed, retrying in %.1f s", tp, WAKE_RETRY_S)
+            self._wake_later(held)
+        else:
+            self.time(held)
+
+    def _wake_later(self, held: Held[S]) -> None:
+        if held.wake is not None:
+            held.wake.cancel()
+        held.wake_ms = 0  # What is overdue does not have it tried sooner.
+        held.wake = self._loop.call_later(WAKE_RETRY_S, self._wake, held)
 
 
 def steady_ms(loop: asyncio.AbstractEventLoop) -> int:

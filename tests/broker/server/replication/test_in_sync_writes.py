@@ -104,6 +104,6 @@ def test_an_unexpected_failure_does_not_end_the_telling(
     leader = Leader()
     leader.failures.append(ValueError("a bug"))
     leader.live(monkeypatch)
-    assert "telling the controller of in-sync replicas failed; it is retried" in caplog.text
+    assert "telling of in-sync replicas failed, it begins again in" in caplog.text
     assert "ValueError: a bug" in caplog.text
     assert len(leader.notes) == 1

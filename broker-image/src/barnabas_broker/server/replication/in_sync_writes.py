@@ -13,6 +13,7 @@ from uuid import UUID
 
 from barnabas_broker.cluster.image import PartitionState
 from barnabas_broker.replica.in_sync_notices import CHECK_MS, InSyncNotices
+from barnabas_broker.server.background import background
 from barnabas_broker.server.controller_thread import ControllerThread
 from barnabas_broker.zk.store import CoordinationError
 from barnabas_kafka.ids import TopicPartition
@@ -50,7 +51,9 @@ class InSyncWrites:
 
     def start(self) -> None:
         """Begin to tell the controller of what was written."""
-        self._telling = asyncio.get_running_loop().create_task(self._tell_all())
+        self._telling = background().every(
+            "telling of in-sync replicas", lambda: CHECK_MS / 1000, self._tell_all
+        )
 
     async def stop(self) -> None:
         """Tell of nothing more: the next leaders and the next controller read what is there."""
@@ -60,9 +63,7 @@ class InSyncWrites:
                 await self._telling
 
     async def _tell_all(self) -> None:
-        while True:
-            await self._tell(self._notices.take(self._monotonic_ms()))
-            await asyncio.sleep(CHECK_MS / 1000)
+        await self._tell(self._notices.take(self._monotonic_ms()))
 
     async def _tell(self, partitions: frozenset[TopicPartition]) -> None:
         if not partitions:
@@ -75,6 +76,6 @@ class InSyncWrites:
         except (CoordinationError, ZooKeeperError) as error:
             log.warning("the controller is not told of in-sync replicas yet: %s", error)
             self._notices.put_back(partitions)
-        except Exception:  # The task must not end for the life of the broker.
-            log.exception("telling the controller of in-sync replicas failed; it is retried")
+        except BaseException:
             self._notices.put_back(partitions)
+            raise

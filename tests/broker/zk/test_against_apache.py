@@ -4,7 +4,8 @@ import queue
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
@@ -280,6 +281,35 @@ def test_a_supervisor_ends_sessions(zookeeper: ZooKeeper) -> None:
     store.close()
     assert notes.lines[-1] == NONE
     assert end_session(notes.lines[-2]) == ""
+
+
+def test_a_process_that_hangs_loses_its_session(zookeeper: ZooKeeper) -> None:
+    """Though kazoo's thread runs, and another asks in vain; then there is a new session."""
+    hung = threading.Event()
+    store = SessionStore(zookeeper.connect, session_timeout_ms=4000, hung=hung.is_set)
+    store.open(connection_timeout_ms=CONNECTION_MS)
+    heard: queue.Queue[str | None] = queue.Queue()
+    store.subscribe(heard.put)
+    before = store.session
+    store.commit([Create("/hung", ephemeral_owner=before)], now_ms=1)
+    with ThreadPoolExecutor() as others, closing(connected(zookeeper, "")) as watcher:
+        hung.set()
+        asked = others.submit(store.exists, "/hung")
+        assert watcher.wait_until_gone("/hung")
+        with pytest.raises(CoordinationError):
+            asked.result()
+        hung.clear()
+        assert heard.get(timeout=seconds(START)) is None
+    assert store.session != before
+    store.close()
+
+
+def test_a_process_that_hangs_can_be_ended(zookeeper: ZooKeeper) -> None:
+    """Its session with it."""
+    store = SessionStore(zookeeper.connect, session_timeout_ms=SESSION_MS, hung=lambda: True)
+    with pytest.raises(CoordinationError):
+        store.open(connection_timeout_ms=1000)
+    store.close()
 
 
 def test_an_ensemble_that_goes_and_comes_back(tmp_path: Path) -> None:

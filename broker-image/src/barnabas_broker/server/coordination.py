@@ -7,6 +7,7 @@ the first case: a tenth of a second and a few megabytes that an embedded broker 
 
 import os
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 from barnabas_broker.server.startup import StartupError
@@ -30,14 +31,21 @@ class Coordination:
     """The store of one broker. `open` blocks; `close` may be called from any thread, also then."""
 
     def __init__(
-        self, settings: BrokerSettings, directory: Path, *, heir: Heir | None = None
+        self,
+        settings: BrokerSettings,
+        directory: Path,
+        *,
+        heir: Heir | None = None,
+        hung: Callable[[], bool] = bool,
     ) -> None:
         """`directory` is the first log directory; `heir` ends the session if this process cannot.
 
+        While the broker is `hung` its session says nothing.
         Raises StartupError where the broker cannot show itself to ZooKeeper as it was told to.
         """
         self._settings = settings
         self._heir = heir
+        self._hung = hung
         self._directory = directory
         self.connect = settings[keys.ZOOKEEPER_CONNECT]
         self.store: CoordinationStore | None = None
@@ -67,6 +75,7 @@ class Coordination:
             # Who ends a dead broker's session does not speak TLS, and would wait for nothing.
             heir=None if self._credentials.tls is not None else self._heir,
             credentials=self._credentials,
+            hung=self._hung,
         )
         self.counts = session.counts
         self._keep(session)  # Before it connects, so that `close` can end the attempt.

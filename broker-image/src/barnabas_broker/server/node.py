@@ -56,6 +56,7 @@ from barnabas_broker.server.listener import Entrance, Listener
 from barnabas_broker.server.log_cleaner import LogCleaner
 from barnabas_broker.server.log_dir_events import LogDirEvents
 from barnabas_broker.server.log_mover import LogMover
+from barnabas_broker.server.loop_progress import LoopProgress
 from barnabas_broker.server.memory import FrameMemory
 from barnabas_broker.server.output import OutputMemory
 from barnabas_broker.server.producer_ids import ProducerIds, largest_id
@@ -109,6 +110,7 @@ class Node:
         self._supervision = supervision
         self._stops = AsyncExitStack()
         self._coordination: Coordination
+        self._progress = LoopProgress(settings[keys.ZOOKEEPER_SESSION_TIMEOUT_MS] / 1000)
         self.listeners: list[Listener] = []
         self._upkeep: Upkeep | None = None
         self.cleaner: LogCleaner | None = None
@@ -135,7 +137,7 @@ class Node:
         began = time.monotonic()
         logs = LogDirectories.take(self._given[keys.LOG_DIRS])
         self._coordination = coordination = Coordination(
-            self._given, logs.first, heir=self._supervision
+            self._given, logs.first, heir=self._supervision, hung=self._progress.hung
         )
         self._stops.push_async_callback(asyncio.to_thread, coordination.close)
         self._stops.push_async_callback(self._close_logs, logs)
@@ -168,6 +170,8 @@ class Node:
         self._administer()
         self._serve()
         await self._hear_of_cluster(controller)
+        self._progress.start()
+        self._stops.callback(self._progress.stop)
         took_ms = (time.monotonic() - began) * 1000
         log.info("broker %d is ready after %.0f ms", broker_id, took_ms)
 

@@ -9,6 +9,7 @@ its start) never answers what it is asked then, though it accepts the connection
 from __future__ import annotations
 
 import socket
+from collections.abc import Callable
 from typing import Any, Final
 
 from kazoo.handlers.threading import SequentialThreadingHandler
@@ -26,6 +27,8 @@ class EnsembleHandler(SequentialThreadingHandler):  # type: ignore[misc]  # kazo
     def __init__(self) -> None:
         super().__init__()
         self._patience_s = PATIENCE_MIN_S
+        #: called before anything is sent or received; may wait
+        self.before_each: Callable[[], object] = bool
         #: the connection on which nothing was heard yet
         self._unheard: socket.socket | None = None
 
@@ -55,6 +58,7 @@ class EnsembleHandler(SequentialThreadingHandler):  # type: ignore[misc]  # kazo
         self, readable: list[Any], writable: list[Any], failed: list[Any], timeout: float | None
     ) -> tuple[list[Any], list[Any], list[Any]]:
         """What is ready of these; the first word on a connection is awaited within our patience."""
+        self.before_each()
         if self._unheard is None or self._unheard not in readable:
             return self._select(readable, writable, failed, timeout)
         ready = self._select(readable, writable, failed, self._bounded(timeout))

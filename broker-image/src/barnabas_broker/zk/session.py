@@ -84,6 +84,8 @@ the timeout that it granted may be a little longer than the one asked for."""
 
 GONE_POLL_S: Final = 0.1
 
+HUNG_POLL_S: Final = 0.1
+
 REFUSED_PAUSE_S: Final = 1.0
 """How long a session that was refused is left alone; Kafka's `RetryBackoffMs`."""
 
@@ -111,7 +113,8 @@ class SessionStore:
 
     `connect` is `host:port,host:port/chroot`; raises CoordinationError where it is anything else.
     An `heir` hears of each session before anybody can own a znode by it; not where the connection
-    is TLS, which it does not speak.
+    is TLS, which it does not speak. While the process is `hung`, as any thread can ask, nothing is
+    said to the ensemble: the session ends like that of a process that died.
     """
 
     transaction_bytes_max = TRANSACTION_BYTES_MAX
@@ -124,6 +127,7 @@ class SessionStore:
         max_in_flight: int = 10,
         heir: Heir | None = None,
         credentials: Credentials = NO_CREDENTIALS,
+        hung: Callable[[], bool] = bool,
     ) -> None:
         try:
             hosts, chroot = collect_hosts(connect)
@@ -148,6 +152,9 @@ class SessionStore:
         self._welcome = False  # Once the ensemble has accepted the credentials.
         self._refused = False  # While it does not; kazoo soon says only that all is closed.
         self._tls = None if credentials.tls is None else TlsHandler(credentials.tls)
+        self._hung = hung
+        handler = self._tls or EnsembleHandler()
+        handler.before_each = self._wait_while_hung
         retry = KazooRetry(max_tries=-1, delay=0.1, backoff=2, max_delay=RECONNECT_DELAY_MAX_S)
         self._hosts = ",".join(
             f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in hosts
@@ -157,7 +164,7 @@ class SessionStore:
             timeout=self._timeout_s,
             connection_retry=retry,
             logger=_kazoo_log,
-            handler=self._tls or EnsembleHandler(),
+            handler=handler,
             use_ssl=self._tls is not None,
             sasl_options=sasl_options(credentials.login),
             auth_data=None if credentials.digest is None else [("digest", credentials.digest)],
@@ -328,6 +335,16 @@ class SessionStore:
         # Watches end with their connection; the state listener tells when there is a new one.
         if event.type != EventType.NONE and self._subscriber is not None:
             self._subscriber(armed[0])
+
+    def _wait_while_hung(self) -> None:
+        """In kazoo's connection thread, which sends the heartbeats."""
+        # What was halted as a whole goes on within the first pause, and is no news.
+        if not self._hung() or self._closing.wait(HUNG_POLL_S) or not self._hung():
+            return
+        log.error("the broker hangs: ZooKeeper hears nothing of it until it goes on, and ends its "
+                  "session at %s when that takes too long", self.connect)  # fmt: skip
+        while self._hung() and not self._closing.wait(HUNG_POLL_S):
+            pass
 
     def _disarm(self, armed: tuple[str, Watch]) -> None:
         with self._lock:

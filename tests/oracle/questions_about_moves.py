@@ -28,6 +28,10 @@ from barnabas_kafka.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsTopics,
 )
+from barnabas_kafka.protocol.messages.update_features import (
+    FeatureUpdateKey,
+    UpdateFeaturesRequest,
+)
 from tests.oracle.sides import Side
 
 PREFERRED, UNCLEAN = 0, 1
@@ -140,4 +144,17 @@ def throttles(side: Side) -> None:
         look("deleted", name, 0)
 
 
-QUESTIONS: Final = (elections, reassignments, log_directories, throttles)
+def features(side: Side) -> None:
+    """Features that nobody knows, and one without a name."""
+    wanted = {
+        "none": [],
+        "unknown": [FeatureUpdateKey(feature="no.such.feature", max_version_level=1)],
+        "unknown to version 0": [FeatureUpdateKey(feature="no.such.feature", max_version_level=0)],
+        "no name": [FeatureUpdateKey(feature="", max_version_level=1)],
+    }
+    for what, updates in wanted.items():
+        request = UpdateFeaturesRequest(feature_updates=updates)
+        side.ask_all(f"{what}", request, (0, 1), trap=True)
+
+
+QUESTIONS: Final = (elections, reassignments, log_directories, throttles, features)

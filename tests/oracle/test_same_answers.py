@@ -17,6 +17,7 @@ from tests.oracle import (
     questions_about_records,
     questions_about_topics,
     questions_about_transactions,
+    questions_about_words,
 )
 from tests.oracle.apache import ApacheKafka
 from tests.oracle.sides import Side, differences
@@ -31,6 +32,7 @@ QUESTIONS: Final = (
     *questions_about_records.QUESTIONS,
     *questions_about_topics.QUESTIONS,
     *questions_about_transactions.QUESTIONS,
+    *questions_about_words.QUESTIONS,
 )
 
 CRASH: Final = (

@@ -225,10 +225,13 @@ def test_growth_by_hand() -> None:
             "Increasing the number of partitions by 2 but 1 assignments provided.",
         ),
         (
-            3,
-            [(1,)],
+            5,
+            [(1,), (1, 2), (1, 2, 3)],
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-            "Inconsistent replication factor between partitions",
+            (
+                "Inconsistent replication factor between partitions, partition 0 has 2 while"
+                " partitions [2, 4] have replication factors [1, 3], respectively."
+            ),
         ),
         (3, [()], ErrorCode.INVALID_REPLICA_ASSIGNMENT, "Cannot have replication factor of 0"),
         (3, [(1, 1)], ErrorCode.INVALID_REPLICA_ASSIGNMENT, "Duplicate brokers not allowed"),

@@ -112,7 +112,13 @@ class SettingsShell:
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist."
             )
         changed = _changed(known.config, request, incremental, topic.KEYS.get)
-        self.check_topic(name, changed)
+        try:
+            self.check_topic(name, changed)
+        except KafkaError as error:
+            # In the words of Kafka's `ZkAdminManager`: programs look for them.
+            where = f"ConfigResource(type=TOPIC, name='{name}')"
+            message = f"Invalid config value for resource {where}: {error.message}"
+            raise KafkaError(error.code, message) from error
         if validate_only:
             return
         znode = ConfigZnode.for_topic(name)

@@ -300,9 +300,12 @@ def _manual_growth(
         )
     for partition, replicas in enumerate(assignments, start=present):
         _check_replicas(partition, replicas, image)
-        if len(replicas) != factor:
-            raise _bad_assignment(
-                "Inconsistent replication factor between partitions, partition 0 has "
-                f"{factor} while partition {partition} has {len(replicas)}."
-            )
+    sizes = {partition: len(replicas) for partition, replicas in enumerate(assignments, present)}
+    others = {partition: size for partition, size in sizes.items() if size != factor}
+    if others:
+        raise _bad_assignment(
+            f"Inconsistent replication factor between partitions, partition 0 has {factor} "
+            f"while partitions {list(others)} have replication factors {list(others.values())}, "
+            "respectively."
+        )
     return tuple(tuple(replicas) for replicas in assignments)

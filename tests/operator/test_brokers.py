@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from barnabas_broker.testing import Broker
+from barnabas_kafka.ids import uuid_from_base64, uuid_to_base64
 from barnabas_operator import brokers as port
 from barnabas_operator.brokers import AdminBrokers, BrokersError
 
@@ -37,6 +38,15 @@ def test_a_topic_from_beginning_to_end(brokers: AdminBrokers) -> None:
     assert "port" not in brokers.topic_names()
     brokers.delete_topic("port")
     assert brokers.topics(frozenset()) == {}
+
+
+def test_topic_ids_are_shown_as_kafka_shows_them(brokers: AdminBrokers) -> None:
+    """Of twenty, some have a character that the client library spells in another way."""
+    names = frozenset(f"spelt-{number}" for number in range(20))
+    for name in names:
+        brokers.create_topic(name, partitions=1, replicas=1, config={})
+    ids = [view.topic_id for view in brokers.topics(names).values()]
+    assert [uuid_to_base64(uuid_from_base64(each)) for each in ids] == ids
 
 
 def test_a_refusal_is_told_with_the_protocols_name(brokers: AdminBrokers) -> None:

@@ -22,6 +22,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from barnabas_kafka.ids import id_as_shown
 from barnabas_operator.plan.topics import TopicView
 
 TIMEOUT_S: Final = 10.0
@@ -131,7 +132,7 @@ class AdminBrokers:
         return {
             name: TopicView(
                 name=name,
-                topic_id=str(found.topic_id) if found.topic_id else "",
+                topic_id=id_as_shown(str(found.topic_id)) if found.topic_id else "",
                 partitions=len(found.partitions),
                 replicas=max((len(each.replicas) for each in found.partitions), default=0),
                 config=own[name],

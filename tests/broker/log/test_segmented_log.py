@@ -9,7 +9,7 @@ import pytest
 
 from barnabas_broker.log.config import LogConfig
 from barnabas_broker.log.partition_log import PartitionLog, StorageError
-from barnabas_kafka.errors import ErrorCode
+from barnabas_kafka.errors import ErrorCode, KafkaError
 from tests.broker.log.samples import (
     NOW,
     SMALL,
@@ -115,7 +115,9 @@ def test_the_topic_id_is_kept_beside_the_data(tmp_path: Path) -> None:
 
     opened(TOPIC_ID).close()
     assert opened(None).topic_id == TOPIC_ID
-    refused(ErrorCode.INCONSISTENT_TOPIC_ID, opened, UUID(int=5))
+    with pytest.raises(KafkaError, match="not AAAAAAAAAAAAAAAAAAAABQ") as raised:
+        opened(UUID(int=5))
+    assert raised.value.code == ErrorCode.INCONSISTENT_TOPIC_ID
 
 
 # --- retention, deletion, truncation -----------------------------------------------------------

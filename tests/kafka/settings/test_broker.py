@@ -59,6 +59,16 @@ def test_unknown_names_have_the_nearest_known_one() -> None:
     }
 
 
+def test_settings_of_authorizers_are_known() -> None:
+    """Brokers read them for a class that is loaded at start; none are Kafka's own settings."""
+    given = {
+        "super.users": "User:admin",
+        "allow.everyone.if.no.acl.found": "true",
+        "authorizer.zookeeper.connection.timeout.ms": "6000",
+    }
+    assert BrokerSettings.from_mapping(given, strict=True).unknown == {}
+
+
 def test_strict_refuses_unknown_names() -> None:
     """The refusal carries the hint."""
     with pytest.raises(SettingError, match=r"did you mean num\.partitions\?"):

@@ -11,6 +11,7 @@ from barnabas_broker.cli.client import Connection, connection_options, failures
 from barnabas_broker.cli.errors import Attempts, InputError
 from barnabas_broker.cli.output import cell_text, output_option, print_json, print_table
 from barnabas_broker.cli.properties import parse_assignments
+from barnabas_kafka.ids import id_as_shown
 
 if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient, TopicDescription
@@ -235,8 +236,7 @@ def describe_topics(
 def _as_values(topic: TopicDescription) -> dict[str, Any]:
     return {
         "name": topic.name,
-        # The library spells ids in plain base64; Kafka's own spelling is the URL-safe one.
-        "id": str(topic.topic_id).replace("+", "-").replace("/", "_"),
+        "id": id_as_shown(str(topic.topic_id)),
         "internal": topic.is_internal,
         "partitions": [
             {

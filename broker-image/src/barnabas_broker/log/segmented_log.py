@@ -35,7 +35,7 @@ from barnabas_broker.log.names import (
 )
 from barnabas_broker.log.segment import Segment, rename_segment_files
 from barnabas_kafka.errors import ErrorCode, KafkaError
-from barnabas_kafka.ids import TopicPartition
+from barnabas_kafka.ids import TopicPartition, uuid_to_base64
 
 _log = logging.getLogger(__name__)
 
@@ -192,7 +192,8 @@ class SegmentedLog:
         if self.topic_id is not None:
             raise KafkaError(
                 ErrorCode.INCONSISTENT_TOPIC_ID,
-                f"{self.tp} belongs to topic id {self.topic_id}, not {topic_id}",
+                f"{self.tp} belongs to topic id {uuid_to_base64(self.topic_id)},"
+                f" not {uuid_to_base64(topic_id)}",
             )
         self.assign_topic_id(topic_id)
 

@@ -54,6 +54,11 @@ def uuid_to_base64(value: UUID) -> str:
     return urlsafe_b64encode(value.bytes).rstrip(b"=").decode("ascii")
 
 
+def id_as_shown(plain: str) -> str:
+    """An id in the plain base64 of client libraries, as Kafka's own tools show it."""
+    return plain.replace("+", "-").replace("/", "_")
+
+
 def uuid_from_base64(text: str) -> UUID:
     """The id behind Kafka's text form; raises ValueError where the text is not one."""
     try:

@@ -56,7 +56,9 @@ KEYS: Final[Mapping[str, Key[Any]]] = _collect(*FAMILIES)
 
 _LISTENER_PREFIX = "listener.name."
 # Families of names that plugins and Kafka's own helpers read without declaring them one by one.
-_OPEN_PREFIXES = ("rsm.config.", "rlmm.config.")
+_OPEN_PREFIXES = ("rsm.config.", "rlmm.config.", "authorizer.zookeeper.")
+# What Kafka's authorizers read of the same file (`AclAuthorizer`, `StandardAuthorizer`).
+_OF_AUTHORIZERS = frozenset({"super.users", "allow.everyone.if.no.acl.found"})
 
 
 def find_key(name: str) -> Key[Any] | None:
@@ -102,7 +104,9 @@ class BrokerSettings:
         self.unknown: Final = {
             name: nearest_name(name, KEYS)
             for name in explicit
-            if find_key(name) is None and not name.startswith(_OPEN_PREFIXES)
+            if find_key(name) is None
+            and name not in _OF_AUTHORIZERS
+            and not name.startswith(_OPEN_PREFIXES)
         }
         self._values: Final = self._parse_all()
         self._effective: Final = {

@@ -259,3 +259,14 @@ def test_the_low_watermark_is_of_those_alive() -> None:
     assert view.low_watermark(5, alive={1, 2, 3}) == 2
     assert view.low_watermark(5, alive={1, 2}) == 4
     assert view.low_watermark(3, alive={1}) == 3
+
+
+def test_a_change_names_the_registrations_that_it_goes_by() -> None:
+    """Those of the fetches before it, whatever registers later; not of followers that tell none."""
+    view = leader((1, 2))
+    fetch(view, 2, 10, end=10)
+    view.fetched(3, offset=10, log_start=0, leader_end=10, now_ms=0, broker_epoch=41)
+    change = view.wanted_expansion(3, high_watermark=10)
+    assert change is not None
+    view.fetched(3, offset=4, log_start=0, leader_end=10, now_ms=0, broker_epoch=42)
+    assert change.broker_epochs == {3: 41}

@@ -3,8 +3,8 @@
 Kafka's `KafkaController.tryProcessAlterPartition` (KIP-497, KIP-704, KIP-841), in its order.
 """
 
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from uuid import UUID
 
 from barnabas_broker.cluster.image import MetadataImage, PartitionState, TopicImage
@@ -18,7 +18,11 @@ TOPIC_IDS_SINCE = 2
 
 @dataclass(frozen=True, slots=True)
 class InSyncChange:
-    """What a leader asks for one partition; `topic` is its name, or its id."""
+    """What a leader asks for one partition; `topic` is its name, or its id.
+
+    `broker_epochs` are the registrations in which the leader knows the replicas of `isr`, where it
+    knows them: leaders that run Apache Kafka in ZooKeeper mode do not.
+    """
 
     topic: str | UUID
     partition: int
@@ -26,6 +30,16 @@ class InSyncChange:
     partition_epoch: int
     isr: tuple[int, ...]
     recovering: bool = False
+    broker_epochs: Mapping[int, int] = field(default_factory=dict)
+
+    def outdated(self, image: MetadataImage) -> frozenset[int]:
+        """The replicas that have registered again since the leader heard them (KIP-903)."""
+        registered = {broker: image.brokers.get(broker) for broker in self.broker_epochs}
+        return frozenset(
+            broker
+            for broker, known in registered.items()
+            if known is None or known.epoch != self.broker_epochs[broker]
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +89,7 @@ def judge_all(
             None if topic is None else topic.partition(change.partition),
             change,
             broker_id=request.broker_id,
-            eligible=eligible_for(tp),
+            eligible=frozenset(eligible_for(tp)) - change.outdated(image),
             version=request.version,
         )
         found.append(Judged(tp, error, change))

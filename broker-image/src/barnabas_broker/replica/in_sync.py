@@ -25,7 +25,7 @@ committed one and whoever is being added to it (KIP-497); at most one change is 
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final, Protocol
 
@@ -68,7 +68,9 @@ class IsrChange:
     """The ISR that the leader wants, against the state it knows.
 
     `isr` is in the order of the assignment. The write or request must fail unless `leader_epoch`
-    and `partition_epoch` (the version of the state's znode) are still current.
+    and `partition_epoch` (the version of the state's znode) are still current. `broker_epochs` are
+    those in which the followers in `isr` were last heard, where they say so: one that has restarted
+    since may have lost what it had (KIP-903).
     """
 
     isr: tuple[int, ...]
@@ -77,6 +79,7 @@ class IsrChange:
     leader_epoch: int
     partition_epoch: int
     flush_first: bool = False
+    broker_epochs: Mapping[int, int] = field(default_factory=dict, compare=False)
 
 
 @dataclass(slots=True)
@@ -353,6 +356,11 @@ class InSync:
             leader_epoch=self.leader_epoch,
             partition_epoch=self.partition_epoch,
             flush_first=bool(removed) and self.rules.flush_on_shrink,
+            broker_epochs={
+                broker: follower.broker_epoch
+                for broker, follower in self._followers.items()
+                if broker in wanted and follower.broker_epoch != NO_EPOCH
+            },
         )
         self._settle()
         return self.pending

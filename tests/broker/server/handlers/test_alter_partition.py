@@ -67,3 +67,36 @@ def test_who_cannot_ask() -> None:
     denying = Denying((AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER, None))
     answer = cluster.ask(1, handle, request, latest, authorizer=denying)
     assert answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+
+
+def test_a_replica_that_has_restarted_since_is_not_let_in() -> None:
+    """It may have lost what it had when the leader heard it last; its state has not changed since.
+
+    Leaders that run Apache Kafka in ZooKeeper mode tell no epochs, and are obeyed as before.
+    """
+    cluster = Cluster(3)
+    cluster.create(NewTopic(name="t", assignments=[(0, (2, 1, 3))]))
+    cluster.kill(3)
+    cluster.start(3)
+    before = cluster.image
+    state = before.topics["t"].partitions[0]
+    assert state.isr == (2, 1)
+
+    def expand(epoch: int) -> AlterPartitionRequest:
+        request = shrink(cluster, before.topics["t"].id)
+        (wanted,) = request.topics[0].partitions
+        wanted.leader_epoch, wanted.partition_epoch = state.leader_epoch, state.partition_epoch
+        epochs = {2: before.brokers[2].epoch, 1: before.brokers[1].epoch, 3: epoch}
+        wanted.new_isr_with_epochs = [
+            BrokerState(broker_id=broker, broker_epoch=each) for broker, each in epochs.items()
+        ]
+        return request
+
+    heard_before = expand(before.brokers[3].epoch)
+    cluster.kill(3)
+    cluster.start(3)
+    assert cluster.image.topics["t"].partitions[0] == state
+    refused = cluster.ask(1, handle, heard_before, HANDLER.versions.max)
+    assert refused.topics[0].partitions[0].error_code == ErrorCode.INELIGIBLE_REPLICA
+    granted = cluster.ask(1, handle, expand(-1), HANDLER.versions.max)
+    assert granted.topics[0].partitions[0].isr == [2, 1, 3]

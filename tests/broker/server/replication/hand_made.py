@@ -170,7 +170,11 @@ class HandMade:
         member.do(take)
 
     async def _alter(
-        self, tp: TopicPartition, _topic_id: UUID, wanted: PartitionState
+        self,
+        tp: TopicPartition,
+        _topic_id: UUID,
+        wanted: PartitionState,
+        _broker_epochs: Mapping[int, int],
     ) -> PartitionState:
         with self._lock:
             self.asked.append(wanted.isr)

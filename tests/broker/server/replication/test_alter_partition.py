@@ -105,6 +105,20 @@ def test_changes_travel_together(version: int) -> None:
     tell(controller(granted, seen, version), story)
 
 
+@pytest.mark.parametrize(("version", "known"), [(2, []), (3, [(1, 33), (2, 41)])])
+def test_the_registrations_of_replicas_are_told(version: int, known: list[tuple[int, int]]) -> None:
+    """Of this broker and of the followers, to a controller that knows what they are for."""
+    seen: list[AlterPartitionRequest] = []
+
+    async def story(changes: AlterPartitions) -> None:
+        await changes.alter(TopicPartition("t", 0), T_ID, WANTED, {2: 41, 3: 42})
+
+    tell(controller(granted, seen, version), story)
+    (request,) = seen
+    (told,) = request.topics[0].partitions
+    assert [(it.broker_id, it.broker_epoch) for it in told.new_isr_with_epochs] == known
+
+
 def test_a_change_wanted_in_the_moment_of_an_answer_is_sent() -> None:
     """Nobody else has to ask before it goes: the last answer wakes whoever wants the next."""
     seen: list[AlterPartitionRequest] = []

@@ -2,7 +2,7 @@
 
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -87,9 +87,11 @@ def test_the_log_is_on_disk_before_others_leave(tmp_path: Path, flush: str, on_d
         flushed: list[int] = []
         change = pair.members[0].node.replication.alter_partition
 
-        async def alter(tp: TopicPartition, topic_id: UUID, wanted: PartitionState) -> Any:
+        async def alter(
+            tp: TopicPartition, topic_id: UUID, wanted: PartitionState, epochs: Mapping[int, int]
+        ) -> Any:
             flushed.append(pair.members[0].partition().log.recovery_point)
-            return await change(tp, topic_id, wanted)
+            return await change(tp, topic_id, wanted, epochs)
 
         pair.members[0].node.replication.alter_partition = alter
         followed_no_more(pair)

@@ -13,9 +13,10 @@ from uuid import UUID
 
 from barnabas_broker.cluster.image import NO_CONTROLLER, PartitionState
 from barnabas_broker.server.peers import Peers, UnreachableError
+from barnabas_broker.server.replication.isr_changes import NO_BROKER_EPOCHS, BrokerEpochs
 from barnabas_broker.server.replication.leader_link import error_code
 from barnabas_kafka.errors import ErrorCode, KafkaError
-from barnabas_kafka.ids import ZERO_UUID, TopicPartition
+from barnabas_kafka.ids import NO_EPOCH, ZERO_UUID, TopicPartition
 from barnabas_kafka.protocol.messages.alter_partition import (
     AlterPartitionRequest,
     AlterPartitionRequestPartitionData,
@@ -42,6 +43,7 @@ class Wanted(NamedTuple):
     topic_id: UUID
     state: PartitionState
     answered: "asyncio.Future[PartitionState]"
+    broker_epochs: BrokerEpochs
 
 
 class AlterPartitions:
@@ -63,14 +65,18 @@ class AlterPartitions:
         self._sending: asyncio.Task[None] | None = None
 
     async def alter(
-        self, tp: TopicPartition, topic_id: UUID, wanted: PartitionState
+        self,
+        tp: TopicPartition,
+        topic_id: UUID,
+        wanted: PartitionState,
+        broker_epochs: BrokerEpochs = NO_BROKER_EPOCHS,
     ) -> PartitionState:
         """The state as it is once the change is made. Raises KafkaError and PeerError."""
         answered: asyncio.Future[PartitionState] = asyncio.get_running_loop().create_future()
         earlier = self._waiting.get(tp)
         if earlier is not None and not earlier.answered.done():  # Its leadership is over.
             earlier.answered.set_exception(UnreachableError("another change is wanted instead"))
-        self._waiting[tp] = Wanted(topic_id, wanted, answered)
+        self._waiting[tp] = Wanted(topic_id, wanted, answered, broker_epochs)
         if self._sending is None:
             self._sending = asyncio.get_running_loop().create_task(self._send_all())
         return await answered
@@ -162,7 +168,8 @@ class AlterPartitions:
         self, batch: Mapping[TopicPartition, Wanted], version: int
     ) -> AlterPartitionRequest:
         topics: dict[str, AlterPartitionRequestTopicData] = {}
-        for tp, (topic_id, state, _) in batch.items():
+        for tp, (topic_id, state, _, epochs) in batch.items():
+            known = {**epochs, self._broker_id: self._broker_epoch()}
             by_epoch = version >= FIRST_WITH_BROKER_EPOCHS
             topic = topics.setdefault(
                 tp.topic, AlterPartitionRequestTopicData(topic_name=tp.topic, topic_id=topic_id)
@@ -173,7 +180,12 @@ class AlterPartitions:
                     leader_epoch=state.leader_epoch,
                     new_isr=[] if by_epoch else list(state.isr),
                     new_isr_with_epochs=(
-                        [BrokerState(broker_id=broker) for broker in state.isr] if by_epoch else []
+                        [
+                            BrokerState(broker_id=broker, broker_epoch=known.get(broker, NO_EPOCH))
+                            for broker in state.isr
+                        ]
+                        if by_epoch
+                        else []
                     ),
                     partition_epoch=state.partition_epoch,
                 )

@@ -15,6 +15,7 @@ from barnabas_broker.cluster.image import PartitionState
 from barnabas_broker.replica.in_sync_notices import CHECK_MS, InSyncNotices
 from barnabas_broker.server.background import background
 from barnabas_broker.server.controller_thread import ControllerThread
+from barnabas_broker.server.replication.isr_changes import NO_BROKER_EPOCHS, BrokerEpochs
 from barnabas_broker.zk.store import CoordinationError
 from barnabas_kafka.ids import TopicPartition
 from barnabas_zookeeper.errors import ZooKeeperError
@@ -39,7 +40,11 @@ class InSyncWrites:
         self._telling: asyncio.Task[None] | None = None
 
     async def alter(
-        self, tp: TopicPartition, _topic_id: UUID, wanted: PartitionState
+        self,
+        tp: TopicPartition,
+        _topic_id: UUID,
+        wanted: PartitionState,
+        _broker_epochs: BrokerEpochs = NO_BROKER_EPOCHS,
     ) -> PartitionState:
         """The state as it is once it is written. Raises KafkaError and CoordinationError."""
         now_ms = self._clock_ms()

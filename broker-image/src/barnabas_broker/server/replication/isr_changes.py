@@ -10,8 +10,9 @@ where a newer state is to be expected; if that was lost, or there is none, it wa
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Final
 from uuid import UUID
 
@@ -29,9 +30,17 @@ log = logging.getLogger(__name__)
 RETRY_S: Final = 0.05
 RETRY_MAX_S: Final = 1.0
 
-AlterPartition = Callable[[TopicPartition, UUID, PartitionState], Awaitable[PartitionState]]
+BrokerEpochs = Mapping[int, int]
+"""The registrations in which followers were heard, by broker; not of those that do not say so."""
+
+NO_BROKER_EPOCHS: Final[BrokerEpochs] = MappingProxyType({})
+
+AlterPartition = Callable[
+    [TopicPartition, UUID, PartitionState, BrokerEpochs], Awaitable[PartitionState]
+]
 """Has a partition's state written: its ISR is to be the one of the state given, provided that
-leader epoch and partition epoch are still those given. Returns the state as it is now.
+leader epoch and partition epoch are still those given, and that the followers are still registered
+in those epochs. Returns the state as it is now.
 
 Raises KafkaError: OPERATION_NOT_ATTEMPTED or INELIGIBLE_REPLICA where the change was not made and
 will not be. After any other, PeerError and CoordinationError it may have been made, now or later;
@@ -92,7 +101,7 @@ class IsrChanges:
                 partition_epoch=change.partition_epoch,
             )
             topic_id = partition.log.topic_id or UUID(int=0)
-            state = await self._alter(partition.tp, topic_id, wanted)
+            state = await self._alter(partition.tp, topic_id, wanted, change.broker_epochs)
         except KafkaError as error:
             if error.code in _REFUSED:
                 log.info("%s: the in-sync replicas stay: %s", partition.tp, error.code.name)

@@ -66,7 +66,7 @@ class Replication:
         )
         self.alter_partition: AlterPartition = self._alter.alter
         self._isr_changes = IsrChanges(
-            lambda tp, topic_id, wanted: self.alter_partition(tp, topic_id, wanted),
+            lambda *asked: self.alter_partition(*asked),
             clock_ms=clock_ms,
         )
         self.context = ReplicationContext(

@@ -201,3 +201,20 @@ def test_clients_hear_of_a_topic_when_all_of_it_is_told() -> None:
     assert image.announced is image.announced
     image = obey(image, replace(given, leader_and_isr=None))
     assert image.announced.topics["t"].partitions == grown
+
+
+@pytest.mark.parametrize("number", [-1, 1_000_000, 2**31 - 1])
+def test_partitions_that_no_topic_has_take_no_room(number: int) -> None:
+    """Places are kept for all below the highest: whoever can tell a broker must not fill them."""
+    given = told(CLUSTER)
+    assert given.leader_and_isr is not None
+    assert given.update_metadata is not None
+    for request in (given.leader_and_isr, given.update_metadata):
+        for topic in request.topic_states:
+            topic.partition_states[0].partition_index = number
+    image, answers = with_leadership(NOTHING, given.leader_and_isr, broker_id=ME, configs={})
+    assert answers == {TopicPartition("t", number): ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+    assert image.topics == {}
+    image = with_metadata(NOTHING, given.update_metadata, broker_id=ME, configs={})
+    assert len(image.topics["t"].partitions) == 2
+    assert image.partition(TopicPartition("t", 1)) == TOPIC.partitions[1]

@@ -10,6 +10,7 @@ Settings of topics do not come from the controller; the caller has read them of 
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Final
 from uuid import UUID
 
 from barnabas_broker.cluster.image import (
@@ -38,6 +39,11 @@ LEADER_DURING_DELETE = -2
 """The leader that UpdateMetadata names for partitions to be forgotten."""
 
 UNKNOWN_EPOCH = -1
+
+PARTITIONS: Final = range(1_000_000)
+"""The partitions that a topic can have here. A broker keeps a place for each below the highest of
+which it hears, and whoever can reach it can tell it of any; a cluster of Kafka in ZooKeeper mode
+has 200,000 at most."""
 
 Configs = Mapping[str, Mapping[str, str]]
 """The settings of topics, by name."""
@@ -78,8 +84,12 @@ def with_metadata(
                 removed.add(told.topic_name)
             continue
         states = {
-            each.partition_index: _from_metadata(each, live) for each in told.partition_states
+            each.partition_index: _from_metadata(each, live)
+            for each in told.partition_states
+            if each.partition_index in PARTITIONS
         }
+        if not states:
+            continue
         topic = _topic(
             image, told, states, configs, broker_id, announced=max(states, default=-1) + 1
         )
@@ -100,7 +110,8 @@ def with_leadership(
     """The image after LeaderAndIsr, and an error for each partition that was told, or NONE.
 
     INCONSISTENT_TOPIC_ID where another topic of that name is here, STALE_CONTROLLER_EPOCH where
-    a later leader epoch is known, UNKNOWN_TOPIC_OR_PARTITION where this broker is no replica.
+    a later leader epoch is known, UNKNOWN_TOPIC_OR_PARTITION where this broker is no replica or
+    there is no partition of that number.
     """
     put: list[TopicImage] = []
     answers: dict[TopicPartition, ErrorCode] = {}
@@ -126,7 +137,7 @@ def _judge(
     told: LeaderAndIsrPartitionState,
     broker_id: int,
 ) -> ErrorCode:
-    if broker_id not in told.replicas:
+    if broker_id not in told.replicas or told.partition_index not in PARTITIONS:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     if topic is not None and not topic.is_same_as(topic_id):
         return ErrorCode.INCONSISTENT_TOPIC_ID

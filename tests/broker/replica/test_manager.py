@@ -331,3 +331,14 @@ def test_one_partition_that_cannot_be_made_is_no_reason_for_the_others(
     assert set(bench.manager.on_image(NOTHING, new)) == {"t"}
     assert refusal(bench) == ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert bench.manager.leader(TopicPartition("t", 1)).is_leader
+
+
+def test_what_is_about_to_be_led_is_not_unknown(bench: Bench) -> None:
+    """For as long as one request announces it."""
+    assert refusal(bench) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    bench.manager.expect([T0])
+    bench.manager.expect([T0])
+    bench.manager.expect_no_more([T0])
+    assert refusal(bench) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    bench.manager.expect_no_more([T0])
+    assert refusal(bench) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -1,7 +1,8 @@
 """All partitions that this broker holds, kept in step with the metadata image."""
 
 import logging
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Protocol
@@ -73,6 +74,7 @@ class ReplicaManager:
         self._out_of_reach: set[TopicPartition] = set()
         self._started = False
         self._image = MetadataImage(cluster_id="")
+        self._expected: Counter[TopicPartition] = Counter()
         #: how often a log directory has changed its state
         self.reach_version = 0
 
@@ -120,10 +122,23 @@ class ReplicaManager:
             partition.check_leader()
         return partition
 
+    def expect(self, partitions: Iterable[TopicPartition]) -> None:
+        """These are about to be led here; clients that are quicker are to ask again.
+
+        Other brokers may have told them already: a broker that is told of a thousand new partitions
+        makes them in a second. To be ended by `expect_no_more`.
+        """
+        self._expected.update(partitions)
+
+    def expect_no_more(self, partitions: Iterable[TopicPartition]) -> None:
+        """They are here, or are not to be."""
+        self._expected.subtract(partitions)
+        self._expected += Counter()  # Leaves those that other requests still announce.
+
     def _why_missing(self, tp: TopicPartition) -> KafkaError:
         if tp in self._out_of_reach:
             return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "its log directory is offline")
-        if self._image.announced.partition(tp) is not None:
+        if tp in self._expected or self._image.announced.partition(tp) is not None:
             # It is elsewhere: the client is to ask who leads it (`getPartitionOrError`).
             return KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)

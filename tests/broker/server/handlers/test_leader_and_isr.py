@@ -45,6 +45,15 @@ class Replicas:
 
     def __init__(self, *counted_out: TopicPartition) -> None:
         self._counted_out = counted_out
+        self.expected: list[tuple[bool, list[TopicPartition]]] = []
+
+    def expect(self, partitions: list[TopicPartition]) -> None:
+        """They are on their way."""
+        self.expected.append((True, partitions))
+
+    def expect_no_more(self, partitions: list[TopicPartition]) -> None:
+        """They are here."""
+        self.expected.append((False, partitions))
 
     def get(self, tp: TopicPartition) -> object:
         """The replica."""
@@ -53,6 +62,14 @@ class Replicas:
     def is_counted_out(self, tp: TopicPartition) -> bool:
         """Whether its log directory takes nothing."""
         return tp in self._counted_out
+
+
+def test_what_is_to_be_led_here_is_expected_until_it_is() -> None:
+    """Clients that hear of it elsewhere are not told that it does not exist."""
+    replicas = Replicas()
+    Cluster(2).ask(2, handle, request(), HANDLER.versions.max, replicas=replicas)
+    led = [TopicPartition("t", 1)]
+    assert replicas.expected == [(True, led), (False, led)]
 
 
 @pytest.mark.parametrize("version", range(HANDLER.versions.min, HANDLER.versions.max + 1))
@@ -76,7 +93,7 @@ def test_what_lies_here_is_led_and_the_rest_is_refused(version: int) -> None:
 def test_an_earlier_controller_and_others_are_refused() -> None:
     """As a whole."""
     cluster = Cluster(2)
-    answer = cluster.ask(2, handle, request(0), HANDLER.versions.max)
+    answer = cluster.ask(2, handle, request(0), HANDLER.versions.max, replicas=Replicas())
     assert answer.error_code == ErrorCode.STALE_CONTROLLER_EPOCH
     denying = Denying((AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER, None))
     answer = cluster.ask(2, handle, request(), HANDLER.versions.max, authorizer=denying)

@@ -38,9 +38,18 @@ def handle(
         return ErrorCode.NONE, controller.member.take_leadership(request)
 
     replicas = call.broker.replicas
-    return call.broker.controller.ask(
+    expected = [
+        TopicPartition(topic.topic_name, state.partition_index)
+        for topic in request.topic_states
+        for state in topic.partition_states
+        if state.leader == call.broker.id
+    ]
+    replicas.expect(expected)
+    answered = call.broker.controller.ask(
         obey, lambda told: _answer(request, told, replicas, call.version)
     )
+    answered.add_done_callback(lambda _: replicas.expect_no_more(expected))
+    return answered
 
 
 def _answer(

@@ -70,6 +70,7 @@ SHELLS: Final = (
     "broker-image/src/barnabas_broker/server/later.py",
     "broker-image/src/barnabas_broker/server/first_metadata.py",
     "broker-image/src/barnabas_broker/server/leader_balance.py",
+    "broker-image/src/barnabas_broker/server/metrics/http.py",
     "broker-image/src/barnabas_broker/server/metrics/http_thread.py",
     "broker-image/src/barnabas_broker/server/names.py",
     "broker-image/src/barnabas_broker/server/log_cleaner.py",

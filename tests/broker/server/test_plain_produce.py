@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from barnabas_broker.replica.manager import ReplicaManager
+from barnabas_broker.replica.partition import Partition
 from barnabas_broker.server import plain_produce
 from barnabas_broker.server.handlers import produce
 from barnabas_kafka.protocol.messages.produce import (
@@ -187,10 +187,10 @@ def test_a_bug_on_the_short_way_ends_the_connection_and_is_logged(
 ) -> None:
     """What was appended is not known then: no answer would be true, nor may it be tried again."""
 
-    def broken(*_: object) -> None:
+    def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError("a bug")
 
-    monkeypatch.setattr(ReplicaManager, "led", broken)
+    monkeypatch.setattr(Partition, "append_plain", broken)
     with Wire(port_of(pair.nodes[0])) as wire:
         wire.send(produce_request("plain", build_batch([(NOW, None, b"v", ())])), 9)
         assert wire.closed_by_broker()

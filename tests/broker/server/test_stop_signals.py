@@ -11,7 +11,7 @@ import pytest
 from kazoo.client import KazooClient
 
 from barnabas_broker.log.names import CLEAN_SHUTDOWN
-from tests.oracle.apache import ZooKeeper, free_port
+from tests.oracle.apache import OwnZooKeeper, free_port
 from tests.waiting import START, seconds
 
 PLAY = """
@@ -90,9 +90,9 @@ def told_at(point: str, directory: Path, *given: str, prefix: tuple[str, ...] = 
 
 
 @pytest.fixture(scope="module")
-def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeper]:
+def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnZooKeeper]:
     """An ensemble of one."""
-    with ZooKeeper(directory=tmp_path_factory.mktemp("zookeeper")) as started:
+    with OwnZooKeeper(directory=tmp_path_factory.mktemp("zookeeper")) as started:
         yield started
 
 
@@ -105,7 +105,7 @@ def test_on_its_own_coordination_data(tmp_path: Path, point: str) -> None:
 
 
 @pytest.mark.parametrize("point", [*WHILE_LOADING[-2:], *WHILE_OPENING, *ON_ZOOKEEPER])
-def test_on_zookeeper(tmp_path: Path, zookeeper: ZooKeeper, point: str) -> None:
+def test_on_zookeeper(tmp_path: Path, zookeeper: OwnZooKeeper, point: str) -> None:
     """Nor does it leave a registration behind."""
     told_at(point, tmp_path, f"zookeeper.connect={zookeeper.connect}", "broker.id=1")
     client = KazooClient(zookeeper.connect)

@@ -7,6 +7,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Callable, Coroutine, Mapping
+from concurrent.futures import Future
 from http import HTTPStatus
 from typing import Any, Final, TypeVar
 
@@ -64,7 +65,7 @@ class AdminServer(HttpThread):
         try:
             match path:
                 case "/live":
-                    await self._on_loop(_nothing())
+                    await self._on_loop(_nothing)
                     return Answer(HTTPStatus.OK, b"live\n")
                 case "/ready":
                     return await self._ready()
@@ -82,7 +83,8 @@ class AdminServer(HttpThread):
             return Answer(HTTPStatus.SERVICE_UNAVAILABLE, text.encode())
 
     async def _metrics(self, accept: str) -> Answer:
-        found = await self._on_loop(self._collect())
+        collecting = asyncio.run_coroutine_threadsafe(self._collect(), self._broker_loop)
+        found = await asyncio.wait_for(asyncio.wrap_future(collecting), PATIENCE_S)
         encode, content_type = choose_encoder(accept)
 
         def encoded() -> bytes:
@@ -92,25 +94,30 @@ class AdminServer(HttpThread):
         return Answer(HTTPStatus.OK, await asyncio.to_thread(encoded), content_type)
 
     async def _ready(self) -> Answer:
-        async def asked() -> str | None:
-            return self._unready()
-
-        reason = await self._on_loop(asked())
+        reason = await self._on_loop(self._unready)
         if reason is None:
             return Answer(HTTPStatus.OK, b"ready\n")
         return Answer(HTTPStatus.SERVICE_UNAVAILABLE, f"{reason}\n".encode())
 
     async def _stand(self, question: Callable[[], Standing]) -> Answer:
-        async def asked() -> Standing:
-            return question()
-
-        yes, told = await self._on_loop(asked())
+        yes, told = await self._on_loop(question)
         status = HTTPStatus.OK if yes else HTTPStatus.SERVICE_UNAVAILABLE
         return Answer(status, json.dumps(told).encode() + b"\n", JSON)
 
-    async def _on_loop(self, work: Coroutine[Any, Any, T]) -> T:
-        asked = asyncio.run_coroutine_threadsafe(work, self._broker_loop)
-        return await asyncio.wait_for(asyncio.wrap_future(asked), PATIENCE_S)
+    async def _on_loop(self, look: Callable[[], T]) -> T:
+        """What `look` finds on the broker's event loop. Raises TimeoutError where that hangs."""
+        found: Future[T] = Future()
+
+        def work() -> None:
+            if not found.set_running_or_notify_cancel():
+                return  # Nobody waits any more.
+            try:
+                found.set_result(look())
+            except Exception as error:  # Whoever asked looks at it.
+                found.set_exception(error)
+
+        self._broker_loop.call_soon_threadsafe(work)
+        return await asyncio.wait_for(asyncio.wrap_future(found), PATIENCE_S)
 
 
 class _Found(CollectorRegistry):
@@ -125,5 +132,5 @@ class _Found(CollectorRegistry):
         return iter(self._families)
 
 
-async def _nothing() -> None:
-    pass
+def _nothing() -> None:
+    """That the event loop came to it is the answer."""

@@ -65,6 +65,7 @@ SHELLS: Final = (
     "broker-image/src/barnabas_broker/coordinator/runtime.py",
     "broker-image/src/barnabas_broker/server/control_channels.py",
     "broker-image/src/barnabas_broker/coordinator/transaction/ending.py",
+    "broker-image/src/barnabas_broker/server/batches.py",
     "broker-image/src/barnabas_broker/server/controller_thread.py",
     "broker-image/src/barnabas_broker/server/dispatch.py",
     "broker-image/src/barnabas_broker/server/later.py",

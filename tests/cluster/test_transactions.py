@@ -19,6 +19,11 @@ from tests.cluster.running import Cluster
 from tests.waiting import ANSWER, ATTEMPT_S, SETTLE, seconds
 
 TRANSACTIONS = 12
+ELSEWHERE = (
+    ErrorCode.NOT_COORDINATOR,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+)
 NEVER_MS = 900_000
 """The longest transaction that brokers allow: the tests wait for facts, not for time-outs."""
 
@@ -145,6 +150,12 @@ def test_the_next_end_waits_for_the_markers_of_the_last(cluster: Cluster, topic:
     )
     first = begin(cluster, name, topic)
     cluster.brokers[leader].kill()
+    cluster.wait_for_leadership(
+        f"coordinators without broker {leader}",
+        "__transaction_state",
+        lambda found: all(leader not in isr for _, isr in found),
+        cluster.address((leader + 1) % 3),
+    )
     granted = end(cluster, name, first, committed=True)
     second = granted.producer_id, granted.producer_epoch
     assert (granted.error_code, second) == (ErrorCode.NONE, (first[0], first[1] + 1))
@@ -191,8 +202,15 @@ def end(
         producer_epoch=producer[1],
         committed=committed,
     )
-    with coordinator_of(cluster, name) as wire:
-        return wire.ask(request, EndTxnResponse, 5)
+
+    def answer() -> EndTxnResponse:
+        with coordinator_of(cluster, name) as wire:
+            return wire.ask(request, EndTxnResponse, 5)
+
+    # Leaders that were elected elsewhere go back while brokers come and go.
+    return cluster.wait_for(
+        "an answer of who coordinates", answer, until=lambda it: it.error_code not in ELSEWHERE
+    )
 
 
 def coordinator_of(cluster: Cluster, name: str) -> Wire:

@@ -17,6 +17,7 @@ from barnabas_broker.coordinator.transaction.markers import Marker
 from barnabas_broker.coordinator.transaction.shell import TRANSACTIONS_TOPIC
 from barnabas_broker.coordinator.turns import Producer
 from barnabas_broker.replica.partition import Partition
+from barnabas_broker.server.batches import Batches
 from barnabas_broker.server.peers import PeerError, Peers, UnsupportedError
 from barnabas_broker.server.replication.leader_link import error_code
 from barnabas_kafka.errors import ErrorCode
@@ -38,7 +39,9 @@ from barnabas_kafka.protocol.registry import ApiKey
 
 log = logging.getLogger(__name__)
 
-MARKERS_TIMEOUT_S: Final = 30.0
+MARKERS_TIMEOUT_S: Final = 35.0
+"""A leader answers in 30 s (`request.timeout.ms`), if only with what has not been replicated."""
+
 ASKING_TIMEOUT_S: Final = 10.0
 
 FIRST_WITH_VERIFICATION: Final = 4
@@ -72,6 +75,8 @@ class TransactionPeers:
         self._image = image
         self._markers = markers
         self._asking = asking
+        self._marks = Batches(self._send_markers)
+        self._asks = Batches(self._send_asks)
         self._kept: dict[tuple[TopicPartition, Producer], tuple[Guard, ErrorCode]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -81,6 +86,8 @@ class TransactionPeers:
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks)
+        await self._marks.stop()
+        await self._asks.stop()
         self._markers.close()
         self._asking.close()
 
@@ -110,37 +117,41 @@ class TransactionPeers:
         for tp in partitions:
             topic = topics.setdefault(tp.topic, WritableTxnMarkerTopic(name=tp.topic))
             topic.partition_indexes.append(tp.partition)
-        request = WriteTxnMarkersRequest(
-            markers=[
-                WritableTxnMarker(
-                    producer_id=marker.producer.id,
-                    producer_epoch=marker.producer.epoch,
-                    transaction_result=marker.commit,
-                    topics=list(topics.values()),
-                    coordinator_epoch=marker.coordinator_epoch,
-                    transaction_version=marker.protocol,
-                )
-            ]
+        asked = WritableTxnMarker(
+            producer_id=marker.producer.id,
+            producer_epoch=marker.producer.epoch,
+            transaction_result=marker.commit,
+            topics=list(topics.values()),
+            coordinator_epoch=marker.coordinator_epoch,
+            transaction_version=marker.protocol,
         )
-        # Whatever the leader does not answer for counts as not written.
-        codes = dict.fromkeys(partitions, ErrorCode.NETWORK_EXCEPTION)
+        codes: Codes = {}
         try:
-            answer = await self._markers.send(
-                leader,
-                request,
-                WriteTxnMarkersResponse,
-                timeout_s=MARKERS_TIMEOUT_S,
-            )
+            codes = await self._marks.ask(leader, marker.producer.id, asked)
         except (PeerError, EncodeError) as error:
             log.warning("markers of producer %d: %s", marker.producer.id, error)
-        else:
-            for result in answer.markers:
-                for of_topic in result.topics:
-                    for each in of_topic.partitions:
-                        tp = TopicPartition(of_topic.name, each.partition_index)
-                        codes[tp] = error_code(each.error_code)
         for tp in partitions:
-            tell(tp, codes[tp])
+            # Whatever the leader does not answer for counts as not written.
+            tell(tp, codes.get(tp, ErrorCode.NETWORK_EXCEPTION))
+
+    async def _send_markers(
+        self, leader: int, markers: Mapping[int, WritableTxnMarker]
+    ) -> Mapping[int, Codes]:
+        """What a leader says of the markers of each producer; not all of them, it may be."""
+        answer = await self._markers.send(
+            leader,
+            WriteTxnMarkersRequest(markers=list(markers.values())),
+            WriteTxnMarkersResponse,
+            timeout_s=MARKERS_TIMEOUT_S,
+        )
+        told: dict[int, dict[TopicPartition, ErrorCode]] = {producer: {} for producer in markers}
+        for result in answer.markers:
+            codes = told.setdefault(result.producer_id, {})
+            for of_topic in result.topics:
+                for each in of_topic.partitions:
+                    tp = TopicPartition(of_topic.name, each.partition_index)
+                    codes[tp] = error_code(each.error_code)
+        return told
 
     # --- what leaders ask coordinators
 
@@ -203,37 +214,44 @@ class TransactionPeers:
         for tp in partitions:
             topic = topics.setdefault(tp.topic, AddPartitionsToTxnTopic(name=tp.topic))
             topic.partitions.append(tp.partition)
-        request = AddPartitionsToTxnRequest(
-            transactions=[
-                AddPartitionsToTxnTransaction(
-                    transactional_id=transactional_id,
-                    producer_id=producer.id,
-                    producer_epoch=producer.epoch,
-                    verify_only=verify_only,
-                    topics=list(topics.values()),
-                )
-            ]
+        asked = AddPartitionsToTxnTransaction(
+            transactional_id=transactional_id,
+            producer_id=producer.id,
+            producer_epoch=producer.epoch,
+            verify_only=verify_only,
+            topics=list(topics.values()),
         )
         try:
-            version = await self._asking.version(
-                coordinator, ApiKey.ADD_PARTITIONS_TO_TXN, timeout_s=ASKING_TIMEOUT_S
-            )
-            if version < FIRST_WITH_VERIFICATION:
-                raise UnsupportedError("the coordinator verifies nothing")
-            answer = await self._asking.send(
-                coordinator, request, AddPartitionsToTxnResponse, timeout_s=ASKING_TIMEOUT_S
-            )
+            whole, told = await self._asks.ask(coordinator, transactional_id, asked)
         except UnsupportedError:
             # An older broker: its producers are trusted, as they were before.
             return dict.fromkeys(partitions, ErrorCode.NONE)
-        except PeerError as error:
+        except (PeerError, EncodeError) as error:
             log.info("transaction %a: %s", transactional_id, error)
             return dict.fromkeys(partitions, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        return {tp: told.get(tp, whole) for tp in partitions}
+
+    async def _send_asks(
+        self, coordinator: int, asked: Mapping[str, AddPartitionsToTxnTransaction]
+    ) -> Mapping[str, tuple[ErrorCode, Codes]]:
+        """What a coordinator says of each transaction: of the partitions, and of all others."""
+        version = await self._asking.version(
+            coordinator, ApiKey.ADD_PARTITIONS_TO_TXN, timeout_s=ASKING_TIMEOUT_S
+        )
+        if version < FIRST_WITH_VERIFICATION:
+            raise UnsupportedError("the coordinator verifies nothing")
+        answer = await self._asking.send(
+            coordinator,
+            AddPartitionsToTxnRequest(transactions=list(asked.values())),
+            AddPartitionsToTxnResponse,
+            timeout_s=ASKING_TIMEOUT_S,
+        )
         whole = error_code(answer.error_code) or ErrorCode.COORDINATOR_NOT_AVAILABLE
-        codes = dict.fromkeys(partitions, whole)
+        told: dict[str, dict[TopicPartition, ErrorCode]] = {id_: {} for id_ in asked}
         for result in answer.results_by_transaction:
+            codes = told.setdefault(result.transactional_id, {})
             for of_topic in result.topic_results:
                 for each in of_topic.results_by_partition:
                     tp = TopicPartition(of_topic.name, each.partition_index)
                     codes[tp] = error_code(each.partition_error_code)
-        return codes
+        return {id_: (whole, codes) for id_, codes in told.items()}

@@ -58,7 +58,7 @@ def test_clients_wait_for_the_first_metadata(cluster: Cluster, topic: str) -> No
                 until=lambda found: "controller" in found[1],
                 retry=(OSError,),
             )
-            assert probe == (503, "the controller has not told this broker of the cluster yet\n")
+            assert probe == (503, "waiting for the first UpdateMetadata from the controller\n")
             asking, describing = (Wire(cluster.address(late)) for _ in range(2))
             asking.send(frame(metadata(topic), 9))
             describing.send(frame(DescribeClusterRequest(), 0))

@@ -13,9 +13,9 @@ from barnabas_broker.server import first_metadata
 from barnabas_broker.server.first_metadata import after_first_metadata
 
 
-def call(introduced: asyncio.Future[None]) -> Any:
+def call(received: asyncio.Future[None]) -> Any:
     """A call to a broker with this controller thread."""
-    controller = SimpleNamespace(introduced=introduced)
+    controller = SimpleNamespace(metadata_received=received)
     image = MetadataImage(cluster_id="c")
     return SimpleNamespace(broker=SimpleNamespace(controller=controller, image=image))
 
@@ -24,9 +24,9 @@ def test_who_asks_later_does_not_wait() -> None:
     """It is answered at once."""
 
     async def story() -> None:
-        introduced = asyncio.get_running_loop().create_future()
-        introduced.set_result(None)
-        assert after_first_metadata(call(introduced), lambda: 1) is None
+        received = asyncio.get_running_loop().create_future()
+        received.set_result(None)
+        assert after_first_metadata(call(received), lambda: 1) is None
 
     asyncio.run(story())
 
@@ -36,14 +36,14 @@ def test_the_answer_is_made_when_the_metadata_is_there() -> None:
 
     async def story() -> None:
         known: list[str] = []
-        introduced = asyncio.get_running_loop().create_future()
-        waiting = after_first_metadata(call(introduced), lambda: list(known))
-        gone = after_first_metadata(call(introduced), lambda: known.append("answered"))
+        received = asyncio.get_running_loop().create_future()
+        waiting = after_first_metadata(call(received), lambda: list(known))
+        gone = after_first_metadata(call(received), lambda: known.append("answered"))
         assert waiting is not None
         assert gone is not None
         gone.cancel()
         known.append("broker 1")
-        introduced.set_result(None)
+        received.set_result(None)
         assert await waiting == ["broker 1"]
         assert known == ["broker 1"]
 
@@ -57,9 +57,9 @@ def test_without_a_controller_the_answer_is_made_of_what_there_is(
     monkeypatch.setattr(first_metadata, "PATIENCE_S", 0.0)
 
     async def story() -> None:
-        introduced = asyncio.get_running_loop().create_future()
-        waiting = after_first_metadata(call(introduced), lambda: "nothing yet")
-        failing = after_first_metadata(call(introduced), lambda: "".index("x"))
+        received = asyncio.get_running_loop().create_future()
+        waiting = after_first_metadata(call(received), lambda: "nothing yet")
+        failing = after_first_metadata(call(received), lambda: "".index("x"))
         assert waiting is not None
         assert failing is not None
         assert await waiting == "nothing yet"

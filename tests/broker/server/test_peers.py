@@ -115,7 +115,7 @@ def test_who_waits_for_a_broker_that_has_gone_is_told(monkeypatch: pytest.Monkey
         ]
         await asyncio.to_thread(asked.wait)
         del alive[7]
-        peers.leave_the_gone()
+        peers.disconnect_unregistered()
         with pytest.raises(UnreachableError, match=r"broker 7 .*is not asked any more"):
             await waiting[0]
         assert not waiting[1].done()

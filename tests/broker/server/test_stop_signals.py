@@ -69,7 +69,7 @@ ON_ZOOKEEPER = [
     "barnabas_broker.zk.session:SessionStore.open",
     "barnabas_broker.controller.shell:Controller.join",
     "barnabas_broker.controller.shell:Controller.contest",
-    f"{SERVER}.node:Node._hear_of_cluster",
+    f"{SERVER}.node:Node._await_first_metadata",
 ]
 
 

@@ -41,9 +41,8 @@ LEADER_DURING_DELETE = -2
 UNKNOWN_EPOCH = -1
 
 PARTITIONS: Final = range(1_000_000)
-"""The partitions that a topic can have here. A broker keeps a place for each below the highest of
-which it hears, and whoever can reach it can tell it of any; a cluster of Kafka in ZooKeeper mode
-has 200,000 at most."""
+"""Valid partition indexes. Memory is proportional to the highest index of a topic, and requests
+come from the network; a Kafka cluster in ZooKeeper mode has at most 200,000 partitions in total."""
 
 Configs = Mapping[str, Mapping[str, str]]
 """The settings of topics, by name."""
@@ -157,7 +156,7 @@ def _topic(
     *,
     announced: int = 0,
 ) -> TopicImage:
-    """The topic after what was told of it; `announced`: how many partitions clients now know of."""
+    """Apply partition states to a topic; `announced` is the partition count visible to clients."""
     name, topic_id = told.topic_name, told.topic_id
     known = image.topics.get(name)
     if known is not None and not known.is_same_as(topic_id):

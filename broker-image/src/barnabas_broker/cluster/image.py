@@ -84,8 +84,8 @@ class PartitionState:
 class TopicImage:
     """A topic: `config` holds only what was set for the topic itself.
 
-    `announced` is how many of its partitions clients are to know of, None for all. A replica is
-    told of its own partitions first, and of the whole topic with the metadata.
+    `announced` is the number of partitions visible to clients, None for all. LeaderAndIsr names
+    only the partitions of one broker; UpdateMetadata, which follows, names all.
     """
 
     name: str
@@ -123,8 +123,8 @@ class MetadataImage:
     """Brokers, topics and dynamic configuration at one moment.
 
     `broker_configs` maps a broker id in decimal, or `DEFAULT_BROKER` for the cluster-wide
-    defaults, to dynamic broker settings. `partial` are the topics of which clients are not to know
-    all. `memo` is for what others work out from an image and want
+    defaults, to dynamic broker settings. `partial` are the topics that are not fully
+    announced. `memo` is for what others work out from an image and want
     to keep for as long as it is the current one; each image starts without.
     """
 
@@ -140,10 +140,10 @@ class MetadataImage:
 
     @property
     def announced(self) -> "MetadataImage":
-        """What clients and coordinators may go by: topics with all their partitions, or without.
+        """The image that clients and coordinators use: only what UpdateMetadata has announced.
 
-        Who works out a partition from the number of a topic's partitions, as both do for a group's
-        coordinator, must not see a number that is too small.
+        A partition count that is too small would hash groups and transactional ids to the wrong
+        coordinator.
         """
         if not self.partial:
             return self

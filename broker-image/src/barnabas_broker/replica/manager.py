@@ -123,15 +123,15 @@ class ReplicaManager:
         return partition
 
     def expect(self, partitions: Iterable[TopicPartition]) -> None:
-        """These are about to be led here; clients that are quicker are to ask again.
+        """Answer NOT_LEADER_OR_FOLLOWER for partitions whose LeaderAndIsr is being processed.
 
-        Other brokers may have told them already: a broker that is told of a thousand new partitions
-        makes them in a second. To be ended by `expect_no_more`.
+        Other brokers may already publish this one as their leader, and creating a thousand logs
+        takes a second. Call `expect_no_more` afterwards.
         """
         self._expected.update(partitions)
 
     def expect_no_more(self, partitions: Iterable[TopicPartition]) -> None:
-        """They are here, or are not to be."""
+        """The LeaderAndIsr request has been processed."""
         self._expected.subtract(partitions)
         self._expected += Counter()  # Leaves those that other requests still announce.
 
@@ -139,7 +139,7 @@ class ReplicaManager:
         if tp in self._out_of_reach:
             return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "its log directory is offline")
         if tp in self._expected or self._image.announced.partition(tp) is not None:
-            # It is elsewhere: the client is to ask who leads it (`getPartitionOrError`).
+            # Another broker has it: the client must refresh its metadata (`getPartitionOrError`).
             return KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 

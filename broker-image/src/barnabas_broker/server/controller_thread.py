@@ -51,8 +51,8 @@ class ControllerThread:
         self.image = controller.image
         self.settings: BrokerSettings = controller.settings
         self.shared = controller.shared
-        self.introduced: asyncio.Future[None] = loop.create_future()
-        """Done when a controller has told of the cluster for the first time."""
+        self.metadata_received: asyncio.Future[None] = loop.create_future()
+        """Done when the first metadata from a controller has been published."""
         self._controller = controller
         self._loop = loop
         self._clock_ms = clock_ms
@@ -66,7 +66,7 @@ class ControllerThread:
         self._unread = False  # Whether a catch-up has failed since the last retry.
         self._retry: asyncio.TimerHandle | None = None
         controller.add_listener(self._publish)
-        self._introduce()
+        self._note_metadata()
 
     @property
     def broker_epoch(self) -> int:
@@ -120,9 +120,9 @@ class ControllerThread:
         await asyncio.to_thread(self._thread.shutdown, wait=True)
         self._controller.remove_listener(self._publish)
 
-    def _introduce(self) -> None:
-        if self.image.controller_id != NO_CONTROLLER and not self.introduced.done():
-            self.introduced.set_result(None)
+    def _note_metadata(self) -> None:
+        if self.image.controller_id != NO_CONTROLLER and not self.metadata_received.done():
+            self.metadata_received.set_result(None)
 
     # --- in the thread
 
@@ -143,7 +143,7 @@ class ControllerThread:
 
         def take() -> None:
             self.image, self.settings = new, settings
-            self._introduce()
+            self._note_metadata()
             try:
                 failures = dict(self._on_image(old, new) or {})
                 taken.set_result({**failures, **self._on_view(view, epoch)})

@@ -1,9 +1,9 @@
-"""Clients that ask about the cluster before this broker has been told of it.
+"""Delays metadata requests until the controller's first UpdateMetadata has been received.
 
-A broker listens before it registers, for the controller must reach it. Until the controller's
-first UpdateMetadata it knows nobody, and an answer without brokers sends clients away for as long
-as their back-off lasts, or for good. So they wait for that request, if not for ever: Kafka's
-brokers in KRaft mode open their listeners that late (`BrokerServer.startup`).
+A broker listens before it registers, because the controller must be able to connect. Until the
+first UpdateMetadata its metadata cache is empty, and some admin clients hang when a response lists
+no brokers. Kafka's brokers in KRaft mode enable request processing that late
+(`BrokerServer.startup`).
 """
 
 from asyncio import Future
@@ -14,22 +14,22 @@ from barnabas_broker.cluster.image import NO_CONTROLLER
 from barnabas_broker.server.call import Call
 
 PATIENCE_S: Final = 10.0
-"""Shorter than clients wait for an answer (`request.timeout.ms`, 30 s)."""
+"""Longest delay of a request; below the clients' default `request.timeout.ms`, 30 s."""
 
 Answer = TypeVar("Answer")
 
 
 def after_first_metadata(call: Call, answer: Callable[[], Answer]) -> "Future[Answer] | None":
-    """A future of what `answer` makes when the first metadata is there, None if it is already.
+    """Return a future of `answer()` after the first metadata, None if it has been received.
 
-    After `PATIENCE_S` the answer is made of what there is.
+    After `PATIENCE_S` the response is built from the empty cache.
     """
     if call.broker.image.controller_id != NO_CONTROLLER:
         return None
-    introduced = call.broker.controller.introduced
-    if introduced.done():
+    received = call.broker.controller.metadata_received
+    if received.done():
         return None
-    loop = introduced.get_loop()
+    loop = received.get_loop()
     answered: Future[Answer] = loop.create_future()
 
     def come(_: object = None) -> None:
@@ -37,14 +37,14 @@ def after_first_metadata(call: Call, answer: Callable[[], Answer]) -> "Future[An
             return
         try:
             answered.set_result(answer())
-        except Exception as error:  # The dispatcher looks at it as at any handler's.
+        except Exception as error:  # The dispatcher handles it like any error of a handler.
             answered.set_exception(error)
 
     def gone(_: object) -> None:
         timer.cancel()
-        introduced.remove_done_callback(come)
+        received.remove_done_callback(come)
 
     timer = loop.call_later(PATIENCE_S, come)
-    introduced.add_done_callback(come)
+    received.add_done_callback(come)
     answered.add_done_callback(gone)
     return answered

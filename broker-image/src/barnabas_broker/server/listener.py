@@ -151,8 +151,8 @@ class Listener:
             raise StartupError(_explain(address, error)) from error
 
     @property
-    def own_endpoint(self) -> Endpoint:
-        """Where this very process reaches it, whatever is advertised and can be looked up."""
+    def local_endpoint(self) -> Endpoint:
+        """The bound address, for connections from this process: independent of DNS."""
         host = self._socket.getsockname()[0]
         host = _LOOPBACK.get(host, host)
         return Endpoint(self.name, host, self.port, self.address.protocol.name)

@@ -85,7 +85,7 @@ log = logging.getLogger(__name__)
 CONTROLLER_PATIENCE_S = 3
 """How long a stop lets the controller finish what it was asked for."""
 
-INTRODUCTION_PATIENCE_S = 30
+FIRST_METADATA_TIMEOUT_S = 30
 """How long a start waits for the controller's first metadata."""
 
 SESSION_EVICTION_MS = 120_000
@@ -169,20 +169,20 @@ class Node:
             self._stops.callback(coordinator.stop)
         self._administer()
         self._serve()
-        await self._hear_of_cluster(controller)
+        await self._await_first_metadata(controller)
         self._progress.start()
         self._stops.callback(self._progress.stop)
         took_ms = (time.monotonic() - began) * 1000
         log.info("broker %d is ready after %.0f ms", broker_id, took_ms)
 
-    async def _hear_of_cluster(self, controller: ControllerThread) -> None:
-        """Wait, for so long at most, until clients can be told who the brokers are."""
-        await asyncio.wait({controller.introduced}, timeout=INTRODUCTION_PATIENCE_S)
-        if not controller.introduced.done():
+    async def _await_first_metadata(self, controller: ControllerThread) -> None:
+        """Wait for the first UpdateMetadata, with a timeout."""
+        await asyncio.wait({controller.metadata_received}, timeout=FIRST_METADATA_TIMEOUT_S)
+        if not controller.metadata_received.done():
             log.warning(
-                "no controller has told this broker of the cluster in %.0f s; until one does, "
-                "clients are told to ask again",
-                INTRODUCTION_PATIENCE_S,
+                "No UpdateMetadata received from a controller within %.0f s; metadata requests get "
+                "retriable errors until one arrives",
+                FIRST_METADATA_TIMEOUT_S,
             )
 
     def _bind(self, settings: BrokerSettings) -> None:
@@ -273,8 +273,8 @@ class Node:
         self.replication = Replication(
             broker_id,
             logs,
-            own_endpoint=lambda name: next(
-                (each.own_endpoint for each in self.listeners if each.name == name), None
+            local_endpoint=lambda name: next(
+                (each.local_endpoint for each in self.listeners if each.name == name), None
             ),
             image=lambda: controller.image,
             settings=lambda: controller.settings,

@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeVar, cast
 
 from barnabas_broker.cluster.image import Endpoint
-from barnabas_broker.server.names import Names
+from barnabas_broker.server.host_resolver import HostResolver
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.protocol import codec, registry
 from barnabas_kafka.protocol.codec import DecodeError
@@ -78,14 +78,14 @@ class Peers:
         client_id: str,
         answer_bytes_max: int = FRAME_SIZE_MAX,
         newest: Mapping[ApiKey, int] = NOT_LIMITED,
-        names: Names | None = None,
+        resolver: HostResolver | None = None,
     ) -> None:
         """`endpoint_of` gives the address of a broker as it is now, None where it is not alive.
 
-        `newest` limits the versions of some requests, whatever both sides know. Purposes that share
-        `names` do not look the same name up twice at a time.
+        `newest` limits the versions of some requests, whatever both sides know. Instances that
+        share a `resolver` share its lookups.
         """
-        self._names = names or Names()
+        self._resolver = resolver or HostResolver()
         self._newest = newest
         self._endpoint_of = endpoint_of
         self._client_id = client_id
@@ -142,11 +142,11 @@ class Peers:
         if link is not None:
             link.hang_up()
 
-    def leave_the_gone(self) -> None:
-        """End what is asked of brokers that are no longer alive, or elsewhere now.
+    def disconnect_unregistered(self) -> None:
+        """Disconnect from brokers that are no longer registered, or whose address has changed.
 
-        To be called when the image has changed: whoever waits for the old controller can ask the
-        new one, instead of waiting until an attempt to connect has failed.
+        Call it after every change of the image: a request to the old controller fails at once and
+        can be sent to the new one, instead of waiting for the connection attempt to time out.
         """
         for broker, link in list(self._links.items()):
             if self._endpoint_of(broker) != link.endpoint:
@@ -174,7 +174,7 @@ class Peers:
             link = self._links[broker] = _Link(
                 broker,
                 endpoint,
-                self._names,
+                self._resolver,
                 client_id=self._client_id,
                 answer_bytes_max=self._answer_bytes_max,
             )
@@ -188,12 +188,12 @@ class _Link:
         self,
         broker: int,
         endpoint: Endpoint,
-        names: Names,
+        resolver: HostResolver,
         *,
         client_id: str,
         answer_bytes_max: int,
     ) -> None:
-        self._names = names
+        self._resolver = resolver
         self.endpoint = endpoint
         self._name = f"broker {broker} at {endpoint.host}:{endpoint.port}"
         self._client_id = client_id
@@ -251,10 +251,10 @@ class _Link:
         if endpoint.security_protocol != "PLAINTEXT":
             raise UnreachableError(f"{self._name} speaks {endpoint.security_protocol} to brokers")
         connection = _Connection(self._name, self._client_id, self._answer_bytes_max)
-        step = f"looking up {endpoint.host}"
+        step = f"resolving {endpoint.host}"
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
-                addresses = await self._names.addresses(endpoint.host)
+                addresses = await self._resolver.resolve(endpoint.host)
                 step = f"connecting to {' or '.join(addresses)}"
                 await _connect_to_any(addresses, endpoint.port, connection)
                 step = "asking which versions it speaks"

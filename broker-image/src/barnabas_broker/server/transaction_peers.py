@@ -17,9 +17,9 @@ from barnabas_broker.coordinator.transaction.markers import Marker
 from barnabas_broker.coordinator.transaction.shell import TRANSACTIONS_TOPIC
 from barnabas_broker.coordinator.turns import Producer
 from barnabas_broker.replica.partition import Partition
-from barnabas_broker.server.batches import Batches
 from barnabas_broker.server.peers import PeerError, Peers, UnsupportedError
 from barnabas_broker.server.replication.leader_link import error_code
+from barnabas_broker.server.request_batcher import RequestBatcher
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import TopicPartition
 from barnabas_kafka.protocol.codec import EncodeError
@@ -75,8 +75,8 @@ class TransactionPeers:
         self._image = image
         self._markers = markers
         self._asking = asking
-        self._marks = Batches(self._send_markers)
-        self._asks = Batches(self._send_asks)
+        self._marks = RequestBatcher(self._send_markers)
+        self._asks = RequestBatcher(self._send_asks)
         self._kept: dict[tuple[TopicPartition, Producer], tuple[Guard, ErrorCode]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 

@@ -34,7 +34,7 @@ def replication(logs: LogDirectories, peer: BrokerRegistration, **given: str) ->
     return Replication(
         0,
         logs,
-        own_endpoint=lambda name: INSIDE if name == INSIDE.listener else None,
+        local_endpoint=lambda name: INSIDE if name == INSIDE.listener else None,
         image=lambda: image,
         settings=lambda: BrokerSettings.from_mapping(LISTENERS | settings),
         broker_epoch=lambda: 1,

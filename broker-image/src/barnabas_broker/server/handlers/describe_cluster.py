@@ -39,7 +39,7 @@ def _answer(request: DescribeClusterRequest, call: Call) -> DescribeClusterRespo
         return _wrong_endpoint(request.endpoint_type, call.version)
     image = call.broker.image
     if image.controller_id == NO_CONTROLLER:
-        message = "The controller has not told this broker of the cluster yet."
+        message = "This broker has not received metadata from the controller yet."
         return DescribeClusterResponse(
             error_code=ErrorCode.LEADER_NOT_AVAILABLE, error_message=message
         )

@@ -111,8 +111,8 @@ class Admin:
         """Why clients should not come here; None if they may."""
         if not self._broker.image.brokers.get(self._broker.id):
             return "this broker is not registered"
-        if not self._broker.controller.introduced.done():
-            return "the controller has not told this broker of the cluster yet"
+        if not self._broker.controller.metadata_received.done():
+            return "waiting for the first UpdateMetadata from the controller"
         unloaded = [*self._broker.groups.unloaded, *self._broker.transactions.unloaded]
         reasons = [_loading(unloaded)] if unloaded else []
         # A copy: this thread is not the tasks'.

@@ -17,7 +17,7 @@ from barnabas_broker.cluster.inter_broker import newest_versions, spoken
 from barnabas_broker.log.doubts import Doubts
 from barnabas_broker.replica.partition import Partition
 from barnabas_broker.replica.replication_quota import ReplicationQuota
-from barnabas_broker.server.names import Names
+from barnabas_broker.server.host_resolver import HostResolver
 from barnabas_broker.server.peers import EndpointOf, Peers
 from barnabas_broker.server.replication.cutting import Cutting
 from barnabas_broker.server.replication.fetcher import Fetcher
@@ -57,7 +57,7 @@ class Fetchers:
         endpoint_of: EndpointOf,
         cutting: Cutting,
         *,
-        names: Names,
+        resolver: HostResolver,
         quota: ReplicationQuota,
         doubts: Doubts,
         monotonic_ms: Callable[[], int],
@@ -69,7 +69,7 @@ class Fetchers:
         self._endpoint_of = endpoint_of
         self._cutting = cutting
         self._quota = quota
-        self._names = names
+        self._resolver = resolver
         self._doubts = doubts
         self._monotonic_ms = monotonic_ms
         self._settings = settings
@@ -99,10 +99,10 @@ class Fetchers:
             running = self.running[place] = self._start(*place)
         running.fetcher.copy(partition, topic_id, state.leader_epoch)
 
-    def leave_the_gone(self) -> None:
-        """Wait no more for leaders that are no longer alive."""
+    def disconnect_unregistered(self) -> None:
+        """Disconnect from leaders that are no longer registered."""
         for running in self.running.values():
-            running.peers.leave_the_gone()
+            running.peers.disconnect_unregistered()
 
     def leave(self, tp: TopicPartition) -> None:
         """Copy a partition no more; nothing is done to its log from now on."""
@@ -159,7 +159,7 @@ class Fetchers:
             client_id=f"broker-{self._broker_id}-fetcher-{slot}",
             answer_bytes_max=ANSWER_BYTES_MAX,
             newest=newest_versions(spoken(settings)),
-            names=self._names,
+            resolver=self._resolver,
         )
         fetcher = Fetcher(
             name,

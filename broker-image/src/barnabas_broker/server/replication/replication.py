@@ -12,7 +12,7 @@ from barnabas_broker.log.directories import LogDirectories
 from barnabas_broker.replica.context import ReplicationContext
 from barnabas_broker.replica.manager import ReplicaManager
 from barnabas_broker.replica.replication_quota import ReplicationQuota, ReplicationQuotas
-from barnabas_broker.server.names import Names
+from barnabas_broker.server.host_resolver import HostResolver
 from barnabas_broker.server.peers import EndpointOf, Peers
 from barnabas_broker.server.replication.alter_partition import AlterPartitions
 from barnabas_broker.server.replication.cutting import Cutting
@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 class Replication:
     """What copies from other brokers, and what looks after those that copy from here.
 
-    `own_endpoint` is where this broker reaches a listener of its own. `image`, `settings` and
+    `local_endpoint` is the bound address of a listener of this broker. `image`, `settings` and
     `broker_epoch` are asked for as they are now. `alter_partition` may be set before `start`;
     `context` and `fetchers` are for the ReplicaManager, `quotas` for whoever answers followers or
     moves logs.
@@ -44,7 +44,7 @@ class Replication:
         broker_id: int,
         logs: LogDirectories,
         *,
-        own_endpoint: Callable[[str], Endpoint | None],
+        local_endpoint: Callable[[str], Endpoint | None],
         image: Callable[[], MetadataImage],
         settings: Callable[[], BrokerSettings],
         broker_epoch: Callable[[], int],
@@ -52,11 +52,11 @@ class Replication:
         clock_ms: Callable[[], int],
     ) -> None:
         self._broker_id = broker_id
-        self._own_endpoint = own_endpoint
+        self._local_endpoint = local_endpoint
         self._image = image
         self._settings = settings
         self._newest = newest_versions(spoken(settings()))
-        self._names = Names()
+        self._resolver = HostResolver()
         self._made: WeakSet[Peers] = WeakSet()
         self._alter = AlterPartitions(
             broker_id,
@@ -82,7 +82,7 @@ class Replication:
             self.endpoint_of,
             Cutting(logs, clock_ms=clock_ms),
             quota=self.quotas.follower,
-            names=self._names,
+            resolver=self._resolver,
             doubts=logs.doubts,
             monotonic_ms=monotonic_ms,
             settings=settings,
@@ -111,8 +111,8 @@ class Replication:
         known = self._image().brokers.get(broker)
         if known is None:
             return None
-        # The name of a pod that is to stop may be gone before its broker has handed over.
-        own = self._own_endpoint(listener) if broker == self._broker_id else None
+        # The DNS name of a terminating pod may vanish before its controlled shutdown completes.
+        own = self._local_endpoint(listener) if broker == self._broker_id else None
         return own or known.endpoint(listener)
 
     def peers(self, purpose: str) -> Peers:
@@ -125,7 +125,7 @@ class Replication:
 
     def _peers(self, purpose: str, endpoint_of: EndpointOf) -> Peers:
         client_id = f"broker-{self._broker_id}-{purpose}"
-        made = Peers(endpoint_of, client_id=client_id, newest=self._newest, names=self._names)
+        made = Peers(endpoint_of, client_id=client_id, newest=self._newest, resolver=self._resolver)
         self._made.add(made)
         return made
 
@@ -136,8 +136,8 @@ class Replication:
     def on_image(self) -> None:
         """The replicas have done what the image says; go by who is there, and by settings."""
         for made in list(self._made):
-            made.leave_the_gone()
-        self.fetchers.leave_the_gone()
+            made.disconnect_unregistered()
+        self.fetchers.disconnect_unregistered()
         count = self._settings()[keys.NUM_REPLICA_FETCHERS]
         if count != self._fetcher_count:
             self._fetcher_count = count

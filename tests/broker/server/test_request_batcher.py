@@ -1,4 +1,4 @@
-"""What other brokers are asked while they owe an answer goes with the next request."""
+"""Batching of requests between brokers: one in flight per broker, the rest in the next."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable, Mapping
 
 import pytest
 
-from barnabas_broker.server import batches as subject
-from barnabas_broker.server.batches import Batches
+from barnabas_broker.server import request_batcher as subject
 from barnabas_broker.server.peers import PeerError, UnreachableError
+from barnabas_broker.server.request_batcher import RequestBatcher
 
 
 class Broker:
@@ -42,12 +42,12 @@ async def settle() -> None:
         await asyncio.sleep(0)
 
 
-def told(story: Callable[[Broker, Batches[str, int, int]], Awaitable[None]]) -> None:
+def told(story: Callable[[Broker, RequestBatcher[str, int, int]], Awaitable[None]]) -> None:
     """Tell a story of one purpose and its brokers."""
 
     async def whole() -> None:
         broker = Broker()
-        batches: Batches[str, int, int] = Batches(broker.send)
+        batches: RequestBatcher[str, int, int] = RequestBatcher(broker.send)
         try:
             await story(broker, batches)
         finally:
@@ -56,7 +56,9 @@ def told(story: Callable[[Broker, Batches[str, int, int]], Awaitable[None]]) -> 
     asyncio.run(whole())
 
 
-def ask(batches: Batches[str, int, int], key: str, item: int, broker: int = 1) -> asyncio.Task[int]:
+def ask(
+    batches: RequestBatcher[str, int, int], key: str, item: int, broker: int = 1
+) -> asyncio.Task[int]:
     """Somebody who waits for an answer."""
     return asyncio.create_task(batches.ask(broker, key, item))
 
@@ -64,7 +66,7 @@ def ask(batches: Batches[str, int, int], key: str, item: int, broker: int = 1) -
 def test_what_comes_meanwhile_goes_together() -> None:
     """Not to other brokers, which have requests of their own."""
 
-    async def story(broker: Broker, batches: Batches[str, int, int]) -> None:
+    async def story(broker: Broker, batches: RequestBatcher[str, int, int]) -> None:
         first = ask(batches, "a", 1)
         await settle()
         more = [ask(batches, "b", 2), ask(batches, "c", 3)]
@@ -83,7 +85,7 @@ def test_what_comes_meanwhile_goes_together() -> None:
 def test_no_request_has_two_of_one_key() -> None:
     """Their answers could not be told apart; nor does anything wait for ever or out of turn."""
 
-    async def story(broker: Broker, batches: Batches[str, int, int]) -> None:
+    async def story(broker: Broker, batches: RequestBatcher[str, int, int]) -> None:
         asked = [ask(batches, key, item) for item, key in enumerate("aabab")]
         await settle()
         for _ in range(3):
@@ -101,7 +103,7 @@ def test_no_request_has_two_of_one_key() -> None:
 def test_a_request_that_fails_fails_who_is_in_it() -> None:
     """Whoever comes later is asked for with the next one, and so is what is asked again."""
 
-    async def story(broker: Broker, batches: Batches[str, int, int]) -> None:
+    async def story(broker: Broker, batches: RequestBatcher[str, int, int]) -> None:
         lost = ask(batches, "a", 1)
         await settle()
         kept = ask(batches, "b", 2)
@@ -120,7 +122,7 @@ def test_a_request_that_fails_fails_who_is_in_it() -> None:
 def test_who_gives_up_is_not_asked_for() -> None:
     """And takes nothing from the others."""
 
-    async def story(broker: Broker, batches: Batches[str, int, int]) -> None:
+    async def story(broker: Broker, batches: RequestBatcher[str, int, int]) -> None:
         first, second, third = (ask(batches, key, 1) for key in "abc")
         await settle()
         late = ask(batches, "d", 1)
@@ -141,13 +143,13 @@ def test_a_broker_that_answers_nothing_is_not_waited_for_by_everybody(
     monkeypatch.setattr(subject, "ITEMS_MAX", 2)
     monkeypatch.setattr(subject, "WAITING_MAX", 3)
 
-    async def story(broker: Broker, batches: Batches[str, int, int]) -> None:
+    async def story(broker: Broker, batches: RequestBatcher[str, int, int]) -> None:
         asked = [ask(batches, key, 1) for key in "abc"]
         await settle()
         assert broker.requests == [(1, {"a": 1, "b": 1})]
         asked += [ask(batches, key, 1) for key in "de"]
         await settle()
-        with pytest.raises(PeerError, match="3 things to be asked already"):
+        with pytest.raises(PeerError, match="3 requests are already queued for broker 1"):
             await batches.ask(1, "f", 1)
         for _ in range(3):
             await broker.answer()
@@ -159,7 +161,7 @@ def test_a_broker_that_answers_nothing_is_not_waited_for_by_everybody(
 def test_who_waits_when_all_ends_is_cancelled() -> None:
     """The broker stops."""
 
-    async def story(broker: Broker, batches: Batches[str, int, int]) -> None:
+    async def story(broker: Broker, batches: RequestBatcher[str, int, int]) -> None:
         asked = [ask(batches, "a", 1), ask(batches, "a", 2)]
         await settle()
         await batches.stop()

@@ -1,10 +1,10 @@
-"""Looks up where other brokers are, so that one that is away holds up nobody.
+"""DNS lookups of broker hosts: a lookup that hangs does not delay lookups of other hosts.
 
-A name that nobody answers for, as of a pod that is being replaced, takes its resolver tens of
-seconds, and cannot be given up. The event loop looks names up in a few threads (four with uvloop),
-and is asked again with every attempt to connect: an absent broker soon has all of them, and no
-broker can be connected to by name any more. Here each name has a thread of its own, one at a time,
-whose answer all who ask meanwhile share.
+Resolving the host of a pod that is being replaced can take tens of seconds and cannot be cancelled.
+The event loop resolves hosts in a small thread pool (four threads with uvloop), and every attempt
+to connect starts another lookup: an absent broker soon occupies the pool, and connections to all
+other brokers time out. Here each host has at most one lookup in progress, in a thread of its own;
+concurrent callers share its result.
 """
 
 import asyncio
@@ -15,27 +15,27 @@ from ipaddress import ip_address
 from typing import Final
 
 LOOKUPS_MAX: Final = 128
-"""Names that are looked up at the same time: more than there are brokers to wait for."""
+"""Concurrent lookups; more than a cluster has unreachable brokers."""
 
 
-class Names:
-    """Lookups under way, by name. For any event loop; threads end with their lookups."""
+class HostResolver:
+    """Resolves hosts for any number of event loops. A thread ends with its lookup."""
 
     def __init__(self) -> None:
         self._under_way: dict[str, Future[tuple[str, ...]]] = {}
         self._lock = threading.Lock()
 
-    async def addresses(self, host: str) -> tuple[str, ...]:
-        """The addresses of a host, those first that are to be tried first; one at least.
+    async def resolve(self, host: str) -> tuple[str, ...]:
+        """Return the addresses of a host, at least one, in the resolver's order.
 
-        Cancelling gives up the answer only. Raises OSError, UnicodeError for what is no name.
+        Cancelling does not stop the lookup. Raises OSError, or UnicodeError for an invalid host.
         """
         try:
             return (str(ip_address(host)),)
         except ValueError:
             pass
         answer = asyncio.wrap_future(self._lookup(host))
-        # Who gives up does not look at it, nor takes it from the others.
+        # Retrieved even if this caller is cancelled; the lookup itself is shared.
         answer.add_done_callback(lambda it: it.cancelled() or it.exception())
         return await asyncio.shield(answer)
 
@@ -45,23 +45,23 @@ class Names:
             if found is not None:
                 return found
             if len(self._under_way) >= LOOKUPS_MAX:
-                raise OSError(f"{LOOKUPS_MAX} names are being looked up already")
+                raise OSError(f"{LOOKUPS_MAX} host lookups are already in progress")
             found = self._under_way[host] = Future()
-        # A daemon: a lookup that hangs must not hold up the end of the process.
+        # A daemon thread: a lookup that hangs must not delay the exit of the process.
         thread = threading.Thread(
-            target=self._look_up, args=(host, found), name=f"lookup {host}", daemon=True
+            target=self._look_up, args=(host, found), name=f"resolve {host}", daemon=True
         )
         try:
             thread.start()
         except RuntimeError as error:
             self._forget(host)
-            raise OSError(f"no thread to look up {host}: {error}") from error
+            raise OSError(f"cannot start a thread to resolve {host}: {error}") from error
         return found
 
     def _look_up(self, host: str, found: "Future[tuple[str, ...]]") -> None:
         try:
             told = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-        except Exception as error:  # Whoever waits for the answer gets it.
+        except Exception as error:  # Raised in every caller.
             self._forget(host)
             found.set_exception(error)
         else:

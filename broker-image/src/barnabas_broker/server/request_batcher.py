@@ -1,10 +1,9 @@
-"""Requests to other brokers that carry what many have to ask, one at a time for each broker.
+"""Batches requests between brokers: at most one request in flight to each broker.
 
-A broker answers the requests of a connection one after the other, and what coordinators and leaders
-of transactions ask each other is answered when it is replicated. Sent one by one, every transaction
-would wait for all before it. Instead, what comes while a broker owes an answer goes with the next
-request (Kafka's `AddPartitionsToTxnManager` and `TransactionMarkerChannelManager`).
-Lives on the event loop.
+A broker processes the requests of a connection in order, and requests about transactions complete
+only when they are replicated. With one request per transaction each would wait for all before it.
+Items that arrive while a request is in flight are sent together in the next one, as in Kafka's
+`AddPartitionsToTxnManager` and `TransactionMarkerChannelManager`. Runs on the event loop.
 """
 
 import asyncio
@@ -15,10 +14,10 @@ from typing import Final, Generic, NamedTuple, TypeVar
 from barnabas_broker.server.peers import PeerError
 
 ITEMS_MAX: Final = 1000
-"""In one request."""
+"""Items in one request."""
 
 WAITING_MAX: Final = 20_000
-"""For one broker; whoever comes then is told that it cannot be reached."""
+"""Queued items for one broker; further ones fail with PeerError."""
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
@@ -31,22 +30,22 @@ class _Waiting(NamedTuple, Generic[Key, Item, Answer]):
     answered: "asyncio.Future[Answer]"
 
 
-class Batches(Generic[Key, Item, Answer]):
-    """What is asked of other brokers for one purpose. `stop` when done with it."""
+class RequestBatcher(Generic[Key, Item, Answer]):
+    """The queues of one kind of request, by broker. Call `stop` when done."""
 
     def __init__(
         self, send: Callable[[int, Mapping[Key, Item]], Awaitable[Mapping[Key, Answer]]]
     ) -> None:
-        """`send(broker, items)` sends one request, and answers for each key; it has a deadline."""
+        """`send(broker, items)` sends one request with a timeout and returns a result per key."""
         self._send = send
         self._waiting: dict[int, deque[_Waiting[Key, Item, Answer]]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def ask(self, broker: int, key: Key, item: Item) -> Answer:
-        """The answer for an item, of which no request has two with the same key.
+        """Queue an item and return its result. A request never carries two items with one key.
 
-        Raises what `send` raises, for everything in that request; PeerError where too much waits.
-        Cancelling gives up the answer only.
+        Raises what `send` raises for the request that carried the item, or PeerError if the queue
+        is full. Cancelling removes a queued item; one in flight is not recalled.
         """
         waiting = self._waiting.get(broker)
         if waiting is None:
@@ -55,13 +54,13 @@ class Batches(Generic[Key, Item, Answer]):
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         elif len(waiting) >= WAITING_MAX:
-            raise PeerError(f"broker {broker} has {WAITING_MAX} things to be asked already")
+            raise PeerError(f"{WAITING_MAX} requests are already queued for broker {broker}")
         answered: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         waiting.append(_Waiting(key, item, answered))
         return await answered
 
     async def stop(self) -> None:
-        """Ask nothing any more; who waits is cancelled."""
+        """Cancel everything queued or in flight."""
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
@@ -77,7 +76,7 @@ class Batches(Generic[Key, Item, Answer]):
                         broker, {key: each.item for key, each in batch.items()}
                     )
                     told = {key: answers[key] for key in batch}
-                except Exception as error:  # Whoever waits for an answer looks at it.
+                except Exception as error:  # Raised in every caller of this batch.
                     for each in batch.values():
                         if not each.answered.done():
                             each.answered.set_exception(error)
@@ -86,7 +85,7 @@ class Batches(Generic[Key, Item, Answer]):
                         if not each.answered.done():
                             each.answered.set_result(told[key])
         finally:
-            # No turn of the event loop is between the last look at `waiting` and this.
+            # There is no await between the last look at `waiting` and this line.
             del self._waiting[broker]
             for each in (*batch.values(), *waiting):
                 each.answered.cancel()
@@ -95,7 +94,7 @@ class Batches(Generic[Key, Item, Answer]):
 def _next_batch(
     waiting: deque[_Waiting[Key, Item, Answer]],
 ) -> dict[Key, _Waiting[Key, Item, Answer]]:
-    """What the next request is to carry, for which somebody still waits; in the order it came."""
+    """Take the items of the next request in order of arrival, without cancelled ones."""
     batch: dict[Key, _Waiting[Key, Item, Answer]] = {}
     later: list[_Waiting[Key, Item, Answer]] = []
     while waiting and len(batch) < ITEMS_MAX:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from barnabas_broker.server.names import Names
+from barnabas_broker.server.host_resolver import HostResolver
 
 
 def test_a_name_that_nobody_answers_for_holds_up_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -23,17 +23,17 @@ def test_a_name_that_nobody_answers_for_holds_up_no_other(monkeypatch: pytest.Mo
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("192.0.2.7", 0))]
 
     async def story() -> None:
-        names = Names()
-        waiting = [asyncio.ensure_future(names.addresses("away.test")) for _ in range(100)]
-        assert await names.addresses("here.test") == ("192.0.2.7",)
-        assert await names.addresses("::1") == ("::1",)
+        resolver = HostResolver()
+        waiting = [asyncio.ensure_future(resolver.resolve("away.test")) for _ in range(100)]
+        assert await resolver.resolve("here.test") == ("192.0.2.7",)
+        assert await resolver.resolve("::1") == ("::1",)
         waiting.pop().cancel()
         gone.set()
         for each in waiting:
             with pytest.raises(OSError, match="nobody answers"):
                 await each
         assert sorted(lookups) == ["away.test", "here.test"]
-        assert await names.addresses("here.test") == ("192.0.2.7",)
+        assert await resolver.resolve("here.test") == ("192.0.2.7",)
 
     monkeypatch.setattr(socket, "getaddrinfo", lookup)
     try:

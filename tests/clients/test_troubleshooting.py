@@ -11,7 +11,7 @@ import signal
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -67,6 +67,8 @@ PATIENT: Final = ("--request-timeout-ms", "60000")
 """By itself that tool waits for 1.5 s, and gives up after three more tries."""
 CONSOLE_CONSUMER: Final = "org.apache.kafka.tools.consumer.ConsoleConsumer"
 QUICKLY_MISSED: Final = {"session_timeout_ms": 2000, "max_poll_interval_ms": 2000}
+MANY: Final = 500
+"""Partitions, each of which takes a descriptor."""
 SETTINGS: Final = {
     "broker.id": "0",
     "auto.create.topics.enable": "false",
@@ -216,6 +218,24 @@ def test_too_many_open_files(tmp_path: Path, row: Row) -> None:
             row.seen(log)
             resource.prlimit(broker.pid, resource.RLIMIT_NOFILE, (most, most))
             assert send(broker, "t") is None
+        assert create(broker, "many", partitions=MANY) is None
+        broker.stop()
+        with fewer_descriptors_than(MANY), pytest.raises(RuntimeError, match="did not start"):
+            broker.start()
+        row.seen(broker.log_file.read_text())
+
+
+@contextmanager
+def fewer_descriptors_than(count: int) -> Iterator[None]:
+    """What this process starts may not open so many files; it takes some itself to start it."""
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    limit = max(int(each.name) for each in Path("/proc/self/fd").iterdir()) + 50
+    assert limit < count
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
 
 def test_not_back(tmp_path: Path, row: Row) -> None:

@@ -322,7 +322,7 @@ def _append(
                 for index, message in error.record_errors
             ],
         )
-    except TooMuchAtOnce:
+    except (TooMuchAtOnce, Unasked):
         raise
     except Exception as error:
         return _refused(data, refusal(error, "Produce", (topic, data.index)))

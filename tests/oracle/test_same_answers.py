@@ -83,9 +83,11 @@ DELIBERATE: Final[dict[str, dict[str, str]]] = {
     "create_partitions": {"'' to 3": CRASH},
     "throttles": {
         r".*\.documentation: Apache None": "we say what the rates are",
-        "deleted, '0' shown": "Apache goes on showing a value that was deleted",
     },
     "elections": {"no type of election": CRASH},
+    "joining_groups": {
+        "fresh, described.*group_state": "a group that only refused requests named takes no memory",
+    },
     "metadata": {
         "(made by asking|making)": "the topic is there at once, so nobody has to ask again",
         "(known|unknown|no) id, name .* version 1[01]": "we tell the brokers beside the error",

@@ -169,3 +169,16 @@ def test_who_waits_when_all_ends_is_cancelled() -> None:
         assert [each.cancelled() for each in asked] == [True, True]
 
     told(story)
+
+
+def test_who_waits_for_what_has_not_begun_is_cancelled() -> None:
+    """A batcher that is stopped in the turn in which something was queued."""
+
+    async def story(broker: Broker, batches: RequestBatcher[str, int, int]) -> None:
+        asked = ask(batches, "a", 1)
+        await asyncio.sleep(0)  # It is queued, and the task that sends it has not begun.
+        await batches.stop()
+        await asyncio.wait({asked})
+        assert (asked.cancelled(), broker.requests) == (True, [])
+
+    told(story)

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Hashable, Mapping
 from typing import Final, Generic, NamedTuple, TypeVar
 
+from barnabas_broker.server.background import background
 from barnabas_broker.server.peers import PeerError
 
 ITEMS_MAX: Final = 1000
@@ -50,7 +51,8 @@ class RequestBatcher(Generic[Key, Item, Answer]):
         waiting = self._waiting.get(broker)
         if waiting is None:
             waiting = self._waiting[broker] = deque()
-            task = asyncio.get_running_loop().create_task(self._work(broker, waiting))
+            name = f"batched requests to broker {broker}"
+            task = background().once(name, self._work(broker, waiting))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         elif len(waiting) >= WAITING_MAX:
@@ -66,6 +68,10 @@ class RequestBatcher(Generic[Key, Item, Answer]):
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
+        for waiting in self._waiting.values():  # Of tasks that were cancelled before they began.
+            for each in waiting:
+                each.answered.cancel()
+        self._waiting.clear()
 
     async def _work(self, broker: int, waiting: deque[_Waiting[Key, Item, Answer]]) -> None:
         batch: dict[Key, _Waiting[Key, Item, Answer]] = {}

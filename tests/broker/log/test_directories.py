@@ -2,19 +2,23 @@
 
 import errno
 import json
+import logging
 import os
 import subprocess
 import sys
 import textwrap
+import threading
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from barnabas_broker.log import recovery_progress
 from barnabas_broker.log.config import LogConfig
 from barnabas_broker.log.directories import LogDirectories, LogDirectoryError
 from barnabas_broker.log.health import Finding, Reserve
 from barnabas_broker.log.parallel import GivenUpError
+from barnabas_broker.log.recovery_progress import RecoveryProgress, SegmentScan
 from barnabas_broker.log.removals import Work
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.ids import TopicPartition
@@ -134,6 +138,70 @@ def test_without_the_marker_the_start_is_unclean(tmp_path: Path) -> None:
     assert again.previous_broker_epoch == -1
     assert again.logs[TP].log_end_offset == 5
     again.close()
+
+
+def test_only_segments_past_the_recovery_point_are_scanned(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """After a kill, as in Kafka; how much that is is known before the first is read."""
+    caplog.set_level(logging.INFO)
+    logs = open_directories(tmp_path)
+    log = logs.create(TP, LogConfig(segment_bytes=1000), None, NOW)
+    while len(log.segments) < 8:
+        append(log, batch_of(size=300))
+    log.flush(now_ms=NOW)
+    logs.checkpoint()
+    flushed = log.active.base_offset
+    while len(log.segments) < 10:
+        append(log, batch_of(size=300))
+    last = [each.size for each in log.segments if each.base_offset >= flushed]
+    logs.close(clean=False)
+
+    again = LogDirectories.take([tmp_path])
+    again.claim(broker_id=1, cluster_id=CLUSTER)
+    progress = RecoveryProgress(lambda: 0.0)
+    caplog.clear()
+    again.load(lambda _: LogConfig(segment_bytes=1000), now_ms=NOW, progress=progress)
+    again.close()
+    assert (
+        "Attempting recovery for all 1 logs in "
+        f"{tmp_path} since no clean shutdown file was found: "
+        f"{len(last)} unflushed segments, {sum(last)} bytes to scan"
+    ) in caplog.messages
+    (directory,) = progress.directories
+    assert directory.segments_done == directory.segments == len(last) == 3
+    assert directory.size_bytes_done == directory.size_bytes == sum(last)
+    assert sum("scanning segment" in line for line in caplog.messages) == len(last)
+
+
+def test_a_segment_that_is_scanned_can_be_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stop does not wait for the end of a log that takes minutes; the next start scans it."""
+    logs = open_directories(tmp_path)
+    fill(logs.create(TP, LogConfig(), None, NOW), 5)
+    logs.close(clean=False)
+    again = LogDirectories.take([tmp_path])
+    again.claim(broker_id=1, cluster_id=CLUSTER)
+    progress = RecoveryProgress(lambda: 0.0)
+    positions: list[int] = []
+
+    def advance(scan: SegmentScan, position: int) -> None:
+        positions.append(position)
+        progress.given_up.set()
+        advanced(scan, position)
+
+    advanced = SegmentScan.advance
+    monkeypatch.setattr(SegmentScan, "advance", advance)
+    monkeypatch.setattr(recovery_progress, "SCAN_STEP_BYTES", 1)
+    with pytest.raises(GivenUpError):
+        again.load(lambda _: LogConfig(), now_ms=NOW, progress=progress)
+    assert len(positions) == 1
+    again.close(clean=False)
+    monkeypatch.undo()
+    found = open_directories(tmp_path)
+    assert found.logs[TP].log_end_offset == 5
+    found.close()
 
 
 def test_damaged_checkpoints_only_cost_time(tmp_path: Path) -> None:
@@ -408,13 +476,15 @@ def test_loading_can_be_given_up(tmp_path: Path, threads: int) -> None:
     again = LogDirectories.take([tmp_path])
     again.claim(broker_id=1, cluster_id=CLUSTER)
     answers = iter([False, False])
+
+    class AfterTwo(threading.Event):
+        def is_set(self) -> bool:
+            return next(answers, True)
+
+    progress = RecoveryProgress(lambda: 0.0)
+    progress.given_up = AfterTwo()
     with pytest.raises(GivenUpError):
-        again.load(
-            lambda _: LogConfig(),
-            now_ms=NOW,
-            threads=threads,
-            given_up=lambda: next(answers, True),
-        )
+        again.load(lambda _: LogConfig(), now_ms=NOW, threads=threads, progress=progress)
     again.close(clean=False)
     assert len(open_directories(tmp_path).logs) == 9
 

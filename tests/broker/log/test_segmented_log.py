@@ -212,6 +212,19 @@ def test_truncation_cuts_whole_batches(tmp_path: Path, offset: int) -> None:
     assert read_all(again) == list(range(offset + 1))
 
 
+def test_truncation_below_the_log_start_lowers_it(tmp_path: Path) -> None:
+    """A log never starts above its end; what is appended next is the first record."""
+    log = open_log(tmp_path)
+    fill(log, 9)
+    log.delete_records_before(8)
+    log.truncate_to(3, now_ms=NOW)
+    assert (log.log_start_offset, log.high_watermark, log.log_end_offset) == (3, 3, 3)
+    assert append(log, batch_of(), epoch=7) == 3
+    log.advance_high_watermark(4)
+    assert read_all(log) == [3]
+    assert log.delete_records_before(4) == 4
+
+
 def test_truncation_inside_a_batch_drops_the_batch(tmp_path: Path) -> None:
     """Half a batch is not kept: the log ends before it."""
     log = open_log(tmp_path)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
+from barnabas_broker.invariants import violated
 from barnabas_broker.log import batches as stored
 from barnabas_broker.log import markers
 from barnabas_broker.log.batches import CorruptSegmentError, StoredBatch
@@ -58,6 +59,7 @@ def stamp_batches(batches: ValidatedBatches, first_offset: int, leader_epoch: in
     sequenced: list[ProducerBatch] = []
     for position, header in batches.headers:
         last_offset = offset + header.last_offset_delta
+        assert last_offset >= offset, violated("a batch takes at least one offset")
         size = header.batch_length + LOG_OVERHEAD
         appended.append((size, last_offset, header.max_timestamp))
         stamp(buffer, position, base_offset=offset, leader_epoch=leader_epoch)

@@ -13,14 +13,15 @@ from __future__ import annotations
 
 import logging
 import shutil
-import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
+from time import monotonic as _clock_s
 from typing import Final, TypeVar
 from uuid import UUID
 
+from barnabas_broker.cluster.failures import each_isolated
 from barnabas_broker.log import move_note, names, parallel, two_copies
 from barnabas_broker.log.config import LogConfig
 from barnabas_broker.log.directory import (
@@ -34,6 +35,7 @@ from barnabas_broker.log.files import rename
 from barnabas_broker.log.health import DirectoryHealth, Health, Reserve
 from barnabas_broker.log.move_note import MoveNote
 from barnabas_broker.log.partition_log import PartitionLog
+from barnabas_broker.log.recovery_progress import RecoveryProgress
 from barnabas_broker.log.removals import Removals, Work, remove_given_up
 from barnabas_broker.log.replica_move import ReplicaMove
 from barnabas_broker.log.two_copies import Copy
@@ -156,22 +158,24 @@ class LogDirectories:
         *,
         now_ms: int,
         threads: int = 1,
-        given_up: Callable[[], bool] = lambda: False,
+        progress: RecoveryProgress | None = None,
     ) -> None:
         """Open every partition found; `config_for` gives a topic's log settings.
 
         ``threads`` work on each directory. One with an I/O error is left offline, as in `take`.
         Raises LogDirectoryError when none is left, and for a partition that lies in two directories
-        or makes no sense; GivenUpError where it is `given_up`, which is asked before each log.
+        or makes no sense; GivenUpError where `progress` is given up.
         """
+        progress = progress or RecoveryProgress(_clock_s)
         for directory in list(self._directories):
             try:
-                self._load(directory, config_for, now_ms, threads, given_up)
+                self._load(directory, config_for, now_ms, threads, progress)
             except OSError as error:
                 self._give_up(directory, error)
         for tp, copies in self._copies.items():
             self._settle(tp, copies, now_ms)
         self._copies = {}
+        progress.finish(len(self.logs))
 
     def _settle(self, tp: TopicPartition, copies: Sequence[Copy], now_ms: int) -> None:
         """Open the right copy of a partition, where a move was interrupted."""
@@ -226,11 +230,11 @@ class LogDirectories:
         config_for: Callable[[str], LogConfig],
         now_ms: int,
         threads: int,
-        given_up: Callable[[], bool],
+        progress: RecoveryProgress,
     ) -> None:
         config_of = cache(config_for)
-        found: list[tuple[TopicPartition, MoveNote | None]] = []
-        work: list[Callable[[], PartitionLog]] = []
+        found: list[tuple[TopicPartition, Path]] = []
+        notes: list[MoveNote | None] = []
         for path in directory.partition_paths():
             if names.is_marked_for_deletion(path.name):
                 self._removals.add_tree(path, directory.health, now_ms)
@@ -246,12 +250,13 @@ class LogDirectories:
             note = self._note_of(tp, directory, path)
             if note is not None and note.is_target(directory.path) and not note.switched:
                 directory.forget(tp)
-            found.append((tp, note))
-            opening = partial(directory.load, tp, path, config_of(tp.topic), now_ms)
-            work.append(parallel.unless(given_up, opening))
-        verb = "loaded" if directory.clean else "recovered"
-        logs = _in_threads(work, threads, verb, directory)
-        for (tp, note), log in zip(found, logs, strict=True):
+            found.append((tp, path))
+            notes.append(note)
+        said = directory.begin_loading(progress, found)
+        load = parallel.unless(progress.given_up.is_set, directory.load)
+        work = [partial(load, tp, path, config_of(tp.topic), now_ms, said) for tp, path in found]
+        logs = parallel.each(work, threads=threads, progress=lambda _: said, clock_s=_clock_s)
+        for (tp, _), note, log in zip(found, notes, logs, strict=True):
             if note is None and tp not in self.logs and tp not in self._copies:
                 self.logs[tp], self._home[tp] = log, directory
                 continue
@@ -589,17 +594,14 @@ class LogDirectories:
 
         ``run`` gets the removals, which may block; pass something that hands them to a thread.
         """
-        for log in list(self.logs.values()):
-            if log.failure is not None or log.busy:
-                continue
-            try:
-                removed = log.delete_old_segments(now_ms)
-            except KafkaError as error:
-                _log.error("retention of %s: %s", log.tp, error)
-                continue
-            log.expire_producers(now_ms)
-            if removed:
+
+        def retain(log: PartitionLog) -> None:
+            if removed := log.delete_old_segments(now_ms):
                 self.remove_later(log, removed, now_ms)
+            log.expire_producers(now_ms)
+
+        idle = [log for log in self.logs.values() if log.failure is None and not log.busy]
+        each_isolated(idle, retain, "Retention", name=lambda log: log.tp)
         self.remove_due(now_ms, run=run)
 
     def remove_later(self, log: PartitionLog, paths: Sequence[Path], now_ms: int) -> None:
@@ -684,7 +686,7 @@ def _in_threads(
     work: Sequence[Callable[[], _Result]], threads: int, verb: str, directory: DirectoryState
 ) -> list[_Result]:
     said = partial(parallel.Progress, verb, directory.path, len(work))
-    return parallel.each(work, threads=threads, progress=said, clock_s=time.monotonic)
+    return parallel.each(work, threads=threads, progress=said, clock_s=_clock_s)
 
 
 def _succeeds(log: PartitionLog, work: Work) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +24,11 @@ from barnabas_broker.log.files import (
 )
 from barnabas_broker.log.health import DirectoryHealth, lacks_means
 from barnabas_broker.log.partition_log import PartitionLog
+from barnabas_broker.log.recovery_progress import (
+    DirectoryProgress,
+    RecoveryProgress,
+    RecoveryWork,
+)
 from barnabas_broker.log.segmented_log import StorageError
 from barnabas_kafka.errors import KafkaError
 from barnabas_kafka.ids import TopicPartition
@@ -215,7 +220,25 @@ class DirectoryState:
         for offsets in (self.recovery_points, self.log_starts, self.high_watermarks, self.cleaned):
             offsets.pop(tp, None)
 
-    def load(self, tp: TopicPartition, path: Path, config: LogConfig, now_ms: int) -> PartitionLog:
+    def begin_loading(
+        self, progress: RecoveryProgress, found: Sequence[tuple[TopicPartition, Path]]
+    ) -> DirectoryProgress:
+        """Announce how much of the logs found this start scans. Raises OSError."""
+        work = RecoveryWork()
+        if not self.clean:
+            points = self.recovery_points
+            logs = (RecoveryWork.of_log(path, points.get(tp, 0)) for tp, path in found)
+            work = sum(logs, work)
+        return progress.begin(self.path, clean=self.clean, logs=len(found), work=work)
+
+    def load(
+        self,
+        tp: TopicPartition,
+        path: Path,
+        config: LogConfig,
+        now_ms: int,
+        progress: DirectoryProgress | None = None,
+    ) -> PartitionLog:
         """Open a partition found here. Raises OSError for the device, else LogDirectoryError."""
         try:
             log = PartitionLog.open(
@@ -229,6 +252,7 @@ class DirectoryState:
                 cleaned_to=self.cleaned.get(tp, 0),
                 now_ms=now_ms,
                 health=self.health,
+                progress=progress,
             )
         except KafkaError as error:
             raise LogDirectoryError(f"cannot load {path}: {error}") from error

@@ -16,6 +16,8 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from barnabas_broker.invariants import violated
+
 UNDEFINED_EPOCH = -1
 UNDEFINED_OFFSET = -1
 
@@ -56,6 +58,10 @@ class LeaderEpochs:
             entries.pop()
         entries.append(EpochEntry(epoch, start_offset))
         self.latest = epoch
+        assert len(entries) == 1 or entries[-2].epoch < epoch, violated("leader epochs grow")
+        assert len(entries) == 1 or entries[-2].start_offset < start_offset, violated(
+            "a leader epoch starts above the one before"
+        )
         return True
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
@@ -65,12 +71,14 @@ class LeaderEpochs:
         the epoch is undefined or newer than any known.
         """
         entries = self._entries
-        if epoch == UNDEFINED_EPOCH or epoch > self.latest:
+        if not entries or epoch == UNDEFINED_EPOCH or epoch > self.latest:
             return UNDEFINED_EPOCH, UNDEFINED_OFFSET
         if epoch == self.latest:
             return epoch, log_end_offset
         after = bisect_right(entries, epoch, key=_epoch_of)
+        assert after < len(entries), violated("some epoch follows one below the latest")
         floor = entries[after - 1].epoch if after else epoch
+        assert floor <= epoch < entries[after].epoch, violated("leader epochs are in order")
         return floor, entries[after].start_offset
 
     def epoch_at(self, offset: int) -> int:
@@ -80,7 +88,11 @@ class LeaderEpochs:
 
     def truncate_from_end(self, end_offset: int) -> bool:
         """Drop epochs that begin at or above the new log end."""
-        return self._keep(sum(entry.start_offset < end_offset for entry in self._entries))
+        changed = self._keep(sum(entry.start_offset < end_offset for entry in self._entries))
+        assert not self._entries or self._entries[-1].start_offset < end_offset, violated(
+            "no leader epoch starts at or above the log end"
+        )
+        return changed
 
     def truncate_from_start(self, start_offset: int) -> bool:
         """Drop epochs that ended below the new log start; the one across it now begins there."""
@@ -89,6 +101,10 @@ class LeaderEpochs:
             return False
         first = EpochEntry(self._entries[covered - 1].epoch, start_offset)
         self._entries[:covered] = [first]
+        assert self._entries[-1].epoch == self.latest, violated("the latest epoch is the last one")
+        assert len(self._entries) == 1 or self._entries[1].start_offset > start_offset, violated(
+            "a leader epoch starts above the one before"
+        )
         return True
 
     def clear(self) -> bool:
@@ -96,6 +112,7 @@ class LeaderEpochs:
 
     def _keep(self, count: int) -> bool:
         changed = count < len(self._entries)
+        assert count <= len(self._entries), violated("truncation adds no leader epochs")
         del self._entries[count:]
         self.latest = self._entries[-1].epoch if self._entries else UNDEFINED_EPOCH
         return changed

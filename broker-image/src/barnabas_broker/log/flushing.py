@@ -8,11 +8,13 @@ right bytes are synced.
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from barnabas_broker.cluster.failures import refusal
 from barnabas_broker.log.config import LogConfig
 from barnabas_broker.log.files import DataFile, sync_directory, sync_file
 from barnabas_broker.log.segment import Segment
@@ -43,6 +45,8 @@ class FlushPlan:
             self._sync()
         except OSError as error:
             self.error = error
+        except Exception as error:  # The thread serves other logs; nothing is known to be durable.
+            self.error = OSError(errno.EIO, str(refusal(error, "Sync", [*self.files, *self.paths])))
 
     def _sync(self) -> None:
         for path in self.paths:

@@ -26,6 +26,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 from pathlib import Path
 
+from barnabas_broker.invariants import violated
 from barnabas_broker.log.files import DataFile
 
 MAX_RELATIVE_OFFSET = (1 << 31) - 1
@@ -223,6 +224,7 @@ class OffsetIndex:
             raise ValueError(f"offset {offset} is not above the last one in {self._file.path}")
         entries.append(entry)
         self._firsts.append(UNKNOWN if first == UNKNOWN else first - self.base_offset)
+        assert len(self._firsts) == len(entries), violated("every index entry has its lower bound")
         if len(entries) - self._file.written >= PENDING_LIMIT:
             _write_behind(self)
 

@@ -46,6 +46,7 @@ from barnabas_broker.log.recovery import (
     SegmentAction,
     SegmentFacts,
 )
+from barnabas_broker.log.recovery_progress import DirectoryProgress, SegmentScan
 from barnabas_broker.log.segment import Segment
 from barnabas_broker.log.snapshots import Snapshots
 from barnabas_broker.log.transaction_index import AbortedTransaction
@@ -89,6 +90,7 @@ def load(
     now_ms: int,
     clean_end: int | None = None,
     cleaned_to: int = 0,
+    progress: DirectoryProgress | None = None,
 ) -> LoadedLog:
     """Load, repair and open the log in ``directory``. Raises OSError.
 
@@ -98,7 +100,7 @@ def load(
     while True:
         try:
             return _load(
-                _Loader(directory, config, clean, now_ms, cleaned_to),
+                _Loader(directory, config, clean, now_ms, cleaned_to=cleaned_to, progress=progress),
                 recovery_point,
                 log_start_offset,
                 clean_end,
@@ -122,9 +124,17 @@ class _Loader:
     """One run of loading; the steps follow each other in ``load``."""
 
     def __init__(
-        self, directory: Path, config: LogConfig, clean: bool, now_ms: int, cleaned_to: int
+        self,
+        directory: Path,
+        config: LogConfig,
+        clean: bool,
+        now_ms: int,
+        *,
+        cleaned_to: int,
+        progress: DirectoryProgress | None,
     ) -> None:
         self.cleaned_to = cleaned_to
+        self.progress = progress
         self.directory = directory
         self.config = config
         self.clean = clean
@@ -142,7 +152,14 @@ class _Loader:
 
     def anew(self, *, clean: bool) -> _Loader:
         """A loader that has seen nothing yet."""
-        return _Loader(self.directory, self.config, clean, self.now_ms, self.cleaned_to)
+        return _Loader(
+            self.directory,
+            self.config,
+            clean,
+            self.now_ms,
+            cleaned_to=self.cleaned_to,
+            progress=self.progress,
+        )
 
     def load(self, recovery_point: int, log_start_offset: int, clean_end: int | None) -> LoadedLog:
         self._settle_files()
@@ -253,7 +270,8 @@ class _Loader:
                 self.directory.name, base, decision.reason, decision.row,
             )  # fmt: skip
             self._prepare_producers(opened[:-1], log_start_offset, base)
-            result = self._recover(segment, facts.next_base_offset)
+            with SegmentScan(self.progress) as scan:
+                result = self._recover(segment, facts.next_base_offset, scan)
             if (
                 result is ScanResult.WHOLE
                 and facts.may_be_short
@@ -319,7 +337,22 @@ class _Loader:
             corruption=corruption,
         )
 
-    def _recover(self, segment: Segment, next_base_offset: int | None) -> ScanResult:
+    def _recover(
+        self, segment: Segment, next_base_offset: int | None, scan: SegmentScan
+    ) -> ScanResult:
+        """Scan a segment; one whose scan is given up is scanned again by the next start.
+
+        Its indexes hold a part of it by then, and below the recovery point they would be trusted.
+        """
+        try:
+            return self._scan(segment, next_base_offset, scan)
+        except BaseException:
+            remove_file(segment.offsets.path)
+            raise
+
+    def _scan(
+        self, segment: Segment, next_base_offset: int | None, scan: SegmentScan
+    ) -> ScanResult:
         """Scan a segment: rebuild its indexes, epochs and producers, cut what is not a log."""
         rebuilt = segment.rebuild()
         result = ScanResult.WHOLE
@@ -349,6 +382,7 @@ class _Loader:
                 rebuilt.add(batch)
                 self._replay(segment, batch, data)
                 end = batch.next_position
+                scan.advance(end)
         except (CorruptSegmentError, ValueError) as error:
             _log.warning("%s: segment %d %s", self.directory.name, segment.base_offset, error)
             result = ScanResult.TORN

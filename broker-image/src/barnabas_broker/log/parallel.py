@@ -11,14 +11,23 @@ import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
-from typing import TypeVar
+from typing import ParamSpec, Protocol, TypeVar
 
 _log = logging.getLogger(__name__)
 
+_P = ParamSpec("_P")
 _Result = TypeVar("_Result")
 
 #: A line at most this often.
 PROGRESS_INTERVAL_S = 5.0
+
+
+class Steps(Protocol):
+    """What counts pieces of work; `step` returns a line for the log when it is time for one."""
+
+    def step(self, now_s: float) -> str | None:
+        """One more is done."""
+        ...
 
 
 class Progress:
@@ -50,7 +59,7 @@ def each(
     work: Sequence[Callable[[], _Result]],
     *,
     threads: int,
-    progress: Callable[[float], Progress],
+    progress: Callable[[float], Steps],
     clock_s: Callable[[], float],
 ) -> list[_Result]:
     """Run all of ``work``, results in its order; the first error is raised, the rest not begun.
@@ -80,13 +89,13 @@ class GivenUpError(Exception):
     """Nobody wants the work to be done any more."""
 
 
-def unless(given_up: Callable[[], bool], call: Callable[[], _Result]) -> Callable[[], _Result]:
+def unless(given_up: Callable[[], bool], call: Callable[_P, _Result]) -> Callable[_P, _Result]:
     """Work that is not begun once it is given up: it raises GivenUpError then."""
 
-    def begin() -> _Result:
+    def begin(*args: _P.args, **named: _P.kwargs) -> _Result:
         if given_up():
             raise GivenUpError
-        return call()
+        return call(*args, **named)
 
     return begin
 

@@ -22,6 +22,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from barnabas_broker.invariants import violated
 from barnabas_broker.log import appending, reading, timestamps
 from barnabas_broker.log.appending import AppendInfo as AppendInfo
 from barnabas_broker.log.appending import ValidatedBatches
@@ -95,6 +96,7 @@ class PartitionLog(SegmentedLog):
             self.assign_epoch_start(leader_epoch, first_offset)
         self._write(buffer, appended, plan, batches.max_timestamp, now_ms)
         self._count(batches)
+        assert self.log_end_offset > first_offset, violated("an append moves the log end")
         return AppendInfo(
             first_offset,
             self.log_end_offset - 1,
@@ -132,6 +134,7 @@ class PartitionLog(SegmentedLog):
         if segment.tally is not None:
             segment.tally.add_plain(records, batch)
         self.log_end_offset = self.producers.end_offset = last_offset + 1
+        assert records > 0, violated("an append moves the log end")
         if sequences is not None:
             self.producers.went_on(sequences, last_offset, max_timestamp)
         return first_offset
@@ -174,6 +177,7 @@ class PartitionLog(SegmentedLog):
         if segment.tally is not None:
             segment.tally.add_plain(offset - first_offset, data, batches=len(run))
         self.log_end_offset = self.producers.end_offset = offset
+        assert offset > first_offset, violated("an append moves the log end")
         return first_offset
 
     def append_as_follower(
@@ -200,6 +204,9 @@ class PartitionLog(SegmentedLog):
         if not found:
             return None
         appended, sequenced = appending.as_stored(found, view)
+        assert max_epoch is None or found[-1].leader_epoch <= max_epoch, violated(
+            "a follower appends nothing of a newer leader than its own"
+        )
         plan = self.producers.check(sequenced, Origin.REPLICATION) if sequenced else None
         for batch in found:
             if batch.magic < 2:

@@ -31,6 +31,8 @@ from enum import Enum
 from itertools import islice
 from typing import NamedTuple
 
+from barnabas_broker.cluster.failures import each_isolated
+from barnabas_broker.invariants import violated
 from barnabas_broker.log.transaction_index import AbortedTransaction
 from barnabas_kafka.errors import ErrorCode, KafkaError
 
@@ -211,6 +213,9 @@ class ProducerState:
         """A batch that `follows` was appended, ending at `last_offset`."""
         producer_id, epoch, first, last = sequences
         entry = self.producers.pop(producer_id)
+        assert entry.epoch == epoch, violated("a batch that follows is of its producer's epoch")
+        assert entry.txn_first_offset < 0, violated("a batch beside transactions is in none")
+        assert entry.last_sequence + 1 == first, violated("sequences have no gap")
         written = BatchMetadata(last, last_offset, last - first, timestamp)
         self.producers[producer_id] = ProducerEntry(
             producer_id, epoch, entry.coordinator_epoch, timestamp, -1,
@@ -230,6 +235,7 @@ class ProducerState:
                 known = self.producers.get(batch.producer_id)
                 entry = known.copy() if known else ProducerEntry(batch.producer_id)
                 plan.entries[batch.producer_id] = entry
+            assert entry.producer_id == batch.producer_id, violated("producers are kept by id")
             if not batch.control:
                 _check_data(entry, batch, origin, plan)
             elif batch.marker is not None:
@@ -257,6 +263,7 @@ class ProducerState:
                 self._ongoing.pop(done.first_offset, None)
                 self._unreplicated[done.first_offset] = done.last_offset
             self._find_first_unstable()
+        assert len(aborted) <= len(plan.completed), violated("a marker aborts one transaction")
         if len(producers) > self._forget_above:
             self._forget_idle()
         return aborted
@@ -303,6 +310,7 @@ class ProducerState:
             del self.producers[producer_id]
         # Where many have open transactions there is little to find, however often one looks.
         self._forget_above = max(self.ids_max, len(self.producers) + spare)
+        assert self._forget_above >= self.ids_max, violated("no producer is forgotten early")
 
     def forget_down_to(self, count: int) -> int:
         """Keep no more producers than these, open transactions aside; return how many went."""
@@ -310,6 +318,7 @@ class ProducerState:
         idle = (known for known, entry in self.producers.items() if entry.txn_first_offset < 0)
         for producer_id in list(islice(idle, max(before - count, 0))):
             del self.producers[producer_id]
+        assert len(self.producers) <= before, violated("forgetting adds no producers")
         return before - len(self.producers)
 
     def restore(self, entries: Iterable[ProducerEntry], end_offset: int) -> None:
@@ -333,6 +342,9 @@ class ProducerState:
     def _find_first_unstable(self) -> None:
         firsts = [*list(self._ongoing)[:1], *self._unreplicated]
         self.first_unstable_offset = min(firsts, default=None)
+        assert bool(firsts) == (self.first_unstable_offset is not None), violated(
+            "an open transaction holds the last stable offset back"
+        )
 
     def has_ongoing_transaction(self, producer_id: int, epoch: int) -> bool:
         entry = self.producers.get(producer_id)
@@ -348,6 +360,7 @@ def fair_share(counts: Iterable[int], total: int) -> int:
     left = total
     for index, count in enumerate(ascending):
         share = left // (len(ascending) - index)
+        assert share >= 0, violated("shares are not negative")
         if count > share:
             return share
         left -= count
@@ -360,7 +373,14 @@ def bound_all(states: Collection[ProducerState], total: int) -> int:
         return 0
     # A little below, so that it is seldom done.
     share = fair_share((len(state.producers) for state in states), total - total // 16)
-    return sum(state.forget_down_to(share) for state in states)
+    forgotten: list[int] = []
+    each_isolated(
+        states,
+        lambda state: forgotten.append(state.forget_down_to(share)),
+        "Bounding producers",
+        name=lambda _: "a partition",
+    )
+    return sum(forgotten)
 
 
 def is_expired(entry: ProducerEntry, now_ms: int, expiration_ms: int) -> bool:
@@ -380,6 +400,8 @@ def _check_data(entry: ProducerEntry, batch: ProducerBatch, origin: Origin, plan
     delta = batch.last_offset - batch.first_offset
     written = BatchMetadata(batch.last_sequence, batch.last_offset, delta, batch.timestamp)
     entry.batches = (*entry.batches[1 - BATCHES_REMEMBERED :], written)
+    assert len(entry.batches) <= BATCHES_REMEMBERED, violated("few batches are remembered")
+    assert entry.epoch == batch.producer_epoch, violated("a producer has the epoch it wrote with")
     entry.last_timestamp = batch.timestamp
     if batch.transactional:
         if entry.txn_first_offset < 0:
@@ -416,6 +438,7 @@ def _check_marker(
     entry.coordinator_epoch = marker.coordinator_epoch
     entry.last_timestamp = batch.timestamp
     entry.txn_first_offset = -1
+    assert entry.epoch == batch.producer_epoch, violated("a marker leaves its epoch")
 
 
 def _check_epoch(entry: ProducerEntry, batch: ProducerBatch, origin: Origin) -> None:

@@ -60,6 +60,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
+from barnabas_broker.invariants import violated
 from barnabas_broker.log.names import (
     CLEANED,
     DELETED,
@@ -211,6 +212,7 @@ def decide_segment(facts: SegmentFacts) -> SegmentDecision:
         )
     if facts.clean:
         return SegmentDecision("S1", SegmentAction.TRUST, "the broker was stopped cleanly")
+    assert not facts.clean, violated("after a clean stop segments with indexes are trusted")
     end = facts.next_base_offset
     if end is not None and end <= facts.recovery_point:
         return SegmentDecision("S2", SegmentAction.TRUST, "it ends below the recovery point")
@@ -244,6 +246,7 @@ def decide_end(
         return EndDecision(row, EndAction.START_EMPTY, log_start_offset, point)
     if clean:
         return EndDecision("E1 R1", EndAction.KEEP, end_offset, end_offset)
+    assert end_offset >= log_start_offset, violated("a log that is kept ends at or above its start")
     return EndDecision("E1 R2", EndAction.KEEP, end_offset, min(recovery_point, end_offset))
 
 

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
+from barnabas_broker.invariants import violated
+
 
 class Reason(Enum):
     """Why a segment goes; the words of the log line."""
@@ -61,6 +63,13 @@ def pick(segments: Sequence[SegmentAge], limits: Limits, now_ms: int) -> list[tu
                 break
             surplus -= segment.size
             picked.append((segment.base_offset, reason))
+            assert end <= limits.high_watermark, violated(
+                "retention removes nothing above the high watermark"
+            )
+    assert len(picked) <= len(segments), violated("only segments of the log are removed")
+    assert [base for base, _ in picked] == [each.base_offset for each in segments[: len(picked)]], (
+        violated("a run of segments from the oldest on is removed")
+    )
     return picked
 
 

@@ -13,6 +13,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from pathlib import Path
 
+from barnabas_broker.invariants import violated
 from barnabas_broker.log import batches
 from barnabas_broker.log.batches import CorruptSegmentError, StoredBatch
 from barnabas_broker.log.config import LogConfig
@@ -175,10 +176,13 @@ class Segment:
             place += size
             since += size
         self._bytes_since_index = since
+        assert place == position + len(data), violated("an append consists of whole batches")
+        assert place == self.file.size, violated("an append goes to the end of the file")
         if self._first_timestamp is None:
             self._first_timestamp = appended[0][2]
         if len(tail_offsets) > TAIL_LIMIT:
             del tail_offsets[: -TAIL_LIMIT // 2], tail_positions[: -TAIL_LIMIT // 2]
+        assert len(tail_offsets) == len(tail_positions), violated("every batch has its position")
         return position
 
     def seal(self) -> None:
@@ -262,6 +266,7 @@ class Segment:
             slot = bisect_left(tail, offset)
             if slot == len(tail):
                 return None
+            assert slot > 0, violated("a batch in the tail follows another")
             return self._tail_positions[slot], tail[slot - 1] + 1
         known = self.offsets.exact(offset)
         if known is not None:

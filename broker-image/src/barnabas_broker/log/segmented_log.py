@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final, NoReturn, Self
 from uuid import UUID
 
+from barnabas_broker.invariants import violated
 from barnabas_broker.log import checkpoints, loader, retention, tally
 from barnabas_broker.log.config import LogConfig
 from barnabas_broker.log.epochs import LeaderEpochs
@@ -33,6 +34,7 @@ from barnabas_broker.log.names import (
     PARTITION_METADATA,
     SWAP,
 )
+from barnabas_broker.log.recovery_progress import DirectoryProgress
 from barnabas_broker.log.segment import Segment, rename_segment_files
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.ids import TopicPartition, uuid_to_base64
@@ -128,6 +130,7 @@ class SegmentedLog:
         clean_end: int | None = None,
         cleaned_to: int = 0,
         health: DirectoryHealth | None = None,
+        progress: DirectoryProgress | None = None,
     ) -> Self:
         """Open the log in ``directory``, creating and repairing what is needed.
 
@@ -147,6 +150,7 @@ class SegmentedLog:
             now_ms=now_ms,
             clean_end=clean_end,
             cleaned_to=cleaned_to,
+            progress=progress,
         )
         clean = loaded.clean
         log = cls(directory, tp, config, loaded, health or DirectoryHealth(directory.parent))
@@ -247,6 +251,10 @@ class SegmentedLog:
             self._fail(error)
         self.segments.append(segment)
         self._bases.append(base)
+        assert len(self._bases) == len(self.segments), violated("every segment has its base offset")
+        assert self.active.base_offset == self.log_end_offset, violated(
+            "a new segment begins at the log end"
+        )
         self._unflushed.directory_changed = self._unflushed.rolled = True
         self._write_tallies()
         return segment
@@ -338,15 +346,21 @@ class SegmentedLog:
             )
         if offset > self.log_start_offset:
             self._start_at(offset)
+            assert self.log_start_offset <= self.high_watermark, violated(
+                "nothing above the high watermark is deleted"
+            )
         return self.log_start_offset
 
     def _start_at(self, offset: int) -> None:
+        assert offset >= self.log_start_offset, violated("the log start only grows")
         self.log_start_offset = offset
         self.high_watermark = max(self.high_watermark, offset)
         self.recovery_point = max(self.recovery_point, offset)
         self.durable_offset = max(self.durable_offset, offset)
         self._epochs_changed(self.epochs.truncate_from_start(offset))
         self.producers.advance_log_start(offset)
+        assert self.high_watermark >= offset, violated("the high watermark is within the log")
+        assert self.recovery_point >= offset, violated("what was deleted needs no recovery")
 
     def delete_old_segments(self, now_ms: int) -> list[Path]:
         """Give up the segments retention asks for; return the renamed files, to be unlinked
@@ -372,6 +386,10 @@ class SegmentedLog:
             reasons = ", ".join(f"{base} ({reason.value})" for base, reason in picked)
             _log.info("%s: deleting segments %s", self.tp, reasons)
             self._removed += self._remove_segments(len(picked))
+            assert self.segments, violated("a log has an active segment")
+            assert self.segments[0].base_offset <= self.high_watermark, violated(
+                "retention removes nothing above the high watermark"
+            )
             self._start_at(max(self.log_start_offset, self.segments[0].base_offset))
         removed, self._removed = self._removed, []
         return removed
@@ -390,6 +408,7 @@ class SegmentedLog:
         """Take segments out of the log and rename their files; a reader's slices stay good."""
         gone = self.segments[-count:] if from_end else self.segments[:count]
         kept = self.segments[:-count] if from_end else self.segments[count:]
+        assert len(gone) == count, violated("only segments of the log are removed")
         self.segments = kept
         self._bases = [segment.base_offset for segment in kept]
         removed: list[Path] = []
@@ -433,6 +452,8 @@ class SegmentedLog:
             self._fail(error)
         self.segments = [*self.segments[:first], segment, *self.segments[end:]]
         self._bases = [one.base_offset for one in self.segments]
+        assert self.segments[-1] is not segment, violated("the active segment is not compacted")
+        assert len(set(self._bases)) == len(self._bases), violated("base offsets are unique")
         self._unflushed.directory_changed = True
         return removed
 
@@ -458,6 +479,7 @@ class SegmentedLog:
             if self._snapshots.remove_above(offset) or surplus:
                 sync_directory(self.directory)
             offset = self.active.truncate_to(offset, now_ms)
+            assert offset < self.log_end_offset, violated("a truncation lowers the log end")
             self.active.make_active()
             self.active.file.sync()
         except OSError as error:
@@ -469,6 +491,8 @@ class SegmentedLog:
     def _end_at(self, offset: int) -> None:
         self._unflushed.generation += 1
         self.log_end_offset = offset
+        # As Kafka's `UnifiedLog.truncateTo`: records may have been deleted above the cut.
+        self.log_start_offset = min(self.log_start_offset, offset)
         self.recovery_point = min(self.recovery_point, offset)
         self.durable_offset = min(self.durable_offset, offset)
         self._committed_base = -1
@@ -476,6 +500,9 @@ class SegmentedLog:
         if self.cleaned_to is not None:
             self.cleaned_to = min(self.cleaned_to, offset)
         self._epochs_changed(self.epochs.truncate_from_end(offset))
+        assert self.high_watermark <= offset, violated("the high watermark is within the log")
+        assert self.durable_offset <= offset, violated("what was cut off is not durable")
+        assert self.recovery_point <= offset, violated("the recovery point is within the log")
 
     def _rebuild_producers(self, now_ms: int) -> None:
         self.producers = loader.rebuild_producers(
@@ -506,6 +533,8 @@ class SegmentedLog:
         self.durable_offset = min(self.durable_offset, offset)
         self._committed_base = -1
         self.cleaned_to = None
+        assert len(self.segments) == 1, violated("a log that begins again has one segment")
+        assert self.recovery_point <= offset, violated("the recovery point is within the log")
         self._epochs_changed(self.epochs.clear())
 
     @property

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
+from barnabas_broker.invariants import on_violation
 from simulator.broker import Broker
 from simulator.checker import Breach, BreachError, Checker, Copy
 from simulator.clients import Consumer, Producer
@@ -295,8 +296,21 @@ def run(
     if story:
         world.events.story = []
     planned = world.plan(seed) if faults is None else list(faults)
-    breach = world.run(planned)
+    violations: list[Breach] = []
     events = world.events
+
+    def note(invariant: str, _state: str) -> None:
+        violations.append(Breach(events.now_ms, "assertion", invariant))
+
+    breach: Breach | None = None
+    with on_violation(note):
+        try:
+            breach = world.run(planned)
+        except AssertionError:
+            if not violations:
+                raise
+    if violations:  # Also where a core's caller has caught it.
+        breach = violations[0]
     return Outcome(
         seed,
         breach,

@@ -19,8 +19,8 @@ END_TXN = 26
 OWN_EPOCH = 5
 """The version of EndTxn from which on each transaction has an epoch of its own (KIP-890)."""
 
-Offer = tuple[dict[int, tuple[int, int]], dict[str, int]]
-"""Versions by API, and features in force."""
+Offer = tuple[dict[int, tuple[int, int]], dict[str, int], int]
+"""Versions by API, features in force, and the epoch of these."""
 
 
 def offered(bootstrap: str) -> Offer:
@@ -29,12 +29,13 @@ def offered(bootstrap: str) -> Offer:
         request = ApiVersionsRequest(client_software_name="wire", client_software_version="1")
         answer = wire.ask(request, ApiVersionsResponse, 3)
     versions = {it.api_key: (it.min_version, it.max_version) for it in answer.api_keys}
-    return versions, {it.name: it.max_version_level for it in answer.finalized_features}
+    features = {it.name: it.max_version_level for it in answer.finalized_features}
+    return versions, features, answer.finalized_features_epoch
 
 
 def has_newest(offer: Offer) -> bool:
     """Whether the newest protocols are in it."""
-    versions, _ = offer
+    versions, _, _ = offer
     return CONSUMER_GROUP_HEARTBEAT in versions and versions[END_TXN][1] >= OWN_EPOCH
 
 

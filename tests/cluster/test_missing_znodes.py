@@ -19,7 +19,7 @@ REPLICAS = [[2, 0, 1]]
 
 
 def test_the_leader_of_a_topic_without_znodes_dies(tmp_path: Path) -> None:
-    """Others are led at once; `/led` names this one, until its znodes are restored."""
+    """Others are led at once; `/leaderless-partitions` names this one until it has its znodes."""
     with Cluster(tmp_path, settings=SETTINGS) as cluster, on_record(cluster) as znodes:
         for name in ("gone", "left"):
             new = NewTopic(name, 1, replica_assignment=REPLICAS)
@@ -52,7 +52,7 @@ def leaderless(cluster: Cluster) -> dict[str, str]:
     """The topics that the controller names as without a leader, and why."""
     ready = json.loads((cluster.brokers[0].directory / "ready.json").read_text())
     try:
-        with urlopen(f"{ready['admin']}/led", timeout=ATTEMPT_S) as answer:
+        with urlopen(f"{ready['admin']}/leaderless-partitions", timeout=ATTEMPT_S) as answer:
             told = json.load(answer)
             assert told["led"]
     except HTTPError as refused:

@@ -237,6 +237,9 @@ def metadata(side: Side) -> None:
     for version in range(13):
         making = about(f"metadata-made-{version}", allow_auto_topic_creation=True)
         side.ask(f"made by asking, version {version}", making, version)
+    for name in ("metadata.collides", "metadata_collides"):
+        side.ask(f"making {name}", about(name, allow_auto_topic_creation=True), 12)
+    side.ask_all("a colliding name is not made", about("metadata_collides"), (4, 9, 12))
     side.ask("twice", about(topic, topic), 12)
     operations = about(topic, include_topic_authorized_operations=True)
     side.ask_all("operations on topics", operations, range(8, 13))

@@ -13,6 +13,7 @@ from barnabas_kafka.protocol.messages.create_partitions import (
 from tests.oracle.sides import Side
 
 TOPIC = 2
+BROKER = 4
 
 
 def words_of_growth(side: Side) -> None:
@@ -39,17 +40,23 @@ def words_of_growth(side: Side) -> None:
 
 
 def words_of_settings(side: Side) -> None:
-    """Which topic cannot have a setting; what is wrong with it each broker says in its own way."""
+    """What cannot have a setting; what is wrong with it each broker says in its own way."""
     topic = side.topic("words-of-settings")
-    refused = {"retention.ms": "soon", "cleanup.policy": "shred", "min.insync.replicas": "0"}
-    for key, value in refused.items():
+    refused = [
+        (TOPIC, topic, "retention.ms", "soon"),
+        (TOPIC, topic, "cleanup.policy", "shred"),
+        (TOPIC, topic, "min.insync.replicas", "0"),
+        (BROKER, "", "log.retention.ms", "soon"),
+        (BROKER, "0", "background.threads", "many"),
+    ]
+    for kind, name, key, value in refused:
         changes = [
             incremental_alter_configs.AlterableConfig(name=key, config_operation=0, value=value)
         ]
         incremental = incremental_alter_configs.IncrementalAlterConfigsRequest(
             resources=[
                 incremental_alter_configs.AlterConfigsResource(
-                    resource_type=TOPIC, resource_name=topic, configs=changes
+                    resource_type=kind, resource_name=name, configs=changes
                 )
             ]
         )
@@ -57,13 +64,15 @@ def words_of_settings(side: Side) -> None:
         replacing = alter_configs.AlterConfigsRequest(
             resources=[
                 alter_configs.AlterConfigsResource(
-                    resource_type=TOPIC, resource_name=topic, configs=entries
+                    resource_type=kind, resource_name=name, configs=entries
                 )
             ]
         )
         for how, request in (("one", incremental), ("all", replacing)):
             answer = side.wait(request, 1, settled=lambda _: True).responses[0]
-            side.keep(f"{key}, {how}", [answer.error_code, answer.error_message.split(": ")[0]])
+            side.keep(
+                f"{key}, {how}", [answer.error_code, (answer.error_message or "").split(": ")[0]]
+            )
 
 
 QUESTIONS: Final = (words_of_growth, words_of_settings)

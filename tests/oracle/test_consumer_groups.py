@@ -158,7 +158,7 @@ def test_members_and_lists_are_told_alike(place: Place) -> None:
         }
     )
     consumer.subscribe(["alpha"])
-    assert consumer.poll(60) is not None
+    assert consumer.poll(seconds(ANSWER)) is not None
     describe = ("--describe", "--group", "has-members")
     for words in (
         ("--list", "--state", "--type"),

@@ -17,6 +17,7 @@ from tests.oracle import (
     questions_about_records,
     questions_about_topics,
     questions_about_transactions,
+    questions_about_versions,
     questions_about_words,
 )
 from tests.oracle.apache import ApacheKafka
@@ -32,6 +33,7 @@ QUESTIONS: Final = (
     *questions_about_records.QUESTIONS,
     *questions_about_topics.QUESTIONS,
     *questions_about_transactions.QUESTIONS,
+    *questions_about_versions.QUESTIONS,
     *questions_about_words.QUESTIONS,
 )
 
@@ -89,7 +91,6 @@ DELIBERATE: Final[dict[str, dict[str, str]]] = {
         "fresh, described.*group_state": "a group that only refused requests named takes no memory",
     },
     "metadata": {
-        "(made by asking|making)": "the topic is there at once, so nobody has to ask again",
         "(known|unknown|no) id, name .* version 1[01]": "we tell the brokers beside the error",
         "no id, name None, version 12": CRASH,
     },
@@ -112,6 +113,21 @@ DELIBERATE: Final[dict[str, dict[str, str]]] = {
             "Apache aborts the transaction of the successor before it looks at the epoch of the"
             " one that was fenced; we refuse that one and leave the successor alone"
         ),
+    },
+    "offered_apis": {
+        "(LEADER_AND_ISR|STOP_REPLICA|UPDATE_METADATA|CONTROLLED_SHUTDOWN|ALTER_PARTITION):": (
+            "brokers of a cluster offer them to each other; this one is alone"
+        ),
+        "(ENVELOPE|ALLOCATE_PRODUCER_IDS):": "only Apache's brokers send them to their controller",
+        "(SASL_|.*DELEGATION_TOKEN|.*CLIENT_QUOTAS|.*USER_SCRAM).*": (
+            "there is no SASL yet, nor what belongs to it"
+        ),
+        "ALTER_PARTITION_REASSIGNMENTS": "version 1 is KIP-860, of a later release",
+        "CONSUMER_GROUP_(HEARTBEAT|DESCRIBE):": (
+            "Apache's brokers of that release refuse them with ZooKeeper; ours do not offer them in"
+            " that protocol version"
+        ),
+        "DESCRIBE_TOPIC_PARTITIONS": "KIP-966, in Kafka of brokers without ZooKeeper",
     },
     "alter_single_configs_of_topics": {
         "unknown (added|operation)": CRASH,

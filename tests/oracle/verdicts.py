@@ -256,8 +256,6 @@ def purpose(asked: Asked, theirs: Any, ours: Any) -> str | None:
         theirs
     ):
         return "Apache's number of new partitions overflows, we judge the number first"
-    if asked.kind is ApiKey.METADATA and ErrorCode.LEADER_NOT_AVAILABLE in _values(theirs):
-        return "where asking makes a topic, ours is there at once"
     if asked.kind is ApiKey.CREATE_TOPICS and ErrorCode.POLICY_VIOLATION in _values(ours):
         return "we bound the partitions of a topic, and judge that first"
     if asked.kind is ApiKey.PRODUCE and isinstance(theirs, dict) and isinstance(ours, dict):

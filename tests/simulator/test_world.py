@@ -4,6 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from barnabas_broker.invariants import violated
+from barnabas_broker.replica.in_sync import InSync
 from simulator.options import VARIANTS
 from simulator.sweep import kept, shortened
 from simulator.world import run
@@ -55,6 +57,24 @@ def test_a_story_is_told_with_few_faults() -> None:
     assert short.breach is not None
     assert 0 < len(short.faults) < len(whole.faults)
     assert "BREACH" in short.story[-1]
+
+
+@pytest.mark.parametrize("swallowed", [True, False])
+def test_a_violated_invariant_is_a_breach(monkeypatch: pytest.MonkeyPatch, swallowed: bool) -> None:
+    """An assertion of a core ends the run with its seed, also where an `except` swallows it."""
+
+    def become(*_: object, **__: object) -> bool:
+        try:
+            raise AssertionError(violated("leaders lead"))
+        except AssertionError:
+            if swallowed:
+                return False
+            raise
+
+    monkeypatch.setattr(InSync, "become", become)
+    breach = run(1, VARIANTS["replicated"]).breach
+    assert breach is not None
+    assert (breach.invariant, breach.what) == ("assertion", "leaders lead")
 
 
 def test_losses_are_counted_where_nothing_is_promised() -> None:

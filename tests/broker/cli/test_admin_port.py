@@ -56,7 +56,7 @@ def test_where_the_port_is(listener: str, host: str, url: str | None) -> None:
 
 def test_yes_and_no_with_reasons() -> None:
     """503 is a no, with as much to say as a yes."""
-    with answering(200, {"caughtUp": True, "percent": 100.0}) as url:
+    with answering(200, {"inSync": True, "percent": 100.0}) as url:
         assert has_caught_up(url, seconds(ANSWER)).yes
     one = {"topic": "t", "partition": 3, "reason": "1 needed"}
     no = {"mayRestart": False, "atRisk": {"count": 5, "partitions": [one]}, "unavoidable": None}

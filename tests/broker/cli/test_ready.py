@@ -12,6 +12,7 @@ from barnabas_broker.cli.broker import broker
 from barnabas_broker.testing import Broker
 from barnabas_kafka.protocol import codec
 from barnabas_kafka.protocol.messages.api_versions import ApiVersionsResponse
+from tests.waiting import START, seconds
 
 
 def probe(address: str) -> tuple[int, str]:
@@ -40,7 +41,7 @@ def answering(answer: bytes) -> Iterator[str]:
 
 def test_a_broker_that_serves() -> None:
     """Exit code 0."""
-    with Broker(startup_timeout_s=120) as started:
+    with Broker(startup_timeout_s=seconds(START)) as started:
         code, line = probe(started.bootstrap_servers)
     assert (code, line.startswith("ready: ")) == (0, True)
 

@@ -73,6 +73,7 @@ def test_what_the_controller_knows_arrives() -> None:
     assert [each.rack for each in image.brokers.values()] == ["r1", "r2", "r3"]
     ours = [each.software for each in image.brokers.values()]
     assert ours == [OWN_SOFTWARE, OWN_SOFTWARE, None]
+    assert [each.epoch for each in image.brokers.values()] == [101, 102, 103]
 
 
 def test_changes_arrive_and_what_has_not_changed_stays_the_same_object() -> None:

@@ -12,7 +12,7 @@ from barnabas_broker.cluster.image import (
     PartitionState,
     TopicImage,
 )
-from barnabas_broker.cluster.standing import Concern, Held, caught_up, leaderless, restart_of
+from barnabas_broker.cluster.standing import Concern, Held, in_sync, leaderless, restart_of
 from barnabas_kafka.ids import TopicPartition
 
 ME = 1
@@ -47,11 +47,30 @@ def test_restart(partition: Held, at_risk: str, unavoidable: str) -> None:
     assert found.safe is (at_risk == "")
 
 
-def test_caught_up() -> None:
+def image_of(*partitions: PartitionState) -> MetadataImage:
+    """A cluster with the topic of `TP`."""
+    topic = TopicImage(TP.topic, UUID(int=1), partitions)
+    return MetadataImage(cluster_id="c", topics={TP.topic: topic})
+
+
+def test_in_sync() -> None:
     """The share of replicas that are in sync, and which are not."""
-    found = caught_up(ME, [held((1, 2), (1, 2)), held((1, 2), (2,)), held((1,), (1,))])
-    assert (found.replicas, found.behind, found.percent) == (3, (TP,), 66.7)
-    assert caught_up(ME, []).percent == 100
+    replicas = [held((1, 2), (1, 2)), held((1, 2), (2,)), held((1,), (1,))]
+    named = [(TopicPartition("orders", number), *each[1:]) for number, each in enumerate(replicas)]
+    found = in_sync(ME, named, MetadataImage(cluster_id="c"))
+    assert (found.replicas, found.percent) == (3, 66.7)
+    assert found.behind == (TopicPartition("orders", 1),)
+    assert in_sync(ME, [], MetadataImage(cluster_id="c")).percent == 100
+
+
+def test_replicas_are_behind_until_leader_and_isr() -> None:
+    """UpdateMetadata comes first, and its ISR may be of before the restart of this broker."""
+    _, assigned, _ = held((1, 2), (1, 2))
+    _, elsewhere, _ = held((2, 3), (2, 3))
+    image = image_of(assigned, elsewhere)
+    found = in_sync(ME, [], image)
+    assert (found.replicas, found.behind, found.percent) == (1, (TP,), 0.0)
+    assert in_sync(ME, [(TP, assigned, 1)], image).behind == ()
 
 
 def test_why_nobody_leads() -> None:

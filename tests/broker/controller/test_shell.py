@@ -337,3 +337,19 @@ def test_a_full_disk_is_an_answer_and_changes_nothing(
     assert [answer.error for answer in (*deleted, *grown)] == [ErrorCode.UNKNOWN_SERVER_ERROR] * 2
     assert embedded.image is before
     assert "No space left on device" in caplog.text
+
+
+def test_a_stray_znode_refuses_its_topic_only(embedded: Embedded) -> None:
+    """Topics of the same request are created and grown: each has a transaction of its own."""
+    stray = b'{"version":1,"partitions":{"0":[1]}}'
+    embedded.store.commit([Create("/brokers/topics/b", stray)], now_ms=NOW_MS)
+    created = embedded.create("a", "b", "c")
+    assert [it.outcome.error.name for it in created] == ["NONE", "TOPIC_ALREADY_EXISTS", "NONE"]
+    assert {"a", "c"} <= set(embedded.image.topics)
+    embedded.create("d")
+    extra = "/brokers/topics/a/partitions/1"
+    embedded.store.commit([Create(extra)], now_ms=NOW_MS)
+    growths = [Growth("a", 2), Growth("c", 2)]
+    grown = embedded.controller.create_partitions(growths, principal=ANONYMOUS, now_ms=NOW_MS)
+    assert [it.granted for it in grown] == [False, True]
+    assert len(embedded.image.topics["c"].partitions) == 2

@@ -312,3 +312,96 @@ def test_retries_back_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     run(work, tmp_path, monkeypatch)
     assert delays[:4] == [0.1, 0.2, 0.4, 0.8]
     assert delays[-2:] == [30.0, 30.0]
+
+
+class Several(World):
+    """A runtime of three partitions, of which the first fails at one place."""
+
+    def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        super().__init__(directory, monkeypatch)
+        monkeypatch.setattr(runtime, "WAKE_RETRY_S", 0.0)
+        self.log.truncate_fully_at(0, now_ms=0)  # Nothing is to be loaded.
+        parts = [Led(self.log) for _ in range(3)]
+
+        def leader(tp: TopicPartition) -> Any:
+            self.faults.meet("leader")
+            return parts[tp.partition]
+
+        self.runtime._leader = leader
+        states = (LED, LED, LED)
+        self.image = IMAGE.with_changes(put=(TopicImage(TP.topic, UUID(int=1), states, {}),))
+
+    def _new_shard(self) -> Shard:
+        self.faults.meet("new_shard")
+        return super()._new_shard()
+
+
+@pytest.mark.parametrize("place", ["leader", "new_shard"])
+@pytest.mark.parametrize("error", [ValueError("a defect"), OSError(errno.EMFILE, "files")], ids=str)
+def test_one_partition_that_fails_holds_back_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, error: Exception
+) -> None:
+    """The others are coordinated here at once; the one that failed is tried again."""
+
+    async def main() -> None:
+        world = Several(tmp_path, monkeypatch)
+        world.faults.due[place] = [error]
+        world.runtime.on_image(world.image)
+        assert len(world.runtime.shards) == 2
+        await wait_for_async(
+            "all shards", lambda: len(world.runtime.shards), until=lambda it: it == 3
+        )
+        world.runtime.stop()
+        world.log.close()
+
+    asyncio.run(main())
+
+
+def test_one_shard_that_cannot_resign_holds_back_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else clients would be served by a coordinator that is one no longer."""
+
+    async def main() -> None:
+        world = Several(tmp_path, monkeypatch)
+        world.runtime.on_image(world.image)
+        resigned = []
+
+        def resign(shard: Shard, now_ms: int) -> Turn[bytes]:
+            resigned.append(shard)
+            if len(resigned) == 1:
+                raise ValueError("a defect")
+            return Turn(now_ms)
+
+        monkeypatch.setattr(Shard, "resign", resign)
+        world.runtime.on_image(MetadataImage(cluster_id="c"))
+        assert len(resigned) == 3
+        assert world.runtime.shards == []
+        world.runtime.stop()
+        world.log.close()
+
+    asyncio.run(main())
+
+
+def test_periodic_work_that_fails_in_one_shard_is_done_in_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Offsets expire and transactions time out in all other partitions."""
+
+    async def main() -> None:
+        world = Several(tmp_path, monkeypatch)
+        world.runtime.on_image(world.image)
+        swept = []
+
+        def work(shard: Shard, now_ms: int) -> Iterator[Turn[bytes]]:
+            swept.append(shard)
+            if len(swept) == 1:
+                raise ValueError("a defect")
+            yield Turn(now_ms)
+
+        world.runtime.sweep(work)
+        assert len(swept) == 3
+        world.runtime.stop()
+        world.log.close()
+
+    asyncio.run(main())

@@ -51,6 +51,7 @@ def test_a_fetch_that_agrees_does_not_diverge() -> None:
     assert divergence(log, offset=2, fetched_epoch=3) is None
     assert divergence(log, offset=3, fetched_epoch=6) is None
     assert divergence(log, offset=3, fetched_epoch=-1) is None, "it does not say"
+    assert divergence(log, offset=0, fetched_epoch=3) is None, "the log begins there"
 
 
 def test_a_fetch_that_diverges() -> None:
@@ -59,6 +60,7 @@ def test_a_fetch_that_diverges() -> None:
     assert divergence(log, offset=3, fetched_epoch=5) == EpochEnd(3, 2)
     assert divergence(log, offset=3, fetched_epoch=3) == EpochEnd(3, 2)
     assert divergence(log, offset=5, fetched_epoch=6) == EpochEnd(6, 3)
+    assert divergence(log, offset=1, fetched_epoch=5) == EpochEnd(3, 2), "though it goes further"
 
 
 def test_a_log_that_cannot_tell() -> None:

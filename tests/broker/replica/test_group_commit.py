@@ -3,10 +3,12 @@
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 
+from barnabas_broker.log.flushing import FlushPlan
+from barnabas_broker.log.partition_log import PartitionLog
 from barnabas_broker.server.node import Node
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import TopicPartition
@@ -280,3 +282,29 @@ def test_without_the_profile_nothing_is_synced_for_a_producer(tmp_path: Path) ->
         wire.produce("t", BATCH)
         assert by_commit(syncs) == []
         assert ends(wire) == 1
+
+
+@pytest.mark.parametrize("place", [(FlushPlan, "_sync"), (PartitionLog, "commit_plan")])
+def test_a_sync_that_fails_unexpectedly_answers_whoever_waits(
+    tmp_path: Path, place: tuple[type, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is known to be durable: as after a failed sync, and nobody waits for ever."""
+    first, second = tmp_path / "first", tmp_path / "second"
+    owner, name = place
+    real = getattr(owner, name)
+
+    def faulty(it: Any) -> Any:
+        directory = it.directory if isinstance(it, PartitionLog) else it.files[0].path.parent
+        if directory.name == "broken-0":
+            raise ValueError("a defect")
+        return real(it)
+
+    settings = FSYNC | {"log.dirs": f"{first},{second}"}
+    with running_node(first, settings) as node, Wire(port_of(node)) as client:
+        client.create_topic("broken")
+        client.create_topic("fine")
+        homes = {tp.topic: log.directory.parent for tp, log in node.broker.logs.logs.items()}
+        assert homes["broken"] != homes["fine"]
+        monkeypatch.setattr(owner, name, faulty)
+        assert client.produce("broken", BATCH).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        assert client.produce("fine", BATCH).error_code == ErrorCode.NONE

@@ -218,6 +218,21 @@ def test_a_further_epoch_of_the_same_leader() -> None:
     assert view.wanted_shrink(log_end=8, now_ms=50_001 + LAG_MS) is not None
 
 
+@pytest.mark.parametrize("offset", [100, 200])
+def test_a_further_epoch_counts_no_fetch_of_the_one_before(offset: int) -> None:
+    """A replica outside the ISR has to catch up again: until then the mark does not wait for it.
+
+    It asks for the end that it was told of in the epoch before, or for that at which this began.
+    """
+    view = InSync(1, InSyncRules(lag_max_ms=LAG_MS))
+    view.become(replace(STATE, isr=(1, 2)), log_end=0, now_ms=0)
+    fetch(view, 3, 0, end=100, now_ms=1000)
+    fetch(view, 2, 300, end=300, now_ms=1000)
+    view.become(replace(STATE, isr=(1, 2), leader_epoch=6), log_end=200, now_ms=2000)
+    fetch(view, 3, offset, end=300, now_ms=3000)
+    assert committed(view, 0, 300, now_ms=3000) == 300
+
+
 def test_a_resigned_leader_knows_no_followers() -> None:
     """What followers had under an old leadership says nothing under a new one."""
     view = leader((1, 2))

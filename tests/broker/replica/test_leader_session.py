@@ -49,6 +49,16 @@ def test_what_is_not_wanted_any_more_is_forgotten() -> None:
     )
 
 
+def test_a_session_by_names_keeps_a_partition_whose_topic_id_becomes_known() -> None:
+    """Apache's leader removes forgotten names last: forgetting one would end its replication."""
+    session = LeaderSession()
+    session.changes({A: want(0, topic=0), B: want(0, topic=0)}, by_topic_id=False)
+    session.answered(5)
+    assert session.changes({A: want(0), B: want(0, topic=0)}, by_topic_id=False) == Changes(
+        5, 1, {A: want(0)}
+    )
+
+
 def test_an_answer_that_does_not_come_closes_the_session() -> None:
     """The next request names the session, so that the leader can drop it, and begins another."""
     session = begun()

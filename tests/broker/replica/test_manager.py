@@ -21,7 +21,7 @@ from barnabas_broker.log.partition_log import PartitionLog
 from barnabas_broker.log.validator import validate_produce
 from barnabas_broker.replica.context import ReplicationContext
 from barnabas_broker.replica.manager import ReplicaManager
-from barnabas_broker.replica.partition import READ_COMMITTED
+from barnabas_broker.replica.partition import READ_COMMITTED, Partition
 from barnabas_broker.replica.topic_rules import TopicRules
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.ids import TopicPartition
@@ -342,3 +342,94 @@ def test_what_is_about_to_be_led_is_not_unknown(bench: Bench) -> None:
     assert refusal(bench) == ErrorCode.NOT_LEADER_OR_FOLLOWER
     bench.manager.expect_no_more([T0])
     assert refusal(bench) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+class Fails:
+    """Raises for one partition, as a defect would, until it is mended."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, method: str) -> None:
+        self.mended = False
+        real = getattr(Partition, method)
+
+        def faulty(partition: Partition, *args: Any) -> Any:
+            if partition.tp == T0 and not self.mended:
+                raise ValueError("a defect")
+            return real(partition, *args)
+
+        monkeypatch.setattr(Partition, method, faulty)
+
+
+@pytest.mark.parametrize("method", ["become", "trust", "_advance_high_watermark"])
+def test_a_partition_that_fails_unexpectedly_holds_back_no_other(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    """Its metadata is applied again until it succeeds, for no later change names it."""
+    bench.see(image(led_by(NO_LEADER), led_by(NO_LEADER)))
+    fails = Fails(monkeypatch, method)
+    both = image(led_by(1, epoch=1), led_by(1, epoch=1))
+    both = both.with_changes(put=(TopicImage("u", UUID(int=2), (led_by(1),), {}),))
+    failures = bench.manager.on_image(bench.image, both)
+    assert {name: it.code.name for name, it in failures.items()} == {"t": "UNKNOWN_SERVER_ERROR"}
+    assert bench.manager.led("t", 1).leader_epoch == 1
+    assert bench.manager.led("u", 0).leader_epoch == 0
+    assert refusal(bench) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    with pytest.raises(KafkaError, match="Metadata of topic t is not applied"):
+        bench.manager.retry_failed()
+    fails.mended = True
+    bench.manager.retry_failed()
+    assert bench.manager.led("t", 0).log.latest_epoch == 1
+    assert bench.manager.led("t", 0).in_sync.leader_epoch == 1
+    bench.append(b"a")
+
+
+def test_a_failed_deletion_holds_back_no_other(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The log of the partition that failed is deleted when that is retried."""
+    bench.see(image(led_by(1), led_by(1)))
+    fails = Fails(monkeypatch, "become")
+    bench.see(NOTHING)
+    assert len(bench.manager) == 0
+    assert [each.name for each in tmp_path.glob("t-?")] == ["t-0"]
+    fails.mended = True
+    bench.manager.retry_failed()
+    assert list(tmp_path.glob("t-?")) == []
+
+
+def test_a_retry_ends_with_the_metadata_it_was_for(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A topic deleted meanwhile does not come back, and its successor keeps its log."""
+    fails = Fails(monkeypatch, "become")
+    bench.see(image(led_by(1)))
+    bench.see(NOTHING)
+    fails.mended = True
+    bench.manager.retry_failed()
+    assert len(bench.manager) == 0
+    bench.see(image(led_by(1), topic_id=2))
+    assert bench.manager.led("t", 0).log.topic_id == UUID(int=2)
+
+
+def test_an_isr_check_that_fails_holds_back_no_other(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Followers that lag leave the ISR of the other partitions."""
+    bench.see(image(led_by(1), led_by(1)))
+    checked = []
+    monkeypatch.setattr(Partition, "shrink_isr", lambda self: checked.append(self.tp))
+    fails = Fails(monkeypatch, "shrink_isr")
+    assert not fails.mended
+    bench.manager.shrink_isrs()
+    assert checked == [TopicPartition("t", 1)]
+
+
+def test_a_stopped_replica_is_not_brought_back_by_a_retry(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Metadata that failed to apply is older than the StopReplica."""
+    fails = Fails(monkeypatch, "become")
+    bench.see(image(led_by(1)))
+    bench.manager.stop(T0, delete=True)
+    fails.mended = True
+    bench.manager.retry_failed()
+    assert bench.manager.get(T0) is None

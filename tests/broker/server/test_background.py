@@ -18,9 +18,12 @@ from tests.broker.server.running import running_node
 from tests.waiting import ANSWER, seconds, wait_for, wait_for_async
 
 OF_A_BROKER_ALONE = {
+    "ISR expiration",
+    "applying metadata",
     "checkpoints",
     "giving memory back",
     "high watermark checkpoints",
+    "recovery point checkpoints",
     "log cleaner",
     "looking for flushes",
     "looking for room",

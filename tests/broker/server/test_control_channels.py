@@ -46,7 +46,7 @@ from barnabas_kafka.protocol.messages.stop_replica import (
 from barnabas_kafka.protocol.messages.update_metadata import UpdateMetadataResponse
 from barnabas_kafka.protocol.registry import ApiKey
 from barnabas_kafka.protocol.schema import Response
-from tests.waiting import wait_for_async
+from tests.waiting import ANSWER, seconds, wait_for_async
 
 from .test_peers import against, respond
 
@@ -182,7 +182,7 @@ class Told:
             1,
             peers,
             listener="PLAINTEXT",
-            timeout_s=60,
+            timeout_s=seconds(ANSWER),
             stop=self.stop,
             report=self.report,
             storage=self.storage,

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import pytest
 
 from barnabas_broker.cluster.image import BrokerRegistration, MetadataImage
-from barnabas_broker.server.controlled_shutdown import hand_over
+from barnabas_broker.server import controlled_shutdown
+from barnabas_broker.server.controlled_shutdown import hand_over, hand_over_if_reachable
 from barnabas_broker.server.controller_link import ControllerLink
 from barnabas_broker.server.peers import Peers
 from barnabas_kafka.errors import ErrorCode
@@ -76,3 +77,63 @@ def test_it_asks_as_often_as_it_may(
 
     against(serve, story)
     assert len(answers) - len(remaining) == asked
+
+
+def test_it_is_given_up_where_zookeeper_is_away(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nobody can elect other leaders then: a stop does not wait for that."""
+    monkeypatch.setattr(controlled_shutdown, "UNREACHABLE_MAX_S", 0.0)
+    monkeypatch.setattr(controlled_shutdown, "POLL_S", 0.0)
+    ended: list[str] = []
+
+    async def never() -> bool:
+        try:
+            await asyncio.get_running_loop().create_future()
+        finally:
+            ended.append("given up")
+        return True
+
+    assert not asyncio.run(hand_over_if_reachable(never(), reachable=lambda: False))
+    assert ended == ["given up"]
+    assert "Controlled shutdown given up: ZooKeeper has not been reachable" in caplog.text
+
+
+def test_it_goes_on_where_zookeeper_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While it can be reached the controller has the time that the settings give it."""
+    monkeypatch.setattr(controlled_shutdown, "UNREACHABLE_MAX_S", 0.0)
+    monkeypatch.setattr(controlled_shutdown, "POLL_S", 0.0)
+    looks = 0
+
+    async def story() -> bool:
+        handed_over: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+
+        def reachable() -> bool:
+            nonlocal looks
+            looks += 1
+            if looks == 5:
+                handed_over.set_result(True)
+            return True
+
+        async def handing_over() -> bool:
+            return await handed_over
+
+        return await hand_over_if_reachable(handing_over(), reachable=reachable)
+
+    assert asyncio.run(story())
+    assert looks >= 5
+
+
+def test_an_unexpected_error_does_not_end_the_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is a refusal like any other: asked again, then the broker stops without an answer."""
+    asked = []
+
+    async def ask(_: object, request: object, *_more: object, **_named: object) -> None:
+        asked.append(request)
+        raise ValueError("a defect")
+
+    monkeypatch.setattr(ControllerLink, "ask", ask)
+    settings = BrokerSettings({"controlled.shutdown.retry.backoff.ms": "0"})
+    link = ControllerLink.__new__(ControllerLink)
+    assert not asyncio.run(hand_over(link, IMAGE, 1, settings))
+    assert len(asked) == 3

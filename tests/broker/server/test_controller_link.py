@@ -9,8 +9,11 @@ from barnabas_broker.server.controller_link import ControllerLink
 from barnabas_broker.server.node import Node
 from barnabas_broker.server.peers import Peers, UnreachableError
 from barnabas_kafka.protocol.messages.metadata import MetadataRequest, MetadataResponse
+from tests.waiting import ANSWER, seconds
 
 from .running import port_of
+
+ANSWER_S = seconds(ANSWER)
 
 
 def test_the_controller_is_asked_that_the_image_names(node: Node) -> None:
@@ -22,11 +25,11 @@ def test_the_controller_is_asked_that_the_image_names(node: Node) -> None:
         peers = Peers(lambda broker: endpoint if broker == 0 else None, client_id="test")
         link = ControllerLink(peers, lambda: images[-1])
         try:
-            told = await link.ask(MetadataRequest(topics=[]), MetadataResponse, timeout_s=60)
+            told = await link.ask(MetadataRequest(topics=[]), MetadataResponse, timeout_s=ANSWER_S)
             assert told.controller_id == 0
             images.append(MetadataImage(cluster_id="c", controller_id=NO_CONTROLLER))
             with pytest.raises(UnreachableError, match="nobody is known"):
-                await link.ask(MetadataRequest(topics=[]), MetadataResponse, timeout_s=60)
+                await link.ask(MetadataRequest(topics=[]), MetadataResponse, timeout_s=ANSWER_S)
         finally:
             link.close()
 

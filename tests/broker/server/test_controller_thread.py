@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from barnabas_broker.cluster.image import MetadataImage
+from barnabas_broker.controller.propagation import View
 from barnabas_broker.controller.requests import CreatedTopic
 from barnabas_broker.controller.shell import Controller
 from barnabas_broker.controller.topics import NewTopic
@@ -178,3 +179,29 @@ def test_another_controller_is_made_way_for(embedded: Embedded) -> None:
             assert refused.outcome.error == ErrorCode.NOT_CONTROLLER
 
     asyncio.run(story())
+
+
+def test_the_others_are_told_what_this_broker_cannot_apply(embedded: Embedded) -> None:
+    """An error of the own replicas holds back no LeaderAndIsr to other brokers."""
+
+    async def story() -> None:
+        async with beside(embedded) as thread:
+            told: list[int] = []
+
+            def on_view(_view: View | None, epoch: int) -> dict[str, KafkaError]:
+                told.append(epoch)
+                return {}
+
+            thread.attach(lambda _old, _new: 1 // 0, on_view)  # type: ignore[arg-type, return-value]
+            with pytest.raises(ZeroDivisionError):
+                await thread.run(lambda controller: create("t", controller))
+            assert told
+
+    loop_errors: list[object] = []
+
+    async def main() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, it: loop_errors.append(it))
+        await story()
+
+    asyncio.run(main())
+    assert loop_errors

@@ -1,26 +1,59 @@
 """One partition with which something unforeseen fails, among others in the same request."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import Any
 
 import pytest
 
+from barnabas_broker.coordinator.group.shell import GroupCoordinator
+from barnabas_broker.coordinator.transaction.shell import TransactionCoordinator
 from barnabas_broker.replica.manager import ReplicaManager
+from barnabas_broker.replica.partition import Partition
+from barnabas_broker.server.handlers import alter_configs as alter_configs_handler
+from barnabas_broker.server.handlers import describe_configs as describe_configs_handler
+from barnabas_broker.server.handlers import incremental_alter_configs as incremental_handler
+from barnabas_broker.server.node import Node
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import LATEST_TIMESTAMP, TopicPartition
+from barnabas_kafka.protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTransaction,
+)
+from barnabas_kafka.protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResource
+from barnabas_kafka.protocol.messages.delete_groups import DeleteGroupsRequest
 from barnabas_kafka.protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
+from barnabas_kafka.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+)
+from barnabas_kafka.protocol.messages.describe_groups import DescribeGroupsRequest
 from barnabas_kafka.protocol.messages.describe_producers import (
     DescribeProducersRequest,
     TopicRequest,
+)
+from barnabas_kafka.protocol.messages.describe_transactions import DescribeTransactionsRequest
+from barnabas_kafka.protocol.messages.find_coordinator import FindCoordinatorRequest
+from barnabas_kafka.protocol.messages.incremental_alter_configs import (
+    AlterConfigsResource as IncrementalResource,
+)
+from barnabas_kafka.protocol.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
 )
 from barnabas_kafka.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsTopic,
+)
+from barnabas_kafka.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from barnabas_kafka.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
 )
 from barnabas_kafka.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
@@ -31,6 +64,11 @@ from barnabas_kafka.protocol.messages.produce import (
     PartitionProduceData,
     ProduceRequest,
     TopicProduceData,
+)
+from barnabas_kafka.protocol.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
 )
 from barnabas_kafka.records.builder import build_batch
 from tests.broker.server.running import Wire, fetch_request
@@ -107,3 +145,137 @@ def test_the_other_partitions_are_served(
     for name, real in (("leader", leader), ("readable", readable), ("led", led)):
         monkeypatch.setattr(ReplicaManager, name, failing(real))
     assert ask(wire, topic) == [FAILED, FINE]
+
+
+@pytest.mark.parametrize("step", ["replication", "broker.groups", "broker.transactions"])
+def test_metadata_is_applied_to_the_other_parts_of_a_broker(
+    step: str, node: Node, wire: Wire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Replicas, replication, groups and transactions each apply it, whatever one of them raises."""
+    applied = []
+    for name in ("replication", "broker.groups", "broker.transactions"):
+        part = attrgetter(name)(node)
+
+        def on_image(*_: object, name: str = name) -> None:
+            applied.append(name)
+            if name == step:
+                raise ValueError("a defect")
+
+        monkeypatch.setattr(part, "on_image", on_image)
+    wire.create_topic(f"after-{step}")
+    assert applied == ["replication", "broker.groups", "broker.transactions"]
+
+
+# --- groups, transactions, resources and markers
+
+
+def describe_groups(wire: Wire, names: Sequence[str]) -> list[int]:
+    """The states of groups."""
+    answer = wire.ask(DescribeGroupsRequest(groups=list(names)), 5)
+    return [it.error_code for it in answer.groups]
+
+
+def offset_fetch(wire: Wire, names: Sequence[str]) -> list[int]:
+    """The offsets of groups."""
+    groups = [OffsetFetchRequestGroup(group_id=it, topics=None) for it in names]
+    return [it.error_code for it in wire.ask(OffsetFetchRequest(groups=groups), 8).groups]
+
+
+def delete_groups(wire: Wire, names: Sequence[str]) -> list[int]:
+    """Delete groups."""
+    answer = wire.ask(DeleteGroupsRequest(groups_names=list(names)), 2)
+    return [it.error_code for it in answer.results]
+
+
+def describe_transactions(wire: Wire, names: Sequence[str]) -> list[int]:
+    """The states of transactional ids."""
+    answer = wire.ask(DescribeTransactionsRequest(transactional_ids=list(names)), 0)
+    return [it.error_code for it in answer.transaction_states]
+
+
+def describe_configs(wire: Wire, names: Sequence[str]) -> list[int]:
+    """The settings of topics."""
+    resources = [DescribeConfigsResource(resource_type=2, resource_name=it) for it in names]
+    answer = wire.ask(DescribeConfigsRequest(resources=resources), 4)
+    return [it.error_code for it in answer.results]
+
+
+def alter_configs(wire: Wire, names: Sequence[str]) -> list[int]:
+    """Change the settings of topics."""
+    resources = [AlterConfigsResource(resource_type=2, resource_name=it) for it in names]
+    answer = wire.ask(AlterConfigsRequest(resources=resources, validate_only=True), 2)
+    return [it.error_code for it in answer.responses]
+
+
+def incremental_alter_configs(wire: Wire, names: Sequence[str]) -> list[int]:
+    """Change some settings of topics."""
+    resources = [IncrementalResource(resource_type=2, resource_name=it) for it in names]
+    answer = wire.ask(IncrementalAlterConfigsRequest(resources=resources, validate_only=True), 1)
+    return [it.error_code for it in answer.responses]
+
+
+def write_txn_markers(wire: Wire, names: Sequence[str]) -> list[int]:
+    """Write ends of a transaction into topics."""
+    topics = [WritableTxnMarkerTopic(name=it, partition_indexes=[0]) for it in names]
+    marker = WritableTxnMarker(producer_id=1, producer_epoch=0, topics=topics)
+    answer = wire.ask(WriteTxnMarkersRequest(markers=[marker]), 1)
+    return [part.error_code for it in answer.markers[0].topics for part in it.partitions]
+
+
+def add_partitions_to_txn(wire: Wire, names: Sequence[str]) -> list[int]:
+    """Verify partitions of transactions."""
+    topics = [AddPartitionsToTxnTopic(name="fine", partitions=[0])]
+    transactions = [
+        AddPartitionsToTxnTransaction(
+            transactional_id=it, producer_id=1, producer_epoch=0, verify_only=True, topics=topics
+        )
+        for it in names
+    ]
+    answer = wire.ask(AddPartitionsToTxnRequest(transactions=transactions), 4)
+    return [
+        part.partition_error_code
+        for it in answer.results_by_transaction
+        for topic in it.topic_results
+        for part in topic.results_by_partition
+    ]
+
+
+BY_NAME = [
+    (describe_groups, GroupCoordinator, "group"),
+    (offset_fetch, GroupCoordinator, "group"),
+    (offset_fetch, GroupCoordinator, "settled"),
+    (delete_groups, GroupCoordinator, "ask"),
+    (describe_transactions, TransactionCoordinator, "transaction"),
+    (describe_configs, describe_configs_handler, "validate_name"),
+    (alter_configs, alter_configs_handler, "authorize_alter"),
+    (incremental_alter_configs, incremental_handler, "authorize_alter"),
+    (write_txn_markers, Partition, "check_in_sync"),
+    (add_partitions_to_txn, TransactionCoordinator, "verify"),
+]
+
+
+@pytest.mark.parametrize(("ask", "owner", "name"), BY_NAME)
+def test_the_other_groups_and_resources_are_served(
+    ask: Callable[[Wire, Sequence[str]], list[int]],
+    owner: Any,
+    name: str,
+    wire: Wire,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whatever the error with one of them; it has an error of its own, and the connection stays."""
+    wire.ask(MetadataRequest(topics=[MetadataRequestTopic(name=it) for it in ("fine", "bad")]), 4)
+    for key_type in (0, 1):  # Creates the coordinators' topics.
+        wire.ask(FindCoordinatorRequest(key_type=key_type, coordinator_keys=["fine"]), 4)
+    expected = ask(wire, ["fine"])[0]
+    real = getattr(owner, name)
+
+    def faulty(*args: Any, **more: Any) -> Any:
+        subjects = [getattr(getattr(it, "tp", None), "topic", it) for it in args]
+        if "bad" in subjects:
+            raise ValueError("a defect")
+        return real(*args, **more)
+
+    monkeypatch.setattr(owner, name, faulty)
+    answered = ask(wire, ["bad", "fine"])
+    assert answered[1] == expected
+    assert answered[0] == (expected if name == "settled" else FAILED)

@@ -11,6 +11,7 @@ import pytest
 from barnabas_broker.cluster.image import MetadataImage
 from barnabas_broker.server import first_metadata
 from barnabas_broker.server.first_metadata import after_first_metadata
+from barnabas_kafka.errors import ErrorCode, KafkaError
 
 
 def call(received: asyncio.Future[None]) -> Any:
@@ -50,20 +51,30 @@ def test_the_answer_is_made_when_the_metadata_is_there() -> None:
     asyncio.run(story())
 
 
-def test_without_a_controller_the_answer_is_made_of_what_there_is(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A client must hear something before it gives up; an error reaches it as any handler's."""
+def test_an_error_of_the_answer_reaches_the_client() -> None:
+    """As an error of any handler does."""
+
+    async def story() -> None:
+        received = asyncio.get_running_loop().create_future()
+        failing = after_first_metadata(call(received), lambda: "".index("x"))
+        assert failing is not None
+        received.set_result(None)
+        with pytest.raises(ValueError, match="substring"):
+            await failing
+
+    asyncio.run(story())
+
+
+def test_without_a_controller_the_client_is_sent_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An answer without any broker makes some admin clients hang."""
     monkeypatch.setattr(first_metadata, "PATIENCE_S", 0.0)
 
     async def story() -> None:
         received = asyncio.get_running_loop().create_future()
-        waiting = after_first_metadata(call(received), lambda: "nothing yet")
-        failing = after_first_metadata(call(received), lambda: "".index("x"))
+        waiting = after_first_metadata(call(received), lambda: "no brokers")
         assert waiting is not None
-        assert failing is not None
-        assert await waiting == "nothing yet"
-        with pytest.raises(ValueError, match="substring"):
-            await failing
+        with pytest.raises(KafkaError) as caught:
+            await waiting
+        assert caught.value.code is ErrorCode.REQUEST_TIMED_OUT
 
     asyncio.run(story())

@@ -3,6 +3,7 @@
 import asyncio
 import socket
 import threading
+import tracemalloc
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any
@@ -16,11 +17,16 @@ from barnabas_broker.server.peers import Peers, UnreachableError, UnsupportedErr
 from barnabas_kafka.protocol import codec
 from barnabas_kafka.protocol.headers import decode_request_header, encode_response_header
 from barnabas_kafka.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
-from barnabas_kafka.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from barnabas_kafka.protocol.messages.list_groups import (
+    ListedGroup,
+    ListGroupsRequest,
+    ListGroupsResponse,
+)
 from barnabas_kafka.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from barnabas_kafka.protocol.registry import ApiKey
 from barnabas_kafka.protocol.schema import Message
 from tests.broker.server.running import port_of
+from tests.waiting import ANSWER, seconds
 
 Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 Story = Callable[[Peers], Awaitable[None]]
@@ -30,6 +36,9 @@ VERSIONS = ApiVersionsResponse(
         ApiVersion(api_key=ApiKey.LIST_GROUPS, min_version=0, max_version=1),
     ]
 )
+
+
+ANSWER_S = seconds(ANSWER)
 
 
 async def receive(reader: asyncio.StreamReader) -> tuple[int, int]:
@@ -54,7 +63,7 @@ async def introduce(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) 
     respond(writer, correlation_id, VERSIONS)
 
 
-def against(serve: Serve, story: Story) -> None:
+def against(serve: Serve, story: Story, *, answer_bytes_max: int = 1 << 20) -> None:
     """Tell a story with broker 7, which does what `serve` says on each connection."""
 
     async def whole() -> None:
@@ -75,7 +84,11 @@ def against(serve: Serve, story: Story) -> None:
         server = await asyncio.start_server(accept, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
         endpoint = Endpoint("PLAINTEXT", "127.0.0.1", port)
-        peers = Peers(lambda broker: endpoint if broker == 7 else None, client_id="test")
+        peers = Peers(
+            lambda broker: endpoint if broker == 7 else None,
+            client_id="test",
+            answer_bytes_max=answer_bytes_max,
+        )
         try:
             await story(peers)
         finally:
@@ -109,7 +122,7 @@ def test_who_waits_for_a_broker_that_has_gone_is_told(monkeypatch: pytest.Monkey
         peers = Peers(alive.get, client_id="test")
         waiting = [
             asyncio.ensure_future(
-                peers.send(broker, ListGroupsRequest(), ListGroupsResponse, timeout_s=600)
+                peers.send(broker, ListGroupsRequest(), ListGroupsResponse, timeout_s=ANSWER_S)
             )
             for broker in alive
         ]
@@ -137,16 +150,18 @@ def test_a_real_broker_answers(node: Node) -> None:
     async def story() -> None:
         peers = Peers(lambda _: endpoint, client_id="test")
         try:
-            version = await peers.version(0, ApiKey.METADATA, timeout_s=60)
+            version = await peers.version(0, ApiKey.METADATA, timeout_s=ANSWER_S)
             assert version >= 9
             limited = Peers(lambda _: endpoint, client_id="old", newest={ApiKey.METADATA: 5})
             for limit, expected in ((None, 5), (7, 5), (3, 3)):
-                version = await limited.version(0, ApiKey.METADATA, timeout_s=60, version_max=limit)
+                version = await limited.version(
+                    0, ApiKey.METADATA, timeout_s=ANSWER_S, version_max=limit
+                )
                 assert version == expected
             limited.close()
             for _ in range(2):
                 told = await peers.send(
-                    0, MetadataRequest(topics=[]), MetadataResponse, timeout_s=60
+                    0, MetadataRequest(topics=[]), MetadataResponse, timeout_s=ANSWER_S
                 )
                 assert told.cluster_id == node.broker.image.cluster_id
         finally:
@@ -170,7 +185,10 @@ def test_requests_share_a_connection_and_keep_their_order() -> None:
 
     async def story(peers: Peers) -> None:
         answers = await asyncio.gather(
-            *(peers.send(7, ListGroupsRequest(), ListGroupsResponse, timeout_s=60) for _ in "12345")
+            *(
+                peers.send(7, ListGroupsRequest(), ListGroupsResponse, timeout_s=ANSWER_S)
+                for _ in "12345"
+            )
         )
         assert [answer.throttle_time_ms for answer in answers] == [0, 1, 2, 3, 4]
         assert len(connections) == 1
@@ -187,9 +205,9 @@ def test_a_request_that_the_peer_does_not_know_is_not_sent() -> None:
 
     async def story(peers: Peers) -> None:
         with pytest.raises(UnsupportedError, match="METADATA"):
-            await peers.send(7, MetadataRequest(), MetadataResponse, timeout_s=60)
-        assert await peers.version(7, ApiKey.LIST_GROUPS, timeout_s=60) == 1
-        assert await peers.version(7, ApiKey.LIST_GROUPS, timeout_s=60, version_max=0) == 0
+            await peers.send(7, MetadataRequest(), MetadataResponse, timeout_s=ANSWER_S)
+        assert await peers.version(7, ApiKey.LIST_GROUPS, timeout_s=ANSWER_S) == 1
+        assert await peers.version(7, ApiKey.LIST_GROUPS, timeout_s=ANSWER_S, version_max=0) == 0
 
     against(serve, story)
 
@@ -199,7 +217,7 @@ def test_an_unknown_broker_and_a_dead_address_are_told() -> None:
 
     async def story(peers: Peers) -> None:
         with pytest.raises(UnreachableError, match="broker 8 is not alive"):
-            await peers.send(8, ListGroupsRequest(), ListGroupsResponse, timeout_s=60)
+            await peers.send(8, ListGroupsRequest(), ListGroupsResponse, timeout_s=ANSWER_S)
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Nobody comes."""
@@ -214,7 +232,7 @@ def test_an_unknown_broker_and_a_dead_address_are_told() -> None:
         peers = Peers(lambda _: Endpoint("PLAINTEXT", "127.0.0.1", port), client_id="test")
         for _ in range(3):
             with pytest.raises(UnreachableError, match=f"cannot connect to broker 1 .*{port}"):
-                await peers.send(1, ListGroupsRequest(), ListGroupsResponse, timeout_s=60)
+                await peers.send(1, ListGroupsRequest(), ListGroupsResponse, timeout_s=ANSWER_S)
         peers.close()
 
     asyncio.run(refused())
@@ -236,14 +254,14 @@ def test_a_peer_that_falls_silent_is_left() -> None:
 
     async def story(peers: Peers) -> None:
         patient = asyncio.create_task(
-            peers.send(7, ListGroupsRequest(), ListGroupsResponse, timeout_s=60)
+            peers.send(7, ListGroupsRequest(), ListGroupsResponse, timeout_s=ANSWER_S)
         )
         await asked.wait()
         with pytest.raises(UnreachableError, match="did not answer LIST_GROUPS"):
             await peers.send(7, ListGroupsRequest(), ListGroupsResponse, timeout_s=0.3)
         with pytest.raises(UnreachableError, match="did not answer LIST_GROUPS"):
             await patient
-        answer = await peers.send(7, ListGroupsRequest(), ListGroupsResponse, timeout_s=60)
+        answer = await peers.send(7, ListGroupsRequest(), ListGroupsResponse, timeout_s=ANSWER_S)
         assert answer.throttle_time_ms == 9
 
     against(serve, story)
@@ -264,8 +282,8 @@ def test_a_peer_that_hangs_up_is_told_and_connected_to_again() -> None:
 
     async def story(peers: Peers) -> None:
         with pytest.raises(UnreachableError, match="lost"):
-            await peers.send(7, ListGroupsRequest(), ListGroupsResponse, timeout_s=60)
-        answer = await peers.send(7, ListGroupsRequest(), ListGroupsResponse, timeout_s=60)
+            await peers.send(7, ListGroupsRequest(), ListGroupsResponse, timeout_s=ANSWER_S)
+        answer = await peers.send(7, ListGroupsRequest(), ListGroupsResponse, timeout_s=ANSWER_S)
         assert answer.throttle_time_ms == 4
 
     against(serve, story)
@@ -290,7 +308,7 @@ def test_what_is_no_answer_ends_the_connection(nonsense: bytes) -> None:
 
     async def story(peers: Peers) -> None:
         with pytest.raises(UnreachableError):
-            await peers.send(7, ListGroupsRequest(), ListGroupsResponse, timeout_s=60)
+            await peers.send(7, ListGroupsRequest(), ListGroupsResponse, timeout_s=ANSWER_S)
 
     against(serve, story)
 
@@ -308,10 +326,10 @@ def test_whoever_gives_up_does_not_disturb_others() -> None:
         await reader.read()
 
     async def story(peers: Peers) -> None:
-        await peers.version(7, ApiKey.LIST_GROUPS, timeout_s=60)
+        await peers.version(7, ApiKey.LIST_GROUPS, timeout_s=ANSWER_S)
         first, second = (
             asyncio.create_task(
-                peers.send(7, ListGroupsRequest(), ListGroupsResponse, timeout_s=60)
+                peers.send(7, ListGroupsRequest(), ListGroupsResponse, timeout_s=ANSWER_S)
             )
             for _ in range(2)
         )
@@ -333,16 +351,16 @@ def test_requests_under_way_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None
         await reader.read()
 
     async def story(peers: Peers) -> None:
-        await peers.version(7, ApiKey.LIST_GROUPS, timeout_s=60)
+        await peers.version(7, ApiKey.LIST_GROUPS, timeout_s=ANSWER_S)
         waiting = [
             asyncio.create_task(
-                peers.send(7, ListGroupsRequest(), ListGroupsResponse, timeout_s=60)
+                peers.send(7, ListGroupsRequest(), ListGroupsResponse, timeout_s=ANSWER_S)
             )
             for _ in range(2)
         ]
         await asyncio.sleep(0)
         with pytest.raises(UnreachableError, match="has 2 requests to answer"):
-            await peers.send(7, ListGroupsRequest(), ListGroupsResponse, timeout_s=60)
+            await peers.send(7, ListGroupsRequest(), ListGroupsResponse, timeout_s=ANSWER_S)
         peers.forget(7)
         for outcome in await asyncio.gather(*waiting, return_exceptions=True):
             assert isinstance(outcome, UnreachableError)
@@ -361,7 +379,7 @@ def test_a_connection_that_has_just_been_made_is_ended_too() -> None:
 
     async def story(peers: Peers) -> None:
         asked = asyncio.create_task(
-            peers.send(7, ListGroupsRequest(), ListGroupsResponse, timeout_s=60)
+            peers.send(7, ListGroupsRequest(), ListGroupsResponse, timeout_s=ANSWER_S)
         )
         attempt: asyncio.Task[object] | None = None
         while attempt is None or not attempt.done():
@@ -371,6 +389,35 @@ def test_a_connection_that_has_just_been_made_is_ended_too() -> None:
         peers.close()
         with pytest.raises(UnreachableError):
             await asked
-        await asyncio.wait_for(gone.wait(), 60)
+        await asyncio.wait_for(gone.wait(), ANSWER_S)
 
     against(serve, story)
+
+
+def test_an_answer_has_memory_as_it_arrives(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four bytes that announce gigabytes allocate none; what does arrive is read whole."""
+    monkeypatch.setattr(subject, "ALLOCATED_AT_ONCE", 16)
+    names = [ListedGroup(group_id=f"group-{number}") for number in range(10_000)]
+    large = ListGroupsResponse(groups=names)
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await introduce(reader, writer)
+        version, correlation_id = await receive(reader)
+        respond(writer, correlation_id, large, version)
+        await receive(reader)
+        writer.write((2**31 - 1).to_bytes(4, "big") + b"x" * 100)
+        await reader.read()
+
+    async def story(peers: Peers) -> None:
+        answer = await peers.send(7, ListGroupsRequest(), ListGroupsResponse, timeout_s=ANSWER_S)
+        assert [it.group_id for it in answer.groups] == [it.group_id for it in names]
+        tracemalloc.start()
+        try:
+            with pytest.raises(UnreachableError):
+                await peers.send(7, ListGroupsRequest(), ListGroupsResponse, timeout_s=0.1)
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert peak < 1 << 20
+
+    against(serve, story, answer_bytes_max=2**31 - 1)

@@ -1,22 +1,25 @@
 """Background work, seen in what it leaves on disk."""
 
+import asyncio
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 
 from barnabas_broker.log.checkpoints import parse_offsets
+from barnabas_broker.log.directories import LogDirectories
 from barnabas_broker.log.directory import DirectoryState
-from barnabas_broker.log.names import HIGH_WATERMARK_CHECKPOINT
+from barnabas_broker.log.names import HIGH_WATERMARK_CHECKPOINT, RECOVERY_POINT_CHECKPOINT
 from barnabas_broker.log.partition_log import PartitionLog
+from barnabas_broker.log.removals import Work
 from barnabas_broker.server import heap, upkeep
 from barnabas_broker.server.buffers import BufferPool
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import TopicPartition
 from barnabas_kafka.records.builder import build_batch
 from tests.broker.server.running import Wire, port_of, running_node
-from tests.waiting import ANSWER, seconds
+from tests.waiting import ANSWER, seconds, wait_for
 
 T0 = TopicPartition("t", 0)
 OLD = build_batch([(1000, None, b"x" * 200, ())])
@@ -132,6 +135,26 @@ def test_checkpoints_are_written_while_running(
         wait_until(written)
 
 
+def on_disk(checkpoint: Path) -> int:
+    """The offset that a checkpoint file has of the partition; 0 without a file."""
+    return parse_offsets(checkpoint.read_bytes()).get(T0, 0) if checkpoint.exists() else 0
+
+
+def test_recovery_points_are_written_soon_after_a_flush(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A broker that is killed in its first minute does not scan what it has flushed already."""
+    monkeypatch.setattr(upkeep, "RECOVERY_POINTS_MS", 20)
+    with running_node(tmp_path) as node, Wire(port_of(node)) as wire:
+        wire.create_topic("t", flush_messages="1")
+        wire.produce("t", OLD)
+        point = wait_for(
+            "a recovery point on disk",
+            lambda: on_disk(tmp_path / RECOVERY_POINT_CHECKPOINT),
+        )
+        assert point == node.broker.logs.logs[T0].recovery_point == 1
+
+
 def test_high_watermarks_are_written_often(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """At an interval of their own, without the other checkpoints and only where they moved."""
     written = threading.Event()
@@ -188,3 +211,51 @@ def test_room_is_looked_for_before_the_first_records_come(
     }
     with running_node(tmp_path, without_room) as node, Wire(port_of(node)) as wire:
         assert wire.produce("t", OLD).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+
+
+def test_retention_that_fails_for_one_log_is_done_for_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An unexpected error, and one of the coordination of files, is of one partition."""
+    with running_node(tmp_path) as node, Wire(port_of(node)) as wire:
+        wire.create_topic("t", partitions=3)
+        done = []
+
+        def retain(log: PartitionLog, now_ms: int) -> list[Path]:
+            done.append(log.tp)
+            if log.tp == T0:
+                raise ValueError("a defect")
+            return []
+
+        monkeypatch.setattr(PartitionLog, "delete_old_segments", retain)
+        node.broker.logs.housekeeping(0)
+        assert {it.partition for it in done if it.topic == "t"} == {0, 1, 2}
+
+
+@pytest.mark.parametrize("turn", ["_remove_due", "_retain", "_checkpoint", "_checkpoint_marks"])
+def test_work_that_fails_for_one_file_is_done_for_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, turn: str
+) -> None:
+    """A directory that cannot be removed or written holds back no other one."""
+    done = []
+
+    def fails() -> None:
+        done.append("failed")
+        raise ValueError("a defect")
+
+    works = [fails, lambda: done.append("first"), lambda: done.append("second")]
+
+    def run_all(_logs: LogDirectories, _now_ms: int, *, run: Callable[[Work], None]) -> None:
+        for work in works:
+            run(work)
+
+    with running_node(tmp_path) as node:
+        assert node._upkeep is not None
+        monkeypatch.setattr(LogDirectories, "remove_due", run_all)
+        monkeypatch.setattr(LogDirectories, "housekeeping", run_all)
+        monkeypatch.setattr(LogDirectories, "checkpoint_work", lambda _: works)
+        monkeypatch.setattr(LogDirectories, "mark_work", lambda _: works)
+        work = getattr(node._upkeep, turn)()
+        loop = node.broker.controller._loop
+        asyncio.run_coroutine_threadsafe(work, loop).result(seconds(ANSWER))
+        assert {"failed", "first", "second"} <= set(done)

@@ -1,9 +1,11 @@
 """A broker as a context manager, outside any test runner."""
 
+import re
 import signal
 import socket
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -115,6 +117,30 @@ def test_settings_are_written_as_kafka_writes_them(tmp_path: Path) -> None:
         assert broker.settings["auto.create.topics.enable"] == "false"
         assert "broker.rack=a\\\\b" in (tmp_path / "server.properties").read_text()
         assert "broker.rack = a\\b" in broker.output()
+
+
+def test_the_time_of_a_start_counts_from_the_command(tmp_path: Path) -> None:
+    """Loading Python and our modules is most of it: "ready after" does not leave it out."""
+    code = """
+        import os, sys, time
+        while time.process_time() < 1.0:
+            pass
+        from barnabas_broker.server import lifecycle
+        written = lifecycle._write_ready_file
+        def told(*given):
+            written(*given)
+            os.kill(os.getpid(), 15)
+        lifecycle._write_ready_file = told
+        from barnabas_broker.cli.entry import main
+        main()
+    """
+    settings = ["--set=listeners=PLAINTEXT://127.0.0.1:0", f"--set=log.dirs={tmp_path / 'data'}"]
+    ready = f"--ready-file={tmp_path / 'ready.json'}"
+    command = [sys.executable, "-c", textwrap.dedent(code), "broker", "start", ready, *settings]
+    out = subprocess.run(command, capture_output=True, check=True, text=True)
+    found = re.search(r"is ready after (\d+) ms", out.stderr)
+    assert found is not None
+    assert int(found[1]) >= 1000
 
 
 def test_the_broker_process_imports_no_client_and_no_renderer() -> None:

@@ -1,13 +1,16 @@
 """Sessions with an ensemble that is not there; `test_against_apache` has one that is."""
 
+import contextlib
 import socket
 import threading
 from collections.abc import Iterator
 
 import pytest
 
+from barnabas_broker.zk import session
 from barnabas_broker.zk.session import SessionStore
 from barnabas_broker.zk.store import CoordinationError
+from tests.waiting import ANSWER, START, seconds
 
 
 @pytest.fixture
@@ -44,6 +47,37 @@ def test_an_attempt_to_connect_can_be_ended(nobody: str) -> None:
     store.close()
     thread.join()
     assert len(ended) == 1
+
+
+def test_a_name_look_up_that_hangs_does_not_hold_up_the_end(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """kazoo waits for its connection thread: where the ensemble's names are gone, for very long."""
+    looking, go_on = threading.Event(), threading.Event()
+
+    def hang(*_: object, **__: object) -> list[object]:
+        looking.set()
+        go_on.wait(seconds(START))
+        raise socket.gaierror(socket.EAI_NONAME, "unknown")
+
+    monkeypatch.setattr(socket, "getaddrinfo", hang)
+    monkeypatch.setattr(session, "CLOSE_TIMEOUT_S", 0.01)
+    store = SessionStore("zookeeper.gone:2181", session_timeout_ms=6000)
+    opening = threading.Thread(target=open_in_vain, args=(store,))
+    opening.start()
+    try:
+        assert looking.wait(seconds(ANSWER))
+        store.close()
+        assert "could not be closed within" in caplog.text
+    finally:
+        go_on.set()
+        opening.join()
+
+
+def open_in_vain(store: SessionStore) -> None:
+    """Until the store is closed."""
+    with contextlib.suppress(CoordinationError):
+        store.open(connection_timeout_ms=100_000)
 
 
 def test_without_a_session_nothing_is_owned(nobody: str) -> None:

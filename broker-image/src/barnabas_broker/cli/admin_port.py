@@ -39,13 +39,13 @@ def admin_url(listener: str, broker_host: str) -> str | None:
 
 
 def may_restart(url: str, timeout_s: float) -> Verdict:
-    """`GET /restart`; CommandError where no broker of ours answers."""
-    return _ask(url, "/restart", "mayRestart", timeout_s)
+    """`GET /restart-check`; CommandError where no broker of ours answers."""
+    return _ask(url, "/restart-check", "mayRestart", timeout_s)
 
 
 def has_caught_up(url: str, timeout_s: float) -> Verdict:
-    """`GET /caught-up`; CommandError where no broker of ours answers."""
-    return _ask(url, "/caught-up", "caughtUp", timeout_s)
+    """`GET /in-sync`; CommandError where no broker of ours answers."""
+    return _ask(url, "/in-sync", "inSync", timeout_s)
 
 
 def risks(verdict: Verdict, group: str) -> list[str]:

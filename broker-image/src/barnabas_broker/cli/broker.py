@@ -7,6 +7,7 @@ table renderer: they would cost start-up time and memory for as long as the brok
 from __future__ import annotations
 
 import gc
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from barnabas_broker.cli.errors import InputError
+from barnabas_broker.cli.pod import end_on_sigterm, expanded, rack_in, wait_for_rack
 from barnabas_broker.cli.properties import parse_assignments
 from barnabas_broker.server import stop_signals
 
@@ -51,24 +53,62 @@ def broker() -> None:
     is_flag=True,
     help="With zookeeper.connect: have a second process end the broker's session if it dies.",
 )
+@click.option(
+    "--from-pod",
+    is_flag=True,
+    help="Replace {NAME} and {NUMBER+NAME} in --set by environment variables.",
+)
+@click.option(
+    "--rack-file",
+    "rack_files",
+    multiple=True,
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Take broker.rack from the first of these files that is not empty.",
+)
 def start(
     config: Path | None,
     assignments: tuple[str, ...],
     strict: bool,
     ready_file: Path | None,
     supervised: bool,
+    from_pod: bool,
+    rack_files: tuple[Path, ...],
 ) -> None:
     """Run a broker until SIGTERM or Ctrl-C.
 
     Exits with 0 after a clean stop, at any point of the start too, 1 when it cannot start or go on
     (port in use, data directory locked or unwritable, wrong cluster id), 2 when a setting is wrong.
     """
+    if from_pod:
+        assignments = tuple(expanded(each, os.environ) for each in assignments)
+    if rack_files:
+        if not (rack := rack_in(rack_files)):
+            raise InputError(f"no rack in {' or '.join(map(str, rack_files))}")
+        assignments = (*assignments, f"broker.rack={rack}")
     run_with(
         given_settings(config, assignments),
         strict=strict,
         ready_file=ready_file,
         supervised=supervised,
     )
+
+
+@broker.command("wait-for-rack")
+@click.argument(
+    "files",
+    nargs=-1,
+    required=True,
+    type=click.Path(dir_okay=False, path_type=Path),
+)
+def wait_for_rack_command(files: tuple[Path, ...]) -> None:
+    """Wait until one of the files has the rack of this pod's node; for an init container.
+
+    Exits with 0 then, and with 143 on SIGTERM, so that the broker does not start.
+    """
+    end_on_sigterm()
+    if not rack_in(files):
+        click.echo(f"waiting for the rack of this pod's node in {' or '.join(map(str, files))}")
+    click.echo(f"rack: {wait_for_rack(files)}")
 
 
 @broker.command()

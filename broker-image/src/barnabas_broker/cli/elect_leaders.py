@@ -2,40 +2,28 @@
 
 from __future__ import annotations
 
-from enum import IntEnum
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from barnabas_broker.cli.admin import call
 from barnabas_broker.cli.client import Connection, connection_options
 from barnabas_broker.cli.errors import CommandError, InputError
 from barnabas_broker.cli.json_files import read_json
 from barnabas_broker.cli.offsets import partitions_there
 from barnabas_broker.cli.output import output_option, print_json, print_table
-from barnabas_broker.cli.wire import ask_controller
+from barnabas_kafka.client import BrokerError, ElectionType
+from barnabas_kafka.client import elect_leaders as elections
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import TopicPartition
-from barnabas_kafka.protocol.messages.elect_leaders import (
-    ElectLeadersRequest,
-    ElectLeadersResponse,
-    TopicPartitions,
-)
 from barnabas_kafka.reassignment.files import read_elections
 
 if TYPE_CHECKING:
     from confluent_kafka.admin import ClusterMetadata
 
-Answers = dict[TopicPartition, tuple[ErrorCode, str | None]]
-
-RESULTS = {ErrorCode.NONE: "elected", ErrorCode.ELECTION_NOT_NEEDED: "not needed"}
-
-
-class ElectionType(IntEnum):
-    """What ElectLeaders asks for (KIP-460)."""
-
-    PREFERRED = 0
-    UNCLEAN = 1
+Answers = Mapping[TopicPartition, BrokerError | None]
 
 
 @click.command(name="elect-leaders")
@@ -77,49 +65,17 @@ def elect_leaders(
     if selections:
         there = partitions_there(selections, metadata, exclude_internal=False)
         wanted = [TopicPartition(*each) for each in there]
-    answers = _elect(connection, ElectionType[kind.upper()], wanted)
+    answers = call(connection, elections(wanted, ElectionType[kind.upper()]))
     _show(connection.metadata(client), answers, output)
-
-
-def _elect(
-    connection: Connection, kind: ElectionType, wanted: list[TopicPartition] | None
-) -> Answers:
-    # librdkafka has the request, but its Python face fails on a refusal of a partition.
-    by_topic: dict[str, list[int]] = {}
-    for tp in wanted or ():
-        by_topic.setdefault(tp.topic, []).append(tp.partition)
-    asked = None
-    if wanted is not None:
-        asked = [TopicPartitions(topic=name, partitions=all_) for name, all_ in by_topic.items()]
-    request = ElectLeadersRequest(
-        election_type=kind,
-        topic_partitions=asked,
-        timeout_ms=int(connection.timeout_s * 1000),
-    )
-    response, _ = ask_controller(
-        connection, request, ElectLeadersResponse, refused=_is_no_controller
-    )
-    if response.error_code:
-        raise CommandError(f"cannot elect leaders: {ErrorCode(response.error_code).name}")
-    return {
-        TopicPartition(topic.topic, it.partition_id): (ErrorCode(it.error_code), it.error_message)
-        for topic in response.replica_election_results
-        for it in topic.partition_result
-    }
-
-
-def _is_no_controller(response: ElectLeadersResponse) -> bool:
-    codes = {
-        it.error_code for each in response.replica_election_results for it in each.partition_result
-    }
-    return ErrorCode.NOT_CONTROLLER in {response.error_code, *codes}
 
 
 def _show(metadata: ClusterMetadata, answers: Answers, output: str) -> None:
     rows: list[dict[str, Any]] = []
     failed = 0
-    for tp, (code, message) in sorted(answers.items()):
-        result = RESULTS.get(code, "failed")
+    for tp, error in sorted(answers.items()):
+        result = "elected" if error is None else "failed"
+        if error is not None and error.code is ErrorCode.ELECTION_NOT_NEEDED:
+            result = "not needed"
         topic = metadata.topics.get(tp.topic)
         found = topic.partitions.get(tp.partition) if topic else None
         failed += result == "failed"
@@ -129,7 +85,7 @@ def _show(metadata: ClusterMetadata, answers: Answers, output: str) -> None:
                 "partition": tp.partition,
                 "result": result,
                 "leader": found.leader if found is not None and found.leader >= 0 else None,
-                "reason": f"{code.name}: {message or ''}" if result == "failed" else None,
+                "reason": str(error) if result == "failed" else None,
             }
         )
     if output == "json":

@@ -5,12 +5,17 @@ import sys
 from barnabas_broker.server import stop_signals
 
 BROKER_START = ["broker", "start"]
+WAIT_FOR_RACK = ["broker", "wait-for-rack"]
 
 
 def main() -> None:
     """Run the command; one that is to become a broker can be stopped from here on."""
     if sys.argv[1:3] == BROKER_START:
         stop_signals.end_at_once()
+    elif sys.argv[1:3] == WAIT_FOR_RACK:
+        from barnabas_broker.cli.pod import end_on_sigterm
+
+        end_on_sigterm()
     from barnabas_broker.cli.main import main as command
 
     command(prog_name="barnabas")

@@ -232,8 +232,10 @@ def _broker(told: UpdateMetadataBroker, image: MetadataImage) -> BrokerRegistrat
         )
         for endpoint in told.endpoints
     )
+    epoch = told.epoch
     known = image.brokers.get(told.id)
-    epoch = UNKNOWN_EPOCH if known is None or known.endpoints != endpoints else known.epoch
+    if epoch == UNKNOWN_EPOCH and known is not None and known.endpoints == endpoints:
+        epoch = known.epoch  # Apache's controllers do not say it.
     return BrokerRegistration(told.id, endpoints, told.rack, epoch, told.software)
 
 

@@ -1,20 +1,67 @@
-"""What fails with one of several things that are handled together, so that the others go on.
+"""Failure isolation: an error with one of several items is that item's, and the others go on.
 
-A request names many partitions or groups. What one of them meets is its own: Kafka answers it with
-an error of that one, UNKNOWN_SERVER_ERROR where nobody foresaw it (`ReplicaManager`,
-`Errors.forException`), and serves the rest.
+A request, a metadata update or a background task handles many partitions, groups or topics. Kafka
+answers the error of one of them with a code of its own, UNKNOWN_SERVER_ERROR for an unexpected one
+(`ReplicaManager`, `Errors.forException`), and serves the rest.
 """
 
 import logging
+from collections.abc import Callable, Iterable
+from typing import Generic, NamedTuple, TypeVar
 
 from barnabas_kafka.errors import ErrorCode, KafkaError
 
 log = logging.getLogger(__name__)
 
+Item = TypeVar("Item")
+
+
+class Failed(NamedTuple, Generic[Item]):
+    """An item that failed."""
+
+    item: Item
+    error: KafkaError
+    cause: Exception
+
+    @property
+    def expected(self) -> bool:
+        """Whether a peer, a disk or the operating system caused it; else it is a defect."""
+        return isinstance(self.cause, KafkaError | OSError)
+
 
 def refusal(error: Exception, doing: str, subject: object) -> KafkaError:
-    """What is told of one of several. What nobody foresaw is logged, with its traceback."""
+    """The error to answer for one of several items. Logs an unexpected one with its traceback."""
     if isinstance(error, KafkaError):
         return error
+    if isinstance(error, OSError):
+        log.error("%s of %s failed: %s", doing, subject, error)
+        return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
     log.error("%s of %s failed", doing, subject, exc_info=error)
     return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
+
+
+def each_isolated(
+    items: Iterable[Item],
+    do: Callable[[Item], object],
+    doing: str,
+    *,
+    name: Callable[[Item], object] = lambda item: item,
+) -> list[Failed[Item]]:
+    """Call `do` for every item, whatever it raises for one of them; returns those that failed.
+
+    Every failure is logged; `name` is how the log calls an item.
+    """
+    failed = []
+    for item in items:
+        try:
+            do(item)
+        except Exception as error:  # The boundary between one item and the others.
+            if isinstance(error, KafkaError):
+                log.error("%s of %s failed: %s", doing, name(item), error)
+            failed.append(Failed(item, refusal(error, doing, name(item)), error))
+    return failed
+
+
+def call_isolated(steps: Iterable[Callable[[], object]], doing: str, subject: object) -> None:
+    """Call every step of something, whatever one of them raises."""
+    each_isolated(steps, lambda step: step(), doing, name=lambda _: subject)

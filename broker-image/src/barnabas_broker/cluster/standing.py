@@ -42,7 +42,7 @@ class Restart:
 
 
 @dataclass(frozen=True, slots=True)
-class CaughtUp:
+class InSync:
     """How many of a broker's replicas are in sync, and which are not."""
 
     replicas: int
@@ -50,7 +50,7 @@ class CaughtUp:
 
     @property
     def percent(self) -> float:
-        """Of the replicas; all of none is all."""
+        """Of the replicas; 100 without any."""
         if not self.replicas:
             return 100.0
         return round(100 * (self.replicas - len(self.behind)) / self.replicas, 1)
@@ -80,11 +80,21 @@ def _without_spare(replicas: int, needed: int) -> str:
     return f"it has {replicas} replicas and needs {needed}: acks=all is refused meanwhile"
 
 
-def caught_up(broker_id: int, held: Iterable[Held]) -> CaughtUp:
-    """How far a broker has come back."""
-    states = [(tp, state) for tp, state, _ in held]
-    behind = tuple(tp for tp, state in states if broker_id not in state.isr)
-    return CaughtUp(len(states), behind)
+def in_sync(broker_id: int, held: Iterable[Held], image: MetadataImage) -> InSync:
+    """Which of the broker's replicas are in the ISR.
+
+    A replica that the metadata assigns to this broker is behind until LeaderAndIsr has created it:
+    the ISR in UpdateMetadata may date from before the broker's restart.
+    """
+    states = {tp: state for tp, state, _ in held}
+    behind = [tp for tp, state in states.items() if broker_id not in state.isr]
+    awaited = [
+        tp
+        for topic in image.topics.values()
+        for number, state in enumerate(topic.partitions)
+        if broker_id in state.replicas and (tp := TopicPartition(topic.name, number)) not in states
+    ]
+    return InSync(len(states) + len(awaited), (*behind, *awaited))
 
 
 def leaderless(image: MetadataImage) -> Iterator[Concern]:

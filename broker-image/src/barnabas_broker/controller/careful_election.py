@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from barnabas_broker.cluster.image import NO_LEADER
 from barnabas_broker.controller.elections import Present
+from barnabas_broker.invariants import violated
 from barnabas_broker.zk.znodes import LeaderAndIsr
 
 
@@ -54,6 +55,7 @@ class Ends:
         """Brokers have gone or come again; they have to answer once more."""
         for broker in brokers:
             self._by_broker.pop(broker, None)
+            assert broker not in self._by_broker, violated("who has gone has to answer again")
 
     def missing(self, replicas: Collection[int]) -> frozenset[int]:
         """Who has not answered."""
@@ -77,6 +79,11 @@ class Ends:
         longest = max(replicas, key=lambda broker: self._by_broker[broker])
         if longest not in live:
             return None
+        ends = self._by_broker
+        assert all(ends[each] <= ends[longest] for each in replicas), violated(
+            "no replica has more than the one that is elected"
+        )
+        assert longest in replicas, violated("a leader is a replica")
         return replace(
             state,
             leader=longest,

@@ -18,6 +18,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from barnabas_broker.cluster.image import NO_LEADER
+from barnabas_broker.invariants import violated
 from barnabas_broker.zk.znodes import LeaderAndIsr
 
 # The epoch of a partition's first leader.
@@ -97,6 +98,7 @@ def unseen_restarts(
     its write been late. So all that say they were not stopped in order may have, leaders too.
     """
     restarted = frozenset(doubtful)
+    assert restarted.issuperset(doubtful), violated("who is doubted may have restarted")
     return restarted | {leader} if registered.get(leader, 0) > written else restarted
 
 
@@ -129,17 +131,26 @@ def settle(
     if not left:
         careful = present.is_careful_about(replicas, state.isr[-1:])
         left = state.isr[-1:] if careful and not unclean else state.isr
+    assert set(left) <= set(state.isr), violated("nobody joins the ISR without having all")
+    assert left or not state.isr, violated("the last replica in sync stays on record")
     steady = tuple(
         broker for broker in left if broker in present.brokers and broker not in present.restarted
     )
     if state.leader in steady:
         if steady == state.isr:
             return None
+        assert set(steady) <= set(state.isr), violated("nobody joins the ISR without having all")
         return _successor(state, state.leader, steady, controller_epoch)
     if not unclean and present.is_careful_about(replicas, left):
         elected = None
     else:
         elected = _elected(replicas, replace(state, isr=left), present, unclean, controller_epoch)
+    assert elected is None or unclean or elected.leader in state.isr, violated(
+        "only an unclean election makes a leader of a replica that was not in sync"
+    )
+    assert elected is None or elected.leader in present.eligible, violated(
+        "a leader is alive, and not about to stop"
+    )
     if elected is None and (state.leader, state.isr) != (NO_LEADER, left):
         return _successor(state, NO_LEADER, left, controller_epoch)
     return elected
@@ -179,12 +190,14 @@ def elect_offline(
     leader = _first(order, among=state.isr, live=live)
     if leader is not None:
         in_sync = tuple(broker for broker in state.isr if broker in live)
+        assert leader in in_sync, violated("a leader is in its ISR")
         return _successor(state, leader, in_sync, controller_epoch)
     if not unclean:
         return None
     survivor = next((broker for broker in order if broker in live), None)
     if survivor is None:
         return None
+    assert survivor not in state.isr, violated("who is in sync is elected cleanly")
     elected = _successor(state, survivor, (survivor,), controller_epoch)
     return replace(elected, recovering=True)
 
@@ -198,6 +211,7 @@ def elect_for_reassignment(
 ) -> LeaderAndIsr | None:
     """A leader among the replicas that a partition is moved to; who is in sync stays so."""
     leader = _first(target, among=state.isr, live=live)
+    assert leader is None or leader in live, violated("a leader is alive")
     return None if leader is None else _successor(state, leader, state.isr, controller_epoch)
 
 
@@ -211,6 +225,7 @@ def elect_preferred(
     """The first replica as the leader, if it is alive and in sync."""
     preferred = tuple(replicas)[:1]
     leader = _first(preferred, among=state.isr, live=live)
+    assert leader is None or (leader,) == preferred, violated("the preferred replica is the first")
     return None if leader is None else _successor(state, leader, state.isr, controller_epoch)
 
 
@@ -231,6 +246,8 @@ def elect_for_shutdown(
     if leader is None:
         return None
     in_sync = tuple(broker for broker in state.isr if broker not in stopping)
+    assert leader in in_sync, violated("a leader is in its ISR")
+    assert leader not in stopping, violated("who is about to stop is not made leader")
     return _successor(state, leader, in_sync, controller_epoch)
 
 
@@ -245,6 +262,8 @@ def without_replica(
         return None
     leader = NO_LEADER if broker == state.leader else state.leader
     left = tuple(each for each in state.isr if each != broker)
+    assert len(left) < len(state.isr), violated("who goes offline leaves the ISR")
+    assert leader != broker, violated("who goes offline does not lead")
     return _successor(state, leader, left or state.isr, controller_epoch)
 
 
@@ -255,6 +274,7 @@ def _first(order: Iterable[int], *, among: Collection[int], live: Collection[int
 def _successor(
     state: LeaderAndIsr, leader: int, isr: tuple[int, ...], controller_epoch: int
 ) -> LeaderAndIsr:
+    assert isr or not state.isr, violated("the last replica in sync stays on record")
     return replace(
         state,
         leader=leader,

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from barnabas_broker.cluster.image import MetadataImage, PartitionState, TopicImage
+from barnabas_broker.invariants import violated
 from barnabas_broker.zk.znodes import LeaderAndIsr
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import TopicPartition
@@ -93,6 +94,7 @@ def judge_all(
             version=request.version,
         )
         found.append(Judged(tp, error, change))
+    assert len(found) == len(request.changes), violated("every change is judged")
     return found
 
 
@@ -132,6 +134,12 @@ def judge(
         return ErrorCode.NONE
     if change.partition_epoch < state.partition_epoch:
         return ErrorCode.INVALID_UPDATE_VERSION
+    assert change.leader_epoch == state.leader_epoch, violated(
+        "an ISR is changed in the leader epoch that is current"
+    )
+    assert change.partition_epoch == state.partition_epoch, violated(
+        "an ISR is changed by compare-and-set"
+    )
     if change.recovering and (len(change.isr) > 1 or not state.recovering):
         return ErrorCode.INVALID_REQUEST
     if not set(change.isr) <= set(eligible):

@@ -11,6 +11,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Final, TypeVar
 
+from barnabas_broker.cluster.failures import each_isolated
 from barnabas_broker.cluster.image import MetadataImage
 from barnabas_broker.controller.isolated_writes import commit_each
 from barnabas_broker.controller.loading import load_broker_configs, load_config, load_topic
@@ -111,6 +112,29 @@ class Ledger:
             self.image.with_changes(put=put, remove=frozenset(removed), broker_configs=configs)
         )
 
+    def commit_each(
+        self, topics: Mapping[str, Sequence[Operation]], *, removed: bool = False, now_ms: int
+    ) -> tuple[Failures, Failures]:
+        """Commit the operations of each topic, and publish them as they are then, or as `removed`.
+
+        A topic that is refused holds back no other one. Returns what listeners could not do, and
+        the refused. Raises as `commit` where nothing can be written at all.
+        """
+        if not topics:
+            return {}, {}
+        refused = self.write_each(topics, now_ms=now_ms)
+        if refused:
+            self.fail()  # Somebody else wrote there.
+        done = [name for name in topics if name not in refused]
+        if removed:
+            return self.publish(self.image.with_changes(remove=frozenset(done))), refused
+        with self.reading():
+            put = tuple(
+                load_topic(self.store, name).with_offline_of(self.image.topics.get(name))
+                for name in done
+            )
+        return self.publish(self.image.with_changes(put=put)), refused
+
     @contextmanager
     def reading(self) -> Iterator[None]:
         """Turn failures of the store inside into KafkaError, as `commit` does."""
@@ -141,10 +165,7 @@ class Ledger:
             _log.warning("refused by the coordination store: %s", error)
         if len(refused) > REFUSALS_LOGGED_MAX:
             _log.warning("refused by the coordination store: %d writes in all", len(refused))
-        return {
-            key: KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error))
-            for key, error in refused.items()
-        }
+        return {key: _refusal(error) for key, error in refused.items()}
 
     def await_lost_writes(self, *, now_ms: int) -> None:
         """After a failed write: have what is read next show each write that was carried out.
@@ -159,17 +180,25 @@ class Ledger:
     def _failed(self, error: CoordinationError | ZooKeeperError) -> KafkaError:
         _log.error("%s", error)
         self.fail()
-        if isinstance(error, ZooKeeperError):
-            if error.path == ControllerEpochZnode.PATH:
-                return KafkaError(ErrorCode.NOT_CONTROLLER)
-            if isinstance(error, NodeExistsError) and error.path.startswith(TopicZnode.ROOT):
-                return KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS)
-        return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error))
+        return _refusal(error)
 
     def publish(self, image: MetadataImage) -> Failures:
         """Make `image` the current one and tell the listeners; returns what they could not do."""
         before, self.image = self.image, image
         failures: dict[str, KafkaError] = {}
-        for listener in self._listeners:
-            failures |= listener(before, image) or {}
+
+        def tell(listener: Listener) -> None:
+            failures.update(listener(before, image) or {})
+
+        for failed in each_isolated(self._listeners, tell, "Publishing metadata"):
+            raise failed.cause
         return failures
+
+
+def _refusal(error: CoordinationError | ZooKeeperError) -> KafkaError:
+    if isinstance(error, ZooKeeperError):
+        if error.path == ControllerEpochZnode.PATH:
+            return KafkaError(ErrorCode.NOT_CONTROLLER)
+        if isinstance(error, NodeExistsError) and error.path.startswith(TopicZnode.ROOT):
+            return KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS)
+    return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error))

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 from barnabas_broker.cluster.image import MetadataImage
 from barnabas_broker.controller.ledger import Ledger
+from barnabas_broker.invariants import violated
 from barnabas_broker.zk.store import Delete, Watch
 from barnabas_broker.zk.znodes import LogDirEventZnode, MalformedZnodeError
 from barnabas_kafka.ids import TopicPartition
@@ -52,6 +53,7 @@ def after_answers(
             continue
         before = offline.get(tp, frozenset())
         after = before - {broker} if answer.usable else before | {broker}
+        assert (broker in after) is not answer.usable, violated("who cannot use a replica is noted")
         if after != before:
             changed[tp] = after
     return changed

@@ -15,6 +15,7 @@ Pure: where to start is the caller's choice (at random for new topics).
 from collections.abc import Iterable, Mapping, Sequence
 
 from barnabas_broker.cluster.image import BrokerRegistration
+from barnabas_broker.invariants import violated
 from barnabas_kafka.errors import ErrorCode, KafkaError
 
 Assignment = dict[int, tuple[int, ...]]
@@ -71,7 +72,9 @@ def assign_replicas(
                 ring[_follower_index(leader_index, shift + nth, len(ring))]
                 for nth in range(replication_factor - 1)
             ]
+        assert len(set(replicas)) == replication_factor, violated("a broker holds a partition once")
         result[partition] = tuple(replicas)
+    assert len(result) == partitions, violated("every partition is placed")
     return result
 
 

@@ -329,6 +329,7 @@ def _live_broker(broker: BrokerRegistration) -> UpdateMetadataBroker:
         ],
         rack=broker.rack,
         software=broker.software,
+        epoch=broker.epoch,
     )
 
 

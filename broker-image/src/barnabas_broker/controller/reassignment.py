@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from barnabas_broker.cluster.image import NO_LEADER, PartitionState
 from barnabas_broker.controller.elections import elect_for_reassignment
+from barnabas_broker.invariants import violated
 from barnabas_broker.zk.znodes import LeaderAndIsr, ReplicaAssignment
 
 
@@ -42,6 +43,8 @@ def reassigned(state: PartitionState, wanted: Sequence[int]) -> ReplicaAssignmen
     """
     before = origin(state)
     together = tuple(dict.fromkeys([*wanted, *before]))
+    assert set(together) == {*wanted, *before}, violated("a move keeps replicas until it is over")
+    assert len(set(together)) == len(together), violated("a broker holds a partition once")
     return ReplicaAssignment(
         replicas=together,
         adding=tuple(broker for broker in together if broker not in before),
@@ -65,7 +68,9 @@ def advance(
     in_sync = tuple(broker for broker in state.isr if broker in assignment.replicas)
     if set(staying) <= set(in_sync):
         kept = tuple(broker for broker in in_sync if broker in staying)
+        assert set(kept) == set(staying), violated("a move is over when all that stay are in sync")
         moved = _led(state, staying, kept, live, controller_epoch)
+        assert moved.leader in (*staying, NO_LEADER), violated("who stays leads")
         if moved.leader != NO_LEADER:
             return moved, ReplicaAssignment(staying)
     return _led(state, assignment.replicas, in_sync, live, controller_epoch), assignment
@@ -78,6 +83,7 @@ def _led(
     live: Collection[int],
     controller_epoch: int,
 ) -> LeaderAndIsr:
+    assert set(in_sync) <= set(state.isr), violated("nobody joins the ISR without having all")
     before = LeaderAndIsr(
         leader=state.leader,
         leader_epoch=state.leader_epoch,
@@ -88,6 +94,9 @@ def _led(
     if state.leader in replicas and state.leader in live:
         return replace(before, leader_epoch=state.leader_epoch + 1)
     elected = elect_for_reassignment(replicas, before, live=live, controller_epoch=controller_epoch)
+    assert elected is None or elected.leader_epoch > state.leader_epoch, violated(
+        "a new leader has a new leader epoch"
+    )
     if elected is not None:
         return elected
     return replace(before, leader=NO_LEADER, leader_epoch=state.leader_epoch + 1)

@@ -42,7 +42,7 @@ from barnabas_broker.controller.in_sync_changes import (
 from barnabas_broker.controller.in_sync_writes import notified, read_again
 from barnabas_broker.controller.leaderless import lost, shown, tell_leaderless
 from barnabas_broker.controller.leading import Leading, lead_topic
-from barnabas_broker.controller.ledger import Ledger
+from barnabas_broker.controller.ledger import Failures, Ledger
 from barnabas_broker.controller.loading import (
     StoredTopic,
     load_brokers,
@@ -631,21 +631,24 @@ class Reign:
 
     # --- deletions
 
-    def delete(self, names: Iterable[str], *, now_ms: int) -> None:
+    def delete(self, names: Iterable[str], *, now_ms: int) -> Failures:
         """Begin to delete topics of the image; when this returns they are out of it.
 
         Their znodes stay until every broker that holds one of their replicas has deleted it. A
-        broker that is away is waited for. Raises KafkaError as `Ledger.write`.
+        broker that is away is waited for. Returns the topics that cannot be marked as deleted.
+        Raises KafkaError as `Ledger.write`.
         """
         topics = {name: self._image.topics[name] for name in names}
         with self._ledger.reading():
-            marks = [DeleteTopicZnode(name).path for name in topics]
-            missing = [path for path in marks if self._store.exists(path) is None]
-        self._ledger.write([Create(path) for path in missing], now_ms=now_ms)
+            marks = {name: DeleteTopicZnode(name).path for name in topics}
+            missing = {n: [Create(it)] for n, it in marks.items() if self._store.exists(it) is None}
+        refused = self._ledger.write_each(missing, now_ms=now_ms)
+        topics = {name: topic for name, topic in topics.items() if name not in refused}
         self.deleting |= topics
         self._unconfirmed |= {name: _holders(topic) for name, topic in topics.items()}
         self._offline = {tp: each for tp, each in self._offline.items() if tp.topic not in topics}
         self._publish(self._image.with_changes(remove=frozenset(topics)), now_ms=now_ms)
+        return refused
 
     def confirmed(self, broker: int, view: View, refused: Collection[str], *, now_ms: int) -> None:
         """A broker has obeyed a view, but for the deletion of the topics `refused`."""

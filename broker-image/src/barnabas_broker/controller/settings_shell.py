@@ -136,7 +136,7 @@ class SettingsShell:
             settings = dynamic.validate_changes(self.settings, changed, scope=scope)
         except SettingError as error:
             # Kafka answers so for brokers, and INVALID_CONFIG for topics.
-            raise KafkaError(ErrorCode.INVALID_REQUEST, str(error)) from error
+            raise KafkaError(ErrorCode.INVALID_REQUEST, error.to_clients) from error
         if validate_only:
             return
         znode = ConfigZnode.for_broker(key)

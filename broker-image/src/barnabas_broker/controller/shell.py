@@ -502,23 +502,24 @@ class Controller:
             return [CreatedTopic(outcome=self._elsewhere(each.name)) for each in new]
         taken = TakenNames([*self.image.topics, *self.reign.deleting])
         answers: list[CreatedTopic] = []
-        operations: list[Operation] = []
+        operations: dict[str, list[Operation]] = {}
         for each in new:
             topic_id = None if validate_only else new_id(self._random)
             try:
                 plan = self._plan(each, taken)
                 if topic_id is not None:
-                    operations += self._creation(plan, topic_id)
+                    operations[plan.name] = self._creation(plan, topic_id)
             except KafkaError as error:
                 answers.append(CreatedTopic(outcome=Outcome.refused(each.name, error)))
                 continue
             taken.add(plan.name)
             answers.append(CreatedTopic.planned(plan, topic_id))
-        created = [answer.outcome.name for answer in answers if answer.outcome.granted]
         try:
-            failures = self._ledger.commit(operations, topics=created, now_ms=now_ms)
+            failures, refused = self._ledger.commit_each(operations, now_ms=now_ms)
         except KafkaError as error:
             return [CreatedTopic(outcome=answer.outcome.unless_failed(error)) for answer in answers]
+        answers = [answer.unless_among(refused) for answer in answers]
+        created = [answer.outcome.name for answer in answers if answer.outcome.granted]
         if failures:
             # Without its logs the topic is of no use, and in the way of the next try.
             self.delete_topics(list(failures), principal=principal, now_ms=now_ms)
@@ -585,21 +586,21 @@ class Controller:
         ]
         if self._shared:
             try:
-                self.reign.delete(known, now_ms=now_ms)
+                refused = self.reign.delete(known, now_ms=now_ms)
             except KafkaError as error:
                 return [answer.unless_failed(error) for answer in answers]
+            known = [name for name in known if name not in refused]
             _log.info("deleting topics %s for %s", ", ".join(known), principal)
-            return answers
-        operations: list[Operation] = []
+            return [answer.unless_among(refused) for answer in answers]
         try:
             with self._ledger.reading():
-                for name in known:
-                    operations += writes.delete_topic(self._store, name)
-            # The marks say what is to go while the listeners are at it: a crash between the two
-            # transactions ends with the logs deleted, not with the topics back.
-            failures = self._ledger.commit(operations, removed=known, now_ms=now_ms)
+                operations = {name: writes.delete_topic(self._store, name) for name in known}
+            # The marks say what is to go: a crash ends with logs deleted, not with topics back.
+            failures, refused = self._ledger.commit_each(operations, removed=True, now_ms=now_ms)
         except KafkaError as error:
             return [answer.unless_failed(error) for answer in answers]
+        answers = [answer.unless_among(refused) for answer in answers]
+        known = [name for name in known if name not in refused]
         self.deleting |= frozenset(known)
         try:
             self.finish_deletions(now_ms=now_ms)
@@ -624,22 +625,21 @@ class Controller:
         if not self.reigns:
             return [self._elsewhere(growth.name) for growth in growths]
         answers: list[Outcome] = []
-        operations: list[Operation] = []
+        operations: dict[str, list[Operation]] = {}
         for growth in growths:
             try:
-                operations += self._growth(growth)
+                operations[growth.name] = self._growth(growth)
                 answers.append(Outcome(growth.name))
             except KafkaError as error:
                 answers.append(Outcome.refused(growth.name, error))
         if validate_only:
             return answers
-        grown = [answer.name for answer in answers if answer.granted]
         try:
-            failures = self._ledger.commit(operations, topics=grown, now_ms=now_ms)
+            failures, refused = self._ledger.commit_each(operations, now_ms=now_ms)
         except KafkaError as error:
             return [answer.unless_failed(error) for answer in answers]
-        answers = [answer.unless_among(failures) for answer in answers]
-        for name in grown:
+        answers = [answer.unless_among({**failures, **refused}) for answer in answers]
+        for name in operations.keys() - refused.keys():
             count = len(self.image.topics[name].partitions)
             _log.info("topic %s now has %d partitions for %s", name, count, principal)
         return answers

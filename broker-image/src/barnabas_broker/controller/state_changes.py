@@ -11,6 +11,7 @@ from dataclasses import replace
 from barnabas_broker.cluster.image import MetadataImage, PartitionState, TopicImage
 from barnabas_broker.controller import writes
 from barnabas_broker.controller.offline_replicas import Offline
+from barnabas_broker.invariants import violated
 from barnabas_broker.zk.store import Operation, SetData
 from barnabas_broker.zk.znodes import LeaderAndIsr, PartitionStateZnode, ReplicaAssignment
 from barnabas_kafka.errors import KafkaError
@@ -77,6 +78,7 @@ def changed_topics(
 def _changed(
     before: PartitionState, state: LeaderAndIsr, assignment: ReplicaAssignment | None
 ) -> PartitionState:
+    assert state.leader_epoch >= before.leader_epoch, violated("leader epochs only grow")
     after = replace(
         before,
         leader=state.leader,

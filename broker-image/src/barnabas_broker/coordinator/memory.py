@@ -6,6 +6,8 @@ taken: a budget must not keep a partition from loading, nor lose what was acknow
 
 from typing import Final
 
+from barnabas_broker.invariants import violated
+
 MEMORY_SHARE: Final = 16
 MEMORY_BYTES_MIN: Final = 32 * 1024 * 1024
 MEMORY_BYTES_MAX: Final = 128 * 1024 * 1024
@@ -31,6 +33,7 @@ class Account:
     def add(self, more: int) -> None:
         """Hold so many bytes more, or fewer."""
         self.held += more
+        assert self.held >= 0, violated("memory is given back once")
         if self._whole is not None:
             self._whole.add(more)
 
@@ -40,6 +43,7 @@ class Account:
 
     def join(self, whole: "Account | None") -> None:
         """Be part of this, and of nothing else."""
+        assert whole is not self, violated("an account is not part of itself")
         if self._whole is not None:
             self._whole.add(-self.held)
         self._whole = whole

@@ -9,9 +9,11 @@ that the shard has appended counts (in the sense of acks=all). Decisions are the
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
+from barnabas_broker.cluster.failures import each_isolated
 from barnabas_broker.cluster.image import MetadataImage
 from barnabas_broker.coordinator.hashing import partition_of
 from barnabas_broker.coordinator.loading import Kind, read_back
@@ -138,33 +140,51 @@ class Runtime(Generic[S, R]):
         self._loop = asyncio.get_running_loop()
         self._held: dict[int, Held[S]] = {}
         self._partition_count = 0
+        self._image: MetadataImage | None = None  # None once stopped.
+        self._retry: asyncio.TimerHandle | None = None
 
     # --- life
 
     def stop(self) -> None:
         """Send whoever waits away, and do nothing more."""
-        for index in list(self._held):
-            self._resign(index)
+        self._image = None
+        each_isolated(list(self._held), self._resign, "Resignation", name=self._tp)
 
     def on_image(self, new: MetadataImage) -> None:
         """Take up and give up shards as leadership comes and goes.
 
         To be called when the replicas have done what the image says.
         """
+        self._image = new
         topic = new.topic(self.topic)
         self._partition_count = 0 if topic is None else len(topic.partitions)
         led: dict[int, Partition] = {}
-        for index in range(self._partition_count):
-            try:
-                led[index] = self._leader(TopicPartition(self.topic, index))
-            except KafkaError:
-                continue
-        for index, held in list(self._held.items()):
-            if led.get(index) is not held.partition:
+
+        def look(index: int) -> None:
+            with suppress(KafkaError):  # Not led here.
+                led[index] = self._leader(self._tp(index))
+
+        def resign(index: int) -> None:
+            if led.get(index) is not self._held[index].partition:
                 self._resign(index)
-        for index, partition in led.items():
+
+        def take_up(index: int) -> None:
             if index not in self._held:
-                self._take_up(index, partition)
+                self._take_up(index, led[index])
+
+        failed = each_isolated(range(self._partition_count), look, "Look-up", name=self._tp)
+        failed += each_isolated(list(self._held), resign, "Resignation", name=self._tp)
+        failed += each_isolated(led, take_up, "Loading", name=self._tp)
+        if failed and self._retry is None:
+            self._retry = self._loop.call_later(WAKE_RETRY_S, self._retry_image)
+
+    def _tp(self, index: int) -> TopicPartition:
+        return TopicPartition(self.topic, index)
+
+    def _retry_image(self) -> None:
+        self._retry = None
+        if self._image is not None:
+            self.on_image(self._image)
 
     # --- questions
 
@@ -253,8 +273,8 @@ class Runtime(Generic[S, R]):
 
     def _take_up(self, index: int, partition: Partition) -> None:
         held = Held(partition, self._new_shard())
-        self._held[index] = held
         held.end = partition.log.log_end_offset
+        self._held[index] = held
         if partition.log.log_start_offset < held.end:
             held.loading = self._loop.create_task(self._load(held))
 
@@ -365,10 +385,13 @@ class Runtime(Generic[S, R]):
 
     def sweep(self, work: Callable[[S, int], Iterable[Turn[R]]]) -> None:
         """Have all shards that are loaded do some work of their own."""
-        for held in list(self._held.values()):
-            if held.loading is None:
-                for turn in work(held.shard, self._clock_ms()):
-                    self.perform(held, turn)
+
+        def swept(held: Held[S]) -> None:
+            for turn in work(held.shard, self._clock_ms()):
+                self.perform(held, turn)
+
+        loaded = [held for held in self._held.values() if held.loading is None]
+        each_isolated(loaded, swept, "Periodic work", name=lambda held: held.partition.tp)
 
     def _replay(self, held: Held[S], turn: Turn[R], record: R) -> None:
         if turn.producer is None:

@@ -10,6 +10,8 @@ import itertools
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
+from barnabas_broker.invariants import violated
+
 K = TypeVar("K", bound=Hashable)
 
 
@@ -37,6 +39,7 @@ class Timers(Generic[K]):
         queued = self._queued.get(key)
         if queued is None or queued[0] > deadline_ms:
             self._push(key, deadline_ms)
+        assert self._queued[key][0] <= deadline_ms, violated("a key is looked at when it is due")
 
     def cancel(self, key: K) -> None:
         """Forget `key`; one that is not known is not missed."""
@@ -63,6 +66,7 @@ class Timers(Generic[K]):
             time_ms, _, key = heapq.heappop(self._heap)
             del self._queued[key]
             deadline = self._deadlines[key]
+            assert deadline >= time_ms, violated("no deadline is met late")
             if deadline == time_ms:
                 del self._deadlines[key]
                 return key
@@ -72,6 +76,7 @@ class Timers(Generic[K]):
         entry = (deadline_ms, next(self._numbers), key)
         self._queued[key] = entry
         heapq.heappush(self._heap, entry)
+        assert len(self._heap) >= len(self._queued), violated("each live entry is in the heap")
 
     def _drop_stale(self) -> None:
         """Take entries of cancelled keys, and those that an earlier one replaced, off the top."""

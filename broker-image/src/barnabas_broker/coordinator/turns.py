@@ -9,6 +9,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar
 
+from barnabas_broker.invariants import violated
 from barnabas_kafka.errors import ErrorCode
 
 R = TypeVar("R")
@@ -55,6 +56,7 @@ class Turn(Generic[R]):
         instead: Turn[R] = Turn(self.now_ms)
         if self.refuse is None:
             instead.answers = self.answers
+            assert not instead.records, violated("a refused turn writes nothing")
         else:
             self.refuse(code, instead)
         return instead

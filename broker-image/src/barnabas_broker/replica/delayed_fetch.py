@@ -10,6 +10,8 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
+from barnabas_broker.invariants import violated
+
 
 class Waitable(Protocol):
     """Something a fetch can wait on: a partition led here."""
@@ -58,6 +60,7 @@ class DelayedFetch:
 
     def _forget(self, _future: object = None) -> None:
         """Stop watching; also reached by cancellation, when the client has gone."""
+        assert self.future.done(), violated("an unanswered fetch goes on waiting")
         self._timer.cancel()
         for partition in self._watched:
             partition.fetch_waiters.discard(self)

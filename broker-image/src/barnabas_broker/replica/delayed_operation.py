@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from typing import Any, Generic, Protocol, TypeVar
 
+from barnabas_broker.invariants import violated
 from barnabas_kafka.errors import ErrorCode
 
 
@@ -75,6 +76,7 @@ class DelayedOperation(ABC, Generic[Part]):
     def _keep(self, undecided: list[Part]) -> None:
         """Go on waiting for these, or answer."""
         waited, self._pending = self._pending, undecided
+        assert len(undecided) <= len(waited), violated("a request waits for less and less")
         still = {id(each.partition) for each in undecided}
         for each in waited:
             if id(each.partition) not in still:
@@ -84,6 +86,7 @@ class DelayedOperation(ABC, Generic[Part]):
 
     def _forget(self, _future: object = None) -> None:
         """Stop waiting; also reached by cancellation, when the client has gone."""
+        assert self.future.done(), violated("an unanswered request goes on waiting")
         self._timer.cancel()
         for each in self._pending:
             self._waiters(each).discard(self)

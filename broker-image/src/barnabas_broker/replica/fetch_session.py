@@ -28,6 +28,7 @@ from typing import Final
 from uuid import UUID
 
 from barnabas_broker.cluster.image import MetadataImage, PartitionState
+from barnabas_broker.invariants import violated
 from barnabas_broker.replica.partition import READ_COMMITTED, Partition
 from barnabas_kafka.errors import ErrorCode, KafkaError
 
@@ -158,6 +159,7 @@ class SessionCache:
         if request.epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             self.sessions.pop(request.session_id, None)
             session = None
+            assert request.session_id not in self.sessions, violated("a full fetch ends a session")
             if request.epoch == INITIAL_EPOCH:
                 session = self._open(request, targets, draw_id, now_ms)
             return FetchContext(targets, session, incremental=False)
@@ -172,7 +174,9 @@ class SessionCache:
             del self.sessions[session.id]
             raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
         session.merge(targets, request.forgotten)
+        assert session.id == request.session_id, violated("sessions are kept by their ids")
         session.epoch = 1 if session.epoch == EPOCH_MAX else session.epoch + 1
+        assert 0 < session.epoch <= EPOCH_MAX, violated("a session's epoch is positive")
         session.used_ms = now_ms
         return FetchContext(session.targets, session, incremental=True)
 
@@ -188,6 +192,7 @@ class SessionCache:
         session_id = draw_id()
         while session_id == NO_SESSION or session_id in self.sessions:
             session_id = draw_id()
+        assert session_id != NO_SESSION, violated("a session has an id")
         session = Session(
             id=session_id,
             owner=request.owner,
@@ -197,6 +202,7 @@ class SessionCache:
             created_ms=now_ms,
         )
         self.sessions[session_id] = session
+        assert len(self.sessions) <= self.slots, violated("fetch sessions are bounded")
         return session
 
     def _may_hold(self, partitions: int, session: Session | None = None) -> bool:

@@ -26,6 +26,7 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import Final, Protocol
 
+from barnabas_broker.invariants import violated
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import NO_EPOCH, NO_OFFSET
 
@@ -213,6 +214,7 @@ def follow(
         return before
     epoch = log.latest_epoch
     fetches = truncates_on_fetch and epoch != NO_EPOCH
+
     return Following(
         leader_epoch=leader_epoch,
         phase=Phase.FETCHING if fetches else Phase.TRUNCATING,
@@ -244,6 +246,7 @@ def question(state: Following, log: ReplicaLog) -> Question | Truncate | None:
 def truncated(state: Following, log: ReplicaLog, done: Truncate | StartAt) -> Following:
     """The state once the log has been cut as asked."""
     agreed = isinstance(done, StartAt) or done.agreed
+    assert log.log_end_offset <= done.offset, violated("a log that was cut ends there or before")
     return replace(
         state,
         phase=Phase.FETCHING if agreed or state.truncates_on_fetch else Phase.TRUNCATING,
@@ -268,7 +271,9 @@ def on_epoch_end(state: Following, log: ReplicaLog, asked: AskEpochEnd, answer: 
         return Step(state)
     if answer.error is not ErrorCode.NONE:
         return _refused(state, answer.error)
-    return Step(state, truncation(state, log, answer))
+    cut = truncation(state, log, answer)
+    assert cut.offset <= log.log_end_offset, violated("a log is cut at or below its end")
+    return Step(state, cut)
 
 
 def on_log_ends(state: Following, log: ReplicaLog, asked: AskLogEnds, answer: LogEnds) -> Step:
@@ -305,7 +310,9 @@ def on_fetch(state: Following, log: ReplicaLog, asked: AskRecords, answer: Fetch
         return _refused(state, answer.error)
     if answer.diverging is not None and state.truncates_on_fetch:
         # The marks of this answer say nothing of a log that is yet to be cut.
-        return Step(state, truncation(state, log, answer.diverging))
+        cut = truncation(state, log, answer.diverging)
+        assert cut.offset <= log.log_end_offset, violated("a log is cut at or below its end")
+        return Step(state, cut)
     return Step(state, Append(state.leader_epoch, answer.high_watermark, answer.log_start))
 
 

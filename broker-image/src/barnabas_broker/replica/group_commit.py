@@ -9,14 +9,17 @@ A sync that failed is not tried again: its log goes out of service, and whoever 
 """
 
 import asyncio
+import errno
 import logging
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 from typing import NamedTuple, Protocol
 
+from barnabas_broker.cluster.failures import call_isolated, refusal
 from barnabas_broker.log.flushing import FlushPlan
 from barnabas_broker.log.partition_log import PartitionLog
 from barnabas_kafka.errors import KafkaError
@@ -76,19 +79,23 @@ class GroupCommit:
             try:
                 plans.append(_Sync(partition, partition.log, partition.log.commit_plan()))
             except KafkaError:  # The log has failed, and said so.
-                partition.commit_ended()
+                call_isolated((partition.commit_ended,), "Commit", partition.log.tp)
+            except Exception as error:  # Whoever waits for it is told; the others go on.
+                unplanned = OSError(errno.EIO, str(refusal(error, "Commit", partition.log.tp)))
+                plan = FlushPlan(up_to=0, generation=-1, files=(), error=unplanned)
+                self._ended(_Sync(partition, partition.log, plan), 0)
         if plans:
             self._rounds.put(plans)
         else:
             self._busy = False
 
     def _ended(self, sync: _Sync, microseconds: int) -> None:
-        self._took(microseconds)
-        try:
-            sync.log.committed(sync.plan)
-        except KafkaError as error:
-            log.error("records of %s could not be forced to disk: %s", sync.log.tp, error)
-        sync.partition.commit_ended()
+        steps = (
+            partial(self._took, microseconds),
+            partial(sync.log.committed, sync.plan),
+            sync.partition.commit_ended,
+        )
+        call_isolated(steps, "Commit", sync.log.tp)
 
     def _next(self) -> None:
         if self._waiting:

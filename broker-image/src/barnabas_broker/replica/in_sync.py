@@ -29,6 +29,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final, Protocol
 
+from barnabas_broker.invariants import violated
 from barnabas_kafka.ids import NO_EPOCH, NO_OFFSET
 
 NEVER: Final = -(10**15)
@@ -176,14 +177,16 @@ class InSync:
         self._take(state)
         if begins:
             self.epoch_start = log_end
+            assert log_end >= 0, violated("a leadership begins at the end of a log")
             for broker, follower in self._followers.items():
                 _restart(
                     follower,
                     log_end=log_end,
                     now_ms=now_ms,
-                    anew=not led,
                     in_sync=broker in state.isr,
                 )
+        assert self.leads, violated("who becomes a leader leads")
+        assert self.pending is None, violated("a newer state settles the change under way")
         return begins
 
     def resign(self, state: Leadership) -> None:
@@ -195,6 +198,8 @@ class InSync:
         self.epoch_start, self.pending = NO_OFFSET, None
         self._followers = {}
         self._settle()
+        assert not self.leads, violated("who resigned does not lead")
+        assert not self._maximal, violated("who does not lead has no in-sync replicas")
 
     def _take(self, state: Leadership) -> None:
         self.replicas, self.isr = state.replicas, state.isr
@@ -207,6 +212,7 @@ class InSync:
             if broker != self._broker_id
         }
         self._settle()
+        assert self._broker_id not in self._followers, violated("a leader does not follow itself")
 
     def _settle(self) -> None:
         """Keep at hand what each append and each fetch asks."""
@@ -216,6 +222,10 @@ class InSync:
         self._others = tuple(
             self._followers[broker] for broker in self._followers if broker in self._maximal
         )
+        assert self.pending is None or self.pending.added <= self._maximal, violated(
+            "the high watermark waits for who is being added to the ISR"
+        )
+        assert len(self._others) <= len(self._followers), violated("those in sync are replicas")
 
     # --- followers ---------------------------------------------------------------------------
 
@@ -349,6 +359,12 @@ class InSync:
         self, *, added: frozenset[int] = frozenset(), removed: frozenset[int] = frozenset()
     ) -> IsrChange:
         wanted = (set(self.isr) | added) - removed
+        assert self.leads, violated("only a leader asks for another ISR")
+        assert self.pending is None, violated("at most one change of the ISR is under way")
+        assert self._broker_id not in removed, violated("a leader does not leave its ISR")
+        assert removed <= self._maximal, violated("who leaves the ISR was in it")
+        assert not added & self._maximal, violated("who joins the ISR was not in it")
+        assert added <= self._followers.keys(), violated("who joins the ISR is a replica")
         self.pending = IsrChange(
             isr=tuple(broker for broker in self.replicas if broker in wanted),
             added=added,
@@ -381,6 +397,7 @@ class InSync:
             return False
         self.isr, self.partition_epoch, self.pending = isr, partition_epoch, None
         self._settle()
+        assert self._maximal == _brokers(isr), violated("the committed ISR is waited for")
         return True
 
     def change_refused(self, change: IsrChange) -> None:
@@ -394,6 +411,7 @@ class InSync:
         if self.pending is change:
             self.pending = None
             self._settle()
+            assert self._maximal == _brokers(self.isr), violated("a refused change changes nothing")
 
 
 @lru_cache(maxsize=1024)
@@ -402,12 +420,8 @@ def _brokers(isr: tuple[int, ...]) -> frozenset[int]:
     return frozenset(isr)
 
 
-def _restart(follower: Follower, *, log_end: int, now_ms: int, anew: bool, in_sync: bool) -> None:
+def _restart(follower: Follower, *, log_end: int, now_ms: int, in_sync: bool) -> None:
+    """Begin an epoch with a follower: one heard of only before it has to catch up in it."""
     since = now_ms if in_sync else NEVER
-    if anew:
-        follower.log_start_offset = follower.log_end_offset = NO_OFFSET
-        follower.leader_end_at_fetch, follower.fetched_ms = NO_OFFSET, NEVER
-        follower.broker_epoch = NO_EPOCH
-    else:
-        follower.leader_end_at_fetch, follower.fetched_ms = log_end, since
+    follower.leader_end_at_fetch, follower.fetched_ms = log_end, since
     follower.caught_up_ms = since

@@ -5,6 +5,10 @@ says about the session. Pure. Kafka's `FetchSessionHandler`.
 
 A session begins with a request that names everything (epoch 0). If the leader gives it an id,
 later requests name only what changed; else each names everything. Any error ends the session.
+
+Apache's leader adds the partitions of a request to the session before it removes the forgotten
+ones (`FetchSession.update`). A partition under the same name in both lists would leave the session
+for good while it is taken to be in it, so a session by names never forgets what it still fetches.
 """
 
 from collections.abc import Mapping
@@ -61,7 +65,7 @@ class LeaderSession:
         forget = {}
         for tp, told in list(self.told.items()):
             now = wanted.get(tp)
-            if now is None or now.topic_id != told.topic_id:
+            if now is None or (by_topic_id and now.topic_id != told.topic_id):
                 forget[tp] = told.topic_id
                 del self.told[tp]
         send = {tp: now for tp, now in wanted.items() if self.told.get(tp) != now}

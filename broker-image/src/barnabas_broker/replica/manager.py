@@ -5,9 +5,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
-from typing import Protocol
+from typing import Final, Protocol
 from uuid import UUID
 
+from barnabas_broker.cluster.failures import each_isolated
 from barnabas_broker.cluster.image import NO_LEADER, MetadataImage, PartitionState, TopicImage
 from barnabas_broker.log.directories import LogDirectories
 from barnabas_broker.log.health import DirectoryHealth, Health
@@ -23,6 +24,9 @@ from barnabas_kafka.ids import NO_EPOCH, ZERO_UUID, TopicPartition
 log = logging.getLogger(__name__)
 
 RulesFor = Callable[[TopicImage], TopicRules]
+
+WHOLE_TOPIC: Final = -1
+"""In place of a partition: what concerns all partitions of a topic."""
 
 
 class Copying(Protocol):
@@ -72,6 +76,8 @@ class ReplicaManager:
         self.traffic: dict[str, Traffic] = {}
         # They existed before this start, and no directory that can be read has them.
         self._out_of_reach: set[TopicPartition] = set()
+        # Metadata to apply again, for applying it met an unexpected error.
+        self._retries: dict[TopicPartition, Callable[[], None]] = {}
         self._started = False
         self._image = MetadataImage(cluster_id="")
         self._expected: Counter[TopicPartition] = Counter()
@@ -147,7 +153,7 @@ class ReplicaManager:
         """Make this broker hold what the new image says, touching only topics that changed.
 
         Returns the topics for which that could not be done, with the first error of each; the
-        others are not affected.
+        other partitions are not affected. What failed unexpectedly is left to `retry_failed`.
         """
         self._image = new
         failures: dict[str, KafkaError] = {}
@@ -156,26 +162,37 @@ class ReplicaManager:
         changed_defaults = old.broker_configs != new.broker_configs
         for name, topic in old.topics.items():
             if name not in new.topics or not new.topics[name].is_same_as(topic.id):
-                self._attempt(name, partial(self._drop, topic), failures)
+                self._drop(topic, failures)
         for name, topic in new.topics.items():
             before = old.topics.get(name)
             if before is not topic or changed_defaults:
                 changed = changed_defaults or before is None or before.config != topic.config
-                update = partial(self._update, topic, settings_changed=changed)
-                self._attempt(name, update, failures)
+                self._update(topic, failures, settings_changed=changed)
         self._started = True
         if gone:
-            for partition in self._partitions.values():
-                partition.look_at_brokers()
+            each_isolated(
+                list(self._partitions.values()),
+                Partition.look_at_brokers,
+                "ISR check for unregistered brokers",
+                name=_tp_of,
+            )
         return failures
+
+    def retry_failed(self) -> None:
+        """Apply metadata again where that met an unexpected error; raises the first that stays."""
+        failures: dict[str, KafkaError] = {}
+        for tp, work in list(self._retries.items()):
+            self._attempt(tp, work, failures)
+        for name, error in failures.items():
+            raise KafkaError(error.code, f"Metadata of topic {name} is not applied: {error}")
 
     def shrink_isrs(self) -> None:
         """Ask that followers which lag for too long leave the in-sync replicas.
 
         To be called every half of replica.lag.time.max.ms, as Apache does.
         """
-        for partition in list(self._partitions.values()):
-            partition.shrink_isr()
+        every = list(self._partitions.values())
+        each_isolated(every, Partition.shrink_isr, "ISR expiration", name=_tp_of)
 
     def stop(self, tp: TopicPartition, *, delete: bool) -> None:
         """Hold a partition no more; its log is deleted, or left where it is.
@@ -184,6 +201,9 @@ class ReplicaManager:
         """
         if delete and self.is_out_of_reach(tp):
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "its log directory is offline")
+        # Metadata from before must not bring it back.
+        self._retries.pop(tp, None)
+        self._retries.pop(TopicPartition(tp.topic, WHOLE_TOPIC), None)
         partition = self._partitions.pop(tp, None)
         if partition is not None:
             if self._copying is not None:
@@ -237,7 +257,7 @@ class ReplicaManager:
         inside = [it for it in self._partitions.values() if it.log.health is health]
         if health.state is Health.ONLINE:
             for topic in image.topics.values():
-                self._attempt(topic.name, partial(self._update, topic, settings_changed=False), {})
+                self._update(topic, {}, settings_changed=False)
             return
         spared = sum(it.counted_out for it in inside)
         log.warning(
@@ -245,34 +265,32 @@ class ReplicaManager:
             len(inside), health.path, spared,
         )  # fmt: skip
         if health.state is Health.OFFLINE:
-            for partition in inside:
-                partition.wake()
+            each_isolated(inside, Partition.wake, "Notification of an offline log", name=_tp_of)
 
     def _attempt(
-        self, topic: str, work: Callable[[], None], failures: dict[str, KafkaError]
+        self, tp: TopicPartition, work: Callable[[], None], failures: dict[str, KafkaError]
     ) -> None:
-        try:
-            work()
-        except KafkaError as error:
-            log.error("topic %s: %s", topic, error.message)
-            failures.setdefault(topic, error)
-        except OSError as error:
-            log.error("topic %s: %s", topic, error)
-            failures.setdefault(topic, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)))
+        """Do the work of one partition, to be retried after an unexpected error."""
+        self._retries.pop(tp, None)
+        for failed in each_isolated((tp,), lambda _: work(), "Applying metadata"):
+            if not failed.expected:
+                self._retries[tp] = work
+            failures.setdefault(tp.topic, failed.error)
 
-    def _update(self, topic: TopicImage, *, settings_changed: bool) -> None:
-        """Go through all partitions here, whatever one of them meets; raises the first error."""
-        rules = self._rules_for(topic)
-        failed: KafkaError | OSError | None = None
-        for index, state in enumerate(topic.partitions):
-            if self._broker_id not in state.replicas:
-                continue
-            try:
-                self._hold(TopicPartition(topic.name, index), topic, state, rules, settings_changed)
-            except (KafkaError, OSError) as error:
-                failed = failed or error
-        if failed is not None:
-            raise failed
+    def _update(
+        self, topic: TopicImage, failures: dict[str, KafkaError], *, settings_changed: bool
+    ) -> None:
+        """Go through all partitions of a topic that are here."""
+
+        def update() -> None:
+            rules = self._rules_for(topic)
+            for index, state in enumerate(topic.partitions):
+                if self._broker_id in state.replicas:
+                    tp = TopicPartition(topic.name, index)
+                    hold = partial(self._hold, tp, topic, state, rules, settings_changed)
+                    self._attempt(tp, hold, failures)
+
+        self._attempt(TopicPartition(topic.name, WHOLE_TOPIC), update, failures)
 
     def _hold(
         self,
@@ -335,18 +353,28 @@ class ReplicaManager:
         if copying is not None and follows and not partition.is_leader:
             copying.copy(partition, topic_id)
 
-    def _drop(self, topic: TopicImage) -> None:
+    def _drop(self, topic: TopicImage, failures: dict[str, KafkaError]) -> None:
+        self._retries.pop(TopicPartition(topic.name, WHOLE_TOPIC), None)
         for index in range(len(topic.partitions)):
             tp = TopicPartition(topic.name, index)
-            partition = self._partitions.pop(tp, None)
+            self._retries.pop(tp, None)
             self._out_of_reach.discard(tp)
+            partition = self._partitions.pop(tp, None)
             if partition is not None:
-                if self._copying is not None:
-                    self._copying.leave(tp)
-                partition.become(NOT_LED)
-                if not self._among_others:
-                    self._logs.delete(tp, self._clock_ms())
+                self._attempt(tp, partial(self._give_up, partition), failures)
         self.traffic.pop(topic.name, None)
+
+    def _give_up(self, partition: Partition) -> None:
+        tp = partition.tp
+        if self._copying is not None:
+            self._copying.leave(tp)
+        partition.become(NOT_LED)
+        if not self._among_others and self._logs.logs.get(tp) is partition.log:
+            self._logs.delete(tp, self._clock_ms())
+
+
+def _tp_of(partition: Partition) -> TopicPartition:
+    return partition.tp
 
 
 def _is_of(topic: TopicImage, found: PartitionLog) -> bool:

@@ -15,7 +15,9 @@ from concurrent.futures import Future as ThreadFuture
 from dataclasses import replace
 from typing import NamedTuple
 
+from barnabas_broker.cluster.failures import call_isolated
 from barnabas_broker.cluster.image import NO_LEADER, PartitionState
+from barnabas_broker.invariants import violated
 from barnabas_broker.log.appending import ValidatedBatches
 from barnabas_broker.log.partition_log import AppendInfo, PartitionLog, PlainBatch
 from barnabas_broker.log.producer_state import Origin, Sequences
@@ -168,6 +170,19 @@ class Partition:
             state = replace(
                 state, isr=known.isr, leader=known.leader, partition_epoch=known.partition_epoch
             )
+        try:
+            self._take_state(state, changed=changed)
+        except (KafkaError, OSError):
+            raise
+        except BaseException:
+            # Not led here, in the old epoch: the state that comes again is a whole transition.
+            self.state, self._alone = replace(known, leader=NO_LEADER), False
+            raise
+        if changed:
+            self.wake()
+
+    def _take_state(self, state: PartitionState, *, changed: bool) -> None:
+        assert not self.log.busy, violated("a log that is being cut changes its role afterwards")
         self.state = state
         self._alone = self.is_leader and state.replicas == (self._broker_id,)
         if self.is_leader:
@@ -183,8 +198,7 @@ class Partition:
             self._advance_high_watermark()
         else:
             self.in_sync.resign(state)
-        if changed:
-            self.wake()
+            assert not self._alone, violated("only a leader has no other replica to wait for")
 
     def trust(self) -> None:
         """The log has all that counts: it is the leader's, or has caught up with that."""
@@ -280,6 +294,9 @@ class Partition:
         self, batches: ValidatedBatches, *, now_ms: int, origin: Origin = Origin.CLIENT
     ) -> AppendInfo:
         """Append what a producer sent; raises what `PartitionLog.append_as_leader` does."""
+        assert self.log.latest_epoch <= self.state.leader_epoch, violated(
+            "a leader appends in the newest epoch of its log"
+        )
         info = self.log.append_as_leader(
             batches, leader_epoch=self.state.leader_epoch, now_ms=now_ms, origin=origin
         )
@@ -315,6 +332,7 @@ class Partition:
         )
         if first_offset is not None:
             records = self.log.log_end_offset - first_offset
+            assert records >= len(run), violated("each batch of a run has a record")
             self._appended(len(data), records, requests=len(run))
         return first_offset
 
@@ -360,10 +378,10 @@ class Partition:
 
     def commit_ended(self) -> None:
         """A sync of the log has ended: move the high watermark, and tell who waited for it."""
+        steps: list[Callable[[], None]] = [write.look for write in self.produce_waiters]
         if self.is_leader and self.log.failure is None:
-            self._advance_high_watermark()
-        for write in list(self.produce_waiters):
-            write.look()
+            steps.insert(0, self._advance_high_watermark)
+        call_isolated(steps, "Completion of a sync", self.tp)
         waiters, self._sync_waiters = self._sync_waiters, []
         for waiter in waiters:
             if not waiter.done():
@@ -425,11 +443,10 @@ class Partition:
 
     def wake(self) -> None:
         """Answer every waiting request that can be: what it waits for has changed in kind."""
-        for fetch in [*self.fetch_waiters, *self.appends.fetch_waiters]:
-            fetch.complete()
-        for write in list(self.produce_waiters):
-            write.look()
-        self.look_at_deletions()
+        waiting = [each.complete for each in (*self.fetch_waiters, *self.appends.fetch_waiters)]
+        waiting += [each.look for each in self.produce_waiters]
+        waiting += [each.look for each in self.delete_waiters]
+        call_isolated(waiting, "Completion of a request", self.tp)
 
     # The high watermark.
 

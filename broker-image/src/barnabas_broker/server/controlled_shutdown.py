@@ -7,7 +7,10 @@ hand over stops all the same.
 
 import asyncio
 import logging
+from collections.abc import Callable, Coroutine
+from typing import Final
 
+from barnabas_broker.cluster.failures import refusal
 from barnabas_broker.cluster.image import MetadataImage
 from barnabas_broker.server.controller_link import ControllerLink
 from barnabas_broker.server.peers import PeerError
@@ -25,6 +28,43 @@ log = logging.getLogger(__name__)
 
 SHOWN_MAX = 10
 """How many partitions a line in the log names."""
+
+
+UNREACHABLE_MAX_S: Final = 5.0
+"""How long a stop waits for a ZooKeeper that is away: without it no other leader can be elected.
+A new leader of the ensemble is there sooner."""
+
+POLL_S: Final = 0.1
+
+
+async def hand_over_if_reachable(
+    handing_over: Coroutine[None, None, bool],
+    *,
+    reachable: Callable[[], bool],
+) -> bool:
+    """Hand over, but give up once ZooKeeper has been away for `UNREACHABLE_MAX_S`.
+
+    Where only this broker cannot reach it, the controller's response comes sooner. Returns False
+    where it was given up.
+    """
+    loop = asyncio.get_running_loop()
+    task = loop.create_task(handing_over, name="controlled shutdown")
+    reached_s = loop.time()
+    while not task.done():
+        await asyncio.wait({task}, timeout=POLL_S)
+        now_s = loop.time()
+        if reachable():
+            reached_s = now_s
+        elif now_s - reached_s >= UNREACHABLE_MAX_S and not task.done():
+            log.warning(
+                "Controlled shutdown given up: ZooKeeper has not been reachable for %.0f s, no "
+                "other leader can be elected", UNREACHABLE_MAX_S,
+            )  # fmt: skip
+            task.cancel()
+            await asyncio.wait({task})
+            return False
+    task.result()
+    return True
 
 
 async def hand_over(
@@ -55,6 +95,8 @@ async def _ask(
         answer = await link.ask(request, ControlledShutdownResponse, timeout_s=timeout_s)
     except (PeerError, EncodeError) as error:
         return str(error)
+    except Exception as error:  # The stop goes on: the other side of it is a SIGKILL.
+        return str(refusal(error, "ControlledShutdown", request.broker_id))
     if answer.error_code != ErrorCode.NONE:
         return f"the controller answers {error_code(answer.error_code).name}"
     remaining = [

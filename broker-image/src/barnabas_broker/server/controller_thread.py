@@ -144,9 +144,13 @@ class ControllerThread:
         def take() -> None:
             self.image, self.settings = new, settings
             self._note_metadata()
+            failures: dict[str, KafkaError] = {}
             try:
-                failures = dict(self._on_image(old, new) or {})
-                taken.set_result({**failures, **self._on_view(view, epoch)})
+                try:
+                    failures.update(self._on_image(old, new) or {})
+                finally:  # What this broker cannot apply, the others are to have all the same.
+                    failures.update(self._on_view(view, epoch))
+                taken.set_result(failures)
             except BaseException as error:
                 taken.set_exception(error)
                 raise

@@ -13,7 +13,7 @@ from pathlib import Path
 from barnabas_broker.server.startup import StartupError
 from barnabas_broker.zk.credentials import NO_CREDENTIALS, Credentials
 from barnabas_broker.zk.embedded import EmbeddedStore
-from barnabas_broker.zk.session_counts import SessionCounts
+from barnabas_broker.zk.session_counts import SessionCounts, SessionState
 from barnabas_broker.zk.store import CoordinationError, CoordinationStore, Heir, SetData
 from barnabas_broker.zk.znodes import BrokerSequenceZnode
 from barnabas_kafka.settings import broker as keys
@@ -99,6 +99,11 @@ class Coordination:
         if not self._settings[keys.BROKER_ID_GENERATION_ENABLE]:
             raise StartupError("broker.id is not set, and broker.id.generation.enable is false")
         return reserved + _next_in_sequence(store, now_ms)
+
+    @property
+    def reachable(self) -> bool:
+        """Whether the data can be read and written now, as far as is known."""
+        return self.counts is None or self.counts.state is SessionState.CONNECTED
 
     def close(self) -> None:
         """Close the file, or end the session; one that is being opened is closed then, too."""

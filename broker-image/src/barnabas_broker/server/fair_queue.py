@@ -11,6 +11,7 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import Final, Generic, NamedTuple, TypeVar
 
+from barnabas_broker.invariants import violated
 from barnabas_broker.security.principals import Principal
 
 T = TypeVar("T")
@@ -58,5 +59,7 @@ class FairQueue(Generic[T]):
 
     def pop(self) -> T:
         """The next item; there must be one."""
-        self._now, _, item = heappop(self._heap)
+        begin, _, item = heappop(self._heap)
+        assert begin >= self._now, violated("virtual time does not go back")
+        self._now = begin
         return item

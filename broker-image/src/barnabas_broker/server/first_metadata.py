@@ -12,6 +12,7 @@ from typing import Final, TypeVar
 
 from barnabas_broker.cluster.image import NO_CONTROLLER
 from barnabas_broker.server.call import Call
+from barnabas_kafka.errors import ErrorCode, KafkaError
 
 PATIENCE_S: Final = 10.0
 """Longest delay of a request; below the clients' default `request.timeout.ms`, 30 s."""
@@ -22,7 +23,9 @@ Answer = TypeVar("Answer")
 def after_first_metadata(call: Call, answer: Callable[[], Answer]) -> "Future[Answer] | None":
     """Return a future of `answer()` after the first metadata, None if it has been received.
 
-    After `PATIENCE_S` the response is built from the empty cache.
+    After `PATIENCE_S` the future raises KafkaError REQUEST_TIMED_OUT. A response without an error
+    field is then replaced by the end of the connection: clients go on to another broker, while
+    some admin clients never ask again after a response that lists no brokers.
     """
     if call.broker.image.controller_id != NO_CONTROLLER:
         return None
@@ -32,7 +35,12 @@ def after_first_metadata(call: Call, answer: Callable[[], Answer]) -> "Future[An
     loop = received.get_loop()
     answered: Future[Answer] = loop.create_future()
 
-    def come(_: object = None) -> None:
+    def time_out() -> None:
+        if not answered.done():
+            text = "this broker has not received metadata from a controller yet"
+            answered.set_exception(KafkaError(ErrorCode.REQUEST_TIMED_OUT, text))
+
+    def come(_: object) -> None:
         if answered.done():
             return
         try:
@@ -44,7 +52,7 @@ def after_first_metadata(call: Call, answer: Callable[[], Answer]) -> "Future[An
         timer.cancel()
         received.remove_done_callback(come)
 
-    timer = loop.call_later(PATIENCE_S, come)
+    timer = loop.call_later(PATIENCE_S, time_out)
     received.add_done_callback(come)
     answered.add_done_callback(gone)
     return answered

@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, Final, TypeVar
 
+from barnabas_broker.invariants import violated
 from barnabas_broker.server.fair_queue import FairQueue, Flow
 from barnabas_kafka.errors import ErrorCode, KafkaError
 
@@ -103,10 +104,12 @@ class HeavyWork:
                 future.cancel()
                 continue
             self._working += 1
+            assert self._working <= THREADS, violated("no more is begun than there are threads")
             doing.add_done_callback(partial(self._done, future))
 
     def _done(self, future: "asyncio.Future[Any]", doing: "asyncio.Future[Any]") -> None:
         self._working -= 1
+        assert self._working >= 0, violated("each work ends once")
         if doing.cancelled():
             future.cancel()
         elif (error := doing.exception()) is not None:

@@ -15,12 +15,14 @@ import logging
 import os
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from barnabas_broker.log.directories import LogDirectoryError
 from barnabas_broker.server import logs, stop_signals
+from barnabas_broker.server.fatal_fault import assertions_are_checked, halt_on_violation
 from barnabas_broker.server.node import Node
 from barnabas_broker.server.startup import StartupError
 from barnabas_broker.server.supervision import Supervision
@@ -42,6 +44,9 @@ GARBAGE_THRESHOLDS = (1000, 10, 1000)
 request that stops everybody for tenths of a second. What requests are made of is freed without the
 collector, so that they may be a hundred times as rare as Python has them."""
 
+_START_TIME: Final = 22 - 3
+"""The field of /proc/PID/stat, of those after the command's name."""
+
 Fault = LogDirectoryError
 """What a running broker cannot go on with."""
 
@@ -57,11 +62,18 @@ def run_broker(
     What keeps the broker from starting or going on is one line on standard error and the code 1.
     """
     logs.configure(settings[keys.BARNABAS_LOG_FORMAT])
+    if not assertions_are_checked():
+        logs.last_words("cannot start: Python skips assertions; unset PYTHONOPTIMIZE, omit -O")
+        return 1
     sys.setswitchinterval(SWITCH_S)
     gc.set_threshold(*GARBAGE_THRESHOLDS)
     try:
-        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            fault = runner.run(_run(Node(settings, supervision=supervision), ready_file))
+        with (
+            asyncio.Runner(loop_factory=_loop_factory()) as runner,
+            halt_on_violation(runner.get_loop()),
+        ):
+            node = Node(settings, supervision=supervision, began_s=_began_s())
+            fault = runner.run(_run(node, ready_file))
     except (StartupError, LogDirectoryError, CoordinationError, MalformedZnodeError) as error:
         logs.last_words(f"cannot start: {error}")
         return 1
@@ -69,6 +81,20 @@ def run_broker(
         logs.last_words(f"cannot go on: {fault}")
         return 1
     return 0
+
+
+def _began_s() -> float:
+    """When this process began, by the monotonic clock: before Python and our modules were loaded.
+
+    Now, where the system does not say (`/proc/self/stat` and CLOCK_BOOTTIME are Linux's).
+    """
+    now_s = time.monotonic()
+    try:
+        ticks = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[_START_TIME])
+        age_s = time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, IndexError, AttributeError):
+        return now_s
+    return now_s - max(0.0, age_s)
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

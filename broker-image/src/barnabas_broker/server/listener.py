@@ -13,8 +13,10 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Final
 
+from barnabas_broker.cluster.failures import each_isolated
 from barnabas_broker.cluster.image import Endpoint
 from barnabas_broker.server.admission import Admission, plain_address
+from barnabas_broker.server.background import background
 from barnabas_broker.server.counters import Cause, Counters
 from barnabas_broker.server.departures import departed
 from barnabas_broker.server.limits import ConnectionLimits
@@ -241,7 +243,7 @@ class Listener:
             sock.close()
             return
         sock.setblocking(False)
-        task = self._loop.create_task(self._open(sock, host))
+        task = background().once("accepting a connection", self._open(sock, host))
         self._opening.add(task)
         task.add_done_callback(self._opening.discard)
 
@@ -275,10 +277,13 @@ class Listener:
         if idle_ms < 0:
             return
         oldest = now - idle_ms / 1000
-        for session in list(self.sessions):
+
+        def look(session: Session) -> None:
             since = session.idle_since
             if since is not None and since < oldest:
                 session.refuse(Cause.IDLE, f"idle for more than {idle_ms} ms")
+
+        each_isolated(list(self.sessions), look, "Closing", name=lambda _: "an idle connection")
 
 
 def _bound(address: Address, settings: BrokerSettings) -> socket.socket:

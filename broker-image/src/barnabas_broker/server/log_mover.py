@@ -23,6 +23,7 @@ from barnabas_broker.log.health import Health
 from barnabas_broker.log.partition_log import StorageError
 from barnabas_broker.log.replica_move import SLICE_BYTES, ReplicaMove, Stage
 from barnabas_broker.replica.manager import ReplicaManager
+from barnabas_broker.server.background import background
 from barnabas_broker.server.throttle import Throttle
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.ids import TopicPartition
@@ -132,7 +133,7 @@ class LogMover:
         move = self._logs.begin_move(tp, target, found=found)
         log.info("moving %s from %s to %s", tp, move.home.path, target.path)
         before = [task for other, task in self._tasks.items() if other.tp == tp]
-        task = asyncio.get_running_loop().create_task(self._run(move, before))
+        task = background().once("moving a log", self._run(move, before))
         self._tasks[move] = task
         task.add_done_callback(lambda _: self._tasks.pop(move))
 

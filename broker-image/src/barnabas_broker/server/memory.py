@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from barnabas_broker.invariants import violated
 from barnabas_broker.server.buffers import SCRATCH_BYTES, SMALLEST_BYTES, Buffer, BufferPool
 
 SMALL_FRAME_BYTES: Final = 2 << 20
@@ -140,6 +141,7 @@ class FrameMemory:
             hold.beyond += len(buffer) - hold.size
         else:
             self._use(len(buffer) - hold.size)
+        assert hold.beyond <= len(buffer), violated("no more is beyond the budget than is held")
         hold.size = len(buffer)
         return buffer
 
@@ -206,6 +208,8 @@ class FrameMemory:
         self._waiting.pop(holder, None)
         if self._beyond is holder:
             self._beyond = None
+        assert hold.beyond <= hold.size, violated("no more is beyond the budget than is held")
+        assert self._holds or self._beyond is None, violated("who holds nothing is not beyond")
         self._use(hold.beyond - hold.size)
 
     def _admit(self, holder: Holder, hold: _Hold, size: int, frame_bytes: int) -> bool:
@@ -221,5 +225,6 @@ class FrameMemory:
 
     def _use(self, size: int) -> None:
         self.used += size
+        assert self.used >= 0, violated("memory is given back once")
         thrifty = self.budget - self.used < SCRATCH_BYTES
         self.read_into = self._pool.scratch[:THRIFTY_READ_BYTES] if thrifty else self._pool.scratch

@@ -4,19 +4,19 @@ import asyncio
 import contextlib
 import logging
 import random
-import threading
 import time
 import uuid
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from barnabas_broker import __version__
+from barnabas_broker.cluster.failures import call_isolated
 from barnabas_broker.cluster.image import (
     OWN_SOFTWARE,
     BrokerRegistration,
     MetadataImage,
-    TopicImage,
 )
 from barnabas_broker.cluster.inter_broker import asks_controller, served_versions
 from barnabas_broker.controller.careful_election import EndsAnswer
@@ -24,27 +24,26 @@ from barnabas_broker.controller.offline_replicas import Answered
 from barnabas_broker.controller.propagation import View
 from barnabas_broker.controller.shell import Controller
 from barnabas_broker.controller.startup import make_parents
-from barnabas_broker.controller.topics import COMPACT, COMPACTED_TOPICS, is_internal
 from barnabas_broker.coordinator.group.shell import GroupCoordinator
 from barnabas_broker.coordinator.transaction.markers import MarkerWriter
 from barnabas_broker.coordinator.transaction.shell import TransactionCoordinator
-from barnabas_broker.log.config import LogConfig
 from barnabas_broker.log.directories import LogDirectories, LogDirectoryError
 from barnabas_broker.log.health import DirectoryHealth, Health
 from barnabas_broker.log.partition_log import PartitionLog
+from barnabas_broker.log.recovery_progress import RecoveryProgress
 from barnabas_broker.replica.fetch_session import SessionCache
 from barnabas_broker.replica.group_commit import GroupCommits
 from barnabas_broker.replica.manager import ReplicaManager
 from barnabas_broker.replica.selector import SELECTORS
-from barnabas_broker.replica.topic_rules import TopicRules
 from barnabas_broker.security.authorizer import AllowAll
 from barnabas_broker.server.addresses import advertised_endpoints
 from barnabas_broker.server.broker import Broker
+from barnabas_broker.server.broker_state import BrokerLifecycle, BrokerState
 from barnabas_broker.server.buffers import BufferPool
 from barnabas_broker.server.bursts import Burst
 from barnabas_broker.server.call import Unlimited
 from barnabas_broker.server.control_channels import ControlChannels
-from barnabas_broker.server.controlled_shutdown import hand_over
+from barnabas_broker.server.controlled_shutdown import hand_over, hand_over_if_reachable
 from barnabas_broker.server.controller_link import ControllerLink
 from barnabas_broker.server.controller_thread import ControllerThread
 from barnabas_broker.server.coordination import Coordination
@@ -64,6 +63,7 @@ from barnabas_broker.server.replication.in_sync_writes import InSyncWrites
 from barnabas_broker.server.replication.replication import Replication
 from barnabas_broker.server.session import Session, Shared
 from barnabas_broker.server.supervision import Supervision
+from barnabas_broker.server.topic_configs import log_config, topic_rules
 from barnabas_broker.server.transaction_peers import TransactionPeers
 from barnabas_broker.server.turns import Line
 from barnabas_broker.server.upkeep import Upkeep
@@ -74,8 +74,6 @@ from barnabas_kafka.errors import KafkaError
 from barnabas_kafka.ids import TopicPartition
 from barnabas_kafka.settings import broker as keys
 from barnabas_kafka.settings.broker import BrokerSettings
-from barnabas_kafka.settings.definitions import SettingError
-from barnabas_kafka.settings.topic import CLEANUP_POLICY, TopicSettings
 
 if TYPE_CHECKING:
     from barnabas_broker.server.metrics.admin import Admin
@@ -105,8 +103,15 @@ def monotonic_ms() -> int:
 class Node:
     """A broker. `start` once, then `stop` once."""
 
-    def __init__(self, settings: BrokerSettings, *, supervision: Supervision | None = None) -> None:
+    def __init__(
+        self,
+        settings: BrokerSettings,
+        *,
+        supervision: Supervision | None = None,
+        began_s: float | None = None,
+    ) -> None:
         self._given = settings
+        self._began_s = began_s
         self._supervision = supervision
         self._stops = AsyncExitStack()
         self._coordination: Coordination
@@ -118,6 +123,8 @@ class Node:
         self._unclean = False
         self._loaded = False
         self.admin: Admin | None = None
+        self._lifecycle = BrokerLifecycle()
+        self._recovery = RecoveryProgress(time.monotonic)
         self.broker: Broker
         self.replication: Replication
         self._in_sync_writes: InSyncWrites | None = None
@@ -134,7 +141,9 @@ class Node:
         Raises StartupError, LogDirectoryError, CoordinationError or MalformedZnodeError, each with
         one line for the operator; call `stop` then too.
         """
-        began = time.monotonic()
+        began_s = time.monotonic() if self._began_s is None else self._began_s
+        self._lifecycle.state = BrokerState.STARTING
+        self._open_admin_port()
         logs = LogDirectories.take(self._given[keys.LOG_DIRS])
         self._coordination = coordination = Coordination(
             self._given, logs.first, heir=self._supervision, hung=self._progress.hung
@@ -147,7 +156,7 @@ class Node:
         )
         _announce(governed.settings, governed.image, broker_id)
         logs.claim(broker_id=broker_id, cluster_id=governed.image.cluster_id)
-        await _load(logs, governed, now_ms)
+        await self._load(logs, governed, now_ms)
         self._unclean = _started_uncleanly(governed, logs, broker_id)
         self._loaded = True
         if governed.settings[keys.BARNABAS_DURABILITY] == keys.FSYNC:
@@ -167,21 +176,43 @@ class Node:
         for coordinator in (self.broker.groups, self.broker.transactions):
             coordinator.start()
             self._stops.callback(coordinator.stop)
-        self._administer()
+        self._answer_on_admin_port()
         self._serve()
         await self._await_first_metadata(controller)
+        self._lifecycle.state = BrokerState.RUNNING
         self._progress.start()
         self._stops.callback(self._progress.stop)
-        took_ms = (time.monotonic() - began) * 1000
+        took_ms = (time.monotonic() - began_s) * 1000
         log.info("broker %d is ready after %.0f ms", broker_id, took_ms)
+
+    async def _load(self, logs: LogDirectories, governed: Controller, now_ms: int) -> None:
+        """Open every log, which may take minutes; a stop waits for no more than those it is at."""
+        self._lifecycle.state = BrokerState.RECOVERY
+        loading = asyncio.get_running_loop().run_in_executor(
+            None,
+            lambda: logs.load(
+                lambda topic: log_config(governed.settings, governed.stored, topic),
+                now_ms=now_ms,
+                threads=governed.settings[keys.NUM_RECOVERY_THREADS_PER_DATA_DIR],
+                progress=self._recovery,
+            ),
+        )
+        try:
+            await asyncio.shield(loading)
+        except asyncio.CancelledError:
+            self._recovery.given_up.set()
+            # Nobody may close what is being opened.
+            await asyncio.gather(loading, return_exceptions=True)
+            raise
+        self._lifecycle.state = BrokerState.STARTING
 
     async def _await_first_metadata(self, controller: ControllerThread) -> None:
         """Wait for the first UpdateMetadata, with a timeout."""
         await asyncio.wait({controller.metadata_received}, timeout=FIRST_METADATA_TIMEOUT_S)
         if not controller.metadata_received.done():
             log.warning(
-                "No UpdateMetadata received from a controller within %.0f s; metadata requests get "
-                "retriable errors until one arrives",
+                "No UpdateMetadata received from a controller within %.0f s; connections that "
+                "ask for metadata are closed until one arrives",
                 FIRST_METADATA_TIMEOUT_S,
             )
 
@@ -291,7 +322,7 @@ class Node:
         return ReplicaManager(
             broker_id,
             logs,
-            rules_for=lambda topic: _rules(controller.settings, topic),
+            rules_for=lambda topic: topic_rules(controller.settings, topic),
             clock_ms=clock_ms,
             flush_soon=self._flush_soon,
             commits=self._commits,
@@ -328,11 +359,18 @@ class Node:
     async def hand_over(self) -> None:
         """Before a stop: have others lead what this broker leads, where there are others."""
         if self.broker.controller.shared:
+            self._lifecycle.state = BrokerState.PENDING_CONTROLLED_SHUTDOWN
             broker = self.broker
-            await hand_over(broker.link, broker.image, broker.id, broker.settings)
+            handing_over = hand_over(broker.link, broker.image, broker.id, broker.settings)
+            if not await hand_over_if_reachable(
+                handing_over, reachable=lambda: self._coordination.reachable
+            ):
+                # What waits for an answer of ZooKeeper would hold up every part that stops.
+                await asyncio.to_thread(self._coordination.close)
 
     async def stop(self) -> None:
         """Go down cleanly, in the reverse order of the start; safe after one that failed."""
+        self._lifecycle.state = BrokerState.SHUTTING_DOWN
         await self._stops.aclose()
 
     async def _close_logs(self, logs: LogDirectories) -> None:
@@ -434,11 +472,15 @@ class Node:
 
     def _take_image(self, old: MetadataImage, new: MetadataImage) -> dict[str, KafkaError]:
         """Do what an image says: first the replicas, then the coordinators that live in some."""
-        failures = self.broker.replicas.on_image(old, new)
-        self.replication.on_image()
-        self.broker.groups.on_image(old.announced, new.announced)
-        self.broker.transactions.on_image(new.announced)
-        self._log_dir_events.look()
+        broker = self.broker
+        failures = broker.replicas.on_image(old, new)
+        steps = (
+            self.replication.on_image,
+            partial(broker.groups.on_image, old.announced, new.announced),
+            partial(broker.transactions.on_image, new.announced),
+            self._log_dir_events.look,
+        )
+        call_isolated(steps, "Applying metadata", "this broker")
         return failures
 
     def _tell_trusted(self) -> None:
@@ -460,8 +502,9 @@ class Node:
         logs.watch(hear)
 
     def _heard_of(self, health: DirectoryHealth) -> None:
-        self.broker.replicas.heard_of(health, self.broker.image)
-        self._log_dir_events.tell()
+        broker = self.broker
+        steps = partial(broker.replicas.heard_of, health, broker.image), self._log_dir_events.tell
+        call_isolated(steps, "Handling a change", health.path)
         if health.state is Health.FULL and self._upkeep is not None:
             self._upkeep.retain_soon()
         lost = self.broker.logs.all_offline
@@ -494,17 +537,26 @@ class Node:
             listener.serve(lambda to: Session(to, dispatcher, self._shared), self._entrance)
             log.info("listening on %s", listener.address)
 
-    def _administer(self) -> None:
-        address = self.broker.settings[keys.BARNABAS_ADMIN_LISTENER]
-        if not address or self.cleaner is None:
+    def _open_admin_port(self) -> None:
+        """Answer probes before anything that may take long."""
+        address = self._given[keys.BARNABAS_ADMIN_LISTENER]
+        if not address:
             return
         # Only where it is wanted: the library of metrics is a tenth of an idle broker.
         from barnabas_broker.server.metrics.admin import Admin
+
+        self.admin = Admin(address, self._lifecycle, self._recovery)
+        self._stops.push_async_callback(self.admin.stop)
+        self.admin.start()
+        log.info("metrics and probes at %s", self.admin.url)
+
+    def _answer_on_admin_port(self) -> None:
+        if self.admin is None or self.cleaner is None:
+            return
         from barnabas_broker.server.metrics.upkeep import Kept
         from barnabas_broker.server.metrics.waiting import Waits
 
-        self.admin = Admin(
-            address,
+        self.admin.serve(
             self.broker,
             self.listeners,
             counters=self.counters,
@@ -516,9 +568,7 @@ class Node:
             ),
             clock_ms=clock_ms,
         )
-        self._stops.push_async_callback(self.admin.stop)
-        self.admin.start()
-        log.info("metrics and probes at %s", self.admin.url)
+        self._stops.callback(self.admin.withdraw)
 
     async def _watch_clients(self) -> None:
         """Once a second: end who does not get on, and go by the settings as they are now."""
@@ -528,12 +578,15 @@ class Node:
             self._entrance.change(limits)
             self._limits_of = settings
         now = asyncio.get_running_loop().time()
-        for listener in self.listeners:
-            listener.close_idle(now)
-            listener.close_departed(now)
-        for session in list(self._shared.memory.overdue(now)):
-            cast(Session, session).refuse(Cause.SLOW_SENDER, "its request does not arrive")
-        self.counters.tell_unsaid(now)
+
+        def refuse_slow() -> None:
+            for session in list(self._shared.memory.overdue(now)):
+                cast(Session, session).refuse(Cause.SLOW_SENDER, "its request does not arrive")
+
+        steps = [partial(it.close_idle, now) for it in self.listeners]
+        steps += [partial(it.close_departed, now) for it in self.listeners]
+        steps += [partial(self.counters.tell_unsaid, now)]
+        call_isolated([refuse_slow, *steps], "Watching", "clients")
 
     def _flush_soon(self, partition_log: PartitionLog) -> None:
         if self._upkeep is not None:
@@ -554,27 +607,6 @@ def _govern(
     begin = controller.join if coordination.shared else controller.start
     begin(cluster_id=logs.stored_cluster_id, now_ms=now_ms)
     return store, controller, broker_id
-
-
-async def _load(logs: LogDirectories, governed: Controller, now_ms: int) -> None:
-    """Open every log, which may take minutes; a stop waits for no more than those it is at."""
-    given_up = threading.Event()
-    loading = asyncio.get_running_loop().run_in_executor(
-        None,
-        lambda: logs.load(
-            lambda topic: _log_config(governed.settings, governed.stored, topic),
-            now_ms=now_ms,
-            threads=governed.settings[keys.NUM_RECOVERY_THREADS_PER_DATA_DIR],
-            given_up=given_up.is_set,
-        ),
-    )
-    try:
-        await asyncio.shield(loading)
-    except asyncio.CancelledError:
-        given_up.set()
-        # Nobody may close what is being opened.
-        await asyncio.gather(loading, return_exceptions=True)
-        raise
 
 
 def _note_failure(told: "asyncio.Future[None]") -> None:
@@ -609,49 +641,6 @@ def _tell_strays(found: Mapping[TopicPartition, PartitionLog], image: MetadataIm
     strays = sorted({tp.topic for tp in found if image.partition(tp) is None})
     if strays:
         log.warning("on disk but not in the cluster, and left alone: %s", ", ".join(strays))
-
-
-def _rules(settings: BrokerSettings, topic: TopicImage) -> TopicRules:
-    return TopicRules(
-        _topic_settings(settings, topic.name, topic.config),
-        topic=topic.name,
-        internal=is_internal(topic.name),
-        producer_id_expiration_ms=settings[keys.PRODUCER_ID_EXPIRATION_MS],
-        producer_ids_max=settings[keys.BARNABAS_PRODUCER_IDS_PER_PARTITION_MAX],
-    )
-
-
-def _log_config(settings: BrokerSettings, image: MetadataImage, topic: str) -> LogConfig:
-    known = image.topic(topic)
-    return LogConfig.from_settings(
-        _topic_settings(settings, topic, {} if known is None else known.config),
-        producer_id_expiration_ms=settings[keys.PRODUCER_ID_EXPIRATION_MS],
-        producer_ids_max=settings[keys.BARNABAS_PRODUCER_IDS_PER_PARTITION_MAX],
-    )
-
-
-def _topic_settings(
-    settings: BrokerSettings, topic: str, overrides: Mapping[str, str]
-) -> TopicSettings:
-    """The settings of a topic; a stored value that is not accepted is left out, and logged.
-
-    The coordinators' topics are compacted whatever is stored: under cleanup.policy=delete, which
-    tools can write into ZooKeeper and Apache's brokers accept, they lose offsets and transactions.
-    """
-    remaining = dict(overrides)
-    if topic in COMPACTED_TOPICS:
-        name = CLEANUP_POLICY.name
-        stored = remaining.get(name, COMPACT)
-        if stored != COMPACT:
-            log.error("topic %s: stored %s=%s is ignored, it is compacted", topic, name, stored)
-        remaining[name] = COMPACT
-    while True:
-        try:
-            return TopicSettings.resolve(settings, remaining)
-        except SettingError as error:
-            if remaining.pop(error.key, None) is None:
-                raise
-            log.error("topic %s: a stored setting is ignored: %s", topic, error)
 
 
 def _session_cache(settings: BrokerSettings) -> SessionCache:

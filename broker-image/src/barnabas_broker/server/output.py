@@ -8,6 +8,7 @@ Responses that are slices of files hold no memory and are not counted.
 
 from typing import Final, Protocol
 
+from barnabas_broker.invariants import violated
 from barnabas_broker.server.counters import Cause
 
 OUTPUT_BYTES_MAX: Final = 64 << 20
@@ -34,6 +35,7 @@ class OutputMemory:
         """`reader` has so many bytes waiting now; others are dropped if that is too much."""
         self.held += held_bytes - self._waiting.get(reader, 0)
         self._waiting[reader] = held_bytes
+        assert self.held >= held_bytes, violated("what a reader holds is counted")
         while self.held > self._budget and len(self._waiting) > 1:
             oldest = next(iter(self._waiting))
             self.drained(oldest)
@@ -44,3 +46,5 @@ class OutputMemory:
     def drained(self, reader: SlowReader) -> None:
         """`reader` has taken everything, or is gone."""
         self.held -= self._waiting.pop(reader, 0)
+        assert self.held >= 0, violated("memory is given back once")
+        assert self._waiting or not self.held, violated("where nobody waits nothing is held")

@@ -50,6 +50,10 @@ Kafka's clients do by default (reconnect.backoff.ms, reconnect.backoff.max.ms)."
 CONNECT_TIMEOUT_S: Final = 10.0
 """Kafka's default of socket.connection.setup.timeout.ms: for one attempt, whoever waits for it."""
 
+ALLOCATED_AT_ONCE: Final = 16 << 20
+"""Bytes allocated for an answer by its announced size alone; a larger one has more memory as it
+arrives. Above `replica.fetch.response.max.bytes`, so that usual answers are never copied."""
+
 NOT_LIMITED: Final[Mapping[ApiKey, int]] = {}
 
 Answer = TypeVar("Answer", bound=Response)
@@ -300,6 +304,7 @@ class _Connection(asyncio.BufferedProtocol):
         self._pending: dict[int, asyncio.Future[bytearray]] = {}
         self._length = bytearray(LENGTH_SIZE)
         self._body: bytearray | None = None  # None while the length is received.
+        self._size = 0  # Of the answer that is received.
         self._received = 0
 
     async def learn_versions(self) -> None:
@@ -371,8 +376,14 @@ class _Connection(asyncio.BufferedProtocol):
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """The rest of the length, or of the answer, is to be received next."""
-        target = self._length if self._body is None else self._body
-        return memoryview(target)[self._received :]
+        if self._body is None:
+            return memoryview(self._length)[self._received :]
+        if self._received == len(self._body):
+            # A new one: the transport may still hold a view of the old one.
+            grown = bytearray(min(2 * len(self._body), self._size))
+            grown[: self._received] = self._body
+            self._body = grown
+        return memoryview(self._body)[self._received :]
 
     def buffer_updated(self, count: int) -> None:
         """So many bytes have come."""
@@ -385,8 +396,9 @@ class _Connection(asyncio.BufferedProtocol):
             except FrameError as error:
                 self.end(UnreachableError(f"what {self._name} sends is no answer: {error}"))
                 return
-            self._body, self._received = bytearray(size), 0
-        if self._received == len(self._body):
+            self._body, self._received = bytearray(min(size, ALLOCATED_AT_ONCE)), 0
+            self._size = size
+        if self._received == self._size:
             data, self._body, self._received = self._body, None, 0
             self._take(data)
 

@@ -17,6 +17,7 @@ from barnabas_broker.coordinator.transaction.markers import Marker
 from barnabas_broker.coordinator.transaction.shell import TRANSACTIONS_TOPIC
 from barnabas_broker.coordinator.turns import Producer
 from barnabas_broker.replica.partition import Partition
+from barnabas_broker.server.background import background
 from barnabas_broker.server.peers import PeerError, Peers, UnsupportedError
 from barnabas_broker.server.replication.leader_link import error_code
 from barnabas_broker.server.request_batcher import RequestBatcher
@@ -105,7 +106,7 @@ class TransactionPeers:
 
         Where it fails, partitions that `tell` has not heard of are not known to have the marker.
         """
-        task = asyncio.get_running_loop().create_task(self._write(leader, marker, partitions, tell))
+        task = background().once("writing markers", self._write(leader, marker, partitions, tell))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task

@@ -14,6 +14,8 @@ from functools import partial
 from time import monotonic
 from typing import Any, Final, Generic, TypeVar
 
+from barnabas_broker.invariants import violated
+
 TURN_S: Final = 0.001
 """How long one piece of work keeps the loop to itself."""
 
@@ -53,6 +55,7 @@ class Line:
         self._waiting.append(turn)
 
     def _next(self) -> None:
+        assert self._waiting, violated("a turn is called for each that waits")
         turn = self._waiting.popleft()
         if self._waiting:  # Before the turn, which may join again.
             asyncio.get_running_loop().call_soon(self._next)

@@ -9,11 +9,12 @@ interval and never overlaps itself.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, Final
 
+from barnabas_broker.cluster.failures import each_isolated, refusal
 from barnabas_broker.log import tally
 from barnabas_broker.log.batches import CorruptSegmentError
 from barnabas_broker.log.directories import LogDirectories
@@ -42,6 +43,11 @@ Apache's brokers look for flushes every `log.flush.scheduler.interval.ms`, which
 is set, whatever `flush.ms` says; here that setting only makes it more often.
 """
 
+RECOVERY_POINTS_MS: Final = 5_000
+"""How often recovery points are written that a flush has moved. Kafka's brokers write them every
+`log.flush.offset.checkpoint.interval.ms` only: one that is killed within its first minute scans all
+that it has written."""
+
 GIVE_BACK_MS: Final = 10_000
 """How often to give back memory that nobody uses. It costs what it takes to have it again: about a
 millisecond for some megabytes."""
@@ -67,6 +73,8 @@ class Upkeep:
         self._thread_count = 0
         self._threads = self.threads
         self._flushing: set[PartitionLog] = set()
+        #: whether a flush has moved a recovery point that no checkpoint has yet
+        self._recovery_points_moved = False
         self._tasks: set[asyncio.Task[Any]] = set()
 
     @property
@@ -93,6 +101,8 @@ class Upkeep:
         self._every("retention", settings[keys.LOG_RETENTION_CHECK_INTERVAL_MS], self._retain)
         checkpoint_ms = settings[keys.LOG_FLUSH_OFFSET_CHECKPOINT_INTERVAL_MS]
         self._every("checkpoints", checkpoint_ms, self._checkpoint)
+        points_ms = min(RECOVERY_POINTS_MS, checkpoint_ms)
+        self._every("recovery point checkpoints", points_ms, self._checkpoint_flushed)
         marks_ms = settings[keys.REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS]
         self._every("high watermark checkpoints", marks_ms, self._checkpoint_marks)
         self._every("giving memory back", GIVE_BACK_MS, self._give_back)
@@ -122,6 +132,14 @@ class Upkeep:
     async def _in_thread(self, work: Work) -> None:
         await asyncio.get_running_loop().run_in_executor(self.threads, work)
 
+    async def _each_in_thread(self, doing: str, works: Iterable[Work]) -> None:
+        """Run each in a thread, whatever one of them raises; they are not run again."""
+        for work in works:
+            try:
+                await self._in_thread(work)
+            except Exception as error:  # The boundary between one directory and the others.
+                refusal(error, doing, work)
+
     async def look_for_room(self) -> None:
         """Hold the free room of each log directory against what producers are to leave."""
         settings = self._settings()
@@ -147,18 +165,16 @@ class Upkeep:
         now_ms = self._clock_ms()
         due: list[Work] = []
         self._logs.remove_due(now_ms, run=due.append)
-        for work in due:
-            await self._in_thread(work)
+        await self._each_in_thread("Removal", due)
 
     async def _flush_due(self) -> None:
         now_ms = self._clock_ms()
-        for partition_log in list(self._logs.logs.values()):
-            if (
-                partition_log.failure is None
-                and not partition_log.busy
-                and partition_log.flush_due(now_ms)
-            ):
-                self.flush_soon(partition_log)
+
+        def look(it: PartitionLog) -> None:
+            if it.failure is None and not it.busy and it.flush_due(now_ms):
+                self.flush_soon(it)
+
+        each_isolated(list(self._logs.logs.values()), look, "Flush", name=lambda it: it.tp)
 
     async def _flush(self, partition_log: PartitionLog) -> None:
         try:
@@ -166,6 +182,7 @@ class Upkeep:
                 plan = partition_log.flush_plan()
                 await self._in_thread(plan.run)
                 partition_log.flushed(plan, now_ms=self._clock_ms())
+                self._recovery_points_moved = True
         except KafkaError as error:
             # A full directory has said so, and what is not flushed stays due.
             level = logging.DEBUG if partition_log.failure is None else logging.ERROR
@@ -180,8 +197,7 @@ class Upkeep:
     async def _retain(self) -> None:
         due: list[Work] = []
         self._logs.housekeeping(self._clock_ms(), run=due.append)
-        for work in due:
-            await self._in_thread(work)
+        await self._each_in_thread("Removal", due)
         await self._count_segments()
 
     async def _count_segments(self) -> None:
@@ -192,15 +208,19 @@ class Upkeep:
                 if budget <= 0 or partition_log.failure is not None:
                     return
                 budget -= segment.size
-                await self._in_thread(partial(_count, segment, segment.file))
+                work = partial(_count, segment, segment.file)
+                await self._each_in_thread("Count of records", (work,))
 
     async def _checkpoint_marks(self) -> None:
-        for work in self._logs.mark_work():
-            await self._in_thread(work)
+        await self._each_in_thread("High watermark checkpoint", self._logs.mark_work())
+
+    async def _checkpoint_flushed(self) -> None:
+        if self._recovery_points_moved:
+            await self._checkpoint()
 
     async def _checkpoint(self) -> None:
-        for work in self._logs.checkpoint_work():
-            await self._in_thread(work)
+        self._recovery_points_moved = False
+        await self._each_in_thread("Checkpoint", self._logs.checkpoint_work())
 
     async def _give_back(self) -> None:
         self._drop_unused()

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from barnabas_broker.invariants import violated
 from barnabas_broker.zk.store import Committed, CoordinationError, Operation, Subscriber, Watch
 from barnabas_zookeeper import journal, journal_file
 from barnabas_zookeeper.errors import ZooKeeperError
@@ -212,4 +213,4 @@ def _end_sessions(tree: Tree, now_ms: int) -> None:
         try:
             tree.commit(gone, now_ms=now_ms)
         except ZooKeeperError as error:
-            raise AssertionError("the tree refuses to delete what it lists") from error
+            raise AssertionError(violated("the tree deletes what it lists")) from error

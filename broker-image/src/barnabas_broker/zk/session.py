@@ -84,6 +84,9 @@ the timeout that it granted may be a little longer than the one asked for."""
 
 GONE_POLL_S: Final = 0.1
 
+CLOSE_TIMEOUT_S: Final = 5.0
+"""How long the end of a session may take; Kafka's client waits as long (ZooKeeperClient.close)."""
+
 HUNG_POLL_S: Final = 0.1
 
 REFUSED_PAUSE_S: Final = 1.0
@@ -323,10 +326,24 @@ class SessionStore:
         self.counts.closed()
         in_order = bool(self._client.connected)
         self._connected.set()
-        self._client.stop()
-        self._client.close()
-        if in_order and self._heir is not None:
+        # kazoo waits for its connection thread, which may be in a name look-up that does not end.
+        closing = threading.Thread(target=self._close_client, name="zookeeper-close", daemon=True)
+        closing.start()
+        closing.join(CLOSE_TIMEOUT_S)
+        if closing.is_alive():
+            log.warning(
+                "the session with ZooKeeper at %s could not be closed within %.0f s: it expires "
+                "after zookeeper.session.timeout.ms", self.connect, CLOSE_TIMEOUT_S,
+            )  # fmt: skip
+        elif in_order and self._heir is not None:
             self._heir.forget()
+
+    def _close_client(self) -> None:
+        try:
+            self._client.stop()
+            self._client.close()
+        except Exception as error:  # kazoo's, of no class of its own, when that thread hangs.
+            log.debug("closing the session with ZooKeeper at %s: %s", self.connect, error)
 
     # --- the machinery
 

@@ -14,6 +14,7 @@ from barnabas_broker.coordinator.turns import Producer
 from barnabas_broker.replica.delayed_produce import DelayedProduce, Uncounted
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import TopicPartition
+from tests.waiting import ANSWER, seconds
 
 Tell = Callable[[TopicPartition, ErrorCode], None]
 
@@ -111,7 +112,7 @@ def carried_out(
             goes_on=lambda: True,
         ).begin()
         asyncio.get_running_loop().call_later(0.01, meanwhile)
-        await asyncio.wait_for(done, 60)
+        await asyncio.wait_for(done, seconds(ANSWER))
 
     asyncio.run(story())
 

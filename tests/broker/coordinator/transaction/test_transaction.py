@@ -18,7 +18,9 @@ def in_state(state: TransactionState) -> Transaction:
 
 
 @pytest.mark.parametrize("state", list(TransactionState))
-def test_only_what_the_table_allows_may_follow(state: TransactionState) -> None:
+def test_only_what_the_table_allows_may_follow(
+    state: TransactionState, violations: list[str]
+) -> None:
     """Everything else is a mistake of the coordinator, and stops it."""
     steps: dict[TransactionState, Callable[[Transaction], Transaction]] = {
         TransactionState.ONGOING: lambda it: it.with_partitions([T0], 9),
@@ -32,6 +34,7 @@ def test_only_what_the_table_allows_may_follow(state: TransactionState) -> None:
         else:
             with pytest.raises(AssertionError):
                 step(in_state(state))
+            assert violations.pop().endswith(f"is followed by {target}")
 
 
 def test_time_runs_from_the_first_partition() -> None:

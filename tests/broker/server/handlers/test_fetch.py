@@ -6,6 +6,7 @@ from threading import Thread
 
 import pytest
 
+from barnabas_broker.server.handlers import fetch
 from barnabas_broker.server.node import Node
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import ZERO_UUID
@@ -281,6 +282,28 @@ def test_old_clients_get_old_formats(
         (1, b"b", magic),
         (2, b"c", magic),
     ]
+
+
+@pytest.mark.parametrize("version", [1, 3])
+def test_little_is_converted_at_a_time(
+    wire: Wire, monkeypatch: pytest.MonkeyPatch, version: int
+) -> None:
+    """An old client that asks for much gets some whole batches, the first however large it is."""
+    monkeypatch.setattr(fetch, "CONVERSION_BYTES_MAX", 700)
+    topic = f"bounded-{version}"
+    wire.create_topic(topic)
+    large = b"x" * 2000
+    for value in (large, b"b", b"c" * 400, b"d" * 400, b"e"):
+        wire.produce(topic, batch(value))
+    found: list[list[int]] = []
+    offset = 0
+    while offset < 5:
+        request = fetch_request([(topic, 0, offset)])
+        response: FetchResponse = wire.ask(request, version)
+        records = bytes(response.responses[0].partitions[0].records or b"")  # type: ignore[arg-type]
+        found.append([message.offset for message in messages(records)])
+        offset = found[-1][-1] + 1
+    assert found == [[0], [1, 2], [3, 4]]
 
 
 def test_conversion_can_be_switched_off(wire: Wire) -> None:

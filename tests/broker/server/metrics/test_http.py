@@ -35,6 +35,8 @@ class Loop:
             collect=self._collect,
             unready=lambda: self.reason,
             standing={"/restart": lambda: (self.reason is None, {"why": self.reason})},
+            stalled=lambda: None,
+            recovery=dict,
         )
         server.open()
         return server
@@ -151,7 +153,14 @@ def test_a_taken_port_is_an_error() -> None:
     """Two brokers with one admin port: the second hears of it."""
 
     async def attempt(port: int) -> None:
-        AdminServer(("127.0.0.1", port), collect=_nothing, unready=lambda: None, standing={})
+        AdminServer(
+            ("127.0.0.1", port),
+            collect=_nothing,
+            unready=lambda: None,
+            standing={},
+            stalled=lambda: None,
+            recovery=dict,
+        )
 
     with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(OSError, match="in use"):
         asyncio.run(attempt(taken.getsockname()[1]))

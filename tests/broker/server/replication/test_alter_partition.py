@@ -225,3 +225,28 @@ def test_a_controller_that_hangs_is_left_when_another_is_elected() -> None:
         await changes.stop()
 
     against(hangs, story)
+
+
+def test_a_sender_that_is_cancelled_leaves_nobody_waiting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The changes in flight and those queued behind them are told, and the next one is sent."""
+    t0, t1 = TopicPartition("t", 0), TopicPartition("t", 1)
+
+    async def story(changes: AlterPartitions) -> None:
+        queued: list[asyncio.Future[PartitionState]] = []
+
+        async def cancelled(_batch: object) -> object:
+            queued.append(asyncio.ensure_future(changes.alter(t1, T_ID, WANTED)))
+            await asyncio.sleep(0)
+            raise asyncio.CancelledError
+
+        with monkeypatch.context() as patch:
+            patch.setattr(changes, "_send", cancelled)
+            with pytest.raises(UnreachableError, match="was cancelled"):
+                await changes.alter(t0, T_ID, WANTED)
+            with pytest.raises(UnreachableError, match="has ended"):
+                await queued[0]
+        assert (await changes.alter(t0, T_ID, WANTED)).partition_epoch == 9
+
+    tell(controller(granted, []), story)

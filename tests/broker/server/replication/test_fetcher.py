@@ -1,5 +1,6 @@
 """Followers copy their leaders: records, high watermarks, log starts, and what they lack."""
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,9 @@ from typing import Any
 import pytest
 
 from barnabas_broker.cluster.image import PartitionState, TopicImage
+from barnabas_broker.replica import follower
 from barnabas_broker.replica.partition import Partition
+from barnabas_broker.server.background import background
 from barnabas_broker.server.peers import PeerError
 from barnabas_broker.server.replication.leader_link import LeaderLink
 from barnabas_kafka.ids import TopicPartition
@@ -25,7 +28,7 @@ from tests.broker.server.replication.hand_made import (
     hand_made,
 )
 from tests.broker.server.running import Wire
-from tests.waiting import wait_for
+from tests.waiting import ANSWER, seconds, wait_for
 
 NOW_MS = 1_700_000_000_000
 
@@ -289,3 +292,79 @@ def test_what_fails_with_one_partition_does_not_end_the_round(
     assert other.ends() == (0, 0)
     broken.clear()
     until_copied(other, T0, 1)
+
+
+@pytest.mark.parametrize("decision", ["follow", "question"])
+def test_a_decision_that_fails_for_one_partition_does_not_end_the_round(
+    pair: HandMade, monkeypatch: pytest.MonkeyPatch, decision: str
+) -> None:
+    """The other partitions of the leader are copied; the one that failed is tried again."""
+    broken = [True]
+    real = getattr(follower, decision)
+
+    def fail(*given: Any, **more: Any) -> Any:
+        if broken and any(getattr(it, "tp", None) == T0 for it in given):
+            raise ZeroDivisionError
+        return real(*given, **more)
+
+    monkeypatch.setattr(follower, decision, fail)
+    leader, other = two_partitions(pair)
+    with Wire(leader.port) as wire:
+        assert wire.produce("t", batch(b"held up"), acks=1).error_code == 0
+        assert wire.produce("t", batch(b"x"), partition=1).error_code == 0
+    assert other.ends() == (0, 0)
+    broken.clear()
+    until_copied(other, T0, 1)
+
+
+def test_a_cancelled_answer_does_not_end_a_fetcher(
+    pair: HandMade, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A future that is cancelled by another task is an error of one round, and no stop."""
+    cancelled: list[LeaderLink] = []
+    send = LeaderLink.fetch
+
+    async def fetch(self: LeaderLink, *given: Any, **more: Any) -> Any:
+        if not cancelled:
+            cancelled.append(self)
+            raise asyncio.CancelledError
+        return await send(self, *given, **more)
+
+    monkeypatch.setattr(LeaderLink, "fetch", fetch)
+    leader, _other = two_partitions(pair)
+    with Wire(leader.port) as wire:
+        assert wire.produce("t", batch(b"x"), partition=1).error_code == 0
+    assert cancelled
+
+
+def test_the_background_tasks_of_a_cluster_survive_an_error(pair: HandMade) -> None:
+    """Each fails once, whatever it waits for; it is heard of, and records are copied after it."""
+    two_partitions(pair)
+
+    async def fail(names: set[str]) -> int:
+        """Fail each that waits for something now, once; how many are left."""
+        tasks = background().tasks
+        for task in tasks:
+            waits_for = task._fut_waiter  # type: ignore[attr-defined]
+            if task.get_name() not in names and waits_for is not None and not waits_for.done():
+                waits_for.set_exception(ValueError("a defect"))
+                names.add(task.get_name())
+        return len({task.get_name() for task in tasks} - names)
+
+    async def failed() -> set[str]:
+        return set(background().failures)
+
+    for member in pair.members.values():
+        names: set[str] = set()
+
+        def ask(question: Any, loop: Any = member.loop) -> Any:
+            return asyncio.run_coroutine_threadsafe(question, loop).result(seconds(ANSWER))
+
+        wait_for("an error of each", lambda: ask(fail(names)), until=lambda left: left == 0)  # noqa: B023
+        own = {it for it in names if not it.startswith("fetcher ")}
+        assert "ISR expiration" in own
+        assert (own != names) == (member is not pair.members[0])
+        wait_for("the errors", lambda: ask(failed()), until=lambda it: it >= own)  # noqa: B023
+    with Wire(pair.members[0].port) as wire:
+        for index in (0, 1):
+            assert wire.produce("t", batch(b"x"), partition=index).error_code == 0

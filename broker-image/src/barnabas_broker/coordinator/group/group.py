@@ -20,6 +20,7 @@ from barnabas_broker.coordinator.group.pending_offsets import PendingOffsets
 from barnabas_broker.coordinator.group.records import CommittedOffset, GroupRecord
 from barnabas_broker.coordinator.group.states import MAY_FOLLOW, GroupState
 from barnabas_broker.coordinator.memory import Account
+from barnabas_broker.invariants import violated
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import NO_TIMESTAMP, TopicPartition
 from barnabas_kafka.protocol.embedded import (
@@ -88,8 +89,7 @@ class Group:
 
     def become(self, state: GroupState, now_ms: int) -> None:
         """Enter a state that may follow the present one."""
-        if state not in MAY_FOLLOW[self.state]:
-            raise AssertionError(f"{self.id}: {self.state} to {state}")
+        assert state in MAY_FOLLOW[self.state], violated(f"{self.state} is followed by {state}")
         self.state = state
         self.state_since_ms = now_ms
 
@@ -137,6 +137,7 @@ class Group:
 
     def add(self, member: Member, protocol_type: str) -> None:
         """Take a member in; the first one settles the protocol type, and leads."""
+        assert member.id not in self.members, violated("a member is added once")
         if not self.members:
             self.protocol_type = protocol_type
         self.members[member.id] = member
@@ -147,6 +148,8 @@ class Group:
             self.static[member.instance_id] = member.id
         if self.leader_id is None:
             self.leader_id = member.id
+        assert self.leader_id in self.members, violated("the leader of a group is a member")
+        assert member.id not in self.pending, violated("pending ids belong to no member")
 
     def remove(self, member_id: str) -> None:
         """Let a member go; somebody else leads where it did."""
@@ -159,6 +162,9 @@ class Group:
         self.unsynced.discard(member_id)
         if self.leader_id == member_id:
             self.leader_id = next(iter(self.members), None)
+        assert member_id not in self.unsynced, violated("who has left is not waited for")
+        assert not self.members or self.leader_id is not None, violated("a group has a leader")
+        assert len(self.static) <= len(self.members), violated("an instance is one member's")
 
     def replace_static(self, old_id: str, new_id: str) -> Member:
         """Give the place of a static member to its next incarnation, which is returned."""
@@ -172,12 +178,15 @@ class Group:
             self.unsynced.add(new_id)
         if self.leader_id == old_id:
             self.leader_id = new_id
+        assert old_id not in self.members, violated("a static member has one member id")
+        assert old_id not in self.unsynced, violated("who was replaced is not waited for")
         return member
 
     def expect(self, member_id: str) -> None:
         """Remember an id that was given out, until somebody joins with it or nobody does."""
         if member_id not in self.pending:
             self.pending.add(member_id)
+            assert member_id not in self.members, violated("pending ids belong to no member")
             self.account.add(PENDING_BYTES + len(member_id))
 
     def forget(self, member_id: str) -> None:
@@ -191,8 +200,10 @@ class Group:
         bytes_now = member.memory_bytes
         self.account.add(bytes_now - member.counted)
         member.counted = bytes_now
+        assert bytes_now > 0, violated("a member takes memory")
 
     def _unweigh(self, member: Member) -> None:
+        assert member.counted >= 0, violated("memory is given back once")
         self.account.add(-member.counted)
         member.counted = 0
 
@@ -217,6 +228,7 @@ class Group:
             if member.joining is not None:
                 self.leader_id = member.id
                 return True
+        assert not self.joined, violated("some member that has joined leads")
         return False
 
     # --- protocols
@@ -320,7 +332,10 @@ class Group:
             for member in self.members.values()
             if member.instance_id is not None
         }
+        if self.leader_id not in self.members:  # Whoever wrote that did not say who leads.
+            self.leader_id = next(iter(self.members), None)
         self.state = GroupState.STABLE if self.members else GroupState.EMPTY
+        assert len(self.static) <= len(self.members), violated("an instance is one member's")
         if written.current_state_timestamp != NO_TIMESTAMP:
             self.state_since_ms = written.current_state_timestamp
 

@@ -37,6 +37,7 @@ from barnabas_broker.coordinator.group.rebalancing import (
 )
 from barnabas_broker.coordinator.group.states import GroupState
 from barnabas_broker.coordinator.group.turns import Turn, Waiter
+from barnabas_broker.invariants import violated
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.protocol.messages.join_group import JoinGroupRequest
 from barnabas_kafka.protocol.messages.sync_group import SyncGroupResponse
@@ -167,6 +168,7 @@ class Joining:
         if len(group.pending) >= self._rebalancer.limits.members_max:
             turn.answer(join.waiter, error(ErrorCode.GROUP_MAX_SIZE_REACHED))
             return
+        assert member_id not in group.members, violated("an id is given out once")
         group.expect(member_id)
         pending = TimerKey(Wait.PENDING, group.id, member_id)
         self._rebalancer.timers.start(pending, join.request.session_timeout_ms)
@@ -186,6 +188,8 @@ class Joining:
             joining=join.waiter,
         )
         group.add(member, join.request.protocol_type)
+        assert group.members[member_id] is member, violated("who joins is a member")
+        assert group.state is not GroupState.DEAD, violated("nobody joins a group that has ended")
         key = TimerKey(Wait.SESSION, group.id, member_id)
         self._rebalancer.timers.start(key, NEW_MEMBER_TIMEOUT_MS)
         self._rebalancer.begin(group, turn)
@@ -200,6 +204,7 @@ class Joining:
             turn.answer(join.waiter, error(code, request.member_id))
             return
         member = group.members[request.member_id]
+        assert member.id == request.member_id, violated("members are kept by their ids")
         unchanged = member.protocols == join.protocols
         leads = group.leader_id == member.id
         if unchanged and (
@@ -223,6 +228,9 @@ class Joining:
         self._rebalancer.timers.cancel(TimerKey(Wait.SESSION, group.id, old_id))
         before = (member.protocols, member.rebalance_timeout_ms, member.session_timeout_ms)
         group.replace_static(old_id, member_id)
+        assert group.static[member.instance_id or ""] == member_id, violated(
+            "an instance is one member's"
+        )
         _update(group, member, join)
         self._rebalancer.touch(group, member)
         if group.state is not GroupState.STABLE or group.elect_protocol() != group.protocol:
@@ -233,6 +241,7 @@ class Joining:
         )
 
         def refuse(code: ErrorCode, instead: Turn) -> None:
+            assert member_id in group.members, violated("what was not written is undone at once")
             group.replace_static(member_id, old_id)
             protocols, member.rebalance_timeout_ms, member.session_timeout_ms = before
             group.adapt(member, protocols)

@@ -5,6 +5,7 @@ from barnabas_broker.coordinator.group.group import Group
 from barnabas_broker.coordinator.group.rebalancing import Rebalancer, answer_sync
 from barnabas_broker.coordinator.group.states import GroupState
 from barnabas_broker.coordinator.group.turns import Turn, Waiter
+from barnabas_broker.invariants import violated
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.protocol.messages.heartbeat import HeartbeatRequest
 from barnabas_kafka.protocol.messages.leave_group import MemberIdentity
@@ -28,6 +29,9 @@ class Membership:
             turn.answer(waiter, known)
             return
         member = group.members[request.member_id]
+        assert group.state is GroupState.COMPLETING_REBALANCE, violated(
+            "an assignment is waited for while the leader makes it"
+        )
         member.syncing = waiter
         if group.leader_id == member.id:
             self._assign(group, request, turn)
@@ -43,6 +47,7 @@ class Membership:
         self._rebalancer.synced(group, member)
         if group.state is not GroupState.STABLE:
             return None
+        assert member.id not in group.unsynced, violated("who has synced is not waited for")
         self._rebalancer.touch(group, member)
         return _assigned(group, member.assignment)
 
@@ -53,6 +58,7 @@ class Membership:
             if isinstance(request, PlainSync)
             else {each.member_id: each.assignment for each in request.assignments}
         )
+        assert group.leader_id == request.member_id, violated("only the leader assigns")
         turn.records.append(group.record(sent))
         waiting = [member for member in group.members.values() if member.syncing is not None]
         waiters = [(member, member.syncing) for member in waiting]
@@ -96,6 +102,7 @@ class Membership:
             code = group.check_member(member_id, leaver.group_instance_id)
             if code is not None:
                 return code
+        assert member_id in group.members, violated("only members leave")
         self._rebalancer.remove(group, group.members[member_id], turn)
         return ErrorCode.NONE
 

@@ -9,6 +9,7 @@ apply.
 from dataclasses import dataclass
 
 from barnabas_broker.coordinator.group.records import CommittedOffset
+from barnabas_broker.invariants import violated
 from barnabas_kafka.ids import TopicPartition
 
 
@@ -45,6 +46,7 @@ class PendingOffsets:
         pending = self._of.setdefault(producer_id, {})
         pending[partition] = _Pending(self._next, committed)
         self._next += 1
+        assert pending[partition].number < self._next, violated("what is written later counts more")
 
     def overtake(self, partition: TopicPartition) -> None:
         """Something newer than everything pending was written for a partition."""
@@ -54,6 +56,7 @@ class PendingOffsets:
         """The offsets of a committed transaction that count, which are no longer pending."""
         counted = []
         for partition, pending in self._of.pop(producer_id, {}).items():
+            assert pending.number < self._next, violated("what is written later counts more")
             if pending.committed is not None:
                 counted.append((partition, pending.committed))
                 self._overtake(partition, pending.number)
@@ -68,3 +71,4 @@ class PendingOffsets:
             each = pending.get(partition)
             if each is not None and each.number < number:
                 each.committed = None
+        assert number <= self._next, violated("nothing overtakes what is yet to be written")

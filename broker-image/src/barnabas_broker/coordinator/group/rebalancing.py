@@ -21,6 +21,7 @@ from barnabas_broker.coordinator.group.states import GroupState, may_rebalance
 from barnabas_broker.coordinator.group.turns import Turn
 from barnabas_broker.coordinator.memory import Account, has_room
 from barnabas_broker.coordinator.timers import Timers
+from barnabas_broker.invariants import violated
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
 from barnabas_kafka.protocol.messages.sync_group import SyncGroupResponse
@@ -100,6 +101,8 @@ class Rebalancer:
         answer_join(member, turn, error(ErrorCode.UNKNOWN_MEMBER_ID))
         answer_sync(member, turn, SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
         group.remove(member.id)
+        assert member.joining is None, violated("who leaves has been answered")
+        assert member.syncing is None, violated("who leaves has been answered")
         self.timers.cancel(TimerKey(Wait.SESSION, group.id, member.id))
 
     # --- the course of it
@@ -112,6 +115,7 @@ class Rebalancer:
             self.fail_sync(group, ErrorCode.REBALANCE_IN_PROGRESS, turn)
         self.timers.cancel(TimerKey(Wait.SYNC, group.id))
         from_empty = group.state is GroupState.EMPTY
+        assert group.remaining_delay_ms is None, violated("a rebalance has no delay left over")
         group.become(GroupState.PREPARING_REBALANCE, turn.now_ms)
         if not from_empty:
             self._time_join(group, group.rebalance_timeout_ms)
@@ -140,6 +144,7 @@ class Rebalancer:
             group.newcomer = False
             delay_ms = min(self.limits.initial_delay_ms, remaining_ms)
             group.remaining_delay_ms = remaining_ms - delay_ms
+            assert group.remaining_delay_ms >= 0, violated("the delay comes to an end")
             self._time_join(group, delay_ms)
         else:
             self.complete(group, turn)
@@ -155,6 +160,9 @@ class Rebalancer:
             # Only static members are left, and none has come: their sessions decide.
             self._time_join(group, group.rebalance_timeout_ms)
             return
+        assert group.state is GroupState.PREPARING_REBALANCE, violated(
+            "a generation is made of those who were called together"
+        )
         group.generation += 1
         group.unsynced = set(group.members)
         if not group.members:
@@ -163,10 +171,12 @@ class Rebalancer:
             turn.records.append(group.record({}))
             return
         group.protocol = group.elect_protocol()
+        assert group.leader_id in group.members, violated("the leader of a group is a member")
         group.become(GroupState.COMPLETING_REBALANCE, turn.now_ms)
         for member in group.members.values():
             answer_join(member, turn, generation_for(group, member))
             self.touch(group, member)
+            assert member.joining is None, violated("whoever joined has been answered")
             member.is_new = False
         key = TimerKey(Wait.SYNC, group.id)
         self.timers.start(key, group.rebalance_timeout_ms)
@@ -176,12 +186,14 @@ class Rebalancer:
         may_sync = group.state in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE)
         if not may_sync or not group.unsynced:
             return
+        assert group.unsynced <= group.members.keys(), violated("only members are to sync")
         for member_id in sorted(group.unsynced):
             self._forget(group, group.members[member_id], turn)
         self.begin(group, turn)
 
     def synced(self, group: Group, member: Member) -> None:
         """A member has sent SyncGroup."""
+        assert group.members.get(member.id) is member, violated("only members sync")
         group.unsynced.discard(member.id)
         if not group.unsynced:
             self.timers.cancel(TimerKey(Wait.SYNC, group.id))
@@ -194,6 +206,8 @@ class Rebalancer:
             if member.syncing is not None:
                 self.touch(group, member)
             answer_sync(member, turn, SyncGroupResponse(error_code=code))
+
+            assert member.syncing is None, violated("nobody waits for what does not come")
 
     def _time_join(self, group: Group, delay_ms: int) -> None:
         self.timers.start(TimerKey(Wait.JOIN, group.id), delay_ms)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from barnabas_broker.coordinator.group.consumer import records as consumer_records
 from barnabas_broker.coordinator.group.consumer.records import ConsumerRecord
+from barnabas_broker.invariants import violated
 from barnabas_kafka.ids import NO_EPOCH, NO_TIMESTAMP, TopicPartition
 from barnabas_kafka.protocol.embedded import (
     GROUP_METADATA_KEY,
@@ -89,8 +90,7 @@ class GroupKind:
         """The key and the value of a record; an end has none, it is a marker."""
         if isinstance(record, PendingOffset):
             return encode(record.offset)
-        if isinstance(record, TransactionEnd):
-            raise AssertionError("the end of a transaction is not a record")
+        assert not isinstance(record, TransactionEnd), violated("an end is a marker, not a record")
         return encode(record)
 
     def decode(self, key: bytes, value: bytes | None) -> Record | None:

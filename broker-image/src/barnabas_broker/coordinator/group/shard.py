@@ -41,6 +41,7 @@ from barnabas_broker.coordinator.group.states import GroupState
 from barnabas_broker.coordinator.group.turns import Turn, Waiter
 from barnabas_broker.coordinator.memory import Account
 from barnabas_broker.coordinator.turns import Producer
+from barnabas_broker.invariants import violated
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.ids import TopicPartition
 from barnabas_kafka.protocol.messages.consumer_group_heartbeat import (
@@ -495,6 +496,7 @@ class Shard:
         if group.consumers is None:
             group.consumers = ConsumerGroup(group.id, whole=group.account)
             group.protocol_type = CONSUMERS
+        assert group.consumers.id == record.group_id, violated("a record is of its group")
         group.consumers.replay(record)
 
     def _end(self, group_id: str, now_ms: int) -> None:
@@ -503,6 +505,7 @@ class Shard:
         if gone is None:
             return
         gone.state = GroupState.DEAD
+        assert gone.id == group_id, violated("groups are kept by their ids")
         self._rebalancer.forget_group(gone)
         if gone.offsets or gone.pending_offsets:
             self._renewed(gone, now_ms)
@@ -511,6 +514,7 @@ class Shard:
 
     def _drop(self, group: Group) -> None:
         """Forget a group, and give back what it took."""
+        assert self.groups.get(group.id) is group, violated("only a group that lives ends")
         group.account.leave()
         del self.groups[group.id]
 
@@ -532,6 +536,7 @@ class Shard:
         renewed = Group(group.id, now_ms=now_ms, whole=self.account)
         self.groups[group.id] = renewed
         renewed.offsets = group.offsets
+        assert renewed.is_empty, violated("a group that begins again has no members")
         renewed.pending_offsets = group.pending_offsets
         return renewed
 
@@ -564,6 +569,7 @@ class Shard:
         self.groups = {}
         self._in_transactions = {}
         self.account.leave()
+        assert self.account.held >= 0, violated("memory is given back once")
         self.account = Account()
         return turn
 
@@ -575,6 +581,7 @@ class Shard:
         group = self.groups.get(group_id)
         if group is None:
             group = self.groups[group_id] = Group(group_id, now_ms=now_ms, whole=self.account)
+        assert group.state is not GroupState.DEAD, violated("an ended group is out of reach")
         return group
 
 

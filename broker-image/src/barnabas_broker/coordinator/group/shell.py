@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from barnabas_broker.cluster.failures import each_isolated
 from barnabas_broker.cluster.image import MetadataImage
 from barnabas_broker.coordinator import runtime
 from barnabas_broker.coordinator.group import plain_commits, records
@@ -93,9 +94,12 @@ class GroupCoordinator:
         self._limits = Limits.from_settings(self._settings(), memory_bytes=self._memory_bytes)
         self._log_limits = _log_limits(self._settings())
         self._image = new
-        for shard in self._runtime.all_shards:
+
+        def apply(shard: Shard) -> None:
             shard.limits = self._limits
             shard.on_image(new)
+
+        each_isolated(self._runtime.all_shards, apply, "Applying metadata", name=lambda _: "groups")
         self._runtime.on_image(new)
         deleted = frozenset(name for name in old.topics if name not in new.topics)
         if deleted:

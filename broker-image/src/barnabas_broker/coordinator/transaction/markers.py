@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple, Protocol
 
+from barnabas_broker.cluster.failures import refusal
 from barnabas_broker.coordinator.transaction.transaction import EPOCH_PER_TRANSACTION
 from barnabas_broker.coordinator.turns import Producer
 from barnabas_broker.replica.delayed_produce import ALL_IN_SYNC, Uncounted
@@ -91,8 +92,8 @@ class MarkerWriter:
             partition = self._leader(tp)
             partition.check_in_sync()
             end = self._append(partition, marker)
-        except KafkaError as error:
-            tell(tp, error.code)
+        except Exception as error:  # The coordinator writes it again, and the others are written.
+            tell(tp, refusal(error, "WriteTxnMarkers", tp).code)
             return None
         epoch = partition.leader_epoch
         code = partition.verdict(end, acks=ALL_IN_SYNC, leader_epoch=epoch)

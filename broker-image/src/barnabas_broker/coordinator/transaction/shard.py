@@ -25,6 +25,7 @@ from barnabas_broker.coordinator.transaction.transaction import (
     Transaction,
 )
 from barnabas_broker.coordinator.turns import Producer, Waiter
+from barnabas_broker.invariants import violated
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, TopicPartition
 
@@ -141,6 +142,9 @@ class Shard:
         elif expected != NOBODY:
             # It asks again for a bump whose answer it missed.
             epoch, last_epoch = known.epoch, known.last_epoch
+        assert producer_id != known.producer_id or epoch >= known.epoch, violated(
+            "the epochs of a producer id only grow"
+        )
         granted = known.initialised(
             producer_id=producer_id,
             epoch=epoch,
@@ -178,6 +182,10 @@ class Shard:
             goes_on = found.state is TransactionState.ONGOING
             if not (goes_on and found.partitions.issuperset(partitions)):
                 changed = found.with_partitions(partitions, now_ms, protocol=protocol)
+                assert changed.partitions.issuperset(partitions), violated("what is added is there")
+                assert not goes_on or changed.partitions >= found.partitions, violated(
+                    "an open transaction loses no partitions"
+                )
                 if not self._has_room(changed.memory_bytes - found.memory_bytes):
                     turn.answer(waiter, ErrorCode.COORDINATOR_NOT_AVAILABLE)
                     return turn
@@ -280,10 +288,12 @@ class Shard:
         turn = Turn(now_ms)
         found = self.transactions.get(done.transactional_id)
         if found is not None and found.is_ending and _markers(found).producer == done.producer:
+            assert found.id == done.transactional_id, violated("ids are kept by name")
             turn.records.append(self._record(found.completed(now_ms)))
         return turn
 
     def _decide(self, turn: Turn, decided: Transaction) -> None:
+        assert decided.is_ending, violated("markers are written for what was decided")
         turn.records.append(self._record(decided))
         turn.orders.append(_markers(decided))
 
@@ -298,6 +308,7 @@ class Shard:
             return ErrorCode.INVALID_PRODUCER_ID_MAPPING
         if found.epoch != producer.epoch:
             return ErrorCode.PRODUCER_FENCED
+        assert found.id == transactional_id, violated("ids are kept by name")
         return found
 
     # --- time
@@ -333,12 +344,16 @@ class Shard:
 
     def replay(self, record: TransactionRecord, now_ms: int) -> None:
         """Make true what a record says, whether it was just appended or is read back."""
+        assert record.transaction is None or record.transaction.id == record.transactional_id, (
+            violated("a record is of its transactional id")
+        )
         before = self.transactions.pop(record.transactional_id, None)
         if before is not None:
             self.account.add(-before.memory_bytes)
         if record.transaction is not None and record.transaction.state is not TransactionState.DEAD:
             self.transactions[record.transactional_id] = record.transaction
             self.account.add(record.transaction.memory_bytes)
+        assert self.account.held >= 0, violated("memory is given back once")
         if record.transaction is not None and record.value_version != PLAIN:
             self._tagged.add(record.transactional_id)
         else:

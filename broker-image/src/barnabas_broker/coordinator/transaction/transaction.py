@@ -10,6 +10,7 @@ from barnabas_broker.coordinator.transaction.states import (
     TransactionState,
 )
 from barnabas_broker.coordinator.turns import Producer
+from barnabas_broker.invariants import violated
 from barnabas_kafka.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_TIMESTAMP, TopicPartition
 
 EPOCH_MAX = 32_767
@@ -106,6 +107,7 @@ class Transaction:
     ) -> "Transaction":
         """With more partitions in its transaction, which begins now if none was open."""
         self._check(TransactionState.ONGOING)
+        assert not self.is_ending, violated("a decided transaction gets no partitions")
         goes_on = self.state is TransactionState.ONGOING
         return replace(
             self,
@@ -123,6 +125,7 @@ class Transaction:
         In protocol 2 that one may go on from here with an abort, as long as nobody else has come.
         """
         self._check(TransactionState.PREPARE_EPOCH_FENCE)
+        assert self.epoch <= EPOCH_MAX, violated("epochs have 15 bits")
         return replace(
             self,
             state=TransactionState.PREPARE_EPOCH_FENCE,
@@ -135,6 +138,7 @@ class Transaction:
         """Decided, and by whoever speaks `protocol`."""
         state = TransactionState.PREPARE_COMMIT if commit else TransactionState.PREPARE_ABORT
         self._check(state)
+        assert state in ENDING, violated("what is decided is ending")
         return replace(self, state=state, updated_ms=now_ms, protocol=protocol)
 
     def prepared_with_bump(self, *, commit: bool, now_ms: int, fresh_id: int) -> "Transaction":
@@ -148,6 +152,8 @@ class Transaction:
             self._check(TransactionState.PREPARE_ABORT, MAY_FOLLOW_IN_PROTOCOL_2)
             state = TransactionState.PREPARE_ABORT
             decided = replace(self, state=state, started_ms=now_ms, updated_ms=now_ms)
+        assert decided.is_ending, violated("what is decided is ending")
+        assert decided.partitions >= self.partitions, violated("every partition gets its marker")
         return replace(
             decided,
             epoch=min(self.epoch + 1, EPOCH_MAX),
@@ -159,6 +165,7 @@ class Transaction:
     def completed(self, now_ms: int) -> "Transaction":
         """Known to every partition; in protocol 2 the next one may have another producer id."""
         committed = self.state is TransactionState.PREPARE_COMMIT
+        assert self.is_ending, violated("only what was decided is completed")
         state = TransactionState.COMPLETE_COMMIT if committed else TransactionState.COMPLETE_ABORT
         self._check(state)
         return replace(
@@ -177,5 +184,4 @@ class Transaction:
         state: TransactionState,
         may_follow: Mapping[TransactionState, frozenset[TransactionState]] = MAY_FOLLOW,
     ) -> None:
-        if state not in may_follow[self.state]:
-            raise AssertionError(f"{self.id!a}: {self.state} to {state}")
+        assert state in may_follow[self.state], violated(f"{self.state} is followed by {state}")

@@ -9,6 +9,7 @@ from asyncio import Future
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from barnabas_broker.cluster.failures import refusal
 from barnabas_broker.controller.topics import INTERNAL_TOPICS
 from barnabas_broker.coordinator.transaction.shard import write_error
 from barnabas_broker.coordinator.transaction.transaction import EPOCH_PER_TRANSACTION
@@ -18,7 +19,7 @@ from barnabas_broker.server.call import Call
 from barnabas_broker.server.handler import Handler
 from barnabas_broker.server.later import then, together
 from barnabas_broker.server.turns import Work
-from barnabas_kafka.errors import ErrorCode, KafkaError
+from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import TopicPartition
 from barnabas_kafka.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
@@ -115,8 +116,8 @@ def _verdict(asked: _Asked, call: Call) -> Work[_Verdict | Future[_Verdict]]:
         added = transactions.add_partitions(
             asked.transactional_id, asked.producer, partitions, protocol=protocol
         )
-    except KafkaError as error:
-        return _Verdict(error.code)
+    except Exception as error:
+        return _Verdict(refusal(error, "AddPartitionsToTxn", asked.transactional_id).code)
     return then(added, _Verdict, lambda error: _Verdict(write_error(error.code)))
 
 

@@ -3,6 +3,7 @@
 from asyncio import Future
 from collections import Counter
 
+from barnabas_broker.cluster.failures import refusal
 from barnabas_broker.controller.configs import ConfigChange, ConfigResource, resource_of
 from barnabas_broker.controller.requests import ConfigRequest, Outcome
 from barnabas_broker.security.acls import AclOperation, ResourceType
@@ -28,8 +29,8 @@ def handle(request: AlterConfigsRequest, call: Call) -> Future[AlterConfigsRespo
         repeated = sent[resource.resource_type, name] > 1
         try:
             authorize_alter(kind, name, call, repeated=repeated)
-        except KafkaError as error:
-            refused[index] = Outcome.refused(name, error)
+        except Exception as error:
+            refused[index] = Outcome.refused(name, refusal(error, "AlterConfigs", name))
             continue
         changes = [ConfigChange(config.name, config.value) for config in resource.configs]
         granted[index] = ConfigRequest(kind, name, changes)

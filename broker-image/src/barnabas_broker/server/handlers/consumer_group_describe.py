@@ -3,6 +3,7 @@
 Topics that the caller may not describe make the whole group unseen, as in Kafka.
 """
 
+from barnabas_broker.cluster.failures import refusal
 from barnabas_broker.coordinator.group.consumer import target
 from barnabas_broker.coordinator.group.consumer.group import ConsumerGroup
 from barnabas_broker.coordinator.group.consumer.member import NOTHING, ConsumerMember
@@ -34,9 +35,10 @@ def handle(request: ConsumerGroupDescribeRequest, call: Call) -> ConsumerGroupDe
     for group_id in request.group_ids:
         try:
             answer = _described(group_id, call)
-        except KafkaError as error:
+        except Exception as error:
+            refused = refusal(error, "ConsumerGroupDescribe", group_id)
             answer = DescribedGroup(
-                group_id=group_id, error_code=error.code, error_message=error.message
+                group_id=group_id, error_code=refused.code, error_message=refused.message
             )
         else:
             if request.include_authorized_operations:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from functools import partial
 
+from barnabas_broker.cluster.failures import refusal
 from barnabas_broker.controller.configs import ConfigResource, broker_key, resource_of
 from barnabas_broker.controller.loggers import logger_levels
 from barnabas_broker.controller.topics import validate_name
@@ -44,9 +45,9 @@ def _result(
         kind = resource_of(resource.resource_type)
         _authorize(kind, resource.resource_name, call)
         entries = _entries(kind, resource.resource_name, request, call)
-    except KafkaError as error:
-        result.error_code = error.code
-        result.error_message = error.message
+    except Exception as error:
+        refused = refusal(error, "DescribeConfigs", resource.resource_name)
+        result.error_code, result.error_message = refused.code, refused.message
         return result
     # Null and empty both mean all.
     wanted = set(resource.configuration_keys or ())

@@ -2,13 +2,14 @@
 
 from functools import partial
 
+from barnabas_broker.cluster.failures import refusal
 from barnabas_broker.coordinator.group.group import Group
 from barnabas_broker.coordinator.group.states import GroupState
 from barnabas_broker.security.acls import AclOperation, ResourceType
 from barnabas_broker.server.call import Call
 from barnabas_broker.server.handler import Handler, VersionRange
 from barnabas_broker.server.turns import Work, each
-from barnabas_kafka.errors import ErrorCode, KafkaError
+from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.protocol.messages.describe_groups import (
     DescribedGroup,
     DescribedGroupMember,
@@ -32,10 +33,10 @@ def _answer(request: DescribeGroupsRequest, call: Call, group_id: str) -> Descri
         code = ErrorCode.GROUP_AUTHORIZATION_FAILED
         return DescribedGroup(group_id=group_id, error_code=code)
     try:
-        group = call.broker.groups.group(group_id)
-    except KafkaError as error:
-        return DescribedGroup(group_id=group_id, error_code=error.code)
-    answer = _described(group_id, group)
+        answer = _described(group_id, call.broker.groups.group(group_id))
+    except Exception as error:
+        code = refusal(error, "DescribeGroups", group_id).code
+        return DescribedGroup(group_id=group_id, error_code=code)
     if request.include_authorized_operations:
         answer.authorized_operations = call.allowed_operations(ResourceType.GROUP, group_id)
     return answer

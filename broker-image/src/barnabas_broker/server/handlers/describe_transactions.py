@@ -2,10 +2,11 @@
 
 from collections import defaultdict
 
+from barnabas_broker.cluster.failures import refusal
 from barnabas_broker.security.acls import AclOperation, ResourceType
 from barnabas_broker.server.call import Call
 from barnabas_broker.server.handler import Handler
-from barnabas_kafka.errors import ErrorCode, KafkaError
+from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.protocol.messages.describe_transactions import (
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
@@ -32,8 +33,8 @@ def _described(transactional_id: str, call: Call) -> TransactionState:
         return answer
     try:
         found = call.broker.transactions.transaction(transactional_id)
-    except KafkaError as error:
-        answer.error_code = error.code
+    except Exception as error:
+        answer.error_code = refusal(error, "DescribeTransactions", transactional_id).code
         return answer
     if found is None:
         answer.error_code = ErrorCode.TRANSACTIONAL_ID_NOT_FOUND

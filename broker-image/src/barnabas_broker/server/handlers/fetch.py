@@ -25,7 +25,11 @@ from barnabas_broker.replica.fetch_session import (
 from barnabas_broker.replica.partition import READ_COMMITTED, Partition
 from barnabas_broker.security.acls import AclOperation, ResourceType
 from barnabas_broker.server.call import Call, QuotaKind
-from barnabas_broker.server.fetch_conversion import FIRST_WITH_ZSTD, records_for_version
+from barnabas_broker.server.fetch_conversion import (
+    CONVERSION_BYTES_MAX,
+    FIRST_WITH_ZSTD,
+    records_for_version,
+)
 from barnabas_broker.server.fetch_sessions import (
     FIRST_WITH_TOPIC_IDS,
     JUDGED_FIRST,
@@ -152,7 +156,11 @@ class _Fetch:
                 partition = self._partition(target)
                 found.watched.append(partition)
                 data = self._read_partition(
-                    partition, target, min(remaining, target.max_bytes), at_least_one
+                    partition,
+                    target,
+                    min(remaining, target.max_bytes),
+                    at_least_one,
+                    convert_bytes=max(0, CONVERSION_BYTES_MAX - found.size),
                 )
                 size = _size(data)
             except Exception as error:
@@ -265,7 +273,13 @@ class _Fetch:
         )
 
     def _read_partition(
-        self, partition: Partition, target: Target, max_bytes: int, at_least_one: bool
+        self,
+        partition: Partition,
+        target: Target,
+        max_bytes: int,
+        at_least_one: bool,
+        *,
+        convert_bytes: int,
     ) -> PartitionData:
         log = partition.log
         if log.failure is not None:
@@ -307,6 +321,7 @@ class _Fetch:
                         self._call.version,
                         fetch_offset=target.fetch_offset,
                         rules=partition.rules,
+                        max_bytes=convert_bytes,
                     )
         if isolation_level == READ_COMMITTED:
             data.aborted_transactions = [

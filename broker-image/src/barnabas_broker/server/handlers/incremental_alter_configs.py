@@ -3,6 +3,7 @@
 from asyncio import Future
 from collections import Counter
 
+from barnabas_broker.cluster.failures import refusal
 from barnabas_broker.controller.configs import (
     ConfigChange,
     ConfigResource,
@@ -45,8 +46,9 @@ def handle(
                 done_here[index] = _alter_loggers(name, changes, request.validate_only, call)
             else:
                 asked[index] = ConfigRequest(kind, name, changes)
-        except KafkaError as error:
-            done_here[index] = Outcome.refused(name, error)
+        except Exception as error:
+            refused = refusal(error, "IncrementalAlterConfigs", name)
+            done_here[index] = Outcome.refused(name, refused)
 
     def answer(outcomes: list[Outcome]) -> IncrementalAlterConfigsResponse:
         done = done_here | dict(zip(asked, outcomes, strict=True))

@@ -1,8 +1,9 @@
 """Metadata: brokers, topics and leaders; where every client begins.
 
-Asking about a topic that does not exist creates it, where broker and client agree to that. Kafka
-answers LEADER_NOT_AVAILABLE first, because brokers have yet to hear of the new topic; here they
-have when the creation returns, so the first answer is already complete.
+Asking about a topic that does not exist creates it, where broker and client agree to that. The
+controller answers LEADER_NOT_AVAILABLE for such a topic and any other broker
+UNKNOWN_TOPIC_OR_PARTITION: the client asks again, when every broker knows the topic (Kafka's
+`AutoTopicCreationManager`).
 """
 
 from asyncio import Future
@@ -18,7 +19,7 @@ from barnabas_broker.cluster.image import (
     TopicImage,
 )
 from barnabas_broker.cluster.views import live_endpoints, view_partition
-from barnabas_broker.controller.requests import CreatedTopic
+from barnabas_broker.controller.requests import CreatedTopic, Outcome
 from barnabas_broker.controller.topics import is_internal, name_fault
 from barnabas_broker.security.acls import (
     CLUSTER_NAME,
@@ -80,14 +81,16 @@ def _answer(request: MetadataRequest, call: Call) -> Work[Found]:
         return (yield from _response(request, call, errors))
 
     def answer(created: list[CreatedTopic]) -> Work[Answer]:
-        refused = {
-            topic.outcome.name: topic.outcome.error
-            for topic in created
-            if not topic.outcome.granted
-        }
-        return _response(request, call, errors | refused)
+        told = {topic.outcome.name: _not_yet(topic.outcome) for topic in created}
+        return _response(request, call, errors | told)
 
     return auto_create(creatable, call, answer)
+
+
+def _not_yet(outcome: Outcome) -> ErrorCode:
+    """What a client is told of a topic whose creation this request began."""
+    begun = outcome.granted or outcome.error is ErrorCode.TOPIC_ALREADY_EXISTS
+    return ErrorCode.LEADER_NOT_AVAILABLE if begun else outcome.error
 
 
 def _response(
@@ -258,8 +261,10 @@ def _some_topics(
             return _refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED, name)
         if image.controller_id == NO_CONTROLLER:  # Nobody knows yet which topics there are.
             return _refused(ErrorCode.LEADER_NOT_AVAILABLE, name)
+        if name in errors:
+            return _refused(errors[name], name)
         if name not in image.topics:
-            return _refused(errors.get(name) or _why_unknown(name), name)
+            return _refused(_why_unknown(name), name)
         return describe(name)
 
     return (yield from each(names, answer))

@@ -8,6 +8,7 @@ from asyncio import Future
 from collections.abc import Mapping
 from functools import partial
 
+from barnabas_broker.cluster.failures import refusal
 from barnabas_broker.coordinator.group.commits import epoch_fault
 from barnabas_broker.coordinator.group.records import CommittedOffset
 from barnabas_broker.security.acls import AclOperation, ResourceType
@@ -15,7 +16,7 @@ from barnabas_broker.server.call import Call
 from barnabas_broker.server.handler import Handler, VersionRange
 from barnabas_broker.server.later import then, together
 from barnabas_broker.server.turns import Work, each
-from barnabas_kafka.errors import ErrorCode, KafkaError
+from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import NO_EPOCH, NO_OFFSET, TopicPartition
 from barnabas_kafka.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
@@ -112,7 +113,8 @@ def _fault(group_id: str, partition: TopicPartition, call: Call) -> ErrorCode | 
 def _settled(call: Call, group_id: str) -> Future[None] | None:
     try:
         return call.broker.groups.settled(group_id)
-    except KafkaError:
+    except Exception as error:
+        refusal(error, "OffsetFetch", group_id)
         return None  # The answer will say why.
 
 
@@ -146,8 +148,9 @@ def _fetched(
         return OffsetFetchResponseGroup(group_id=group_id, error_code=code)
     try:
         group = call.broker.groups.group(group_id)
-    except KafkaError as error:
-        return OffsetFetchResponseGroup(group_id=group_id, error_code=error.code)
+    except Exception as error:
+        code = refusal(error, "OffsetFetch", group_id).code
+        return OffsetFetchResponseGroup(group_id=group_id, error_code=code)
     if group is not None and group.consumers is not None and asked.member_id:
         fault = epoch_fault(group.consumers, asked.member_id, asked.member_epoch)
         if fault is not None:

@@ -1,13 +1,21 @@
-"""The admin port of a running broker: what it asks of whom, and its life."""
+"""The admin port: what it asks of whom, and its life, from the start of a broker to its end.
+
+It is open before the logs are loaded, so that probes tell a broker that recovers from one that is
+stuck. Until `serve` and from `withdraw` on, answers that need a running broker are 503.
+"""
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
-from barnabas_broker.cluster.standing import Concern, Held, caught_up, leaderless, restart_of
+from prometheus_client.metrics_core import GaugeMetricFamily, Metric
+
+from barnabas_broker.cluster.standing import Concern, Held, in_sync, leaderless, restart_of
 from barnabas_broker.coordinator.runtime import Unloaded
+from barnabas_broker.log.recovery_progress import RecoveryProgress
 from barnabas_broker.server.background import background
 from barnabas_broker.server.broker import Broker
+from barnabas_broker.server.broker_state import BrokerLifecycle, BrokerState
 from barnabas_broker.server.counters import Counters
 from barnabas_broker.server.listener import Listener
 from barnabas_broker.server.metrics.http import AdminServer, Standing
@@ -19,43 +27,45 @@ from barnabas_broker.server.startup import StartupError
 NAMED_MAX: Final = 100
 """So many partitions are named in an answer; how many there are is told besides."""
 
+STALLED_S: Final = 600.0
+"""A recovery that scans no MiB and finishes no log for so long is stuck: `/live` fails."""
+
+FORMER_PATHS: Final = {
+    "/restart": "/restart-check",
+    "/caught-up": "/in-sync",
+    "/led": "/leaderless-partitions",
+}
+"""Names of before, answered for one release."""
+
 
 class Admin:
     """Serves its paths (docs/metrics.md) from `start` to `stop`."""
 
     def __init__(
-        self,
-        address: str,
-        broker: Broker,
-        listeners: Sequence[Listener],
-        *,
-        counters: Counters,
-        kept: Kept,
-        clock_ms: Callable[[], int],
+        self, address: str, lifecycle: BrokerLifecycle, progress: RecoveryProgress
     ) -> None:
         """Take the address, which is host:port; raises StartupError when it cannot be had."""
-        self._broker = broker
+        self._lifecycle = lifecycle
+        self._progress = progress
+        #: while the broker runs
+        self._broker: Broker | None = None
+        self._scrape: Scrape | None = None
         self._background = background()
         self._lag = LoopLag()
-        scrape = Scrape(
-            broker,
-            listeners,
-            counters=counters,
-            lag=self._lag,
-            kept=kept,
-            clock_ms=clock_ms,
-        )
+        questions = {
+            "/restart-check": self._restart_check,
+            "/in-sync": self._in_sync,
+            "/leaderless-partitions": self._leaderless,
+        }
         host, _, port = address.rpartition(":")
         try:
             self.server = AdminServer(
                 (host.strip("[]"), int(port)),
-                collect=scrape.collect,
+                collect=self._collect,
                 unready=self._unready,
-                standing={
-                    "/restart": self._restart,
-                    "/caught-up": self._caught_up,
-                    "/led": self._led,
-                },
+                standing=questions | {old: questions[new] for old, new in FORMER_PATHS.items()},
+                stalled=self._stalled,
+                recovery=self._recovery,
             )
         except OSError as error:
             reason = error.strerror or error
@@ -74,50 +84,139 @@ class Admin:
         self._lag.start()
         self.server.open()
 
+    def serve(
+        self,
+        broker: Broker,
+        listeners: Sequence[Listener],
+        *,
+        counters: Counters,
+        kept: Kept,
+        clock_ms: Callable[[], int],
+    ) -> None:
+        """Answer for a running broker from now on."""
+        self._broker = broker
+        self._scrape = Scrape(
+            broker,
+            listeners,
+            counters=counters,
+            lag=self._lag,
+            kept=kept,
+            clock_ms=clock_ms,
+        )
+
+    def withdraw(self) -> None:
+        """The broker stops: what needs its parts is answered no more."""
+        self._broker = self._scrape = None
+
     async def stop(self) -> None:
         """Answer nobody any more."""
         self._lag.stop()
         await asyncio.to_thread(self.server.close)
 
-    def _held(self) -> Iterator[Held]:
-        for partition in self._broker.replicas:
+    # In the port's thread.
+
+    def _stalled(self) -> str | None:
+        """Why a restart would help a broker that recovers; None while it makes progress."""
+        idle_s = self._progress.idle_s
+        if self._lifecycle.state is not BrokerState.RECOVERY or idle_s < STALLED_S:
+            return None
+        return f"log recovery has made no progress for {idle_s:.0f} s: {self._progress.describe()}"
+
+    def _recovery(self) -> Mapping[str, object]:
+        return {"state": self._lifecycle.state.name, **self._progress.as_json()}
+
+    # On the broker's event loop.
+
+    async def _collect(self) -> list[Metric]:
+        state = GaugeMetricFamily(
+            "kafka_server_kafkaserver_brokerstate",
+            "Kafka's BrokerState: 1 starting, 2 recovery, 3 running, 6 and 7 shutting down.",
+            value=self._lifecycle.state,
+        )
+        found = [state, *_remaining(self._progress)]
+        return found if self._scrape is None else [*found, *await self._scrape.collect()]
+
+    def _held(self, broker: Broker) -> Iterator[Held]:
+        for partition in broker.replicas:
             yield partition.tp, partition.state, partition.min_in_sync
 
-    def _restart(self) -> Standing:
+    def _not_running(self) -> str:
+        """Why nothing is known of partitions."""
+        state = self._lifecycle.state
+        detail = f": {self._progress.describe()}" if state is BrokerState.RECOVERY else ""
+        return f"broker state is {state.name}{detail}"
+
+    def _unheard(self) -> str | None:
+        """Why it is not known yet which replicas this broker has."""
+        if self._broker is None:
+            return self._not_running()
+        if not self._broker.controller.metadata_received.done():
+            return "waiting for the first UpdateMetadata from the controller"
+        return None
+
+    def _restart_check(self) -> Standing:
         """May this broker be restarted, and which partitions are at risk?"""
-        found = restart_of(self._broker.id, self._held())
+        if self._broker is None:
+            return False, {"mayRestart": False, "reason": self._not_running()}
+        found = restart_of(self._broker.id, self._held(self._broker))
         return found.safe, {
             "mayRestart": found.safe,
             "atRisk": _told(found.at_risk),
             "unavoidable": _told(found.unavoidable),
         }
 
-    def _caught_up(self) -> Standing:
+    def _in_sync(self) -> Standing:
         """Is every replica here in sync?"""
-        found = caught_up(self._broker.id, self._held())
+        reason = self._unheard()
+        if reason is not None or self._broker is None:
+            told = {"inSync": False, "caughtUp": False, "percent": 0.0, "reason": reason}
+            return False, told | {"replicas": 0, "behind": []}
+        broker = self._broker
+        found = in_sync(broker.id, self._held(broker), broker.image)
         return not found.behind, {
+            "inSync": not found.behind,
             "caughtUp": not found.behind,
             "percent": found.percent,
             "replicas": found.replicas,
             "behind": [f"{tp.topic}-{tp.partition}" for tp in found.behind[:NAMED_MAX]],
         }
 
-    def _led(self) -> Standing:
+    def _leaderless(self) -> Standing:
         """Has every partition of the cluster a leader?"""
+        if self._broker is None:
+            told = {"led": False, "leaderless": _told(()), "reason": self._not_running()}
+            return False, told
         found = list(leaderless(self._broker.image))
         return not found, {"led": not found, "leaderless": _told(found)}
 
     def _unready(self) -> str | None:
         """Why clients should not come here; None if they may."""
+        if self._broker is None:
+            return self._not_running()
         if not self._broker.image.brokers.get(self._broker.id):
             return "this broker is not registered"
-        if not self._broker.controller.metadata_received.done():
-            return "waiting for the first UpdateMetadata from the controller"
+        if (reason := self._unheard()) is not None:
+            return reason
         unloaded = [*self._broker.groups.unloaded, *self._broker.transactions.unloaded]
         reasons = [_loading(unloaded)] if unloaded else []
         # A copy: this thread is not the tasks'.
         reasons += [f"{name} is down: {why}" for name, why in dict(self._background.down).items()]
         return "\n".join(reasons[:NAMED_MAX]) or None
+
+
+def _remaining(progress: RecoveryProgress) -> Iterator[Metric]:
+    """Kafka's LogManager gauges of KIP-831."""
+    label = ["logdirectory"]
+    logs = GaugeMetricFamily(
+        "kafka_log_logmanager_remaininglogstorecover", "Logs not loaded yet.", labels=label
+    )
+    segments = GaugeMetricFamily(
+        "kafka_log_logmanager_remainingsegmentstorecover", "Not scanned yet.", labels=label
+    )
+    for each in progress.directories:
+        logs.add_metric([str(each.path)], each.logs - each.logs_done)
+        segments.add_metric([str(each.path)], each.segments - each.segments_done)
+    yield from (logs, segments)
 
 
 def _loading(unloaded: Sequence[Unloaded]) -> str:

@@ -40,13 +40,19 @@ class AdminServer(HttpThread):
         collect: Callable[[], Coroutine[Any, Any, list[Metric]]],
         unready: Callable[[], str | None],
         standing: Mapping[str, Callable[[], Standing]],
+        stalled: Callable[[], str | None],
+        recovery: Callable[[], Mapping[str, object]],
     ) -> None:
         """Bind; raises OSError.
 
         On the loop, `collect` gathers what `/metrics` tells, `unready` gives the reason for which
         clients should stay away, if there is one, and `standing` answers paths with yes or no.
+        In the port's thread, `stalled` says why a start makes no progress any more, and `recovery`
+        how far it is.
         """
-        super().__init__(address, self._answer_to, urgent=("/live",))
+        super().__init__(address, self._answer_to, urgent=("/live", "/recovery"))
+        self._stalled = stalled
+        self._recovery = recovery
         self._broker_loop = asyncio.get_running_loop()
         self._collect = collect
         self._unready = unready
@@ -65,8 +71,10 @@ class AdminServer(HttpThread):
         try:
             match path:
                 case "/live":
-                    await self._on_loop(_nothing)
-                    return Answer(HTTPStatus.OK, b"live\n")
+                    return await self._live()
+                case "/recovery":
+                    told = json.dumps(self._recovery()).encode()
+                    return Answer(HTTPStatus.OK, told + b"\n", JSON)
                 case "/ready":
                     return await self._ready()
             async with self._one_at_a_time:
@@ -76,11 +84,20 @@ class AdminServer(HttpThread):
                     case other if other in self._standing:
                         return await self._stand(self._standing[other])
                     case _:
-                        known = ", ".join(("/metrics", "/live", "/ready", *self._standing))
+                        known = ", ".join(
+                            ("/metrics", "/live", "/ready", "/recovery", *self._standing)
+                        )
                         return Answer(HTTPStatus.NOT_FOUND, f"there is {known}\n".encode())
         except TimeoutError:
             text = f"the event loop has not answered for {PATIENCE_S} s\n"
             return Answer(HTTPStatus.SERVICE_UNAVAILABLE, text.encode())
+
+    async def _live(self) -> Answer:
+        await self._on_loop(_nothing)
+        reason = self._stalled()
+        if reason is None:
+            return Answer(HTTPStatus.OK, b"live\n")
+        return Answer(HTTPStatus.SERVICE_UNAVAILABLE, f"{reason}\n".encode())
 
     async def _metrics(self, accept: str) -> Answer:
         collecting = asyncio.run_coroutine_threadsafe(self._collect(), self._broker_loop)

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from barnabas_broker.cluster.image import NO_CONTROLLER, PartitionState
+from barnabas_broker.server.background import background
 from barnabas_broker.server.peers import Peers, UnreachableError
 from barnabas_broker.server.replication.isr_changes import NO_BROKER_EPOCHS, BrokerEpochs
 from barnabas_broker.server.replication.leader_link import error_code
@@ -78,7 +79,8 @@ class AlterPartitions:
             earlier.answered.set_exception(UnreachableError("another change is wanted instead"))
         self._waiting[tp] = Wanted(topic_id, wanted, answered, broker_epochs)
         if self._sending is None:
-            self._sending = asyncio.get_running_loop().create_task(self._send_all())
+            self._sending = background().once("AlterPartition sender", self._send_all())
+            self._sending.add_done_callback(self._sent)
         return await answered
 
     async def stop(self) -> None:
@@ -94,10 +96,11 @@ class AlterPartitions:
             try:
                 states = await self._send(batch)
             except Exception as error:  # Whoever waits for an answer is told why there is none.
-                for wanted in batch.values():
-                    if not wanted.answered.done():
-                        wanted.answered.set_exception(error)
+                _refuse(batch, error)
                 continue
+            except asyncio.CancelledError:
+                _refuse(batch, UnreachableError("the request was cancelled"))
+                raise
             for tp, wanted in batch.items():
                 if wanted.answered.done():
                     continue
@@ -108,6 +111,13 @@ class AlterPartitions:
                     wanted.answered.set_exception(KafkaError(found))
         # In the step that found nothing waiting: what comes from now on is sent by another task.
         self._sending = None
+
+    def _sent(self, task: asyncio.Task[None]) -> None:
+        """However the sender ended, another one may send what comes, or has come, after it."""
+        if self._sending is task:
+            self._sending = None
+            waiting, self._waiting = self._waiting, {}
+            _refuse(waiting, UnreachableError("the sender has ended"))
 
     async def _send(
         self, batch: Mapping[TopicPartition, Wanted]
@@ -195,3 +205,9 @@ class AlterPartitions:
             broker_epoch=self._broker_epoch(),
             topics=list(topics.values()),
         )
+
+
+def _refuse(batch: Mapping[TopicPartition, Wanted], error: Exception) -> None:
+    for wanted in batch.values():
+        if not wanted.answered.done():
+            wanted.answered.set_exception(error)

@@ -22,6 +22,7 @@ from struct import Struct
 from typing import Final, Protocol, TypeVar
 from uuid import UUID
 
+from barnabas_broker.cluster.failures import each_isolated
 from barnabas_broker.log.doubts import Doubts
 from barnabas_broker.log.segmented_log import StorageError
 from barnabas_broker.replica import follower
@@ -43,6 +44,7 @@ from barnabas_broker.replica.follower import (
 from barnabas_broker.replica.leader_session import Wanted
 from barnabas_broker.replica.partition import Partition
 from barnabas_broker.replica.replication_quota import ReplicationQuota, follower_holds_back
+from barnabas_broker.server.background import background
 from barnabas_broker.server.peers import PeerError
 from barnabas_broker.server.replication.leader_link import FetchLimits, LeaderLink, Records
 from barnabas_broker.server.replication.parts import Outcome, Parts
@@ -120,7 +122,7 @@ class Fetcher:
 
     def start(self) -> None:
         """Begin to fetch."""
-        self._task = self._loop.create_task(self._run(), name=self.name)
+        self._task = background().keep(self.name, self._run)
 
     async def stop(self) -> None:
         """Fetch no more; what was received and not appended is received again by the next."""
@@ -183,11 +185,7 @@ class Fetcher:
             return False
         timeout_s = self._settings()[keys.REPLICA_SOCKET_TIMEOUT_MS] / 1000
         await self._begin(ready, timeout_s)
-        asked = {
-            tp: asking
-            for tp, each in ready.items()
-            if not (isinstance(asking := self._question(each), AskRecords) and self._is_held(each))
-        }
+        asked = self._questions(ready)
         if not asked:
             return False
         for tp, cut in _those(asked, Truncate).items():
@@ -243,13 +241,16 @@ class Fetcher:
         """Give the new ones a state, which depends on what the leader speaks."""
         if any(each.state is None for each in ready.values()):
             divergence = await self._link.names_divergence(timeout_s)
-            for each in ready.values():
-                if each.state is None:
-                    each.state = follower.follow(
-                        each.partition.log,
-                        leader_epoch=each.leader_epoch,
-                        truncates_on_fetch=divergence,
-                    )
+            for tp, each in ready.items():
+                try:
+                    if each.state is None:
+                        each.state = follower.follow(
+                            each.partition.log,
+                            leader_epoch=each.leader_epoch,
+                            truncates_on_fetch=divergence,
+                        )
+                except Exception:  # Whatever it is, the other partitions are to go on.
+                    self._failed(tp, each)
 
     def _ready(self) -> dict[TopicPartition, Copied]:
         now = self._loop.time()
@@ -269,8 +270,20 @@ class Fetcher:
             now_ms=self._monotonic_ms(),
         )
 
-    def _question(self, each: Copied) -> follower.Question | Truncate | None:
-        return follower.question(_state(each), each.partition.log)
+    def _questions(
+        self, ready: Mapping[TopicPartition, Copied]
+    ) -> dict[TopicPartition, follower.Question | Truncate | None]:
+        asked = {}
+        for tp, each in ready.items():
+            if each.state is None:  # It could not begin.
+                continue
+            try:
+                asking = follower.question(each.state, each.partition.log)
+                if not (isinstance(asking, AskRecords) and self._is_held(each)):
+                    asked[tp] = asking
+            except Exception:  # Whatever it is, the other partitions are to go on.
+                self._failed(tp, each)
+        return asked
 
     async def _ask_epochs(
         self,
@@ -347,7 +360,8 @@ class Fetcher:
         answers: Mapping[TopicPartition, Records],
     ) -> None:
         """Trust the logs of which a session's answer says nothing: there is nothing behind them."""
-        for tp in asked.keys() & self._doubts.partitions:
+
+        def look(tp: TopicPartition) -> None:
             each = ready[tp]
             if (
                 tp not in answers
@@ -356,6 +370,8 @@ class Fetcher:
                 and self._current(tp, each)
             ):
                 each.partition.trust()
+
+        each_isolated(asked.keys() & self._doubts.partitions, look, "Check for lost records")
 
     def _current(self, tp: TopicPartition, each: Copied) -> bool:
         """Whether nothing has been said about the partition since it was asked about."""

@@ -13,14 +13,16 @@ from typing import Final
 from uuid import UUID
 from zlib import crc32
 
+from barnabas_broker.cluster.failures import each_isolated
 from barnabas_broker.cluster.inter_broker import newest_versions, spoken
 from barnabas_broker.log.doubts import Doubts
 from barnabas_broker.replica.partition import Partition
 from barnabas_broker.replica.replication_quota import ReplicationQuota
+from barnabas_broker.server.background import background
 from barnabas_broker.server.host_resolver import HostResolver
 from barnabas_broker.server.peers import EndpointOf, Peers
 from barnabas_broker.server.replication.cutting import Cutting
-from barnabas_broker.server.replication.fetcher import Fetcher
+from barnabas_broker.server.replication.fetcher import Copied, Fetcher
 from barnabas_broker.server.replication.leader_link import LeaderLink
 from barnabas_kafka.ids import TopicPartition
 from barnabas_kafka.settings import broker as keys
@@ -101,8 +103,12 @@ class Fetchers:
 
     def disconnect_unregistered(self) -> None:
         """Disconnect from leaders that are no longer registered."""
-        for running in self.running.values():
-            running.peers.disconnect_unregistered()
+        each_isolated(
+            list(self.running.values()),
+            lambda running: running.peers.disconnect_unregistered(),
+            "Disconnecting",
+            name=lambda running: running.fetcher.name,
+        )
 
     def leave(self, tp: TopicPartition) -> None:
         """Copy a partition no more; nothing is done to its log from now on."""
@@ -130,10 +136,18 @@ class Fetchers:
 
     def rearrange(self) -> None:
         """Go by a number of fetchers that has changed."""
-        for place, running in list(self.running.items()):
-            for tp, each in list(running.fetcher.copied.items()):
-                if self._slot(tp) != place[1]:
-                    self.copy(each.partition, each.topic_id)
+        copied = [
+            (place[1], each)
+            for place, running in self.running.items()
+            for each in running.fetcher.copied.values()
+        ]
+
+        def move(of: tuple[int, Copied]) -> None:
+            slot, each = of
+            if self._slot(each.partition.tp) != slot:
+                self.copy(each.partition, each.topic_id)
+
+        each_isolated(copied, move, "Move to another fetcher", name=lambda of: of[1].partition.tp)
 
     async def stop(self) -> None:
         """Copy nothing any more, and wait until nothing is done to any log."""
@@ -181,6 +195,6 @@ class Fetchers:
             await running.fetcher.stop()
             running.peers.close()
 
-        task = asyncio.get_running_loop().create_task(end())
+        task = background().once("stopping a fetcher", end())
         self._stopping.add(task)
         task.add_done_callback(self._stopping.discard)

@@ -20,6 +20,7 @@ from barnabas_broker.cluster.image import PartitionState
 from barnabas_broker.log.partition_log import PartitionLog
 from barnabas_broker.replica.in_sync import IsrChange
 from barnabas_broker.replica.partition import Partition
+from barnabas_broker.server.background import background
 from barnabas_broker.server.peers import PeerError
 from barnabas_broker.zk.store import CoordinationError
 from barnabas_kafka.errors import ErrorCode, KafkaError
@@ -61,7 +62,7 @@ class IsrChanges:
 
     def begin(self, partition: Partition, change: IsrChange) -> None:
         """Have a change made; the partition is told what became of it."""
-        task = asyncio.get_running_loop().create_task(self._make(partition, change))
+        task = background().once("AlterPartition", self._make(partition, change))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 

@@ -1,17 +1,18 @@
 """The parts of replication, put together for one broker."""
 
 import asyncio
-import contextlib
-import logging
 from collections.abc import Callable
+from typing import Final
 from weakref import WeakSet
 
+from barnabas_broker.cluster.failures import call_isolated
 from barnabas_broker.cluster.image import Endpoint, MetadataImage
 from barnabas_broker.cluster.inter_broker import newest_versions, spoken
 from barnabas_broker.log.directories import LogDirectories
 from barnabas_broker.replica.context import ReplicationContext
 from barnabas_broker.replica.manager import ReplicaManager
 from barnabas_broker.replica.replication_quota import ReplicationQuota, ReplicationQuotas
+from barnabas_broker.server.background import background
 from barnabas_broker.server.host_resolver import HostResolver
 from barnabas_broker.server.peers import EndpointOf, Peers
 from barnabas_broker.server.replication.alter_partition import AlterPartitions
@@ -27,7 +28,8 @@ from barnabas_kafka.settings.dynamic import (
     rate_in,
 )
 
-log = logging.getLogger(__name__)
+METADATA_RETRY_S: Final = 1.0
+"""How often metadata is applied again to partitions where that met an unexpected error."""
 
 
 class Replication:
@@ -90,7 +92,7 @@ class Replication:
             clock_ms=clock_ms,
         )
         self._fetcher_count = settings()[keys.NUM_REPLICA_FETCHERS]
-        self._sweep: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
 
     def endpoint_of(self, broker: int) -> Endpoint | None:
         """Where a live broker is reached by brokers."""
@@ -130,14 +132,25 @@ class Replication:
         return made
 
     def start(self, replicas: ReplicaManager) -> None:
-        """Begin to look after the in-sync replicas."""
-        self._sweep = asyncio.get_running_loop().create_task(self._shrink(replicas))
+        """Begin to look after the in-sync replicas, and to retry metadata that failed to apply."""
+
+        async def shrink() -> None:
+            replicas.shrink_isrs()
+
+        async def retry() -> None:
+            replicas.retry_failed()
+
+        every = background().every
+        self._tasks = [
+            every("ISR expiration", lambda: self.context.lag_max_ms / 2000, shrink),
+            every("applying metadata", lambda: METADATA_RETRY_S, retry),
+        ]
 
     def on_image(self) -> None:
         """The replicas have done what the image says; go by who is there, and by settings."""
-        for made in list(self._made):
-            made.disconnect_unregistered()
-        self.fetchers.disconnect_unregistered()
+        steps = [made.disconnect_unregistered for made in self._made]
+        steps.append(self.fetchers.disconnect_unregistered)
+        call_isolated(steps, "Disconnecting", "unregistered brokers")
         count = self._settings()[keys.NUM_REPLICA_FETCHERS]
         if count != self._fetcher_count:
             self._fetcher_count = count
@@ -149,21 +162,12 @@ class Replication:
 
     async def stop(self) -> None:
         """Copy nothing any more, and ask for nothing."""
-        if self._sweep is not None:
-            self._sweep.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._sweep
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._isr_changes.stop()
         await self._alter.stop()
         await self.fetchers.stop()
-
-    async def _shrink(self, replicas: ReplicaManager) -> None:
-        while True:
-            await asyncio.sleep(self.context.lag_max_ms / 2000)
-            try:
-                replicas.shrink_isrs()
-            except Exception:  # One failed turn must not end the task for the life of the broker.
-                log.exception("looking for replicas that lag failed; it is done again")
 
 
 def _quotas(settings: BrokerSettings) -> ReplicationQuotas:

@@ -32,6 +32,13 @@ class SettingError(ValueError):
         self.message = message
         super().__init__(f"{key}={value}: {message}" if value is not None else f"{key}: {message}")
 
+    @property
+    def to_clients(self) -> str:
+        """The same in the form of Kafka's `ConfigException`, which tools and tests look for."""
+        if self.value is None:
+            return str(self)
+        return f"Invalid value {self.value} for configuration {self.key}: {self.message}"
+
 
 class Kind(IntEnum):
     """The declared type of a setting; the numbers are those of DescribeConfigs (KIP-569)."""

@@ -15,6 +15,7 @@ from typing import Final
 from uuid import UUID
 
 from barnabas_broker.coordinator.group.consumer.records import Partitions
+from barnabas_broker.invariants import violated
 
 Subscriptions = Mapping[str, frozenset[UUID]]
 """The topics that each member wants, by member id."""
@@ -39,6 +40,7 @@ def assign_range(
             end = start + each + (place < extra)
             assigned[member].update((topic, partition) for partition in range(start, end))
             start = end
+        assert start == count, violated("every partition of a topic has one reader")
     return {member: frozenset(some) for member, some in assigned.items()}
 
 
@@ -54,6 +56,9 @@ def assign_uniform(
     even.give_out()
     even.level()
     even.give_back()
+    assert sum(map(len, even.assigned.values())) == even.total, violated(
+        "every partition that somebody wants has one reader"
+    )
     return {member: frozenset(some) for member, some in even.assigned.items()}
 
 
@@ -78,7 +83,8 @@ class _Evening:
             if self._wanting[topic]
             for partition in range(counts[topic])
         }
-        self._total = len(self._free)
+        #: partitions that somebody wants
+        self.total = len(self._free)
         self._kept: dict[str, set[tuple[UUID, int]]] = {}
         self.assigned: dict[str, set[tuple[UUID, int]]] = {
             member: set() for member in subscriptions
@@ -90,10 +96,11 @@ class _Evening:
         self.assigned[member] |= kept
         self._free -= kept
         self._kept[member] = kept
+        assert not kept & self._free, violated("a partition is given once")
 
     def trim_to_quota(self) -> None:
         """Where all want the same: nobody keeps more than its share."""
-        quota, extra = divmod(self._total, len(self.assigned))
+        quota, extra = divmod(self.total, len(self.assigned))
         for some in self.assigned.values():
             limit = quota
             if len(some) > quota and extra:
@@ -121,7 +128,13 @@ class _Evening:
             member = heap[0][1]
             self.assigned[member].add(partition)
             heapq.heapreplace(heap, (len(self.assigned[member]), member))
+            assert partition[0] in self._subscriptions[member], violated(
+                "a member reads topics that it wants"
+            )
         self._free.clear()
+        assert sum(map(len, self.assigned.values())) == self.total, violated(
+            "every partition that somebody wants has one reader"
+        )
 
     def level(self) -> None:
         """Move partitions from members with more to such with at least two fewer.

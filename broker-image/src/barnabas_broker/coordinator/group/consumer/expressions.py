@@ -11,6 +11,7 @@ from collections.abc import Generator, Iterable
 from typing import Final, NamedTuple
 
 from barnabas_broker.coordinator.group.consumer.validation import compiled
+from barnabas_broker.invariants import violated
 
 REMEMBERED_MAX: Final = 1000
 """Expressions that are remembered; of more, those that were used longest ago are forgotten."""
@@ -62,6 +63,7 @@ class Expressions:
                     matched.add(name)
                 yield
         found = frozenset(matched)
+        assert found <= names, violated("an expression matches topics that there are")
         self._remember(expression, _Known(names, found))
         return found
 
@@ -84,3 +86,5 @@ class Expressions:
         ):
             _, forgotten = self._known.popitem(last=False)
             self._matches -= len(forgotten.matched)
+        assert self._matches >= len(known.matched), violated("what is remembered is counted")
+        assert len(self._known) <= max(self._remembered_max, 1), violated("expressions are bounded")

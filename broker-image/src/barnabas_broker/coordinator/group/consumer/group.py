@@ -19,6 +19,7 @@ from barnabas_broker.coordinator.group.consumer.records import (
 )
 from barnabas_broker.coordinator.group.memory import PARTITION_BYTES, PROTOCOL_BYTES
 from barnabas_broker.coordinator.memory import Account
+from barnabas_broker.invariants import violated
 from barnabas_kafka.protocol.embedded_consumers import (
     ConsumerGroupCurrentMemberAssignmentValue,
     ConsumerGroupMemberMetadataValue,
@@ -156,6 +157,7 @@ class ConsumerGroup:
         self.account.add(-PARTITION_BYTES * len(self.target.pop(member_id, ())))
         if value is not None:
             target = self.target[member_id] = partitions_of(value.topic_partitions)
+            assert self.account.held >= 0, violated("memory is given back once")
             self.account.add(PARTITION_BYTES * len(target))
 
     def _hear(self, member_id: str, value: ConsumerGroupMemberMetadataValue | None) -> None:
@@ -171,9 +173,11 @@ class ConsumerGroup:
             return
         member = (before or ConsumerMember(id=member_id)).told(value)
         self.members[member_id] = member
+        assert member.id == member_id, violated("members are kept by their ids")
         self.account.add(member.memory_bytes - (0 if before is None else before.memory_bytes))
         if member.instance_id is not None:
             self.static[member.instance_id] = member_id
+            assert member_id in self.members, violated("an instance is one member's")
 
     def _read(
         self, member_id: str, value: ConsumerGroupCurrentMemberAssignmentValue | None
@@ -195,6 +199,7 @@ class ConsumerGroup:
                 del self.owners[partition]
         for partition in after.held:
             self.owners[partition] = after.id
+        assert before.id == after.id, violated("a member takes the place of itself")
         self.account.add(PARTITION_BYTES * (len(after.held) - len(before.held)))
 
 

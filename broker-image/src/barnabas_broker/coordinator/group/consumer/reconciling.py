@@ -20,6 +20,7 @@ from barnabas_broker.coordinator.group.consumer.member import (
     MemberState,
 )
 from barnabas_broker.coordinator.group.consumer.records import Partitions
+from barnabas_broker.invariants import violated
 
 
 def reconciled(
@@ -42,6 +43,7 @@ def reconciled(
         return member
     kept = member.assigned & target
     surplus = member.assigned - target
+    assert not kept & surplus, violated("what is kept is not given up")
     if surplus and (owned is None or owned & surplus):
         return replace(
             member,
@@ -51,7 +53,10 @@ def reconciled(
             revoking=surplus,
         )
     missing = target - kept
+    assert not kept & missing, violated("what is kept is not missing")
     taken = is_held(missing)
+    assert taken <= missing, violated("only what is asked for is told")
+    assert kept <= target, violated("a member reads what it shall")
     return replace(
         member,
         epoch=epoch,

@@ -64,8 +64,9 @@ class UpdateMetadataEndpoint(Struct):
 class UpdateMetadataBroker(Struct):
     """Element of `live_brokers` in the request.
 
-    `software` is a field of our own, which Apache's brokers skip: what the broker says it runs in
-    its registration. Brokers offer the newest protocols where all of them run this software.
+    `software` and `epoch` are fields of our own, which Apache's brokers skip: what the broker says
+    it runs in its registration, and the epoch of that registration. Brokers offer the newest
+    protocols where all of them run this software, as of the newest registration.
     """
 
     id: int = int32("0+")
@@ -74,6 +75,7 @@ class UpdateMetadataBroker(Struct):
     endpoints: list[UpdateMetadataEndpoint] = array(UpdateMetadataEndpoint, "1+", ignorable=True)
     rack: str | None = string("2+", nullable="2+", ignorable=True)
     software: str | None = string("6+", nullable="6+", default=None, ignorable=True, tag=100)
+    epoch: int = int64("6+", default=-1, ignorable=True, tag=101)
 
 
 class UpdateMetadataRequest(Request, api_key=6, versions="0-8", flexible="6+"):

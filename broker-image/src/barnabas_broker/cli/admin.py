@@ -1,0 +1,85 @@
+"""Calls of the admin client for commands: from the properties of a connection to one result.
+
+The properties are librdkafka's, as for every other command (`properties` translates Java's). A
+property of TLS or SASL that cannot be honoured is refused: the connection would be less safe than
+it was asked to be.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Mapping
+from typing import Final, TypeVar
+
+from barnabas_broker.cli.client import Connection
+from barnabas_broker.cli.errors import CommandError, InputError
+from barnabas_kafka.client import Admin, ClientConfig, ClientError, Operation, Plain, Scram
+from barnabas_kafka.client.sasl import Mechanism
+
+CLIENT_ID: Final = "barnabas-cli"
+CONNECT_TIMEOUT_S: Final = 5.0
+
+T = TypeVar("T")
+
+
+def call(connection: Connection, operation: Operation[T]) -> T:
+    """The result of an operation; CommandError where all of it failed."""
+    config = client_config(connection)
+    connection.knock()
+    try:
+        with Admin(config) as admin:
+            return admin.call(operation)
+    except ClientError as error:
+        raise CommandError(f"{operation.name}: {error}", code=error.code) from None
+
+
+def client_config(connection: Connection) -> ClientConfig:
+    """How the admin client reaches the cluster; InputError for what it cannot honour."""
+    properties = connection.properties
+    protocol = properties.get("security.protocol", "PLAINTEXT").upper()
+    if protocol not in ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"):
+        raise InputError(f"security.protocol={protocol} is none of Kafka's")
+    return ClientConfig(
+        bootstrap_servers=connection.bootstrap,
+        client_id=properties.get("client.id", CLIENT_ID),
+        tls=_tls(properties) if protocol.endswith("SSL") else None,
+        sasl=_sasl(properties) if protocol.startswith("SASL") else None,
+        timeout_s=connection.timeout_s,
+        request_timeout_s=connection.timeout_s,
+        connect_timeout_s=min(CONNECT_TIMEOUT_S, connection.timeout_s),
+    )
+
+
+def _tls(properties: Mapping[str, str]) -> ssl.SSLContext:
+    if "ssl.keystore.location" in properties:
+        raise InputError("ssl.keystore.location: give the key and its certificate as PEM")
+    if inline := {"ssl.key.pem", "ssl.certificate.pem"} & properties.keys():
+        raise InputError(f"{min(inline)} is not supported by this command: give the files' names")
+    try:
+        context = ssl.create_default_context(
+            cafile=properties.get("ssl.ca.location"), cadata=properties.get("ssl.ca.pem")
+        )
+        if certificate := properties.get("ssl.certificate.location"):
+            key = properties.get("ssl.key.location")
+            context.load_cert_chain(certificate, key, properties.get("ssl.key.password"))
+    except (OSError, ValueError) as error:  # ssl.SSLError is an OSError.
+        raise InputError(f"the TLS settings cannot be used: {error}") from None
+    if properties.get("ssl.endpoint.identification.algorithm", "https") in ("none", ""):
+        context.check_hostname = False
+    if properties.get("enable.ssl.certificate.verification", "true") == "false":
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def _sasl(properties: Mapping[str, str]) -> Mechanism:
+    mechanism = properties.get("sasl.mechanism") or properties.get("sasl.mechanisms") or ""
+    username = properties.get("sasl.username", "")
+    password = properties.get("sasl.password", "")
+    if mechanism == "PLAIN":
+        return Plain(username, password)
+    if mechanism == "SCRAM-SHA-256":
+        return Scram(username, password, "SCRAM-SHA-256")
+    if mechanism == "SCRAM-SHA-512":
+        return Scram(username, password, "SCRAM-SHA-512")
+    raise InputError(f"sasl.mechanism={mechanism} is not supported by this command")

@@ -10,7 +10,7 @@ from e2e.quickstart import FILE, MAIN, RELEASE, Quickstart
 from tests.waiting import SETTLE, seconds
 
 MANIFEST: Final = "manifests/install.yaml"
-MANAGED: Final = "app.kubernetes.io/instance=quickstart"
+MANAGED: Final = "barnabas.io/cluster=quickstart"
 
 
 def test_the_manifest_takes_over_what_helm_had_installed(

@@ -9,12 +9,12 @@ import pytest
 
 from e2e.commands import CommandError
 from e2e.quickstart import MAIN, Quickstart
+from tests.waiting import RUN
 
 REFUSALS: Final = (
     ("kafkacluster/quickstart", {"brokers": {"replicas": 0}}, "greater than or equal to 1"),
     ("kafkacluster/quickstart", {"zookeeper": {"replicas": 3}}, "replicas may not change"),
     ("kafkacluster/quickstart", {"zookeeper": {"replicas": 2}}, "supported values"),
-    ("kafkacluster/quickstart", {"brokers": {"storage": {"size": "1Gi"}}}, "may not shrink"),
     ("kafkacluster/quickstart", {"config": {"broker.id": "7"}}, "follow from the resource"),
     ("kafkacluster/quickstart", {"config": {"zookeeper.connect": "zk"}}, "follow from the"),
     (
@@ -39,3 +39,57 @@ def test_what_cannot_be_is_refused_with_a_reason(
     with pytest.raises(CommandError) as refused:
         quickstart.cluster.kubectl("patch", resource, "-n", MAIN, "--type=merge", "-p", patch)
     assert words.lower() in refused.value.said.lower()
+
+
+def patch(quickstart: Quickstart, spec: dict[str, Any]) -> None:
+    """Change the KafkaCluster of the quickstart."""
+    text = json.dumps({"spec": spec})
+    command = ("patch", "kafkacluster/quickstart", "-n", MAIN, "--type=merge", "-p", text)
+    quickstart.cluster.kubectl(*command)
+
+
+def warning(quickstart: Quickstart) -> str:
+    """The message of the KafkaCluster's condition Warning, empty while there is none."""
+    found = quickstart.cluster.get("kafkacluster", "quickstart", namespace=MAIN) or {}
+    conditions = found.get("status", {}).get("conditions", [])
+    return next((each["message"] for each in conditions if each["type"] == "Warning"), "")
+
+
+def test_a_lowered_size_is_a_warning_and_gates_nothing(quickstart: Quickstart) -> None:
+    """A claim keeps its size, the cluster stays Ready, and the size may be raised again."""
+    patch(quickstart, {"brokers": {"storage": {"size": "1Gi"}}})
+    quickstart.cluster.wait_for(
+        "a warning that names the claim",
+        lambda: warning(quickstart),
+        until=lambda text: "data-quickstart-broker-0" in text and "cannot shrink" in text,
+        namespaces=(MAIN,),
+    )
+    quickstart.wait_ready("kafkacluster/quickstart")
+    patch(quickstart, {"brokers": {"storage": {"size": "2Gi"}}})
+    quickstart.cluster.wait_for(
+        "the end of the warning",
+        lambda: warning(quickstart),
+        until=lambda text: "cannot shrink" not in text,
+        namespaces=(MAIN,),
+    )
+    quickstart.wait_ready("kafkacluster/quickstart")
+
+
+def test_a_typo_of_replicas_is_undone(quickstart: Quickstart) -> None:
+    """A broker that holds no replica goes when it is asked for no longer; its claim stays."""
+    cluster, added = quickstart.cluster, "quickstart-broker-1"
+    patch(quickstart, {"brokers": {"replicas": 2}})
+    cluster.wait_for(
+        f"the pod {added}",
+        lambda: cluster.get("pod", added, namespace=MAIN),
+        namespaces=(MAIN,),
+    )
+    patch(quickstart, {"brokers": {"replicas": 1}})
+    cluster.wait_for(
+        f"the end of the pod {added}",
+        lambda: cluster.get("pod", added, namespace=MAIN),
+        until=lambda pod: pod is None,
+        namespaces=(MAIN,),
+        within=RUN,
+    )
+    quickstart.wait_ready("kafkacluster/quickstart")

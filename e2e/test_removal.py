@@ -8,7 +8,7 @@ from e2e.cluster import Cluster
 from e2e.quickstart import BRIEF, FIXTURES, MAIN, RELEASE
 
 OWNED: Final = "statefulsets,pods,services,configmaps,poddisruptionbudgets,persistentvolumeclaims"
-OURS: Final = "app.kubernetes.io/instance=brief"
+OURS: Final = "barnabas.io/cluster=brief"
 FILE: Final = str(FIXTURES / "brief.yaml")
 
 

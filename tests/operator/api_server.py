@@ -16,16 +16,15 @@ from urllib.parse import parse_qs, urlsplit
 
 import yaml
 
-from barnabas_operator.kube import KINDS, Kind, KubeError
+from barnabas_operator.kube import EVENTS, KINDS, LEASES, Kind, KubeError
 from tests.operator.memory_kube import MemoryKube
 from tests.waiting import RUN, seconds
 
-BY_PLURAL = {kind.plural: kind for kind in KINDS.values()}
 # What every API server has; kopf waits until it sees them.
 NAMESPACES = Kind("v1", "Namespace", "namespaces")
-EVENTS = Kind("v1", "Event", "events")
 CRDS = Kind("apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions")
-SERVED = (*KINDS.values(), NAMESPACES, EVENTS, CRDS)
+SERVED = (*KINDS.values(), NAMESPACES, LEASES, EVENTS, CRDS)
+BY_PLURAL = {kind.plural: kind for kind in SERVED}
 JSON = "application/json"
 APPLY = "application/apply-patch+yaml"
 MERGE = "application/merge-patch+json"
@@ -46,7 +45,12 @@ class ApiRequest(BaseHTTPRequestHandler):
             self._send(200, answer)
             return
         kind, namespace, name, _ = _place(path)
-        if name is not None:
+        if namespace in self.server.forbidden:
+            self._fail(403, f"{kind.plural} is forbidden: no access in namespace {namespace}")
+        elif self.server.busy:
+            status, retry_after = self.server.busy.pop(0)
+            self._fail(status, "the server is busy", retry_after=retry_after)
+        elif name is not None:
             found = self.server.kube.get(kind, namespace or "", name)
             self._send(200, found) if found else self._fail(404, f"{name} not found")
         elif query.get("watch"):
@@ -72,7 +76,10 @@ class ApiRequest(BaseHTTPRequestHandler):
         kube, place = self.server.kube, namespace or ""
         try:
             if content_type == APPLY:
-                self._send(200, kube.apply(body))
+                forced = "force=true" in urlsplit(self.path).query
+                uid = body["metadata"].pop("uid", None)
+                assert forced == (uid is not None)
+                self._send(200, kube.apply(body, uid=uid))
                 return
             if kube.get(kind, place, name or "") is None:
                 self._fail(404, f"{name} not found")
@@ -84,6 +91,45 @@ class ApiRequest(BaseHTTPRequestHandler):
             self._send(200, kube.get(kind, place, name or ""))
         except KubeError as error:
             self._fail(error.status, error.message)
+
+    def do_POST(self) -> None:
+        """An eviction, or an object that is new."""
+        body = self._body()
+        kind, namespace, name, part = _place(urlsplit(self.path).path.strip("/").split("/"))
+        self.server.seen.append((self.command, self.path, ""))
+        if name is None:
+            self._create(kind, namespace or "", body)
+            return
+        assert (part, body["kind"]) == ("eviction", "Eviction")
+        uid = body["deleteOptions"]["preconditions"]["uid"]
+        try:
+            self.server.kube.evict(namespace or "", name or "", uid=uid)
+            self._send(201, {"kind": "Status", "status": "Success"})
+        except KubeError as error:
+            self._fail(error.status, error.message)
+
+    def do_PUT(self) -> None:
+        """An object as a whole, if it is still the version that is meant."""
+        body = self._body()
+        kind, namespace, name, _ = _place(urlsplit(self.path).path.strip("/").split("/"))
+        found = self.server.kube.objects.get((kind.kind, namespace or "", name or ""))
+        if namespace in self.server.forbidden:
+            self._fail(403, "forbidden")
+        elif found is None:
+            self._fail(404, f"{name} not found")
+        elif found["metadata"]["resourceVersion"] != body["metadata"]["resourceVersion"]:
+            self._fail(409, "the object has been modified")
+        else:
+            self._send(200, self.server.kube.put(body))
+
+    def _create(self, kind: Kind, namespace: str, body: Any) -> None:
+        key = (kind.kind, namespace, body["metadata"]["name"])
+        if namespace in self.server.forbidden:
+            self._fail(403, "forbidden")
+        elif key in self.server.kube.objects:
+            self._fail(409, f"{key[2]} already exists")
+        else:
+            self._send(201, self.server.kube.put(body))
 
     def do_DELETE(self) -> None:
         """An object, if it is the one that is meant."""
@@ -112,16 +158,19 @@ class ApiRequest(BaseHTTPRequestHandler):
     def _body(self) -> Any:
         return yaml.safe_load(self.rfile.read(int(self.headers["Content-Length"])))
 
-    def _send(self, status: int, body: Any) -> None:
+    def _send(self, status: int, body: Any, *, retry_after: str = "") -> None:
         data = json.dumps(body).encode()
         self.send_response(status)
         self.send_header("Content-Type", JSON)
         self.send_header("Content-Length", str(len(data)))
+        if retry_after:
+            self.send_header("Retry-After", retry_after)
         self.end_headers()
         self.wfile.write(data)
 
-    def _fail(self, status: int, message: str) -> None:
-        self._send(status, {"kind": "Status", "message": message, "code": status})
+    def _fail(self, status: int, message: str, *, retry_after: str = "") -> None:
+        body = {"kind": "Status", "message": message, "code": status}
+        self._send(status, body, retry_after=retry_after)
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base's name
         """The test tells what went wrong, not the log."""
@@ -136,6 +185,10 @@ class Server(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), ApiRequest)
         self.kube = kube
         self.seen: list[tuple[str, str, str]] = []
+        # Namespaces that were deleted, and the right to read them with them.
+        self.forbidden: set[str] = set()
+        # What the next reads are answered with: status and Retry-After.
+        self.busy: list[tuple[int, str]] = []
         self.ended = threading.Event()
         self.watches = threading.Semaphore(0)
 

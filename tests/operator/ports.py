@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+import json
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
-from barnabas_operator.brokers import Brokers, BrokersError, ClusterView
+from barnabas_operator.brokers import Brokers, BrokersError
 from barnabas_operator.kube import Kube
-from barnabas_operator.plan.clusters import Images
-from barnabas_operator.plan.topics import TopicView
+from barnabas_operator.plan.observed import ClusterView, Images
+from barnabas_operator.plan.topics import AlterConfig, CreateTopic, GrowPartitions, TopicView
 from barnabas_operator.progress import Progress
 from barnabas_operator.reconcile.context import Context
-from barnabas_operator.standing import Standing
+from barnabas_operator.restart_check import CheckResult
+from tests.operator.memory_kube import MemoryKube
 
 NOW = "2026-01-02T03:04:05Z"
+VIEW = ClusterView(cluster_id="an-id", broker_ids=(0,), controller_id=0)
 IMAGES = Images(broker="b:1", zookeeper="z:1", pipeline="p:1")
 
 
@@ -22,59 +27,82 @@ class MemoryBrokers:
     """A cluster's topics; an `error` is what every question gets."""
 
     views: dict[str, TopicView] = field(default_factory=dict)
+    view: ClusterView = VIEW
     error: BrokersError | None = None
     refuses: dict[str, BrokersError] = field(default_factory=dict)
     steps: list[str] = field(default_factory=list)
+    requests: list[str] = field(default_factory=list)
+    ids: Iterator[int] = field(default_factory=itertools.count)
 
     def describe(self) -> ClusterView:
         """See Brokers."""
         self._answer()
-        return ClusterView(cluster_id="an-id", broker_ids=(0,))
+        return self.view
 
     def topic_names(self) -> frozenset[str]:
         """See Brokers."""
         self._answer()
+        self.requests.append("list")
         return frozenset(self.views)
 
-    def topics(self, names: frozenset[str]) -> Mapping[str, TopicView]:
+    def topics(self, names: Collection[str]) -> Mapping[str, TopicView | BrokersError]:
         """See Brokers."""
         self._answer()
-        return {name: self.views[name] for name in names}
+        self.requests.append("describe")
+        return {name: self.views[name] for name in names if name in self.views}
 
-    def create_topic(
-        self, name: str, *, partitions: int, replicas: int, config: Mapping[str, str]
-    ) -> None:
+    def create_topics(self, topics: Mapping[str, CreateTopic]) -> Mapping[str, BrokersError]:
         """See Brokers."""
-        self._change("create", name)
-        self.views[name] = TopicView(
-            name=name, topic_id="id", partitions=partitions, replicas=replicas, config=dict(config)
-        )
+        failed = self._change("create", topics)
+        exists = BrokersError("TOPIC_ALREADY_EXISTS", "it exists", reachable=True)
+        for name, each in topics.items():
+            if name in failed:
+                continue
+            if name in self.views:
+                failed[name] = exists
+                continue
+            self.views[name] = TopicView(
+                name=name,
+                topic_id=f"id-{next(self.ids)}",
+                partitions=each.partitions,
+                replicas=each.replicas,
+                config=dict(each.config),
+            )
+        return failed
 
-    def grow_partitions(self, name: str, partitions: int) -> None:
+    def grow_partitions(self, topics: Mapping[str, GrowPartitions]) -> Mapping[str, BrokersError]:
         """See Brokers."""
-        self._change("grow", name)
-        self.views[name] = replace(self.views[name], partitions=partitions)
+        failed = self._change("grow", topics)
+        for name in topics.keys() - failed.keys():
+            self.views[name] = replace(self.views[name], partitions=topics[name].partitions)
+        return failed
 
-    def alter_config(self, name: str, *, put: Mapping[str, str], drop: frozenset[str]) -> None:
+    def alter_configs(self, topics: Mapping[str, AlterConfig]) -> Mapping[str, BrokersError]:
         """See Brokers."""
-        self._change("alter", name)
-        kept = {key: value for key, value in self.views[name].config.items() if key not in drop}
-        self.views[name] = replace(self.views[name], config={**kept, **put})
+        failed = self._change("alter", topics)
+        for name in topics.keys() - failed.keys():
+            old, change = self.views[name].config, topics[name]
+            kept = {key: value for key, value in old.items() if key not in change.drop}
+            self.views[name] = replace(self.views[name], config={**kept, **change.put})
+        return failed
 
-    def delete_topic(self, name: str) -> None:
+    def delete_topics(self, names: Collection[str]) -> Mapping[str, BrokersError]:
         """See Brokers."""
-        self._change("delete", name)
-        self.views.pop(name, None)
+        failed = self._change("delete", names)
+        for name in set(names) - failed.keys():
+            self.views.pop(name, None)
+        return failed
 
     def _answer(self) -> None:
         if self.error is not None:
             raise self.error
 
-    def _change(self, what: str, name: str) -> None:
+    def _change(self, what: str, names: Collection[str]) -> dict[str, BrokersError]:
         self._answer()
-        if name in self.refuses:
-            raise self.refuses[name]
-        self.steps.append(f"{what} {name}")
+        self.requests.append(what)
+        failed = {name: self.refuses[name] for name in names if name in self.refuses}
+        self.steps += [f"{what} {name}" for name in names if name not in failed]
+        return failed
 
 
 def context_on(
@@ -86,8 +114,24 @@ def context_on(
         kube=kube,
         brokers=lambda _: cluster,
         progress=lambda _: progress,
-        may_restart=lambda _: Standing(yes=True),
-        has_caught_up=lambda _: Standing(yes=True),
+        restart_check=lambda _: CheckResult(ok=True),
+        in_sync=lambda _: CheckResult(ok=True),
+        recovery=lambda _: "",
+        ensemble_mode=lambda _: "standalone",
         images=IMAGES,
         now=NOW,
     )
+
+
+def ledger(kube: MemoryKube, cluster: str = "quickstart") -> dict[str, Any]:
+    """The entries of a cluster's ledger by topic, as they are stored; others by their lines."""
+    found = {}
+    for (kind, _, name), body in kube.objects.items():
+        if kind == "ConfigMap" and name.startswith(f"{cluster}-topics-"):
+            for line in body["data"]["topics"].splitlines():
+                try:
+                    entry = json.loads(line)
+                    found[entry["topic"]] = entry
+                except (ValueError, TypeError):
+                    found[line] = None
+    return found

@@ -8,6 +8,10 @@ from barnabas_broker.testing import Broker
 from barnabas_kafka.ids import uuid_from_base64, uuid_to_base64
 from barnabas_operator import brokers as port
 from barnabas_operator.brokers import AdminBrokers, BrokersError
+from barnabas_operator.plan.topics import AlterConfig, CreateTopic, GrowPartitions, TopicView
+from tests.kafka.client.fake_cluster import FakeCluster, created, in_a_thread
+
+ONE = CreateTopic(partitions=1, replicas=1, config={})
 
 
 @pytest.fixture
@@ -21,40 +25,67 @@ def test_the_cluster_says_who_it_is(brokers: AdminBrokers) -> None:
     view = brokers.describe()
     assert len(view.cluster_id) == 22
     assert len(view.broker_ids) == 1
+    assert view.out_of_sync == frozenset()
 
 
 def test_a_topic_from_beginning_to_end(brokers: AdminBrokers) -> None:
     """Only what was set on the topic itself is its configuration."""
-    brokers.create_topic("port", partitions=1, replicas=1, config={"retention.ms": "5000"})
+    created = CreateTopic(partitions=1, replicas=1, config={"retention.ms": "5000"})
+    assert brokers.create_topics({"port": created}) == {}
     assert "port" in brokers.topic_names()
-    brokers.grow_partitions("port", 3)
-    brokers.alter_config(
-        "port", put={"cleanup.policy": "compact"}, drop=frozenset({"retention.ms"})
-    )
-    view = brokers.topics(frozenset({"port"}))["port"]
+    assert brokers.grow_partitions({"port": GrowPartitions(before=1, partitions=3)}) == {}
+    change = AlterConfig(put={"cleanup.policy": "compact"}, drop=frozenset({"retention.ms"}))
+    assert brokers.alter_configs({"port": change}) == {}
+    view = brokers.topics({"port", "absent"})["port"]
+    assert isinstance(view, TopicView)
     assert (view.partitions, view.replicas) == (3, 1)
     assert view.config == {"cleanup.policy": "compact"}
-    brokers.delete_topic("port")
+    assert brokers.delete_topics({"port"}) == {}
     assert "port" not in brokers.topic_names()
-    brokers.delete_topic("port")
-    assert brokers.topics(frozenset()) == {}
+    assert brokers.delete_topics({"port"}) == {}
+    assert brokers.topics(()) == {}
+    assert brokers.topics({"port"}) == {}
 
 
 def test_topic_ids_are_shown_as_kafka_shows_them(brokers: AdminBrokers) -> None:
     """Of twenty, some have a character that the client library spells in another way."""
-    names = frozenset(f"spelt-{number}" for number in range(20))
-    for name in names:
-        brokers.create_topic(name, partitions=1, replicas=1, config={})
-    ids = [view.topic_id for view in brokers.topics(names).values()]
+    names = [f"spelt-{number}" for number in range(20)]
+    assert brokers.create_topics(dict.fromkeys(names, ONE)) == {}
+    found = brokers.topics(names).values()
+    ids = [view.topic_id for view in found if isinstance(view, TopicView)]
+    assert len(set(ids)) == len(names)
     assert [uuid_to_base64(uuid_from_base64(each)) for each in ids] == ids
 
 
-def test_a_refusal_is_told_with_the_protocols_name(brokers: AdminBrokers) -> None:
-    """The broker answered, so it is reachable; asking again would not help."""
-    brokers.create_topic("twice", partitions=1, replicas=1, config={})
-    with pytest.raises(BrokersError) as raised:
-        brokers.create_topic("twice", partitions=1, replicas=1, config={})
-    assert (raised.value.code, raised.value.reachable) == ("TOPIC_ALREADY_EXISTS", True)
+def test_a_refusal_concerns_its_topic_alone(brokers: AdminBrokers) -> None:
+    """The broker answered, so it is reachable; the other topics of the request are created."""
+    assert brokers.create_topics({"twice": ONE}) == {}
+    failed = brokers.create_topics({"twice": ONE, "once": ONE})
+    (error,) = failed.values()
+    assert (error.code, error.reachable) == ("TOPIC_ALREADY_EXISTS", True)
+    assert "once" in brokers.topic_names()
+
+
+def test_a_controller_whose_node_is_gone_does_not_blind_the_operator(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The client that was connected to it goes on: the cluster is described, topics are created.
+
+    The connection to the old controller stays open and answers nothing; the others have elected
+    another one.
+    """
+    monkeypatch.setattr(port, "PROBE_AFTER_S", 0.1)
+    monkeypatch.setattr(port, "CONNECT_TIMEOUT_S", 0.5)
+    with in_a_thread(FakeCluster(3, answer=created)) as cluster:
+        with AdminBrokers(cluster.bootstrap) as brokers:
+            assert brokers.create_topics({"before": ONE}) == {}
+            cluster.brokers[0].silent = True
+            assert brokers.describe().controller_id == 0
+            assert "before" in brokers.topic_names()
+            cluster.controller = 1
+            assert brokers.create_topics({"after": ONE}) == {}
+            assert brokers.describe().controller_id == 1
+        assert cluster.brokers[1].asked.count("CreateTopics") == 1
 
 
 def test_nobody_there(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,15 @@ from collections.abc import Iterator
 import kubernetes
 import pytest
 
-from barnabas_operator.kube import CLUSTERS, CONFIG_MAPS, SERVICES, TOPICS, ApiServer, KubeError
+from barnabas_operator.kube import (
+    CLUSTERS,
+    CONFIG_MAPS,
+    PODS,
+    SERVICES,
+    TOPICS,
+    ApiServer,
+    KubeError,
+)
 from tests.operator import examples
 from tests.operator.api_server import APPLY, MERGE, Server, serving
 from tests.operator.memory_kube import MemoryKube
@@ -54,15 +62,21 @@ def test_lists_say_what_their_items_are(kube: ApiServer) -> None:
 
 
 def test_apply_is_server_side_under_our_name(kube: ApiServer, server: Server) -> None:
-    """Created and changed by the same request, with force: what is ours is ours."""
-    kube.apply(CONFIG_MAP)
-    kube.apply({**CONFIG_MAP, "data": {"key": "new"}})
+    """Created without force; changed with force, but only the object with that uid."""
+    uid = kube.apply(CONFIG_MAP)["metadata"]["uid"]
+    server.kube.edit("ConfigMap", "c", lambda body: body["data"].update(key="theirs"))
+    with pytest.raises(KubeError, match='conflicts with "kubectl-edit"') as raised:
+        kube.apply(CONFIG_MAP)
+    assert raised.value.status == 409
+    with pytest.raises(KubeError, match="Precondition failed"):
+        kube.apply(CONFIG_MAP, uid="another")
+    kube.apply({**CONFIG_MAP, "data": {"key": "new"}}, uid=uid)
     assert server.kube.find("ConfigMap", "c")["data"] == {"key": "new"}
     assert kube.list(CONFIG_MAPS, "default", {"a": "b"})[0]["data"] == {"key": "new"}
     assert kube.list(CONFIG_MAPS, "default", {"a": "c"}) == []
-    method, path, content_type = next(each for each in server.seen if each[0] == "PATCH")
-    assert (method, content_type) == ("PATCH", APPLY)
-    assert path.endswith("/configmaps/c?fieldManager=barnabas-operator&force=true")
+    paths = [path for method, path, content in server.seen if (method, content) == ("PATCH", APPLY)]
+    assert paths[0].endswith("/configmaps/c?fieldManager=barnabas-operator")
+    assert paths[-1].endswith("/configmaps/c?fieldManager=barnabas-operator&force=true")
 
 
 def test_deletion_is_of_the_one_that_was_seen(kube: ApiServer, server: Server) -> None:
@@ -73,6 +87,24 @@ def test_deletion_is_of_the_one_that_was_seen(kube: ApiServer, server: Server) -
     for _ in range(2):
         kube.delete(CONFIG_MAPS, "default", "c", uid=made["metadata"]["uid"])
     assert kube.get(CONFIG_MAPS, "default", "c") is None
+
+
+def test_an_eviction_is_of_the_pod_that_was_seen(kube: ApiServer, server: Server) -> None:
+    """Its budget has a say (429); a pod that is gone or followed by another is no error."""
+    head = {"name": "p", "namespace": "default", "labels": {"a": "b"}}
+    pod = server.kube.put({"kind": "Pod", "metadata": head})
+    kube.evict("default", "p", uid="another")
+    spec = {"maxUnavailable": 0, "selector": {"matchLabels": {"a": "b"}}}
+    head = {"name": "b", "namespace": "default"}
+    server.kube.put({"kind": "PodDisruptionBudget", "metadata": head, "spec": spec})
+    server.kube.budget()
+    with pytest.raises(KubeError, match="would violate the pod's disruption budget") as raised:
+        kube.evict("default", "p", uid=pod["metadata"]["uid"])
+    assert (raised.value.status, raised.value.refused) == (429, False)
+    server.kube.remove("PodDisruptionBudget", "b")
+    for _ in range(2):
+        kube.evict("default", "p", uid=pod["metadata"]["uid"])
+    assert server.kube.get(PODS, "default", "p") is None
 
 
 def test_status_of_an_object_that_is_gone(kube: ApiServer, server: Server) -> None:
@@ -105,7 +137,27 @@ def test_nobody_there() -> None:
         address = server.address
     configuration = kubernetes.client.Configuration(host=address)
     configuration.retries = False
-    nobody = ApiServer(kubernetes.client.ApiClient(configuration))
+    nobody = ApiServer(kubernetes.client.ApiClient(configuration), pause=lambda _: None)
     with pytest.raises(KubeError, match="cannot be reached") as raised:
         nobody.list(SERVICES, "default")
     assert (raised.value.status, raised.value.refused) == (0, False)
+
+
+def test_a_busy_server_is_asked_again_when_it_says(server: Server) -> None:
+    """A few times and after what it asks for; what it asks for too long is left to the caller."""
+    pauses: list[float] = []
+    configuration = kubernetes.client.Configuration(host=server.address)
+    configuration.retries = False
+    with kubernetes.client.ApiClient(configuration) as client:
+        kube = ApiServer(client, pause=pauses.append)
+        server.busy += [(429, "1"), (503, "")]
+        assert kube.get(CLUSTERS, "default", "quickstart") is not None
+        assert 1.0 <= pauses[0] <= 1.5
+        server.busy += [(503, "")] * 3
+        with pytest.raises(KubeError, match="the server is busy") as raised:
+            kube.get(CLUSTERS, "default", "quickstart")
+        assert (raised.value.status, len(pauses)) == (503, 4)
+        server.busy += [(429, "30")]
+        with pytest.raises(KubeError) as raised:
+            kube.get(CLUSTERS, "default", "quickstart")
+    assert (raised.value.retry_after, len(pauses)) == (30.0, 4)

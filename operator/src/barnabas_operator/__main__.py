@@ -2,13 +2,12 @@
 
 In the environment BARNABAS_BROKER_IMAGE, BARNABAS_ZOOKEEPER_IMAGE and BARNABAS_PIPELINE_IMAGE name
 the images of the pods, WATCH_NAMESPACES the namespaces to watch (all if empty);
-BARNABAS_RESYNC_SECONDS says how often to look without being asked, BARNABAS_HEALTH_PORT where to
-answer for /healthz.
+BARNABAS_RESYNC_SECONDS says how often to look without being asked, BARNABAS_HEALTH_PORT where
+/healthz, /readyz and /metrics are served.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 import sys
@@ -25,14 +24,14 @@ def main() -> int:
     )
     # Every change of every watched object otherwise.
     logging.getLogger("kopf.objects").setLevel(logging.WARNING)
-    # Every health probe otherwise.
-    logging.getLogger("aiohttp.access").setLevel(logging.WARNING)
+    # Signals are ours, not kopf's; it warns of that for every namespace.
+    logging.getLogger("kopf._core.reactor.running").setLevel(logging.ERROR)
     try:
         environment = Environment.of(os.environ)
     except ValueError as error:
         logging.getLogger("barnabas_operator").error("%s", error)
         return 2
-    asyncio.run(run(environment))
+    run(environment)
     return 0
 
 

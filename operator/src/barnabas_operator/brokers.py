@@ -1,31 +1,58 @@
-"""A Kafka cluster as the operator needs it: a port, and its adaptor on librdkafka's admin client.
+"""A Kafka cluster as the operator needs it: a port, and its adaptor on the admin client.
 
 Only this module imports the Kafka client. It is used by the operator and by `barnabas local`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Final, Protocol
+from collections import Counter
+from collections.abc import Collection, Mapping
+from types import TracebackType
+from typing import Any, Final, Protocol, Self, TypeVar
 
-from confluent_kafka import KafkaError, KafkaException, TopicCollection
-from confluent_kafka.admin import (
-    AdminClient,
-    AlterConfigOpType,
+from barnabas_kafka.client import (
+    Admin,
+    AlterConfigOp,
+    ClientConfig,
+    ClientError,
+    ClientThread,
+    ConfigChange,
     ConfigEntry,
-    ConfigResource,
     ConfigSource,
-    NewPartitions,
     NewTopic,
-    ResourceType,
+    Operation,
+    Results,
+    TopicDescription,
+    alter_configs,
+    create_partitions,
+    create_topics,
+    delete_topics,
+    describe_cluster,
+    describe_configs,
+    describe_topics,
+    list_topics,
+    topic_resource,
+)
+from barnabas_kafka.errors import ErrorCode
+from barnabas_kafka.ids import ZERO_UUID, uuid_to_base64
+from barnabas_operator.plan.observed import ClusterView
+from barnabas_operator.plan.topics import (
+    INTERNAL_TOPICS,
+    AlterConfig,
+    CreateTopic,
+    GrowPartitions,
+    TopicView,
 )
 
-from barnabas_kafka.ids import id_as_shown
-from barnabas_operator.plan.topics import TopicView
-
 TIMEOUT_S: Final = 10.0
+CONNECT_TIMEOUT_S: Final = 2.0
+PROBE_AFTER_S: Final = 1.0
+"""The node of a broker may be gone: both together leave time for the next broker."""
+IDLE_S: Final = 60.0
+"""Connections to clusters that were deleted are closed after this time."""
+ABSENT: Final = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
+
+T = TypeVar("T")
 
 
 class BrokersError(Exception):
@@ -41,164 +68,176 @@ class BrokersError(Exception):
         super().__init__(f"{code}: {message}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterView:
-    """What the cluster says of itself."""
-
-    cluster_id: str
-    broker_ids: tuple[int, ...]
-
-
 class Brokers(Protocol):
     """What the operator asks of a Kafka cluster. All raise BrokersError."""
 
     def describe(self) -> ClusterView:
-        """Who is in the cluster."""
+        """Brokers, controller, replicas and leaderless partitions."""
         ...
 
     def topic_names(self) -> frozenset[str]:
         """All topics, internal ones too."""
         ...
 
-    def topics(self, names: frozenset[str]) -> Mapping[str, TopicView]:
-        """These topics, which exist."""
+    def topics(self, names: Collection[str]) -> Mapping[str, TopicView | BrokersError]:
+        """These topics, or why one cannot be described; those that do not exist are left out."""
         ...
 
-    def create_topic(
-        self, name: str, *, partitions: int, replicas: int, config: Mapping[str, str]
-    ) -> None:
-        """Make a topic."""
+    def create_topics(self, topics: Mapping[str, CreateTopic]) -> Mapping[str, BrokersError]:
+        """Create topics; returns the errors, by topic."""
         ...
 
-    def grow_partitions(self, name: str, partitions: int) -> None:
-        """Bring a topic to so many partitions."""
+    def grow_partitions(self, topics: Mapping[str, GrowPartitions]) -> Mapping[str, BrokersError]:
+        """Add partitions to topics; returns the errors, by topic."""
         ...
 
-    def alter_config(self, name: str, *, put: Mapping[str, str], drop: frozenset[str]) -> None:
-        """Set some settings of a topic and remove others, all or nothing."""
+    def alter_configs(self, topics: Mapping[str, AlterConfig]) -> Mapping[str, BrokersError]:
+        """Set and remove settings, of one topic all or nothing; returns the errors, by topic."""
         ...
 
-    def delete_topic(self, name: str) -> None:
-        """Delete a topic; one that is gone is no error."""
+    def delete_topics(self, names: Collection[str]) -> Mapping[str, BrokersError]:
+        """Delete topics, of which one that is gone is no error; returns the errors, by topic."""
         ...
 
 
 class AdminBrokers:
-    """The port on a real cluster."""
+    """The port on a real cluster. All instances of a process share one thread."""
+
+    _thread: Final = ClientThread()
 
     def __init__(self, bootstrap_servers: str) -> None:
-        self._admin = AdminClient(
-            {
-                "bootstrap.servers": bootstrap_servers,
-                "client.id": "barnabas-operator",
-                "socket.timeout.ms": int(TIMEOUT_S * 1000),
-                # What is wrong is raised; the log would say it again for every attempt.
-                "log_level": 0,
-                # Pods get new addresses; an old one must not be tried for long.
-                "reconnect.backoff.max.ms": 2000,
-                "broker.address.ttl": 1000,
-                "log.connection.close": False,
-            }
+        config = ClientConfig(
+            bootstrap_servers=bootstrap_servers,
+            client_id="barnabas-operator",
+            timeout_s=TIMEOUT_S,
+            request_timeout_s=TIMEOUT_S,
+            connect_timeout_s=CONNECT_TIMEOUT_S,
+            probe_after_s=PROBE_AFTER_S,
+            idle_s=IDLE_S,
         )
+        self._admin = Admin(config, self._thread)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._admin.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
 
     def describe(self) -> ClusterView:
         """See Brokers."""
-        with _errors():
-            found = self._admin.describe_cluster(request_timeout=TIMEOUT_S).result()
-            ids = tuple(sorted(node.id for node in found.nodes))
-            return ClusterView(cluster_id=found.cluster_id or "", broker_ids=ids)
+        cluster, topics = self._call(describe_cluster()), self._call(list_topics())
+        partitions = [
+            (f"{topic.name}-{each.partition}", each)
+            for topic in topics.values()
+            for each in topic.partitions
+        ]
+        replicas = Counter(broker for _, each in partitions for broker in each.replicas)
+        return ClusterView(
+            cluster_id=cluster.cluster_id or "",
+            broker_ids=tuple(sorted(cluster.brokers)),
+            controller_id=cluster.controller_id if cluster.controller_id >= 0 else None,
+            replicas=dict(replicas),
+            internal={
+                name: min(len(each.replicas) for each in topics[name].partitions)
+                for name in INTERNAL_TOPICS
+                if name in topics and topics[name].partitions
+            },
+            out_of_sync=frozenset(
+                broker
+                for _, each in partitions
+                for broker in each.replicas
+                if broker not in each.isr
+            ),
+            leaderless=tuple(sorted(name for name, each in partitions if each.leader < 0)),
+        )
 
     def topic_names(self) -> frozenset[str]:
         """See Brokers."""
-        with _errors():
-            return frozenset(self._admin.list_topics(timeout=TIMEOUT_S).topics)
+        topics = self._call(list_topics())
+        return frozenset(topics)
 
-    def topics(self, names: frozenset[str]) -> Mapping[str, TopicView]:
+    def topics(self, names: Collection[str]) -> Mapping[str, TopicView | BrokersError]:
         """See Brokers."""
-        if not names:
-            return {}
-        ordered = sorted(names)
-        with _errors():
-            futures = self._admin.describe_topics(
-                TopicCollection(ordered), request_timeout=TIMEOUT_S
-            )
-            resources = [ConfigResource(ResourceType.TOPIC, name) for name in ordered]
-            configs = self._admin.describe_configs(resources, request_timeout=TIMEOUT_S)
-            own = {
-                resource.name: _own_settings(future.result())
-                for resource, future in configs.items()
-            }
-            described = {name: future.result() for name, future in futures.items()}
-        return {
-            name: TopicView(
-                name=name,
-                topic_id=id_as_shown(str(found.topic_id)) if found.topic_id else "",
-                partitions=len(found.partitions),
-                replicas=max((len(each.replicas) for each in found.partitions), default=0),
-                config=own[name],
-            )
-            for name, found in described.items()
-        }
+        resources = {name: topic_resource(name) for name in sorted(names)}
+        described = self._call(describe_topics(resources))
+        configs = self._call(describe_configs(resources.values()))
+        found: dict[str, TopicView | BrokersError] = {}
+        for name, resource in resources.items():
+            error = described.errors.get(name) or configs.errors.get(resource)
+            if error is None:
+                found[name] = _view(described.values[name], configs.values[resource])
+            elif not (trouble := _raised(error)).reachable:
+                raise trouble from error
+            elif error.code not in ABSENT:
+                found[name] = trouble
+        return found
 
-    def create_topic(
-        self, name: str, *, partitions: int, replicas: int, config: Mapping[str, str]
-    ) -> None:
+    def create_topics(self, topics: Mapping[str, CreateTopic]) -> Mapping[str, BrokersError]:
         """See Brokers."""
-        topic = NewTopic(
-            name, num_partitions=partitions, replication_factor=replicas, config=dict(config)
-        )
-        with _errors():
-            self._admin.create_topics([topic], request_timeout=TIMEOUT_S)[name].result()
+        wanted = [
+            NewTopic(name, topic.partitions, topic.replicas, topic.config)
+            for name, topic in topics.items()
+        ]
+        return _failed(self._call(create_topics(wanted)))
 
-    def grow_partitions(self, name: str, partitions: int) -> None:
+    def grow_partitions(self, topics: Mapping[str, GrowPartitions]) -> Mapping[str, BrokersError]:
         """See Brokers."""
-        wanted = [NewPartitions(name, partitions)]
-        with _errors():
-            self._admin.create_partitions(wanted, request_timeout=TIMEOUT_S)[name].result()
+        counts = {name: topic.partitions for name, topic in topics.items()}
+        return _failed(self._call(create_partitions(counts)))
 
-    def alter_config(self, name: str, *, put: Mapping[str, str], drop: frozenset[str]) -> None:
+    def alter_configs(self, topics: Mapping[str, AlterConfig]) -> Mapping[str, BrokersError]:
         """See Brokers."""
-        resource = ConfigResource(ResourceType.TOPIC, name)
-        for key, value in put.items():
-            resource.add_incremental_config(
-                ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET)
-            )
-        for key in sorted(drop):
-            resource.add_incremental_config(
-                ConfigEntry(key, None, incremental_operation=AlterConfigOpType.DELETE)
-            )
-        with _errors():
-            futures = self._admin.incremental_alter_configs([resource], request_timeout=TIMEOUT_S)
-            futures[resource].result()
+        changes = {topic_resource(name): _changes(topic) for name, topic in topics.items()}
+        failed = self._call(alter_configs(changes)).errors
+        return {resource.name: _raised(error) for resource, error in failed.items()}
 
-    def delete_topic(self, name: str) -> None:
+    def delete_topics(self, names: Collection[str]) -> Mapping[str, BrokersError]:
         """See Brokers."""
+        failed = self._call(delete_topics(sorted(names))).errors
+        return {name: _raised(error) for name, error in failed.items() if error.code not in ABSENT}
+
+    def _call(self, operation: Operation[T]) -> T:
         try:
-            with _errors():
-                self._admin.delete_topics([name], request_timeout=TIMEOUT_S)[name].result()
-        except BrokersError as error:
-            if error.code != "UNKNOWN_TOPIC_OR_PART":
-                raise
+            return self._admin.call(operation)
+        except ClientError as error:
+            raise _raised(error) from error
 
 
-def _own_settings(entries: Mapping[str, ConfigEntry]) -> Mapping[str, str]:
-    """What was set on the topic; the rest are the broker's settings and Kafka's defaults."""
+def _view(topic: TopicDescription, config: Mapping[str, ConfigEntry]) -> TopicView:
+    """The topic with what was set on itself; the rest are the broker's settings and defaults."""
     own = ConfigSource.DYNAMIC_TOPIC_CONFIG
-    return {
-        name: entry.value or ""
-        for name, entry in entries.items()
-        # The client gives the number where it promises the enumeration.
-        if ConfigSource(entry.source) is own
-    }
+    return TopicView(
+        name=topic.name,
+        topic_id=uuid_to_base64(topic.topic_id) if topic.topic_id != ZERO_UUID else "",
+        partitions=len(topic.partitions),
+        replicas=max((len(each.replicas) for each in topic.partitions), default=0),
+        config={name: each.value or "" for name, each in config.items() if each.source is own},
+    )
 
 
-# librdkafka's own errors, as opposed to a broker's answer, have negative codes. Who says that it is
-# not the controller has refused nothing: the next attempt looks for the controller anew.
-@contextmanager
-def _errors() -> Iterator[None]:
-    try:
-        yield
-    except KafkaException as raised:
-        error = raised.args[0]
-        reachable = error.code() >= 0 and error.code() != KafkaError.NOT_CONTROLLER
-        raise BrokersError(error.name(), error.str(), reachable=reachable) from raised
+def _changes(topic: AlterConfig) -> list[ConfigChange]:
+    put = [ConfigChange(key, AlterConfigOp.SET, value) for key, value in topic.put.items()]
+    return put + [ConfigChange(key, AlterConfigOp.DELETE) for key in sorted(topic.drop)]
+
+
+def _failed(results: Results[str, Any]) -> Mapping[str, BrokersError]:
+    return {name: _raised(error) for name, error in results.errors.items()}
+
+
+def _raised(error: ClientError) -> BrokersError:
+    """As the port has it. NOT_CONTROLLER is no refusal: the next attempt finds the controller."""
+    code = error.code
+    if code is None:
+        name = type(error).__name__.removesuffix("Error")
+        return BrokersError(name, str(error), reachable=False)
+    message = str(error).removeprefix(f"{code.name}: ")
+    return BrokersError(code.name, message, reachable=code is not ErrorCode.NOT_CONTROLLER)

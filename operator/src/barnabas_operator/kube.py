@@ -7,7 +7,9 @@ are written by server-side apply under one field manager: what others own of an 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+import random
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
@@ -21,6 +23,11 @@ from barnabas_operator.names import FIELD_MANAGER
 Document = dict[str, Any]
 
 TIMEOUT_S: Final = 15
+CONNECTIONS: Final = 64
+RETRIES: Final = 2
+FIRST_RETRY_S: Final = 0.2
+# A longer delay is left to the work queue: a pass that sleeps occupies a thread.
+LONGEST_RETRY_S: Final = 2.0
 PAGE: Final = 500
 
 
@@ -45,6 +52,8 @@ NODES: Final = Kind("v1", "Node", "nodes")
 CLAIMS: Final = Kind("v1", "PersistentVolumeClaim", "persistentvolumeclaims")
 STATEFUL_SETS: Final = Kind("apps/v1", "StatefulSet", "statefulsets")
 BUDGETS: Final = Kind("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets")
+LEASES: Final = Kind("coordination.k8s.io/v1", "Lease", "leases")
+EVENTS: Final = Kind("events.k8s.io/v1", "Event", "events")
 CLUSTERS: Final = Kind(f"{GROUP}/{VERSION}", "KafkaCluster", "kafkaclusters")
 TOPICS: Final = Kind(f"{GROUP}/{VERSION}", "KafkaTopic", "kafkatopics")
 PIPELINES: Final = Kind(f"{GROUP}/{VERSION}", "KafkaPipeline", "kafkapipelines")
@@ -59,9 +68,11 @@ KINDS: Final = {
 class KubeError(Exception):
     """The API server refused or cannot be reached; `status` is HTTP's, 0 if there was no answer."""
 
-    def __init__(self, status: int, message: str) -> None:
+    def __init__(self, status: int, message: str, *, retry_after: float = 0.0) -> None:
         self.status = status
         self.message = message
+        # For how many seconds the API server asks not to be asked again.
+        self.retry_after = retry_after
         super().__init__(message)
 
     @property
@@ -83,12 +94,20 @@ class Kube(Protocol):
         """The objects of a namespace (None: of all), with these labels."""
         ...
 
-    def apply(self, body: Document) -> Document:
-        """Create or change an object to be as the body says; returns it."""
+    def apply(self, body: Document, *, uid: str | None = None) -> Document:
+        """Create an object, or change the one with this uid, to be as the body says; returns it.
+
+        With a uid it must still be that object, and fields that others have changed are taken back.
+        Without one, values of others are not overwritten. Either is status 409 otherwise.
+        """
         ...
 
     def delete(self, kind: Kind, namespace: str, name: str, *, uid: str) -> None:
         """Delete an object, if it is still the one with this uid."""
+        ...
+
+    def evict(self, namespace: str, name: str, *, uid: str) -> None:
+        """Delete a pod, as a drain does; status 429 where its disruption budget forbids it."""
         ...
 
     def patch(self, kind: Kind, namespace: str, name: str, body: Document) -> None:
@@ -103,14 +122,28 @@ class Kube(Protocol):
 class ApiServer:
     """The port on a real API server, found as kubectl finds it or from within a pod."""
 
-    def __init__(self, client: kubernetes.client.ApiClient) -> None:
+    def __init__(
+        self,
+        client: kubernetes.client.ApiClient,
+        *,
+        pause: Callable[[float], None] = time.sleep,
+    ) -> None:
         self._client = client
+        self._pause = pause
 
     @classmethod
     def connect(cls) -> ApiServer:
         """With the pod's service account, or with the user's kubeconfig."""
         kubernetes.config.load_config()  # type: ignore[no-untyped-call]
-        return cls(kubernetes.client.ApiClient())
+        configuration = kubernetes.client.Configuration.get_default_copy()
+        # Connections are retried below: urllib3's own retries would multiply the time limit.
+        configuration.retries = False
+        configuration.connection_pool_maxsize = CONNECTIONS
+        return cls(kubernetes.client.ApiClient(configuration))
+
+    def check_served(self, kind: Kind, namespace: str | None) -> None:
+        """Raises KubeError where objects of this kind cannot be listed."""
+        self._call("GET", _path(kind, namespace), query={"limit": 1})
 
     def get(self, kind: Kind, namespace: str, name: str) -> Document | None:
         """See Kube."""
@@ -138,14 +171,18 @@ class ApiServer:
                 return found
             query["continue"] = more
 
-    def apply(self, body: Document) -> Document:
+    def apply(self, body: Document, *, uid: str | None = None) -> Document:
         """See Kube."""
         meta = body["metadata"]
+        query = {"fieldManager": FIELD_MANAGER}
+        if uid is not None:
+            # The API server compares a uid in the body with the object's.
+            body = {**body, "metadata": {**meta, "uid": uid}}
+            query["force"] = "true"
         return self._call(
             "PATCH",
             _path(KINDS[body["kind"]], meta["namespace"], meta["name"]),
-            # Where somebody else wrote a field that is ours, ours is right: that is drift.
-            query={"fieldManager": FIELD_MANAGER, "force": "true"},
+            query=query,
             body=body,
             content_type="application/apply-patch+yaml",
         )
@@ -165,6 +202,21 @@ class ApiServer:
             if error.status not in (404, 409):
                 raise
 
+    def evict(self, namespace: str, name: str, *, uid: str) -> None:
+        """See Kube."""
+        body = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": name, "namespace": namespace},
+            "deleteOptions": {"preconditions": {"uid": uid}},
+        }
+        try:
+            self._call("POST", f"{_path(PODS, namespace, name)}/eviction", body=body)
+        except KubeError as error:
+            # Gone, or already followed by another of its name.
+            if error.status not in (404, 409):
+                raise
+
     def patch(self, kind: Kind, namespace: str, name: str, body: Document) -> None:
         """See Kube."""
         self._merge(_path(kind, namespace, name), body)
@@ -176,6 +228,14 @@ class ApiServer:
         except KubeError as error:
             if error.status != 404:
                 raise
+
+    def create(self, kind: Kind, namespace: str, body: Document) -> None:
+        """Create an object as it is; status 409 if there is one of its name."""
+        self._call("POST", _path(kind, namespace), body=body)
+
+    def replace(self, kind: Kind, namespace: str, name: str, body: Document) -> None:
+        """Replace an object that still has the body's resourceVersion; else status 409."""
+        self._call("PUT", _path(kind, namespace, name), body=body)
 
     def _merge(self, path: str, body: Document) -> None:
         query = {"fieldManager": FIELD_MANAGER}
@@ -192,6 +252,26 @@ class ApiServer:
         body: Document | None = None,
         content_type: str = "application/json",
     ) -> Document:
+        """A request; a read is repeated a few times while the server is busy."""
+        for attempt in range(RETRIES):
+            try:
+                return self._call_once(method, path, query, body, content_type)
+            except KubeError as error:
+                delay = max(error.retry_after, FIRST_RETRY_S * 2**attempt)
+                if not _may_repeat(method, error) or delay > LONGEST_RETRY_S:
+                    raise
+            # Many passes meet the same busy server: not all of them come back together.
+            self._pause(delay * random.uniform(1.0, 1.5))  # noqa: S311 - no secret
+        return self._call_once(method, path, query, body, content_type)
+
+    def _call_once(
+        self,
+        method: str,
+        path: str,
+        query: Mapping[str, Any] | None,
+        body: Document | None,
+        content_type: str,
+    ) -> Document:
         headers = {"Accept": "application/json", "Content-Type": content_type}
         with _errors(f"{method} {path}"):
             request = self._client.param_serialize(
@@ -205,9 +285,27 @@ class ApiServer:
             response = self._client.call_api(*request, _request_timeout=TIMEOUT_S)
             content: bytes = response.read()  # type: ignore[no-untyped-call]
         if not 200 <= response.status <= 299:
-            raise KubeError(response.status, f"{method} {path}: {_reason(content)}")
+            text = f"{method} {path}: {_reason(content)}"
+            asked = _seconds(response.headers.get("Retry-After"))
+            raise KubeError(response.status, text, retry_after=asked)
         answer: Document = json.loads(content)
         return answer
+
+
+def _may_repeat(method: str, error: KubeError) -> bool:
+    """Whether a request can be sent again: a read, of a server that is busy or away.
+
+    A write is left to the next pass: it takes effect soon after it was decided, or never.
+    """
+    return method == "GET" and (error.status in (0, 429) or error.status >= 500)
+
+
+def _seconds(retry_after: str | None) -> float:
+    """The header in seconds; the API server does not send its other form, a date."""
+    try:
+        return max(0.0, float(retry_after or 0))
+    except ValueError:
+        return 0.0
 
 
 def _path(kind: Kind, namespace: str | None, name: str | None = None) -> str:

@@ -12,8 +12,18 @@ MANAGED_BY: Final = "app.kubernetes.io/managed-by"
 INSTANCE: Final = "app.kubernetes.io/instance"
 COMPONENT: Final = "app.kubernetes.io/component"
 PIPELINE: Final = f"{GROUP}/pipeline"
+# Labels of our own, by which pods are selected. GitOps tools track, and prune, what they applied by
+# `app.kubernetes.io/instance`: it is on no claim, for claims outlive their owner.
+CLUSTER: Final = f"{GROUP}/cluster"
+CLUSTER_COMPONENT: Final = f"{GROUP}/component"
 # On every object: the hash of what was last applied, so that a removed field is noticed.
 APPLIED_HASH: Final = f"{GROUP}/applied-hash"
+# On StatefulSets and ConfigMaps: the operator, and the generation for which they were rendered.
+RENDERED: Final = f"{GROUP}/rendered"
+# On StatefulSets: the image that was rendered, whatever a webhook made of it.
+IMAGE: Final = f"{GROUP}/image"
+# On a KafkaCluster: the token of a roll that may go on.
+APPROVE_ROLL: Final = f"{GROUP}/approve-roll"
 # On pod templates: the hash of the configuration that the pod reads at start.
 CONFIG_HASH: Final = f"{GROUP}/config-hash"
 # On the brokers' pods: the rack of the node on which a pod has come to run.
@@ -58,9 +68,13 @@ class ClusterNames:
         return f"{self.cluster}-bootstrap"
 
     @property
-    def ledger(self) -> str:
-        """ConfigMap that remembers which topics are managed."""
+    def former_ledger(self) -> str:
+        """ConfigMap in which earlier versions recorded all managed topics."""
         return f"{self.cluster}-topics"
+
+    def ledger(self, shard: int) -> str:
+        """ConfigMap with a part of the topics that are deleted with their resources."""
+        return f"{self.cluster}-topics-{shard}"
 
     def external(self, ordinal: int) -> str:
         """Service that gives one broker its ports on the nodes."""
@@ -81,11 +95,11 @@ class ClusterNames:
 
     def labels(self, component: str) -> dict[str, str]:
         """Labels of an object of the cluster."""
-        return labels(self.cluster, component)
+        return {**labels(self.cluster, component), **self.selector(component)}
 
     def selector(self, component: str) -> dict[str, str]:
-        """The labels by which pods are selected; immutable, so as few as tell them apart."""
-        return {INSTANCE: self.cluster, COMPONENT: component}
+        """The labels by which pods are selected, unless their StatefulSet has others already."""
+        return {CLUSTER: self.cluster, CLUSTER_COMPONENT: component}
 
 
 @dataclass(frozen=True, slots=True)

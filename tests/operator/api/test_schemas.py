@@ -48,7 +48,8 @@ def test_rules_and_bounds_of_a_cluster() -> None:
     spec = schema_of(KafkaCluster)["properties"]["spec"]["properties"]
     assert spec["zookeeper"]["properties"]["replicas"]["enum"] == [1, 3]
     brokers = spec["brokers"]
-    assert "may not shrink" in brokers["x-kubernetes-validations"][0]["message"]
+    rules = spec["zookeeper"]["x-kubernetes-validations"]
+    assert "may not change" in rules[0]["message"]
     assert brokers["properties"]["storage"]["properties"]["sizing"]["required"] == [
         "messagesPerDay",
         "averageMessageBytes",

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from barnabas_operator.handlers.operator import Environment
-from barnabas_operator.reconcile.passes import RESYNC_S
+from barnabas_operator.reconcile.reconciler import RESYNC_S
 from tests.operator import examples
 from tests.operator.api_server import Server, serving
 from tests.operator.memory_kube import MemoryKube
@@ -35,13 +35,25 @@ def test_environment() -> None:
     assert Environment.of(IMAGES).resync_s == RESYNC_S
 
 
+def test_versions() -> None:
+    """The operator's own version has its own images; others are listed as JSON."""
+    listed = '{"0.0.9": {"broker": "b:9", "zookeeper": "z:9"}}'
+    images = Environment.of({**IMAGES, "BARNABAS_VERSIONS": listed}).images
+    assert images.versions == {
+        images.operator: {"broker": "broker:1", "zookeeper": "zookeeper:1"},
+        "0.0.9": {"broker": "b:9", "zookeeper": "z:9"},
+    }
+    with pytest.raises(ValueError, match="BARNABAS_VERSIONS"):
+        Environment.of({**IMAGES, "BARNABAS_VERSIONS": "[]"})
+
+
 def test_an_image_that_is_not_named() -> None:
     """Told before anything starts."""
     with pytest.raises(ValueError, match="BARNABAS_BROKER_IMAGE is not set"):
         Environment.of({})
 
 
-def _start(server: Server, directory: Path) -> subprocess.Popen[str]:
+def _start(server: Server, directory: Path, namespaces: str = "default") -> subprocess.Popen[str]:
     config = {
         "apiVersion": "v1",
         "kind": "Config",
@@ -56,7 +68,7 @@ def _start(server: Server, directory: Path) -> subprocess.Popen[str]:
         **os.environ,
         **IMAGES,
         "KUBECONFIG": str(path),
-        "WATCH_NAMESPACES": "default",
+        "WATCH_NAMESPACES": namespaces,
         "BARNABAS_RESYNC_SECONDS": "0.2",
         "BARNABAS_HEALTH_PORT": "0",
     }
@@ -103,3 +115,46 @@ def test_it_makes_a_cluster_mends_it_and_leaves_nothing_behind(tmp_path: Path) -
         path.split("?")[0].rsplit("/", 1)[1] for _, path, _ in server.seen if "watch=" in path
     }
     assert watched == WATCHED
+
+
+def test_a_deleted_namespace_does_not_stop_the_others(tmp_path: Path) -> None:
+    """Its role went with it, so every read there is refused: at the start, and ever after."""
+    with (
+        serving(MemoryKube(*examples.quickstart())) as server,
+        _start(server, tmp_path, "gone,default") as process,
+    ):
+        server.forbidden.add("gone")
+        try:
+            log = _read_until(process, lambda line: "quickstart-broker: missing" in line)
+            assert all(server.watches.acquire(timeout=seconds(START)) for _ in WATCHED)
+        finally:
+            process.send_signal(signal.SIGTERM)
+            log += process.stderr.read() if process.stderr else ""
+            status = process.wait(seconds(START))
+    assert status == 0, log
+    assert "Listing failed: namespace=gone" in log
+    assert "Watch failed: namespace=gone" in log
+
+
+def test_a_second_operator_stands_by_and_takes_over(tmp_path: Path) -> None:
+    """It writes nothing while the first one leads, and acts at once when that one ends."""
+    kube = MemoryKube(*examples.quickstart())
+    with serving(kube) as server, _start(server, tmp_path) as first:
+        _read_until(first, lambda line: "quickstart-broker: missing" in line)
+        with _start(server, tmp_path) as second:
+            try:
+                log = _read_until(second, lambda line: "Standby" in line)
+                assert "Became the leader" not in log
+                first.send_signal(signal.SIGTERM)
+                rest = first.stderr.read() if first.stderr else ""
+                assert first.wait(seconds(START)) == 0, rest
+                kube.remove("Service", "quickstart-bootstrap")
+                _read_until(second, lambda line: "Became the leader" in line)
+                _read_until(second, lambda line: "Service quickstart-bootstrap: missing" in line)
+            finally:
+                second.send_signal(signal.SIGTERM)
+                rest = second.stderr.read() if second.stderr else ""
+                status = second.wait(seconds(START))
+    assert status == 0, rest
+    notes = [body["note"] for (kind, _, _), body in kube.objects.items() if kind == "Event"]
+    assert any("StatefulSet quickstart-broker: missing" in note for note in notes)

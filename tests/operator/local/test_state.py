@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from barnabas_operator.api.storage import DeletionPolicy
 from barnabas_operator.local import state
 from barnabas_operator.local.state import (
     BrokerRecord,
@@ -18,7 +17,7 @@ from barnabas_operator.local.state import (
     Record,
     StateDirectory,
 )
-from barnabas_operator.plan.topics import LedgerEntry
+from barnabas_operator.plan.ledger import LedgerEntry
 from tests.operator.local import laptop
 
 
@@ -32,7 +31,7 @@ def directory(tmp_path: Path) -> StateDirectory:
 
 def test_a_record_comes_back_as_it_was(directory: StateDirectory) -> None:
     """Resources, ports, the ledger of topics."""
-    entry = LedgerEntry(resource="files", policy=DeletionPolicy.DELETE)
+    entry = LedgerEntry(resource="files")
     record = Record(
         cluster="quickstart",
         file="/somewhere/cluster.yaml",

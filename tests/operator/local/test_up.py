@@ -40,8 +40,8 @@ def test_the_second_time_only_what_is_different_is_done(laptop: Laptop) -> None:
 
     seen = laptop.up(wanted, topic(partitions=3), topic("files"))
     assert laptop.said == [
-        "topic packages: grow from 1 to 3 partitions",
         "topic files: create with 3 partitions of 1 replicas",
+        "topic packages: grow from 1 to 3 partitions",
     ]
     assert seen.topics["packages"].partitions == 3
     laptop.up()

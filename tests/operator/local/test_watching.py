@@ -10,6 +10,7 @@ from barnabas_operator.local.broker import BrokerFiles
 from barnabas_operator.local.state import BrokerRecord, Record, StateDirectory
 from barnabas_operator.local.watching import watched
 from barnabas_operator.local.zookeeper import ZooKeeperFiles
+from tests.waiting import ANSWER, seconds
 
 
 def launch(files: BrokerFiles | ZooKeeperFiles, code: str) -> processes.Entry:
@@ -38,7 +39,7 @@ def test_those_that_ended_are_told_with_their_last_words(tmp_path: Path) -> None
         said = f"{words} (log: {found[2].files.log})"
         assert [each.end() for each in found] == [None, None, said]
     finally:
-        processes.abandon(runs, timeout_s=60)
+        processes.abandon(runs, timeout_s=seconds(ANSWER))
 
 
 def test_a_broker_that_keeps_its_own_data_has_no_zookeeper(tmp_path: Path) -> None:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from barnabas_operator.api.reading import read_cluster
 from barnabas_operator.names import APPLIED_HASH
-from barnabas_operator.plan.claims import growth, with_present_templates
+from barnabas_operator.plan.claims import growth, lost_cluster_id, with_present_templates
 from barnabas_operator.plan.steps import transcript
 from barnabas_operator.resources.objects import hashed
+from tests.operator import examples
 
 
 def _claim(name: str, size: str) -> dict[str, Any]:
@@ -39,3 +43,24 @@ def test_an_existing_set_keeps_its_templates_and_their_hash() -> None:
     kept = with_present_templates(_set("2Gi"), _set("1Gi"))
     assert kept == _set("1Gi")
     assert kept["metadata"]["annotations"][APPLIED_HASH]
+
+
+@pytest.mark.parametrize(
+    ("brokers", "zookeeper", "warned"),
+    [
+        ("Retain", "Delete", True),
+        ("Retain", "Retain", False),
+        ("Delete", "Delete", False),
+        ("Delete", "Retain", False),
+    ],
+)
+def test_claims_of_brokers_do_not_outlive_the_ensembles(
+    brokers: str, zookeeper: str, warned: bool
+) -> None:
+    """The cluster id is in the ensemble: without it the brokers refuse their directories."""
+    document = examples.cluster(
+        brokers={"replicas": 1, "storage": {"size": "1Gi", "deletionPolicy": brokers}},
+        zookeeper={"storage": {"size": "1Gi", "deletionPolicy": zookeeper}},
+    )
+    text = lost_cluster_id(read_cluster(document).body.spec)
+    assert ("zookeeper.storage.deletionPolicy" in text) == warned

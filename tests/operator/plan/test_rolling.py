@@ -1,50 +1,115 @@
-"""Rolling: which pod is next, told as situations."""
+"""Rolling: which pod is next, and what stands against it, as situations."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
-from barnabas_operator.plan.rolling import PodView, SetView, next_to_roll, outdated
+from barnabas_operator.plan.findings import Reason
+from barnabas_operator.plan.rolling import (
+    PodView,
+    SetView,
+    absences,
+    broken_to_replace,
+    newly_broken,
+    next_to_replace,
+    outdated,
+)
 
 SEEN = SetView(replicas=3, update_revision="new", current=True)
 
 
 def _pods(*states: str) -> list[PodView]:
-    """Pods by words: `old` or `new`, with `broken` or `leaving`."""
+    """Pods by words: `old` or `new`, with `broken`, `unready` or `terminating`."""
     return [
         PodView(
             name=f"b-{ordinal}",
             uid=f"u{ordinal}",
             revision="old" if "old" in state else "new",
-            ready="broken" not in state,
-            leaving="leaving" in state,
-            node_address="",
+            ready="broken" not in state and "unready" not in state,
+            broken="CrashLoopBackOff" if "broken" in state else "",
+            terminating="terminating" in state,
         )
         for ordinal, state in enumerate(states)
     ]
 
 
 @pytest.mark.parametrize(
-    ("states", "chosen"),
+    ("states", "last", "chosen"),
     [
-        (("new", "new", "new"), None),
-        (("old", "old", "old"), "b-2"),
-        (("old", "old", "new"), "b-1"),
-        (("old", "old", "new broken"), None),
-        (("old", "new"), None),
-        (("old", "old broken", "old"), "b-1"),
-        (("new broken", "old broken", "old"), "b-1"),
-        (("old", "old", "new leaving"), None),
-        (("old broken", "old", "new leaving"), None),
+        (("new", "new", "new"), "", None),
+        (("old", "old", "old"), "", "b-2"),
+        (("old", "old", "old"), "b-2", "b-1"),
+        (("old", "new", "old"), "b-2", "b-0"),
+        (("new", "new", "old"), "b-2", "b-2"),
+        (("old", "old", "new"), "", "b-1"),
+        (("old", "old terminating", "new"), "", "b-0"),
     ],
 )
-def test_next_pod(states: tuple[str, ...], chosen: str | None) -> None:
-    """One at a time from the last; none while another is not well; the broken ones first."""
-    step = next_to_roll(_pods(*states), SEEN)
+def test_order(states: tuple[str, ...], last: str, chosen: str | None) -> None:
+    """From the last to the first; the pod that leads is replaced after all others."""
+    step = next_to_replace(_pods(*states), SEEN, {last})
     assert (step.name if step else None) == chosen
 
 
-def test_nothing_is_outdated_before_the_set_was_looked_at() -> None:
+@pytest.mark.parametrize(
+    ("states", "chosen"),
+    [
+        (("old", "old broken", "old broken"), "b-1"),
+        (("new unready", "old broken", "old"), "b-1"),
+        (("old", "new broken", "old"), None),
+        (("old unready", "old", "old"), None),
+        (("old", "old broken terminating", "old"), None),
+    ],
+)
+def test_only_a_broken_pod_of_an_older_template_is_replaced_at_once(
+    states: tuple[str, ...], chosen: str | None
+) -> None:
+    """A pod that is merely not ready may be in log recovery: it is never taken for broken."""
+    step = broken_to_replace(_pods(*states), SEEN)
+    assert (step.name if step else None) == chosen
+
+
+def test_a_broken_pod_of_the_current_template_is_found_while_others_are_old() -> None:
+    """The next pod would break in the same way."""
+    assert [pod.name for pod in newly_broken(_pods("old", "old broken", "new broken"), SEEN)] == [
+        "b-2"
+    ]
+    assert newly_broken(_pods("new", "new", "new broken"), SEEN) == []
+
+
+def test_absences_name_each_pod_and_its_state() -> None:
+    """What a roll waits for is named, with the progress of log recovery where a broker tells it."""
+    seen = SetView(replicas=5, update_revision="new", current=False)
+    pods = _pods("new terminating", "new broken", "new unready", "new")
+    found = absences("broker", pods, seen, {"b-2": "logs=3/9"})
+    assert [(each.reason, each.message) for each in found] == [
+        (
+            Reason.STATEFUL_SET_PENDING,
+            "broker: its StatefulSet was changed and not observed yet",
+        ),
+        (Reason.POD_TERMINATING, "b-0 is terminating"),
+        (Reason.POD_BROKEN, "b-1 cannot start: CrashLoopBackOff"),
+        (Reason.POD_NOT_READY, "b-2 is not ready: log recovery: logs=3/9"),
+        (Reason.POD_MISSING, "broker: 4 of 5 pods exist"),
+    ]
+    assert absences("broker", _pods("old", "new", "new"), SEEN, {}) == []
+
+
+def test_a_second_broken_pod_waits_until_the_first_is_back() -> None:
+    """Whatever ails them all, they are not gone all at once."""
+    broken = [replace(pod, broken="CrashLoopBackOff", ready=False) for pod in _pods(*["old"] * 3)]
+    first = broken_to_replace(broken, SEEN)
+    assert first is not None
+    assert first.name == broken[0].name
+    terminating = [replace(broken[0], terminating=True), *broken[1:]]
+    assert broken_to_replace(terminating, SEEN) is None
+    assert broken_to_replace(broken[1:], SEEN) is None
+
+
+def test_nothing_is_outdated_before_the_set_was_observed() -> None:
     """Right after a change the revision of the set is still the one before."""
     seen = SetView(replicas=1, update_revision="older", current=False)
     assert outdated(_pods("old"), seen) == []
@@ -53,8 +118,46 @@ def test_nothing_is_outdated_before_the_set_was_looked_at() -> None:
 def test_views_read_objects() -> None:
     """Views take what they need from objects as the API server gives them, in any stage."""
     fresh = PodView.of({"metadata": {"name": "b-0", "uid": "u"}})
-    assert (fresh.ready, fresh.leaving, fresh.revision) == (False, False, "")
+    assert (fresh.ready, fresh.terminating, fresh.revision) == (False, False, "")
     meta = {"generation": 2}
     assert not SetView.of({"metadata": meta, "spec": {"replicas": 1}}).current
-    told = {"observedGeneration": 2, "updateRevision": "r"}
-    assert SetView.of({"metadata": meta, "spec": {"replicas": 1}, "status": told}).current
+    observed = {"observedGeneration": 2, "updateRevision": "r"}
+    assert SetView.of({"metadata": meta, "spec": {"replicas": 1}, "status": observed}).current
+
+
+def _waiting(reason: str, kind: str = "containerStatuses", name: str = "broker") -> dict[str, Any]:
+    return {kind: [{"name": name, "state": {"waiting": {"reason": reason}}}]}
+
+
+@pytest.mark.parametrize(
+    ("status", "broken"),
+    [
+        (_waiting("CrashLoopBackOff"), "CrashLoopBackOff"),
+        (_waiting("ImagePullBackOff"), "ImagePullBackOff"),
+        (_waiting("CreateContainerConfigError"), "CreateContainerConfigError"),
+        (_waiting("ErrImagePull", "initContainerStatuses", "rack"), "ErrImagePull"),
+        (_waiting("CrashLoopBackOff", name="a-sidecar"), ""),
+        (_waiting("ContainerCreating"), ""),
+        (_waiting("PodInitializing"), ""),
+        (
+            {"containerStatuses": [
+                {"name": "broker", "state": {"running": {}}, "restartCount": 4}]},
+            "",
+        ),
+        (
+            {"conditions": [
+                {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]},
+            "Unschedulable",
+        ),
+        (
+            {"conditions": [
+                {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}]},
+            "",
+        ),
+        ({"conditions": [{"type": "Ready", "status": "False"}]}, ""),
+    ],
+)  # fmt: skip
+def test_what_counts_as_broken(status: dict[str, Any], broken: str) -> None:
+    """Only what Kubernetes calls by name; a container that runs and is not ready is not broken."""
+    pod = {"metadata": {"name": "b-0", "uid": "u"}, "status": status}
+    assert PodView.of(pod).broken == broken

@@ -10,11 +10,11 @@ def test_a_plan_reads_like_a_story() -> None:
     body = {"kind": "Service", "metadata": {"name": "s"}}
     steps = (
         Apply(body=body, reason="missing"),
-        DeletePod(name="p-0", uid="u", reason="its template changed"),
+        DeletePod(name="p-0", uid="u", reason="its pod template changed"),
         GrowClaim(name="data-p-0", size="2Gi", reason="it has 1Gi"),
     )
     assert transcript(steps) == (
         "apply Service s: missing",
-        "delete Pod p-0: its template changed",
+        "delete Pod p-0: its pod template changed",
         "grow PersistentVolumeClaim data-p-0 to 2Gi: it has 1Gi",
     )

@@ -1,26 +1,24 @@
-"""Plans of topics: steps, refusals, owners and the ledger."""
+"""Plans of topics: steps, refusals and owners."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from barnabas_operator.api.reading import read_topic
-from barnabas_operator.api.storage import DeletionPolicy
 from barnabas_operator.plan.topics import (
-    LedgerEntry,
+    Kept,
     Refusal,
     Topic,
     TopicView,
-    next_ledger,
-    orphans,
     owners,
     plan_topic,
 )
 from tests.operator import examples
 
-SEEN = TopicView(
+OBSERVED = TopicView(
     name="packages", topic_id="id", partitions=3, replicas=1, config={"retention.ms": "1000"}
 )
 
@@ -31,16 +29,29 @@ def _topic(name: str = "packages", *, created: str = "", **spec: Any) -> Topic:
     return read_topic(document)
 
 
+def _created(**spec: Any) -> Topic:
+    """The resource for which the topic was created."""
+    return read_topic({**examples.topic(**spec), "status": {"topicId": "id"}})
+
+
+def _existing(*, annotation: str = "", **spec: Any) -> Topic:
+    """A resource for a topic that another client has created."""
+    document = examples.topic(**spec)
+    if annotation:
+        document["metadata"]["annotations"] = {"barnabas.io/adopt": annotation}
+    return read_topic(document)
+
+
 def _lines(**spec: Any) -> list[str]:
-    steps = plan_topic(_topic(**spec).body.spec, SEEN)
-    assert not isinstance(steps, Refusal)
+    steps = plan_topic(_created(**spec), OBSERVED)
+    assert isinstance(steps, list)
     return [str(step) for step in steps]
 
 
 def test_an_absent_topic_is_created() -> None:
     """With all that the resource says."""
-    steps = plan_topic(_topic(config={"retention.ms": "5"}).body.spec, None)
-    assert not isinstance(steps, Refusal)
+    steps = plan_topic(_topic(config={"retention.ms": "5"}), None)
+    assert isinstance(steps, list)
     assert [str(step) for step in steps] == ["create with 3 partitions of 1 replicas"]
 
 
@@ -68,7 +79,7 @@ def test_partitions_grow_and_settings_follow() -> None:
 )
 def test_refusals_say_what_to_do(spec: dict[str, Any], reason: str, words: str) -> None:
     """What cannot be made true is refused before anything is tried."""
-    refusal = plan_topic(_topic(**spec).body.spec, SEEN)
+    refusal = plan_topic(_created(**spec), OBSERVED)
     assert isinstance(refusal, Refusal)
     assert refusal.reason == reason
     assert words in refusal.message
@@ -81,17 +92,61 @@ def test_the_older_of_two_resources_owns_the_topic() -> None:
     assert owners([second, first]) == {"t": first}
 
 
-def test_ledger_remembers_what_is_to_be_deleted() -> None:
-    """A topic is an orphan when no resource names it any more and the last one said Delete."""
-    ledger = {
-        "kept": LedgerEntry(resource="kept", policy=DeletionPolicy.RETAIN),
-        "gone": LedgerEntry(resource="gone", policy=DeletionPolicy.DELETE),
-        "packages": LedgerEntry(resource="packages", policy=DeletionPolicy.DELETE),
-    }
-    managed = owners([_topic()])
-    assert orphans(ledger, managed) == ["gone"]
-    remembered = next_ledger(ledger, managed)
-    assert remembered == {
-        "gone": ledger["gone"],
-        "packages": LedgerEntry(resource="packages", policy=DeletionPolicy.RETAIN),
-    }
+def test_an_existing_topic_that_equals_the_resource_is_adopted() -> None:
+    """Nothing about it would change."""
+    assert plan_topic(_existing(config={"retention.ms": "1000"}), OBSERVED) == []
+
+
+def test_an_existing_topic_that_differs_is_left_alone() -> None:
+    """Removing retention.ms=-1 from somebody's topic would delete their records."""
+    kept_for_ever = replace(OBSERVED, config={"retention.ms": "-1"})
+    refusal = plan_topic(
+        _existing(partitions=5, config={"cleanup.policy": "compact"}), kept_for_ever
+    )
+    assert isinstance(refusal, Refusal)
+    assert refusal.reason == "AlreadyExists"
+    assert (
+        "partitions is 3, spec has 5; cleanup.policy is not set, spec.config has compact;"
+        " retention.ms is -1, spec.config does not have it" in refusal.message
+    )
+    assert "barnabas.io/adopt=topic" in refusal.message
+
+
+def test_an_annotation_says_which_side_wins() -> None:
+    """The resource is applied, or the topic kept; another value is neither."""
+    resource = _existing(annotation="resource", config={"cleanup.policy": "compact"})
+    (step,) = plan_topic(resource, OBSERVED)  # type: ignore[misc]
+    assert str(step) == "set cleanup.policy=compact, remove retention.ms"
+    topic = plan_topic(_existing(annotation="topic", partitions=9), OBSERVED)
+    assert isinstance(topic, Kept)
+    assert topic.verdict.ready
+    assert "partitions is 3, spec has 9" in topic.verdict.warnings[0]
+    refusal = plan_topic(_existing(annotation="both", partitions=9), OBSERVED)
+    assert isinstance(refusal, Refusal)
+    assert refusal.reason == "InvalidAnnotation"
+
+
+def test_a_topic_that_was_deleted_and_created_by_others_is_not_ours() -> None:
+    """The name is the same, the id is not: its settings are somebody else's."""
+    refusal = plan_topic(_created(config={}), replace(OBSERVED, topic_id="another"))
+    assert isinstance(refusal, Refusal)
+    assert "is another one than id, which was deleted" in refusal.message
+
+
+def test_a_topic_that_the_cluster_has_accepted_is_ours() -> None:
+    """Its id was not known yet when the status was written, and the spec has changed since."""
+    ready = {"type": "Ready", "status": "False", "reason": "Creating"}
+    topic = read_topic({**examples.topic(partitions=5), "status": {"conditions": [ready]}})
+    assert isinstance(plan_topic(topic, OBSERVED), list)
+
+
+@pytest.mark.parametrize("name", ["__consumer_offsets", "__transaction_state"])
+@pytest.mark.parametrize("annotation", ["", "resource"])
+@pytest.mark.parametrize("observed", [None, OBSERVED])
+def test_internal_topics_are_refused(
+    name: str, annotation: str, observed: TopicView | None
+) -> None:
+    """__consumer_offsets without compaction grows without end, and loses offsets by retention."""
+    refusal = plan_topic(_existing(annotation=annotation, topicName=name), observed)
+    assert isinstance(refusal, Refusal)
+    assert refusal.reason == "InternalTopic"

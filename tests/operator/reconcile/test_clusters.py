@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from barnabas_operator.brokers import BrokersError
-from barnabas_operator.reconcile.passes import Key, reconcile
+from barnabas_operator.plan.observed import ClusterView
+from barnabas_operator.reconcile.context import Context
+from barnabas_operator.reconcile.reconciler import Key, reconcile
 from tests.operator import examples
 from tests.operator.memory_kube import NODE_ADDRESS, MemoryKube
 from tests.operator.ports import NOW, MemoryBrokers, context_on
@@ -30,7 +35,7 @@ def test_from_nothing_to_ready() -> None:
     reconcile(KEY, context)
     assert _conditions(kube) == {
         "Ready": ("False", "Starting"),
-        "Reconciling": ("True", "Starting"),
+        "Reconciling": ("True", "StatefulSetPending"),
     }
     kube.settle()
     reconcile(KEY, context)
@@ -44,6 +49,60 @@ def test_from_nothing_to_ready() -> None:
         "quickstart-bootstrap.default.svc:9092",
         f"{NODE_ADDRESS}:32094",
     ]
+
+
+THREE = {
+    "zookeeper": {"replicas": 3, "storage": {"size": "1Gi"}},
+    "brokers": {"replicas": 3, "storage": {"size": "1Gi"}},
+}
+VIEW = ClusterView(cluster_id="an-id", broker_ids=(0, 1, 2), controller_id=0)
+
+
+def _three(*topics: dict[str, Any]) -> tuple[MemoryKube, MemoryBrokers, Context]:
+    kube = MemoryKube(examples.cluster(**THREE), *topics)
+    brokers = MemoryBrokers(view=VIEW)
+    context = context_on(kube, brokers)
+    reconcile(KEY, context)
+    kube.settle()
+    reconcile(KEY, context)
+    return kube, brokers, context
+
+
+def test_one_broker_away_of_three_is_still_a_ready_cluster() -> None:
+    """Clients are served; that work goes on is Reconciling, and topics do not change at all."""
+    kube, brokers, context = _three(examples.topic())
+    kube.remove("Pod", "quickstart-broker-2")
+    kube.writes.clear()
+    reconcile(KEY, context)
+    assert _conditions(kube) == {"Ready": ("True", "Ready"), "Reconciling": ("True", "PodMissing")}
+    assert kube.writes == ["status KafkaCluster quickstart"]
+    kube.put(examples.topic("another", replicas=2))
+    reconcile(KEY, context)
+    assert sorted(brokers.views) == ["another", "packages"]
+
+
+def test_a_partition_without_a_leader_is_named_and_the_cluster_not_ready() -> None:
+    """Ready pods do not help clients of that partition."""
+    kube, brokers, context = _three()
+    brokers.view = replace(VIEW, leaderless=("orders-0", "orders-3"))
+    reconcile(KEY, context)
+    assert _conditions(kube)["Ready"] == ("False", "LeaderlessPartitions")
+    message = _status(kube)["conditions"][0]["message"]
+    assert message == "2 partitions have no leader: orders-0, orders-3"
+
+
+def test_a_cluster_is_not_ready_before_all_its_brokers_were_there_once() -> None:
+    """The first broker alone could not hold the replicas that topics ask for."""
+    kube = MemoryKube(examples.cluster(**THREE))
+    context = context_on(kube, MemoryBrokers(view=VIEW))
+    reconcile(KEY, context)
+    kube.settle()
+    kube.unready("quickstart-broker-2")
+    reconcile(KEY, context)
+    assert _conditions(kube)["Ready"] == ("False", "Starting")
+    kube.settle()
+    reconcile(KEY, context)
+    assert _conditions(kube) == {"Ready": ("True", "Ready")}
 
 
 def test_nothing_is_written_when_nothing_happened() -> None:
@@ -126,3 +185,189 @@ def test_arithmetic_of_a_reckoned_claim_is_shown() -> None:
     lines = _status(kube)["storage"]["arithmetic"]
     assert lines[1] == "retained: 1,000,000 per day × 7 days = 7,000,000 messages"
     assert lines[-1].startswith("each broker = ")
+
+
+def test_a_typo_of_thirty_brokers_can_be_taken_back() -> None:
+    """Pods that never started hold nothing; topics were managed all the time."""
+    kube, brokers, context = _three(examples.topic())
+    brokers.view = replace(VIEW, replicas={0: 4, 1: 4, 2: 4})
+    kube.put(examples.cluster(**{**THREE, "brokers": {**THREE["brokers"], "replicas": 30}}))
+    reconcile(KEY, context)
+    kube.settle(only="quickstart-broker-3", ready=False)
+    kube.put(examples.topic("another"))
+    reconcile(KEY, context)
+    assert sorted(brokers.views) == ["another", "packages"]
+    assert _conditions(kube)["Ready"] == ("True", "Ready")
+    kube.put(examples.cluster(**THREE))
+    reconcile(KEY, context)
+    assert kube.find("StatefulSet", "quickstart-broker")["spec"]["replicas"] == 3
+    kube.remove("Pod", "quickstart-broker-3")
+    kube.settle()
+    reconcile(KEY, context)
+    assert _conditions(kube) == {"Ready": ("True", "Ready"), "Warning": ("True", "ClaimsKept")}
+    assert "data-quickstart-broker-3" in _status(kube)["conditions"][1]["message"]
+
+
+def test_a_broker_that_holds_replicas_is_kept_and_the_rest_goes_on() -> None:
+    """The warning says how many; a change of settings is applied and rolled all the same."""
+    kube, brokers, context = _three()
+    brokers.view = replace(VIEW, replicas={0: 4, 1: 4, 2: 7})
+    fewer = {**THREE["brokers"], "replicas": 1}
+    kube.put(examples.cluster(**{**THREE, "brokers": fewer}, config={"num.partitions": "3"}))
+    kube.writes.clear()
+    reconcile(KEY, context)
+    assert kube.find("StatefulSet", "quickstart-broker")["spec"]["replicas"] == 3
+    assert "apply ConfigMap quickstart-broker" in kube.writes
+    assert _conditions(kube)["Warning"] == ("True", "BrokersKept")
+    assert "broker 2 holds 7 replicas" in _status(kube)["conditions"][-1]["message"]
+    brokers.view = replace(VIEW, replicas={0: 4})
+    reconcile(KEY, context)
+    assert kube.find("StatefulSet", "quickstart-broker")["spec"]["replicas"] == 1
+
+
+def test_a_claim_that_cannot_grow_is_a_warning_and_gates_nothing() -> None:
+    """One short message with the remedy; the roll goes on, and the size can be set back."""
+    kube, _, context = _three()
+    for number in range(3):
+        kube.refuses[f"patch PersistentVolumeClaim data-quickstart-broker-{number}"] = (
+            "PATCH /api/v1/namespaces/default/persistentvolumeclaims/x: only dynamically"
+            " provisioned pvc can be resized and the storageclass that provisions the pvc must"
+            " support resize"
+        )
+    larger = {**THREE["brokers"], "storage": {"size": "3Gi"}}
+    kube.put(examples.cluster(**{**THREE, "brokers": larger}, config={"num.partitions": "3"}))
+    reconcile(KEY, context)
+    conditions = {each["type"]: each for each in _status(kube)["conditions"]}
+    assert conditions["Ready"]["status"] == "True"
+    assert conditions["Stalled"]["reason"] == "Refused"
+    assert len(conditions["Stalled"]["message"]) < 400
+    assert conditions["Warning"]["reason"] == "ClaimNotExpandable"
+    assert "set the size back to 1Gi" in conditions["Warning"]["message"]
+    kube.settle(pods=False)
+    modes = {"10.0.0.0": "follower", "10.0.0.1": "leader", "10.0.0.2": "follower"}
+    context = replace(context, ensemble_mode=modes.__getitem__)
+    reconcile(KEY, context)
+    assert "evict Pod quickstart-broker-2" in kube.writes
+
+
+def test_internal_topics_with_too_few_replicas_are_named() -> None:
+    """They were created by the first broker and stay as they were when brokers are added."""
+    kube, brokers, context = _three()
+    brokers.view = replace(VIEW, internal={"__consumer_offsets": 1})
+    reconcile(KEY, context)
+    assert _conditions(kube) == {
+        "Ready": ("True", "Ready"),
+        "Warning": ("True", "InternalTopicReplicas"),
+    }
+    assert "__consumer_offsets has 1 replicas" in _status(kube)["conditions"][1]["message"]
+
+
+def test_a_changed_storage_class_is_not_ignored_silently() -> None:
+    """A StatefulSet's claim templates cannot change."""
+    kube, _, context = _three()
+    storage = {"size": "1Gi", "storageClass": "fast"}
+    kube.put(examples.cluster(**{**THREE, "brokers": {"replicas": 3, "storage": storage}}))
+    reconcile(KEY, context)
+    assert _conditions(kube)["Warning"] == ("True", "StorageClassIgnored")
+
+
+def test_a_setting_that_a_newer_operator_refuses_leaves_a_serving_cluster_ready() -> None:
+    """It stalls: nothing is changed until the spec is corrected."""
+    kube, _, context = _three()
+    kube.put(examples.cluster(**THREE, config={"num.partition": "3"}))
+    kube.writes.clear()
+    reconcile(KEY, context)
+    assert _conditions(kube) == {"Ready": ("True", "Ready"), "Stalled": ("True", "InvalidSpec")}
+    assert kube.writes == ["status KafkaCluster quickstart"]
+
+
+FEWER = {**THREE, "brokers": {**THREE["brokers"], "replicas": 1}}
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        ClusterView(cluster_id="", broker_ids=(), controller_id=None),
+        ClusterView(cluster_id="another", broker_ids=(0, 1, 2), controller_id=0),
+        replace(VIEW, controller_id=None),
+        replace(VIEW, broker_ids=(0, 2)),
+    ],
+    ids=["empty", "of another cluster", "without a controller", "without a broker that serves"],
+)
+def test_no_broker_goes_on_an_answer_that_may_not_be_the_whole_truth(view: ClusterView) -> None:
+    """Such an answer counts no replica anywhere, and brokers without replicas are removed."""
+    kube, brokers, context = _three()
+    kube.put(examples.cluster(**FEWER))
+    brokers.view = view
+    reconcile(KEY, context)
+    assert kube.find("StatefulSet", "quickstart-broker")["spec"]["replicas"] == 3
+    assert _status(kube)["clusterId"] == "an-id"
+
+
+def test_brokers_of_another_cluster_are_not_believed() -> None:
+    """The cluster is not Ready, says why, and no topic is managed there."""
+    kube, brokers, context = _three(examples.topic())
+    brokers.view = replace(VIEW, cluster_id="another")
+    brokers.steps.clear()
+    reconcile(KEY, context)
+    assert _conditions(kube)["Ready"][0] == "False"
+    assert "brokers of another cluster answer" in _status(kube)["conditions"][0]["message"]
+    assert brokers.steps == []
+
+
+def test_a_stateful_set_without_its_label_is_still_there() -> None:
+    """Otherwise the brokers that are kept for their replicas would be taken for absent."""
+    kube, brokers, context = _three()
+    brokers.view = replace(VIEW, replicas={0: 4, 1: 4, 2: 7})
+    kube.put(examples.cluster(**FEWER))
+    reconcile(KEY, context)
+    del kube.find("StatefulSet", "quickstart-broker")["metadata"]["labels"][
+        "app.kubernetes.io/instance"
+    ]
+    brokers.error = BrokersError("REQUEST_TIMED_OUT", "no answer", reachable=False)
+    reconcile(KEY, context)
+    assert kube.find("StatefulSet", "quickstart-broker")["spec"]["replicas"] == 3
+
+
+def test_a_stateful_set_of_another_and_its_claims_stay_as_they_are() -> None:
+    """Other charts name theirs `<release>-zookeeper` too, with the same common labels."""
+    foreign: dict[str, Any] = {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": {
+            "name": "quickstart-zookeeper",
+            "labels": {"app.kubernetes.io/instance": "quickstart"},
+        },
+        "spec": {
+            "replicas": 1,
+            "selector": {"matchLabels": {"app": "theirs"}},
+            "template": {"metadata": {"labels": {"app": "theirs"}}, "spec": {"containers": []}},
+        },
+    }
+    claim: dict[str, Any] = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {
+            "name": "data-quickstart-zookeeper-0",
+            "labels": {"app.kubernetes.io/instance": "quickstart"},
+        },
+        "spec": {"resources": {"requests": {"storage": "512Mi"}}},
+    }
+    kube = MemoryKube(examples.cluster(), foreign, claim)
+    before = [kube.find(each["kind"], each["metadata"]["name"]) for each in (foreign, claim)]
+    for _ in range(3):
+        reconcile(KEY, context_on(kube))
+    after = [kube.find(each["kind"], each["metadata"]["name"]) for each in (foreign, claim)]
+    assert after == before
+    assert _conditions(kube)["Ready"][0] == "False"
+    assert _conditions(kube)["Stalled"][0] == "True"
+
+
+@pytest.mark.parametrize("key", ["log.roll.ms", "log.segment.bytes", "log.roll.hours"])
+def test_a_typo_in_a_setting_that_sizes_depend_on_stalls_the_cluster(key: str) -> None:
+    """It is named; nothing is raised on the way to the arithmetic of claims."""
+    sizing = {"messagesPerDay": 1_000_000, "averageMessageBytes": 1000}
+    brokers = {"replicas": 1, "storage": {"sizing": sizing}}
+    kube = MemoryKube(examples.cluster(brokers=brokers, config={key: "soon"}))
+    reconcile(KEY, context_on(kube))
+    assert _conditions(kube)["Stalled"] == ("True", "InvalidSpec")

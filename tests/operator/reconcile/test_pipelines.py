@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
 
 from barnabas_operator.plan.topics import TopicView
 from barnabas_operator.progress import Progress
-from barnabas_operator.reconcile.passes import FIGURES_S, SOON_S, Key, reconcile
+from barnabas_operator.reconcile.reconciler import FIGURES_S, SOON_S, Key, reconcile
 from tests.operator import examples
 from tests.operator.memory_kube import MemoryKube
 from tests.operator.ports import MemoryBrokers, context_on
@@ -110,3 +111,20 @@ def test_more_storage_is_a_larger_claim() -> None:
     assert f"patch PersistentVolumeClaim data-{NAME}-pipeline-0" in kube.writes
     templates = kube.find("StatefulSet", f"{NAME}-pipeline")["spec"]["volumeClaimTemplates"]
     assert templates[0]["spec"]["resources"]["requests"]["storage"] == "1Gi"
+
+
+def test_figures_alone_are_not_written_in_each_pass() -> None:
+    """Rows are counted all the time; a phase is written at once, with the figures of then."""
+    brokers = MemoryBrokers(views={"packages": PACKAGES})
+    kube = _up(brokers)
+    reconcile(KEY, context_on(kube, brokers, RUNNING))
+    kube.writes.clear()
+    more = dataclasses.replace(RUNNING, rows=501)
+    early = dataclasses.replace(context_on(kube, brokers, more), figures_due=lambda _: False)
+    reconcile(KEY, early)
+    assert kube.writes == []
+    failed = dataclasses.replace(more, phase="Failed", message="disk full")
+    reconcile(KEY, dataclasses.replace(early, progress=lambda _: failed))
+    assert (_status(kube)["phase"], _status(kube)["rows"]) == ("Failed", 501)
+    reconcile(KEY, context_on(kube, brokers, RUNNING))
+    assert _status(kube)["rows"] == 500

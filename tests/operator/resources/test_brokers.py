@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,16 @@ from tests.operator.resources.golden import compare
 
 NAMES = ClusterNames("quickstart", "default")
 SIZING = {"messagesPerDay": 1_000_000, "averageMessageBytes": 1000, "retention": "1d"}
+
+
+# The start command with the end replaced: it shows the settings instead of running a broker.
+SHOW = """
+from barnabas_broker.cli import broker
+broker.given_settings = lambda config, assignments: (config, assignments)
+broker.run_with = lambda given, **_: print(given[0], *given[1], sep="\\n")
+from barnabas_broker.cli.main import main
+main()
+"""
 
 
 def test_services_of_the_quickstart() -> None:
@@ -53,7 +64,7 @@ def test_chosen_port_is_advertised() -> None:
     ]
     cluster = read_cluster(examples.cluster(listeners=listeners))
     told = advertised_listeners(cluster, NAMES, {"external": 31234})
-    assert told.endswith(",EXTERNAL://$HOST_IP:$((31234 + POD_INDEX))")
+    assert told.endswith(",EXTERNAL://{HOST_IP}:{31234+POD_INDEX}")
     with pytest.raises(ValueError, match="not known yet"):
         advertised_listeners(cluster, NAMES, {})
 
@@ -66,27 +77,23 @@ def test_advertised_host_replaces_the_node() -> None:
          "advertisedHost": "localhost"},
     ]  # fmt: skip
     cluster = read_cluster(examples.cluster(listeners=listeners))
-    assert advertised_listeners(cluster, NAMES, {}).endswith(
-        ",OUT://localhost:$((31000 + POD_INDEX))"
-    )
+    assert advertised_listeners(cluster, NAMES, {}).endswith(",OUT://localhost:{31000+POD_INDEX}")
 
 
 def _start(body: dict[str, Any], tmp_path: Path, ordinal: int) -> list[str]:
-    """What a pod's script starts the broker with."""
-    program = tmp_path / "barnabas"
-    program.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
-    program.chmod(0o755)
+    """What a pod's command starts the broker with, as the broker's own code reads it."""
     (tmp_path / "rack").write_text("east")
-    container = body["spec"]["template"]["spec"]["containers"][0]
-    *shell, script = container["command"]
+    command = body["spec"]["template"]["spec"]["containers"][0]["command"]
     environment = {
-        "PATH": f"{tmp_path}:/usr/bin:/bin",
         "POD_NAME": f"quickstart-broker-{ordinal}",
         "POD_INDEX": str(ordinal),
         "HOST_IP": "172.18.0.3",
     }
-    command = [*shell, script.replace("/etc/barnabas-pod", str(tmp_path))]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    program = [sys.executable, "-c", SHOW]
+    here = [each.replace("/etc/barnabas-pod", str(tmp_path)) for each in command[1:]]
+    done = subprocess.run(
+        [*program, *here], env=environment, capture_output=True, text=True, check=True
+    )
     return done.stdout.splitlines()
 
 
@@ -95,14 +102,14 @@ def test_each_broker_advertises_its_own_name_and_port(tmp_path: Path) -> None:
     stateful_set = broker_workload(read_cluster(examples.cluster()), image="i", node_ports={})[-1]
     host = "quickstart-broker-2.quickstart-broker-nodes.default.svc"
     assert _start(stateful_set, tmp_path, 2) == [
-        "broker", "start", "--supervised", "--config", "/etc/barnabas/server.properties",
-        "--set", "broker.id=2",
-        "--set", f"advertised.listeners=PLAIN://{host}:9092,EXTERNAL://172.18.0.3:32096",
+        "/etc/barnabas/server.properties",
+        "broker.id=2",
+        f"advertised.listeners=PLAIN://{host}:9092,EXTERNAL://172.18.0.3:32096",
     ]  # fmt: skip
 
 
 def test_a_broker_in_a_rack_waits_to_be_told_which(tmp_path: Path) -> None:
-    """The rack is the pod's annotation, which reaches the broker as a file."""
+    """The rack is a label of the pod, or its annotation; both reach the broker as files."""
     brokers = {
         "replicas": 3,
         "storage": {"size": "1Gi"},
@@ -110,14 +117,16 @@ def test_a_broker_in_a_rack_waits_to_be_told_which(tmp_path: Path) -> None:
     }
     cluster = read_cluster(examples.cluster(brokers=brokers))
     stateful_set = broker_workload(cluster, image="i", node_ports={})[-1]
-    assert _start(stateful_set, tmp_path, 0)[-2:] == ["--set", "broker.rack=east"]
+    assert _start(stateful_set, tmp_path, 0)[-1] == "broker.rack=east"
     pod = stateful_set["spec"]["template"]["spec"]
-    assert "until [ -s /etc/barnabas-pod/rack ]" in pod["initContainers"][0]["command"][-1]
+    assert pod["initContainers"][0]["command"][:3] == ["barnabas", "broker", "wait-for-rack"]
     spread = pod["topologySpreadConstraints"][0]
     assert spread["topologyKey"] == "topology.kubernetes.io/zone"
     (file,) = [volume for volume in pod["volumes"] if volume["name"] == "pod"]
-    (item,) = file["downwardAPI"]["items"]
-    assert item["fieldRef"]["fieldPath"] == "metadata.annotations['barnabas.io/rack']"
+    assert [each["fieldRef"]["fieldPath"] for each in file["downwardAPI"]["items"]] == [
+        "metadata.labels['topology.kubernetes.io/zone']",
+        "metadata.annotations['barnabas.io/rack']",
+    ]
 
 
 def test_config_changes_the_pod_template() -> None:

@@ -145,15 +145,10 @@ class Rack:
 class Brokers:
     """The brokers."""
 
-    RULES: ClassVar = (
-        Rule(
-            "self.replicas >= oldSelf.replicas",
-            "brokers.replicas may not shrink: partitions would lose replicas with their brokers",
-        ),
-    )
-
     replicas: Annotated[
-        int, Doc("How many brokers; they can be added, not taken away."), Between(1, 999)
+        int,
+        Doc("How many brokers. Brokers that hold replicas are kept until these are moved."),
+        Between(1, 999),
     ] = 1
     storage: Annotated[BrokerStorage, Doc("The claim of each broker.")]
     resources: Annotated[ContainerResources, Doc("Memory and CPU of each broker.")] = (
@@ -166,6 +161,66 @@ class Brokers:
             " then placed in different racks. The operator needs the right to get nodes."
         ),
     ] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageNames:
+    """Images of the cluster's pods."""
+
+    broker: Annotated[str | None, Doc("Image of the brokers."), Longest(512)] = None
+    zookeeper: Annotated[str | None, Doc("Image of the ensemble."), Longest(512)] = None
+
+
+class RollPolicyType(StrEnum):
+    """When pods that serve are replaced after a change."""
+
+    AUTO = "Auto"
+    ON_APPROVAL = "OnApproval"
+    WINDOW = "Window"
+
+
+class Weekday(StrEnum):
+    """A day, in UTC."""
+
+    MONDAY = "Mon"
+    TUESDAY = "Tue"
+    WEDNESDAY = "Wed"
+    THURSDAY = "Thu"
+    FRIDAY = "Fri"
+    SATURDAY = "Sat"
+    SUNDAY = "Sun"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RollWindow:
+    """A time of the week, in UTC."""
+
+    days: Annotated[
+        tuple[Weekday, ...], Doc("Days on which the window opens; every day if absent."), Longest(7)
+    ] = ()
+    start: Annotated[
+        str, Doc("When it opens, UTC."), Pattern("^([01][0-9]|2[0-3]):[0-5][0-9]$", "hh:mm")
+    ]
+    hours: Annotated[int, Doc("For how many hours it is open."), Between(1, 24)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RollPolicy:
+    """When pods that serve are replaced after a change."""
+
+    RULES: ClassVar = (
+        Rule("(self.type == 'Window') == has(self.window)", "window is for type Window"),
+    )
+
+    type: Annotated[
+        RollPolicyType,
+        Doc(
+            "Auto: at once, one at a time; OnApproval: once the KafkaCluster has the annotation"
+            " barnabas.io/approve-roll with the token that the status names; Window: in a window."
+            " A pod that cannot start is replaced at any time."
+        ),
+    ] = RollPolicyType.AUTO
+    window: Annotated[RollWindow | None, Doc("The window, for type Window.")] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,6 +272,21 @@ class ClusterSpec:
         ),
     ] = field(default_factory=dict)
 
+    version: Annotated[
+        str | None,
+        Doc(
+            "Version of Barnabas whose images the pods run, one that the operator knows. If absent"
+            " the cluster keeps the images that it was created with, whatever the operator runs."
+        ),
+        Longest(64),
+    ] = None
+    images: Annotated[
+        ImageNames | None, Doc("Images of your own, instead of those of the version.")
+    ] = None
+    roll_policy: Annotated[RollPolicy, Doc("When pods that serve are replaced after a change.")] = (
+        RollPolicy()
+    )
+
     @property
     def broker_config(self) -> dict[str, str]:
         """The settings of every broker that do not depend on where it runs."""
@@ -267,6 +337,33 @@ class ClusterStatus:
     brokers: Annotated[ReplicaStatus, Doc("The brokers' pods.")] = ReplicaStatus()
     zookeeper: Annotated[ReplicaStatus, Doc("The ensemble's pods.")] = ReplicaStatus()
     storage: Annotated[StorageStatus, Doc("The brokers' claims.")] = StorageStatus()
+    images: Annotated[ImageNames, Doc("Images that the pods run or are updated to.")] = ImageNames()
+    update_available: Annotated[
+        str, Doc("What a newer operator would change, once the spec asks for it.")
+    ] = ""
+    held_generation: Annotated[
+        int,
+        Doc(
+            "The generation that an operator without stamps on its objects applied;"
+            " -1 if there was none, or it had not applied it in full."
+        ),
+    ] = 0
+    initialized: Annotated[
+        bool, Doc("Whether all brokers have been ready since the cluster was created.")
+    ] = False
+    answering: Annotated[
+        bool, Doc("Whether brokers answer: topics are managed as long as they do.")
+    ] = False
+
+    @property
+    def is_of_an_earlier_operator(self) -> bool:
+        """Whether an operator wrote this that did not remember the images in use."""
+        return self.observed_generation > 0 and not self.images.broker
+
+    @property
+    def serves_topics(self) -> bool:
+        """Whether topics can be managed: brokers answer, and all have been there once."""
+        return self.initialized and self.answering
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -39,7 +39,8 @@ class Verdict:
     """How a resource fares after one look at it; becomes the conditions.
 
     `ready` means that it can be used now. `settled` is False while work goes on. `stalled` means
-    that only a changed resource or a helping hand will move it.
+    that only a changed resource or a helping hand will move it. Reconciling and Stalled have the
+    verdict's reason and message, or those of `pending`.
     """
 
     ready: bool
@@ -48,6 +49,8 @@ class Verdict:
     settled: bool = True
     stalled: bool = False
     warnings: tuple[str, ...] = ()
+    pending: tuple[str, str] | None = None
+    warning_reason: str = "Warning"
 
 
 def conditions(
@@ -55,12 +58,13 @@ def conditions(
 ) -> tuple[Condition, ...]:
     """The conditions of a verdict; the time of one changes only when its status does."""
     wanted = [(READY, verdict.ready, verdict.reason, verdict.message)]
+    pending = verdict.pending or (verdict.reason, verdict.message)
     if verdict.stalled:
-        wanted.append((STALLED, True, verdict.reason, verdict.message))
+        wanted.append((STALLED, True, *pending))
     elif not verdict.settled:
-        wanted.append((RECONCILING, True, verdict.reason, verdict.message))
+        wanted.append((RECONCILING, True, *pending))
     if verdict.warnings:
-        wanted.append((WARNING, True, "Warning", "; ".join(verdict.warnings)))
+        wanted.append((WARNING, True, verdict.warning_reason, "; ".join(verdict.warnings)))
     before = {condition.type: condition for condition in previous}
     result = []
     for kind, holds, reason, message in wanted:
@@ -84,3 +88,8 @@ def conditions(
 def is_ready(found: Sequence[Condition]) -> bool:
     """Whether Ready is among the conditions and True."""
     return any(condition.type == READY and condition.status == "True" for condition in found)
+
+
+def is_stalled(found: Sequence[Condition]) -> bool:
+    """Whether Stalled is among the conditions and True."""
+    return any(condition.type == STALLED and condition.status == "True" for condition in found)

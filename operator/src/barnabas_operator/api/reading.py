@@ -2,16 +2,20 @@
 
 On Kubernetes the API server has checked the schema before; a file that `barnabas local` reads has
 met nobody yet. So the same declarations are checked here, and an error says where it is, what is
-wrong and what would be right. CEL rules need a CEL interpreter and stay with the API server; what
-must hold for our own arithmetic is checked where it is used.
+wrong and what would be right. An unknown field is an error in a file, where it is a misspelt one;
+from the API server it is one of a newer version, which is ignored and named in a warning.
+
+CEL rules need a CEL interpreter and stay with the API server; what must hold for our own arithmetic
+is checked where it is used.
 """
 
 from __future__ import annotations
 
 import difflib
+import functools
 import re
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, is_dataclass
 from enum import StrEnum
 from typing import Any, Final, TypeVar
@@ -52,10 +56,14 @@ class Metadata:
 
 @dataclass(frozen=True, slots=True)
 class Resource(typing.Generic[T]):
-    """A custom resource: who it is and what it says."""
+    """A custom resource: who it is and what it says.
+
+    `unknown_fields` are the paths of fields that this version does not know and has ignored.
+    """
 
     meta: Metadata
     body: T
+    unknown_fields: tuple[str, ...] = ()
 
     @property
     def kind(self) -> str:
@@ -68,22 +76,22 @@ KINDS: Final[Mapping[str, type]] = {
 }
 
 
-def read_cluster(document: Mapping[str, Any]) -> Resource[KafkaCluster]:
-    """A KafkaCluster; raises ResourceError."""
-    return _read(document, KafkaCluster)
+def read_cluster(document: Mapping[str, Any], *, lenient: bool = False) -> Resource[KafkaCluster]:
+    """A KafkaCluster; raises ResourceError. `lenient` ignores unknown fields and lists them."""
+    return _read(document, KafkaCluster, lenient=lenient)
 
 
-def read_topic(document: Mapping[str, Any]) -> Resource[KafkaTopic]:
-    """A KafkaTopic; raises ResourceError."""
-    return _read(document, KafkaTopic)
+def read_topic(document: Mapping[str, Any], *, lenient: bool = False) -> Resource[KafkaTopic]:
+    """A KafkaTopic; raises ResourceError. `lenient` ignores unknown fields and lists them."""
+    return _read(document, KafkaTopic, lenient=lenient)
 
 
-def read_pipeline(document: Mapping[str, Any]) -> Resource[KafkaPipeline]:
-    """A KafkaPipeline; raises ResourceError."""
-    return _read(document, KafkaPipeline)
+def read_pipeline(document: Mapping[str, Any], *, lenient: bool = False) -> Resource[KafkaPipeline]:
+    """A KafkaPipeline; raises ResourceError. `lenient` ignores unknown fields and lists them."""
+    return _read(document, KafkaPipeline, lenient=lenient)
 
 
-def _read(document: Mapping[str, Any], kind: type[T]) -> Resource[T]:
+def _read(document: Mapping[str, Any], kind: type[T], *, lenient: bool) -> Resource[T]:
     meta = read_metadata(document)
     where = f"{kind.__name__} {meta.name}"
     if document.get("apiVersion") != API_VERSION or document.get("kind") != kind.__name__:
@@ -92,19 +100,21 @@ def _read(document: Mapping[str, Any], kind: type[T]) -> Resource[T]:
     if document.get("spec") is None:
         raise ResourceError(f"{where}: spec", "is missing")
     fields = {field.name: field for field in fields_of(kind)}
-    spec = _value(document["spec"], fields["spec"], f"{where}: spec")
+    unknown: list[str] | None = [] if lenient else None
+    spec = _parser(fields["spec"].hint)(document["spec"], f"{where}: spec", unknown)
     status = document.get("status")
-    # A status is our own and may be of an older version: what does not fit is not our past.
+    # A status is our own and may be of another version: what does not fit is not our past.
     try:
-        read = _value(status or {}, fields["status"], f"{where}: status")
+        read = _parser(fields["status"].hint)(status or {}, f"{where}: status", [])
     except ResourceError:
         read = fields["status"].default
-    return Resource(meta, kind(spec=spec, status=read))
+    paths = tuple(path.removeprefix(f"{where}: ") for path in unknown or ())
+    return Resource(meta, kind(spec=spec, status=read), paths)
 
 
 def read_sizing(factors: Mapping[str, Any], path: str) -> Sizing:
     """The factors of a disk's size, given outside of any resource; raises ResourceError."""
-    sizing: Sizing = _object(factors, Sizing, path)
+    sizing: Sizing = _parser(Sizing)(factors, path, None)
     return sizing
 
 
@@ -125,50 +135,80 @@ def read_metadata(document: Mapping[str, Any]) -> Metadata:
     )
 
 
-def _object(value: Any, kind: type, path: str) -> Any:
+# A parser appends the paths of unknown fields to its last argument; where that is None it raises.
+Parser = Callable[[Any, str, list[str] | None], Any]
+
+
+@functools.cache
+def _parser(kind: Any) -> Parser:
+    """The parser of a type. Declarations are walked once: there may be ten thousand topics."""
+    origin = typing.get_origin(kind)
+    if origin is tuple:
+        return functools.partial(_tuple, _parser(typing.get_args(kind)[0]))
+    if origin is Mapping:
+        return functools.partial(_mapping, _parser(typing.get_args(kind)[1]))
+    if is_dataclass(kind) and isinstance(kind, type):
+        fields = {field.name: (field, _value_parser(field)) for field in fields_of(kind)}
+        return functools.partial(_object, kind, fields)
+    if issubclass(kind, StrEnum):
+        return functools.partial(_member, kind)
+    return functools.partial(_scalar, kind)
+
+
+def _value_parser(field: Declared) -> Parser:
+    parse, checks = _parser(field.hint), tuple(_checks(field))
+    if not checks:
+        return parse
+
+    def checked(value: Any, path: str, unknown: list[str] | None) -> Any:
+        result = parse(value, path, unknown)
+        for check in checks:
+            if problem := check(result):
+                raise ResourceError(path, problem)
+        return result
+
+    return checked
+
+
+def _object(
+    kind: type,
+    fields: Mapping[str, tuple[Declared, Parser]],
+    value: Any,
+    path: str,
+    unknown: list[str] | None,
+) -> Any:
     if not isinstance(value, Mapping):
         raise ResourceError(path, f"is {_shown(value)}, must be a mapping of fields")
-    declared = {field.name: field for field in fields_of(kind)}
     for name in value:
-        if name not in declared:
-            near = difflib.get_close_matches(str(name), declared, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(declared)}"
+        if name not in fields:
+            if unknown is not None:
+                unknown.append(f"{path}.{name}")
+                continue
+            near = difflib.get_close_matches(str(name), fields, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(fields)}"
             raise ResourceError(f"{path}.{name}", f"is no field; {hint}")
     given: dict[str, Any] = {}
-    for name, field in declared.items():
-        if value.get(name) is not None:
-            given[field.attribute] = _value(value[name], field, f"{path}.{name}")
+    for name, (field, parse) in fields.items():
+        if (found := value.get(name)) is not None:
+            given[field.attribute] = parse(found, f"{path}.{name}", unknown)
         elif field.required:
             raise ResourceError(f"{path}.{name}", f"is missing: {field.doc}")
     return kind(**given)
 
 
-def _value(value: Any, field: Declared, path: str) -> Any:
-    result = _typed(value, field.hint, path)
-    _check(result, field, path)
-    return result
+def _tuple(item: Parser, value: Any, path: str, unknown: list[str] | None) -> Any:
+    if not isinstance(value, list | tuple):
+        raise ResourceError(path, f"is {_shown(value)}, must be a list")
+    return tuple(item(each, f"{path}[{i}]", unknown) for i, each in enumerate(value))
 
 
-def _typed(value: Any, kind: Any, path: str) -> Any:
-    origin = typing.get_origin(kind)
-    if origin is tuple:
-        if not isinstance(value, list | tuple):
-            raise ResourceError(path, f"is {_shown(value)}, must be a list")
-        (item, _) = typing.get_args(kind)
-        return tuple(_typed(each, item, f"{path}[{i}]") for i, each in enumerate(value))
-    if origin is Mapping:
-        if not isinstance(value, Mapping):
-            raise ResourceError(path, f"is {_shown(value)}, must be a mapping")
-        item = typing.get_args(kind)[1]
-        return {str(key): _typed(each, item, f"{path}.{key}") for key, each in value.items()}
-    if is_dataclass(kind) and isinstance(kind, type):
-        return _object(value, kind, path)
-    if issubclass(kind, StrEnum):
-        return _member(value, kind, path)
-    return _scalar(value, kind, path)
+def _mapping(item: Parser, value: Any, path: str, unknown: list[str] | None) -> Any:
+    if not isinstance(value, Mapping):
+        raise ResourceError(path, f"is {_shown(value)}, must be a mapping")
+    return {str(key): item(each, f"{path}.{key}", unknown) for key, each in value.items()}
 
 
-def _member(value: Any, kind: type[StrEnum], path: str) -> StrEnum:
+def _member(kind: type[StrEnum], value: Any, path: str, _: list[str] | None) -> StrEnum:
     try:
         return kind(value)
     except ValueError:
@@ -184,7 +224,7 @@ _WORDS: Final = {
 }
 
 
-def _scalar(value: Any, kind: type, path: str) -> Any:
+def _scalar(kind: type, value: Any, path: str, _: list[str] | None) -> Any:
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     # In Python a truth value is a number; in a resource it is not.
@@ -193,21 +233,31 @@ def _scalar(value: Any, kind: type, path: str) -> Any:
     raise ResourceError(path, f"is {_shown(value)}, must be {_WORDS[kind]}")
 
 
-def _check(value: Any, field: Declared, path: str) -> None:
+def _checks(field: Declared) -> Iterator[Callable[[Any], str]]:
+    """What a field's facts ask of its value; each check returns what is wrong, empty if nothing."""
     between, one_of, pattern = field.fact(Between), field.fact(OneOf), field.fact(Pattern)
-    if between and not between.minimum <= value <= between.maximum:
-        allowed = f"between {between.minimum} and {between.maximum}"
-        raise ResourceError(path, f"is {_shown(value)}, must be {allowed}")
-    if one_of and value not in one_of.values:
-        allowed = " or ".join(map(str, one_of.values))
-        raise ResourceError(path, f"is {_shown(value)}, must be {allowed}")
-    if pattern and re.search(pattern.expression, value) is None:
-        raise ResourceError(path, f"is {_shown(value)}, must be {pattern.hint}")
     fewest, longest = field.fact(Fewest), field.fact(Longest)
-    if fewest and len(value) < fewest.count:
-        raise ResourceError(path, f"has {len(value)} entries, must have {fewest.count} or more")
-    if longest and len(value) > longest.count:
-        raise ResourceError(path, f"has a length of {len(value)}, at most {longest.count}")
+    if between:
+        low, high = between.minimum, between.maximum
+        text = f"must be between {low} and {high}"
+        yield lambda value: "" if low <= value <= high else f"is {_shown(value)}, {text}"
+    if one_of:
+        values, allowed = one_of.values, " or ".join(map(str, one_of.values))
+        yield lambda value: "" if value in values else f"is {_shown(value)}, must be {allowed}"
+    if pattern:
+        search, hint = re.compile(pattern.expression).search, pattern.hint
+        yield lambda value: "" if search(value) else f"is {_shown(value)}, must be {hint}"
+    if fewest:
+        least = fewest.count
+        few = f"entries, must have {least} or more"
+        yield lambda value: "" if len(value) >= least else f"has {len(value)} {few}"
+    if longest:
+        most = longest.count
+        yield (
+            lambda value: (
+                "" if len(value) <= most else f"has a length of {len(value)}, at most {most}"
+            )
+        )
 
 
 def _shown(value: Any) -> str:

@@ -39,14 +39,13 @@ class ContainerResources:
 class Claim:
     """A persistent volume claim of a given size."""
 
-    RULES: ClassVar = (
-        Rule(
-            "quantity(self.size).compareTo(quantity(oldSelf.size)) >= 0",
-            "storage may not shrink: a claim can only grow",
-        ),
-    )
-
-    size: Annotated[str, Doc("Size of the claim, such as 20Gi."), QUANTITY, Longest(20), Fewest(1)]
+    size: Annotated[
+        str,
+        Doc("Size of the claim, such as 20Gi. Claims grow and never shrink."),
+        QUANTITY,
+        Longest(20),
+        Fewest(1),
+    ]
     storage_class: Annotated[
         str | None, Doc("StorageClass of the claim; the cluster's default if absent."), Longest(253)
     ] = None
@@ -91,14 +90,7 @@ class Sizing:
 class BrokerStorage:
     """The claim of each broker: of a given size, or as large as the messages ask for."""
 
-    RULES: ClassVar = (
-        Rule("has(self.size) != has(self.sizing)", "give either size or sizing"),
-        Rule(
-            "!has(self.size) || !has(oldSelf.size)"
-            " || quantity(self.size).compareTo(quantity(oldSelf.size)) >= 0",
-            "storage may not shrink: a claim can only grow",
-        ),
-    )
+    RULES: ClassVar = (Rule("has(self.size) != has(self.sizing)", "give either size or sizing"),)
 
     size: Annotated[
         str | None, Doc("Size of each broker's claim, such as 100Gi."), QUANTITY, Longest(20)

@@ -4,13 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, ClassVar
+from enum import StrEnum
+from typing import Annotated, ClassVar, Final
 
+from barnabas_operator.api import GROUP
 from barnabas_operator.api.conditions import Condition
 from barnabas_operator.api.facts import NAME, Between, Doc, Fewest, Keyed, Longest, Pattern, Rule
 from barnabas_operator.api.storage import DeletionPolicy
 
 TOPIC_NAME = Pattern(r"^[a-zA-Z0-9._-]+$", "letters, digits, dots, dashes and underscores")
+# The annotation that says which side wins where a topic exists already and differs.
+ADOPT: Final = f"{GROUP}/adopt"
+
+
+class Adopt(StrEnum):
+    """Values of the annotation: apply the spec to the topic, or keep the topic as it is."""
+
+    RESOURCE = "resource"
+    TOPIC = "topic"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +77,7 @@ class TopicStatus:
         tuple[Condition, ...], Doc("Ready, Reconciling, Stalled, Warning."), Keyed(("type",))
     ] = ()
     topic_name: Annotated[str, Doc("Name in Kafka.")] = ""
-    topic_id: Annotated[str, Doc("Kafka's id of the topic.")] = ""
+    topic_id: Annotated[str, Doc("Kafka's id of the topic, once it was created or adopted.")] = ""
     partitions: Annotated[int, Doc("Partitions that there are.")] = 0
     replicas: Annotated[int, Doc("Copies of each partition that there are.")] = 0
 

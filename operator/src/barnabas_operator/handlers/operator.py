@@ -4,29 +4,47 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import json
 import logging
-from collections.abc import Callable, Mapping
+import signal
+import socket
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from importlib import metadata
 from typing import Final
 
-import kopf
-
-from barnabas_operator import progress, standing
+from barnabas_operator import ensemble, progress, restart_check
 from barnabas_operator.brokers import AdminBrokers
-from barnabas_operator.handlers.events import register, settings
-from barnabas_operator.handlers.shell import Loop
-from barnabas_operator.kube import ApiServer, KubeError
-from barnabas_operator.plan.clusters import Images
+from barnabas_operator.handlers.controller import Controller
+from barnabas_operator.handlers.election import Election
+from barnabas_operator.handlers.event_recorder import EventLimits, EventRecorder
+from barnabas_operator.handlers.guard import PASS_DEADLINE_S, Deadline, guarded
+from barnabas_operator.handlers.health import Health, serve
+from barnabas_operator.handlers.metrics import Metrics
+from barnabas_operator.handlers.rate_limits import RateLimit
+from barnabas_operator.handlers.resource_index import ResourceIndex
+from barnabas_operator.handlers.watches import watch
+from barnabas_operator.handlers.work_queue import WorkQueue
+from barnabas_operator.kube import CLUSTERS, PIPELINES, TOPICS, ApiServer, KubeError
+from barnabas_operator.plan.observed import Images
 from barnabas_operator.reconcile.context import Context
-from barnabas_operator.reconcile.passes import RESYNC_S, Key, all_keys, reconcile
+from barnabas_operator.reconcile.reconciler import RESYNC_S, Key, find_keys, reconcile
 
+VERSION: Final = metadata.version("barnabas-operator")
 HEALTH_PORT: Final = 8080
 # A client keeps connections and threads; a few clusters' worth of them is kept.
 CLIENTS: Final = 32
-SERVED_WAIT_S: Final = 2.0
+RENEWALS_AT_ONCE: Final = 8
+# Of a pass that was asked to end: no call takes longer, and Kubernetes waits for thirty seconds.
+LAST_CALL_S: Final = 20.0
+# How often figures of a pipeline that runs are written.
+FIGURES_S: Final = 30.0
 
-LOG: Final = logging.getLogger(__name__)
+logger: Final = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +55,9 @@ class Environment:
     namespaces: tuple[str, ...]
     resync_s: float
     health_port: int
+    # This operator as a candidate for leadership, and where its own Lease is.
+    identity: str
+    own_namespace: str
 
     @classmethod
     def of(cls, variables: Mapping[str, str]) -> Environment:
@@ -49,48 +70,146 @@ class Environment:
             images[component] = variables[name]
         listed = variables.get("WATCH_NAMESPACES", "").replace(",", " ").split()
         return cls(
-            images=Images(**images),
+            images=Images(
+                **images,
+                operator=VERSION,
+                versions=_versions(variables.get("BARNABAS_VERSIONS") or "{}", images),
+            ),
             namespaces=tuple(listed),
             resync_s=float(variables.get("BARNABAS_RESYNC_SECONDS", RESYNC_S)),
             health_port=int(variables.get("BARNABAS_HEALTH_PORT", HEALTH_PORT)),
+            identity=f"{variables.get('BARNABAS_POD_NAME') or socket.gethostname()}_{uuid.uuid4()}",
+            own_namespace=variables.get("BARNABAS_POD_NAMESPACE") or "default",
         )
 
 
-async def run(environment: Environment) -> None:
-    """Run until a signal ends it."""
+def _versions(text: str, own: Mapping[str, str]) -> Mapping[str, Mapping[str, str]]:
+    """Images by version, the operator's own among them; raises ValueError if it is no such JSON."""
+    listed = json.loads(text)
+    if not isinstance(listed, dict) or not all(isinstance(each, dict) for each in listed.values()):
+        raise ValueError("BARNABAS_VERSIONS must be a JSON object of images by version")
+    return {VERSION: {name: own[name] for name in ("broker", "zookeeper")}, **listed}
+
+
+def run(environment: Environment) -> None:
+    """Run until a signal ends it.
+
+    Health is served before anything else. The event loop has a thread of its own, since the kopf of
+    each namespace would take the process' signal handlers for itself.
+    """
+    health = Health()
+    metrics = Metrics(health)
+    stopping = Stopping()
+    with (
+        serve(environment.health_port, health, metrics.text),
+        ThreadPoolExecutor(1, "operator") as thread,
+    ):
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: stopping.set())
+        thread.submit(asyncio.run, _run(environment, metrics, stopping)).result()
+
+
+class Stopping:
+    """Asks the event loop of another thread to stop, from a signal handler too."""
+
+    def __init__(self) -> None:
+        self.asked = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._event = asyncio.Event()
+
+    def set(self) -> None:
+        """Ask."""
+        self.asked = True
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._event.set)
+
+    async def wait(self) -> None:
+        """Wait until asked."""
+        self._loop = asyncio.get_running_loop()
+        if not self.asked:
+            await self._event.wait()
+
+
+async def _run(environment: Environment, metrics: Metrics, stopping: Stopping) -> None:
     kube = ApiServer.connect()
     brokers = functools.lru_cache(CLIENTS)(AdminBrokers)
+    namespaces = environment.namespaces or (None,)
+    # One Lease in each watched namespace, so that operators of several releases exclude each other.
+    elections = {
+        namespace: Election(kube, namespace or environment.own_namespace, environment.identity)
+        for namespace in namespaces
+    }
+    index = ResourceIndex()
+    limits = EventLimits()
+    figures = RateLimit(FIGURES_S)
+
+    def election_of(key: Key) -> Election:
+        return elections[key.namespace if environment.namespaces else None]
 
     def work(key: Key) -> float:
-        now = datetime.now(tz=UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        deadline = time.monotonic() + PASS_DEADLINE_S
+        check = Deadline(deadline, stopping, election_of(key).leads).check
         context = Context(
-            kube=kube,
-            brokers=brokers,
+            kube=guarded(kube, check),
+            brokers=lambda servers: guarded(brokers(servers), check),
             progress=progress.ask,
-            may_restart=standing.may_restart,
-            has_caught_up=standing.has_caught_up,
+            restart_check=restart_check.restart_check,
+            in_sync=restart_check.in_sync,
+            recovery=restart_check.recovery,
+            ensemble_mode=ensemble.mode,
             images=environment.images,
-            now=now,
+            now=datetime.now(tz=UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            events=EventRecorder(guarded(kube, check), limits, environment.identity),
+            figures_due=figures.allows,
+            index=index.named,
+            retained=index.retained,
         )
         return reconcile(key, context)
 
-    def existing() -> frozenset[Key]:
-        return all_keys(kube, environment.namespaces or (None,))
-
-    await _until_served(existing)
-    loop = Loop(work, existing, resync_s=environment.resync_s)
-    worker = asyncio.create_task(loop.run())
-    watching = asyncio.create_task(
-        kopf.operator(
-            registry=register(loop.ask),
-            settings=settings(),
-            standalone=True,
-            clusterwide=not environment.namespaces,
-            namespaces=environment.namespaces,
-            liveness_endpoint=f"http://0.0.0.0:{environment.health_port}/healthz",
-        )
+    controller = Controller(
+        work,
+        lambda: find_keys(kube, namespaces, index),
+        metrics,
+        resync_s=environment.resync_s,
+        queue=WorkQueue(leads=lambda key: election_of(key).leads()),
     )
-    done, running = await asyncio.wait({worker, watching}, return_when=asyncio.FIRST_COMPLETED)
+    # Renewals do not wait behind lists.
+    threads = ThreadPoolExecutor(RENEWALS_AT_ONCE, "lease")
+
+    def changed(election: Election) -> None:
+        metrics.leads(election.namespace, is_leader=election.leads())
+        controller.wake()
+
+    tasks = [asyncio.create_task(controller.run()), asyncio.create_task(stopping.wait())]
+    tasks += [
+        asyncio.create_task(
+            watch(namespace, controller.add, index.observe, functools.partial(_check_served, kube))
+        )
+        for namespace in namespaces
+    ]
+    tasks += [
+        asyncio.create_task(each.run(threads, functools.partial(changed, each)))
+        for each in elections.values()
+    ]
+    try:
+        await _until_one_ends(tasks)
+    finally:
+        # Passes that run end at their next call.
+        stopping.asked = True
+        if await controller.end(LAST_CALL_S):
+            releases = (asyncio.to_thread(_release, each) for each in elections.values())
+            await asyncio.gather(*releases)
+        threads.shutdown(wait=False, cancel_futures=True)
+
+
+def _check_served(kube: ApiServer, namespace: str | None) -> None:
+    for kind in (CLUSTERS, TOPICS, PIPELINES):
+        kube.check_served(kind, namespace)
+
+
+async def _until_one_ends(tasks: Sequence[asyncio.Task[None]]) -> None:
+    """None of them ends by itself but the one that waits for a signal; raises what ended one."""
+    done, running = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     for task in running:
         task.cancel()
     await asyncio.gather(*running, return_exceptions=True)
@@ -98,13 +217,9 @@ async def run(environment: Environment) -> None:
         task.result()
 
 
-async def _until_served(existing: Callable[[], frozenset[Key]]) -> None:
-    """Wait for the custom resources to be there: kopf looks for them once, when it starts."""
-    while True:
-        try:
-            await asyncio.to_thread(existing)
-        except KubeError as error:
-            LOG.warning("waiting for the custom resources: %s", error)
-            await asyncio.sleep(SERVED_WAIT_S)
-        else:
-            return
+def _release(election: Election) -> None:
+    """Hand over; where that fails the Lease expires."""
+    try:
+        election.release()
+    except KubeError as error:
+        logger.warning("Lease release failed: namespace=%s %s", election.namespace, error)

@@ -25,7 +25,7 @@ from typing import Any, Final
 
 from barnabas_operator.api.storage import DeletionPolicy
 from barnabas_operator.local.processes import write_atomically
-from barnabas_operator.plan.topics import Ledger, LedgerEntry
+from barnabas_operator.plan.ledger import Ledger, LedgerEntry
 
 VERSION: Final = 2
 _RECORD: Final = "cluster.json"
@@ -155,7 +155,11 @@ class StateDirectory:
             "zookeeperPort": record.zookeeper,
             "ensemble": {str(number): asdict(each) for number, each in record.ensemble.items()},
             "ledger": {
-                name: {"resource": entry.resource, "deletionPolicy": entry.policy.value}
+                name: {
+                    "resource": entry.resource,
+                    "topicId": entry.topic_id,
+                    "deletionPolicy": DeletionPolicy.DELETE.value,
+                }
                 for name, entry in record.ledger.items()
             },
             "clusterId": record.cluster_id,
@@ -235,10 +239,9 @@ def _record(told: Mapping[str, Any]) -> Record:
             int(number): MemberPorts(**each) for number, each in told.get("ensemble", {}).items()
         },
         ledger={
-            name: LedgerEntry(
-                resource=entry["resource"], policy=DeletionPolicy(entry["deletionPolicy"])
-            )
+            name: LedgerEntry(resource=entry["resource"], topic_id=entry.get("topicId", ""))
             for name, entry in told["ledger"].items()
+            if DeletionPolicy(entry["deletionPolicy"]) is DeletionPolicy.DELETE
         },
         cluster_id=told["clusterId"],
     )

@@ -11,13 +11,16 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
+from barnabas_operator.api.reading import read_topic
 from barnabas_operator.brokers import AdminBrokers, BrokersError
 from barnabas_operator.local.documents import Manifest
 from barnabas_operator.local.state import LocalError, Record, StateDirectory
-from barnabas_operator.plan.topics import next_ledger, owners
-from barnabas_operator.reconcile.topics import Outcome, delete_orphans, reconcile_topics
+from barnabas_operator.plan.ledger import Ledger, Present
+from barnabas_operator.reconcile.topic_deletion import delete_orphans
+from barnabas_operator.reconcile.topics import Outcome, reconcile_topics
 
 AGAIN_S: Final = 0.1
+TOPIC: Final = "KafkaTopic"
 
 Say = Callable[[str], None]
 
@@ -32,20 +35,29 @@ def reconcile(
     from barnabas_operator.local.broker import bootstrap_servers
 
     brokers = AdminBrokers(bootstrap_servers(manifest.cluster, record))
-    # Remembered before it is done: a topic that was made and forgotten would never be deleted.
-    record.ledger = next_ledger(record.ledger, owners(manifest.topics))
-    state.save(record)
+    documents = [each for each in record.documents if each["kind"] == TOPIC]
+    # With the statuses of the last time: they tell which topics were created or adopted.
+    topics = [read_topic(each) for each in documents]
+
+    def remember(ledger: Ledger) -> None:
+        record.ledger = ledger
+        state.save(record)
+
     try:
         with _heard(say):
-            outcomes = reconcile_topics(manifest.topics, brokers)
-            while not _settled(outcomes) and time.monotonic() < deadline:
+            result = reconcile_topics(topics, brokers, ledger=record.ledger, remember=remember)
+            while not _settled(result.outcomes) and time.monotonic() < deadline:
                 time.sleep(AGAIN_S)
-                outcomes = reconcile_topics(manifest.topics, brokers)
-            record.ledger = delete_orphans(record.ledger, manifest.topics, brokers)
+                result = reconcile_topics(topics, brokers, ledger=result.ledger, remember=remember)
+            remember(result.ledger)
+            # The whole file was parsed, and what it names is all there is.
+            present = Present.of(documents, manifest.cluster.meta.name)
+            if not result.failed:
+                remaining = delete_orphans(record.ledger, present, brokers, exists=lambda _: False)
+                remember(remaining)
     except BrokersError as error:
         raise LocalError(f"the broker does not answer: {error}") from error
-    state.save(record)
-    return outcomes
+    return result.outcomes
 
 
 def _settled(outcomes: Mapping[str, Outcome]) -> bool:

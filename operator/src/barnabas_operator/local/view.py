@@ -19,24 +19,36 @@ from barnabas_operator.api.pipelines import KafkaPipeline, PipelineStatus
 from barnabas_operator.api.reading import Resource
 from barnabas_operator.api.topics import KafkaTopic, TopicStatus
 from barnabas_operator.api.writing import to_json
-from barnabas_operator.brokers import AdminBrokers, Brokers, BrokersError, ClusterView
+from barnabas_operator.brokers import AdminBrokers, Brokers, BrokersError
 from barnabas_operator.local import broker, coordination, pipelines, processes, watching
 from barnabas_operator.local.coordination import ServerView
 from barnabas_operator.local.documents import Manifest, choose
 from barnabas_operator.local.state import Record, StateDirectory
-from barnabas_operator.plan.topics import Refusal, Topic, TopicView, owners, plan_topic, topic_name
+from barnabas_operator.plan.observed import ClusterView
+from barnabas_operator.plan.topics import (
+    Kept,
+    Refusal,
+    Topic,
+    TopicView,
+    differences,
+    is_managed,
+    owners,
+    plan_topic,
+    topic_name,
+)
 
 KUBERNETES_ONLY: Final = (
-    "spec.zookeeper, storage and resources are for Kubernetes:"
+    "spec.zookeeper, storage, resources, version, images and rollPolicy are for Kubernetes:"
     " here the broker keeps the coordination data itself and takes the disk and memory it needs"
 )
 SEVERAL: Final = (
-    "spec.zookeeper, spec.brokers.rack, storage and resources are for Kubernetes: here one process"
-    " keeps the coordination data, and brokers take the disk and memory they need"
+    "spec.zookeeper, spec.brokers.rack, storage, resources, version, images and rollPolicy are for"
+    " Kubernetes: here one process keeps the coordination data, and brokers take the disk and"
+    " memory they need"
 )
 ENSEMBLE: Final = (
-    "spec.brokers.rack, storage and resources are for Kubernetes: here brokers and the members of"
-    " the ensemble take the disk and memory they need"
+    "spec.brokers.rack, storage, resources, version, images and rollPolicy are for Kubernetes:"
+    " here brokers and the members of the ensemble take the disk and memory they need"
 )
 STOPPED: Final = "Stopped"
 
@@ -266,7 +278,8 @@ def _topics(
     views: Mapping[str, TopicView] = {}
     if admin is not None:
         try:
-            views = admin.topics(admin.topic_names() & frozenset(managed))
+            found_topics = admin.topics(admin.topic_names() & managed.keys())
+            views = {n: each for n, each in found_topics.items() if isinstance(each, TopicView)}
         except BrokersError:
             admin = None
     told = {}
@@ -280,8 +293,11 @@ def _topics(
             verdict = verdicts.get(name) or _judge(topic, found, managed[topic_name(topic)])
         status = topic.body.status if admin is None else TopicStatus()
         if found is not None:
+            owned = is_managed(topic, found) or not differences(topic.body.spec, found)
             status = TopicStatus(
-                topic_id=found.topic_id, partitions=found.partitions, replicas=found.replicas
+                topic_id=found.topic_id if owned else topic.body.status.topic_id,
+                partitions=found.partitions,
+                replicas=found.replicas,
             )
         told[name] = dataclasses.replace(
             status,
@@ -297,9 +313,11 @@ def _judge(topic: Topic, found: TopicView | None, owner: Topic) -> Verdict:
     if owner.meta.name != topic.meta.name:
         text = f"topic {topic_name(topic)} is managed by KafkaTopic {owner.meta.name}"
         return Verdict(ready=False, reason="Conflict", message=text, stalled=True)
-    steps = plan_topic(topic.body.spec, found)
+    steps = plan_topic(topic, found)
     if isinstance(steps, Refusal):
         return Verdict(ready=False, reason=steps.reason, message=steps.message, stalled=True)
+    if isinstance(steps, Kept):
+        return steps.verdict
     if steps:
         todo = "; ".join(map(str, steps))
         text = f"`barnabas local up` would: {todo}"

@@ -1,106 +1,174 @@
-"""What to do next for a KafkaCluster: one look, one list of steps.
+"""What to do next for a KafkaCluster: an ordered table of checks over one snapshot.
 
-The order is that of a reconcile: the ensemble before the brokers, Services before the workloads
-that are told their ports, a roll only when everything else is as it should be, and of pods at most
-one. The broker StatefulSet needs the ports of the nodes: while Kubernetes has not chosen them, it
-waits.
+Each check is a pure function of the snapshot and of the steps planned before it. It adds steps and
+findings and depends on nothing else, so a check that waits holds back only what follows from it.
+The order is that of a reconcile: objects (Services before the workloads that advertise their
+ports), claims, racks, then at most one pod, the ensemble's before the brokers'.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
 
 from barnabas_operator.api.clusters import KafkaCluster, ListenerType
+from barnabas_operator.api.conditions import is_ready
 from barnabas_operator.api.reading import Resource
-from barnabas_operator.names import ClusterNames
-from barnabas_operator.plan.claims import growth, with_present_templates
-from barnabas_operator.plan.drift import drift
-from barnabas_operator.plan.rolling import PodView, SetView, next_to_roll, outdated
-from barnabas_operator.plan.steps import Apply, GrowClaim, Step, TellRack
+from barnabas_operator.names import APPROVE_ROLL, ClusterNames
+from barnabas_operator.plan.claims import (
+    growth,
+    ignored_class,
+    lost_cluster_id,
+    ordinal_of,
+    relabelled,
+    with_present_templates,
+)
+from barnabas_operator.plan.disruptions import max_unavailable
+from barnabas_operator.plan.drift import compare
+from barnabas_operator.plan.findings import Reason
+from barnabas_operator.plan.observed import COMPONENTS, Images, Observed
+from barnabas_operator.plan.pruning import surplus
+from barnabas_operator.plan.roll_policy import objection
+from barnabas_operator.plan.rolling import (
+    broken_to_replace,
+    newly_broken,
+    next_to_replace,
+    outdated,
+)
+from barnabas_operator.plan.snapshot import (
+    TEMPLATES,
+    Draft,
+    Plan,
+    Snapshot,
+    shortened,
+    snapshot_of,
+)
+from barnabas_operator.plan.steps import AnnotateRack, Apply
+from barnabas_operator.plan.versions import as_before, is_held, stamped
 from barnabas_operator.resources.brokers import broker_services, broker_workload, claim_size
+from barnabas_operator.resources.config import internal_topics
+from barnabas_operator.resources.objects import Document
 from barnabas_operator.resources.zookeeper import zookeeper_objects
 
-Object = Mapping[str, Any]
-
-COMPONENTS: Final = ("zookeeper", "broker")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Images:
-    """The images that pods are made of."""
-
-    broker: str
-    zookeeper: str
-    pipeline: str
+INTERNAL_TOPICS: Final = {
+    "__consumer_offsets": "offsets.topic.replication.factor",
+    "__transaction_state": "transaction.state.log.replication.factor",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Observed:
-    """What there is of a cluster: objects by (kind, name), pods and claims by component."""
+class Check:
+    """One row of the table: what is looked at, and which reasons it can find."""
 
-    objects: Mapping[tuple[str, str], Object]
-    pods: Mapping[str, Sequence[PodView]]
-    claims: Mapping[str, Sequence[Object]]
-    # The rack of each node on which a broker waits to be told its own; empty where it has none.
-    racks: Mapping[str, str] = field(default_factory=dict)
-    trouble: str = ""
-
-    def stateful_set(self, name: str) -> SetView | None:
-        """The StatefulSet of this name, as far as a roll needs to know it."""
-        found = self.objects.get(("StatefulSet", name))
-        return SetView.of(found) if found is not None else None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
-    """Steps in order; what has to come by itself; what a user should know."""
-
-    steps: tuple[Step, ...]
-    waiting: tuple[str, ...]
-    warnings: tuple[str, ...] = ()
+    name: str
+    looks_at: str
+    run: Callable[[Snapshot, Draft], None]
+    reasons: tuple[Reason, ...]
 
 
 def plan_cluster(cluster: Resource[KafkaCluster], observed: Observed, *, images: Images) -> Plan:
     """What to do now."""
-    names = ClusterNames(cluster.meta.name, cluster.meta.namespace)
-    wanted = [*zookeeper_objects(cluster, image=images.zookeeper), *broker_services(cluster)]
-    waiting: list[str] = []
-    ports = node_ports(cluster, observed)
+    snapshot = snapshot_of(cluster, observed, images)
+    draft = Draft()
+    for check in CHECKS:
+        check.run(snapshot, draft)
+    return Plan(steps=tuple(draft.steps), findings=tuple(draft.findings))
+
+
+# --- objects --------------------------------------------------------------------------------------
+
+
+def check_availability(snapshot: Snapshot, draft: Draft) -> None:
+    """Ready: brokers answer, and every partition has a leader."""
+    view = snapshot.observed.brokers
+    absent = snapshot.absences("broker")
+    status = snapshot.cluster.body.status
+    if absent and not (status.initialized or is_ready(status.conditions)):
+        draft.find(Reason.STARTING, shortened([each.message for each in absent]))
+    elif view is None:
+        trouble = snapshot.observed.brokers_trouble or "no broker is ready"
+        draft.find(Reason.UNREACHABLE, f"no broker answers: {trouble}")
+    elif view.leaderless:
+        count = len(view.leaderless)
+        text = shortened(view.leaderless, separator=", ")
+        draft.find(Reason.LEADERLESS_PARTITIONS, f"{count} partitions have no leader: {text}")
+
+
+def check_objects(snapshot: Snapshot, draft: Draft) -> None:
+    """Every object as the resource asks for it, and none that it asks for no longer."""
+    cluster, operator = snapshot.cluster, snapshot.images.operator
+    wanted, observed = _wanted(snapshot, draft), snapshot.observed
+    for body in wanted:
+        found = snapshot.observed.objects.get((body["kind"], body["metadata"]["name"]))
+        possible: Document | None = with_present_templates(body, found)
+        if possible is not None and body["kind"] in TEMPLATES:
+            generation = cluster.meta.generation
+            possible = stamped(possible, generation=generation, operator=operator)
+            if found is not None and is_held(found, cluster, operator):
+                draft.held = True
+                possible = as_before(possible, found)
+        if possible is None:
+            continue
+        difference = compare(possible, found, now=snapshot.observed.now)
+        if difference.reason:
+            draft.steps.append(Apply(body=possible, reason=difference.reason))
+        if difference.warning:
+            name = f"{body['kind']} {body['metadata']['name']}"
+            draft.find(Reason.VALUE_ALTERED, f"{name}: {difference.warning}")
+    complete = any(body["metadata"]["name"] == snapshot.names.broker for body in wanted)
+    # Pods of an earlier version that are held may need what this one does not.
+    if complete and not (cluster.unknown_fields or draft.held):
+        uid = cluster.meta.uid
+        draft.steps += surplus(wanted, observed.objects.values(), owner_uid=uid)
+
+
+def check_version(snapshot: Snapshot, draft: Draft) -> None:
+    """The images that the spec asks for, and what an upgraded operator would change."""
+    chosen, newest = snapshot.chosen, snapshot.images
+    if chosen.unknown:
+        draft.find(Reason.UNKNOWN_VERSION, chosen.unknown)
+    spec = snapshot.cluster.body.spec
+    if spec.version is not None or spec.images is not None:
+        return
+    newer = (newest.broker, newest.zookeeper) != (chosen.broker, chosen.zookeeper)
+    if newer or draft.held:
+        images = f"{newest.broker} and {newest.zookeeper}"
+        text = f"the operator's pods run {images}; set spec.version to update"
+        draft.find(Reason.UPDATE_AVAILABLE, text)
+
+
+def _wanted(snapshot: Snapshot, draft: Draft) -> list[Document]:
+    cluster, images = snapshot.cluster, snapshot.chosen
+    members = snapshot.selector_of(snapshot.names.zookeeper)
+    brokers = snapshot.selector_of(snapshot.names.broker)
+    wanted = [
+        *zookeeper_objects(cluster, image=images.zookeeper, selector=members),
+        *broker_services(cluster, selector=brokers),
+    ]
+    ports = node_ports(cluster, snapshot.observed)
     unknown = [
         each.name
         for each in cluster.body.spec.listeners
         if each.type is ListenerType.NODEPORT and each.name not in ports and each.node_port is None
     ]
     if unknown:
-        waiting.append(f"Kubernetes has not chosen a port for {', '.join(unknown)} yet")
-    else:
-        wanted += broker_workload(cluster, image=images.broker, node_ports=ports)
-    steps: list[Step] = []
-    for body in wanted:
-        found = observed.objects.get((body["kind"], body["metadata"]["name"]))
-        possible = with_present_templates(body, found)
-        if reason := drift(possible, found):
-            steps.append(Apply(body=possible, reason=reason))
-    grown, warnings = _claims(cluster, observed)
-    steps += grown
-    told, homeless = _racks(cluster, observed)
-    steps += told
-    waiting += homeless
-    rolled = False
-    for component, name in zip(COMPONENTS, (names.zookeeper, names.broker), strict=True):
-        seen = observed.stateful_set(name)
-        if seen is None:
-            waiting.append(f"{component}: starting")
-            continue
-        pods = observed.pods.get(component, ())
-        # One destructive act in a pass, and none while the templates themselves are changing.
-        if not steps and not rolled and (victim := next_to_roll(pods, seen)) is not None:
-            steps.append(victim)
-            rolled = True
-        waiting += _missing(component, pods, seen)
-    return Plan(steps=tuple(steps), waiting=tuple(waiting), warnings=tuple(warnings))
+        text = f"Kubernetes has not assigned a node port to listener {', '.join(unknown)}"
+        draft.find(Reason.NODE_PORTS_PENDING, text)
+        return wanted
+    name = snapshot.names.broker
+    evictable = max_unavailable(
+        cluster.body.spec.brokers.replicas,
+        snapshot.observed.brokers,
+        snapshot.observed.objects.get(("PodDisruptionBudget", name)),
+    )
+    return wanted + broker_workload(
+        cluster,
+        image=images.broker,
+        node_ports=ports,
+        selector=brokers,
+        max_unavailable=evictable,
+    )
 
 
 def node_ports(cluster: Resource[KafkaCluster], observed: Observed) -> dict[str, int]:
@@ -116,45 +184,250 @@ def node_ports(cluster: Resource[KafkaCluster], observed: Observed) -> dict[str,
     return given
 
 
-def _missing(component: str, pods: Sequence[PodView], seen: SetView) -> list[str]:
-    ready = sum(pod.ready and not pod.leaving for pod in pods)
-    told = []
-    if ready < seen.replicas:
-        told.append(f"{component}: {ready} of {seen.replicas} pods ready")
-    if old := outdated(pods, seen):
-        told.append(f"{component}: {len(old)} pods to be made anew")
-    if not seen.current:
-        told.append(f"{component}: its StatefulSet changed")
-    return told
+def check_size(snapshot: Snapshot, draft: Draft) -> None:
+    """As many brokers as the spec asks for, unless those above hold replicas."""
+    if snapshot.size.kept:
+        draft.find(Reason.BROKERS_KEPT, snapshot.size.kept)
+    removed = [
+        claim["metadata"]["name"]
+        for claim in snapshot.observed.claims.get("broker", ())
+        if ordinal_of(claim) >= snapshot.size.replicas
+    ]
+    if removed:
+        text = f"claims of removed brokers are kept: {shortened(removed, separator=', ')}"
+        draft.find(Reason.CLAIMS_KEPT, f"{text}; delete them once nobody needs their data")
 
 
-def _racks(cluster: Resource[KafkaCluster], observed: Observed) -> tuple[list[TellRack], list[str]]:
-    """Racks to tell the brokers, and why some cannot be told."""
-    rack = cluster.body.spec.brokers.rack
+def check_claims(snapshot: Snapshot, draft: Draft) -> None:
+    """Claims of running pods as large as the spec asks for; they never shrink."""
+    spec = snapshot.cluster.body.spec
+    parts = (
+        ("zookeeper", spec.zookeeper.replicas, spec.zookeeper.storage.size),
+        ("broker", snapshot.size.replicas, claim_size(snapshot.cluster.body)),
+    )
+    for component, replicas, size in parts:
+        claims = snapshot.observed.claims.get(component, ())
+        grown, kept = growth([each for each in claims if ordinal_of(each) < replicas], size)
+        draft.steps += grown
+        draft.steps += relabelled(claims, snapshot.names.selector(component))
+        for message in kept:
+            draft.find(Reason.CLAIM_LARGER, message)
+    classes = (
+        (snapshot.names.zookeeper, spec.zookeeper.storage.storage_class),
+        (snapshot.names.broker, spec.brokers.storage.storage_class),
+    )
+    for name, storage_class in classes:
+        found = snapshot.observed.objects.get(("StatefulSet", name))
+        if ignored := ignored_class(storage_class, found):
+            draft.find(Reason.STORAGE_CLASS_IGNORED, ignored)
+    if lost := lost_cluster_id(spec):
+        draft.find(Reason.CLAIM_POLICIES_DIFFER, lost)
+
+
+def check_internal_topics(snapshot: Snapshot, draft: Draft) -> None:
+    """Internal topics with as many replicas as they would be created with now."""
+    view, spec = snapshot.observed.brokers, snapshot.cluster.body.spec
+    if view is None:
+        return
+    defaults = {**internal_topics(spec.brokers.replicas), **spec.config}
+    for topic, setting in INTERNAL_TOPICS.items():
+        wanted, present = int(defaults[setting]), view.internal.get(topic)
+        if present is not None and present < min(wanted, len(view.broker_ids)):
+            text = f"{topic} has {present} replicas where {setting}={wanted}"
+            remedy = f"`barnabas reassign plan factor {wanted} --topic {topic}`"
+            draft.find(Reason.INTERNAL_TOPIC_REPLICAS, f"{text}; {remedy}")
+
+
+def check_racks(snapshot: Snapshot, draft: Draft) -> None:
+    """The rack of its node on each broker's pod."""
+    rack, observed = snapshot.cluster.body.spec.brokers.rack, snapshot.observed
     if rack is None:
-        return [], []
-    steps = []
-    waiting = [observed.trouble] if observed.trouble else []
+        return
+    if observed.racks_trouble:
+        draft.find(Reason.RACK_UNKNOWN, observed.racks_trouble)
     for pod in observed.pods.get("broker", ()):
         if pod.rack or pod.node not in observed.racks:
             continue
         if found := observed.racks[pod.node]:
-            steps.append(TellRack(name=pod.name, rack=found))
+            draft.steps.append(AnnotateRack(name=pod.name, rack=found))
         else:
             text = f"node {pod.node} has no label {rack.topology_key}; label it"
-            waiting.append(f"{pod.name} waits for its rack: {text}")
-    return steps, waiting
+            draft.find(Reason.RACK_UNKNOWN, f"{pod.name} waits for its rack: {text}")
 
 
-def _claims(
-    cluster: Resource[KafkaCluster], observed: Observed
-) -> tuple[list[GrowClaim], list[str]]:
-    spec = cluster.body.spec
-    sizes = {"zookeeper": spec.zookeeper.storage.size, "broker": claim_size(cluster.body)}
-    steps: list[GrowClaim] = []
-    warnings: list[str] = []
-    for component, size in sizes.items():
-        grown, kept = growth(observed.claims.get(component, ()), size)
-        steps += grown
-        warnings += kept
-    return steps, warnings
+# --- pods -----------------------------------------------------------------------------------------
+
+
+def check_pods(snapshot: Snapshot, draft: Draft) -> None:
+    """Every pod there and ready."""
+    for component in COMPONENTS:
+        draft.findings += snapshot.absences(component)
+        seen = snapshot.set_of(component)
+        if seen and (old := outdated(snapshot.observed.pods.get(component, ()), seen)):
+            draft.find(Reason.ROLL_PENDING, f"{component}: {len(old)} pods to replace")
+
+
+def check_ensemble_roll(snapshot: Snapshot, draft: Draft) -> None:
+    """One member with an older template replaced, the leader last."""
+    name = snapshot.names.zookeeper
+    if not _roll_is_due("zookeeper", name, snapshot, draft):
+        return
+    if others := snapshot.absences("broker"):
+        text = shortened([each.message for each in others])
+        draft.find(Reason.ROLL_WAITS_FOR_BROKERS, f"the roll of the ensemble waits: {text}")
+        return
+    if trouble := _quorum_trouble(snapshot):
+        text = f"the roll of the ensemble waits: {trouble}"
+        draft.find(Reason.ROLL_WAITS_FOR_ENSEMBLE, text)
+        return
+    _replace_next("zookeeper", snapshot, draft, last=snapshot.observed.leaders())
+
+
+def check_broker_roll(snapshot: Snapshot, draft: Draft) -> None:
+    """One broker with an older template replaced, the controller last."""
+    name = snapshot.names.broker
+    if not _roll_is_due("broker", name, snapshot, draft):
+        return
+    if trouble := _ensemble_trouble(snapshot, draft):
+        text = f"the roll of the brokers waits: {trouble}"
+        draft.find(Reason.ROLL_WAITS_FOR_ENSEMBLE, text)
+        return
+    view = snapshot.observed.brokers
+    controller = view.controller_id if view is not None else None
+    last = frozenset() if controller is None else frozenset({f"{name}-{controller}"})
+    _replace_next("broker", snapshot, draft, last=last)
+
+
+def _roll_is_due(component: str, name: str, snapshot: Snapshot, draft: Draft) -> bool:
+    """Whether a pod that serves is to be replaced, as far as its own StatefulSet is concerned."""
+    seen = snapshot.set_of(component)
+    if seen is None or draft.deletes_pod() or draft.changes_templates(name):
+        return False
+    pods = snapshot.observed.pods.get(component, ())
+    if (broken := broken_to_replace(pods, seen)) is not None:
+        draft.steps.append(broken)
+        return False
+    if stopped := newly_broken(pods, seen):
+        texts = [f"{pod.name} is in {pod.broken} with the current template" for pod in stopped]
+        remedy = "correct the spec, or repair what it needs"
+        draft.find(Reason.ROLL_STOPPED, f"the roll stopped: {shortened(texts)}; {remedy}")
+        return False
+    return bool(outdated(pods, seen)) and not snapshot.absences(component)
+
+
+def _ensemble_trouble(snapshot: Snapshot, draft: Draft) -> str:
+    """Why the ensemble is not settled; empty if it is complete, current and has a quorum."""
+    if absent := snapshot.absences("zookeeper"):
+        return shortened([each.message for each in absent])
+    seen = snapshot.set_of("zookeeper")
+    old = outdated(snapshot.observed.pods.get("zookeeper", ()), seen) if seen else ()
+    if old or draft.changes_templates(snapshot.names.zookeeper):
+        return "the ensemble is replaced first"
+    return _quorum_trouble(snapshot)
+
+
+def _quorum_trouble(snapshot: Snapshot) -> str:
+    """Why it is not certain that the ensemble has its quorum and all its members."""
+    pods, modes = snapshot.observed.pods.get("zookeeper", ()), snapshot.observed.modes
+    silent = [pod.name for pod in pods if not modes.get(pod.name)]
+    if silent:
+        return f"{', '.join(silent)} names no mode in answer to srvr on port 2181"
+    if len(pods) > 1 and len(snapshot.observed.leaders()) != 1:
+        return f"the ensemble has {len(snapshot.observed.leaders())} leaders"
+    return ""
+
+
+def _replace_next(
+    component: str, snapshot: Snapshot, draft: Draft, *, last: frozenset[str]
+) -> None:
+    cluster, seen = snapshot.cluster, snapshot.set_of(component)
+    held_back = objection(
+        cluster.body.spec.roll_policy,
+        approved=cluster.meta.annotations.get(APPROVE_ROLL, ""),
+        token=snapshot.roll_token(),
+        now=snapshot.observed.now,
+    )
+    if held_back:
+        draft.find(Reason.ROLL_HELD_BACK, f"the roll of {component} pods: {held_back}")
+        return
+    pods = snapshot.observed.pods.get(component, ())
+    if seen is not None and (step := next_to_replace(pods, seen, last)) is not None:
+        draft.steps.append(step)
+
+
+CHECKS: Final = (
+    Check(
+        name="availability",
+        looks_at="whether brokers answer and every partition has a leader",
+        run=check_availability,
+        reasons=(Reason.STARTING, Reason.UNREACHABLE, Reason.LEADERLESS_PARTITIONS),
+    ),
+    Check(
+        name="objects",
+        looks_at="Services, ConfigMaps, PodDisruptionBudgets and StatefulSets",
+        run=check_objects,
+        reasons=(Reason.NODE_PORTS_PENDING, Reason.VALUE_ALTERED),
+    ),
+    Check(
+        name="version",
+        looks_at="the images of spec.version, and whether the operator has newer ones",
+        run=check_version,
+        reasons=(Reason.UNKNOWN_VERSION, Reason.UPDATE_AVAILABLE),
+    ),
+    Check(
+        name="claims",
+        looks_at="the size of each claim",
+        run=check_claims,
+        reasons=(Reason.CLAIM_LARGER, Reason.STORAGE_CLASS_IGNORED, Reason.CLAIM_POLICIES_DIFFER),
+    ),
+    Check(
+        name="size",
+        looks_at="brokers above spec.brokers.replicas, and the claims of removed ones",
+        run=check_size,
+        reasons=(Reason.BROKERS_KEPT, Reason.CLAIMS_KEPT),
+    ),
+    Check(
+        name="internal topics",
+        looks_at="the replicas of __consumer_offsets and __transaction_state",
+        run=check_internal_topics,
+        reasons=(Reason.INTERNAL_TOPIC_REPLICAS,),
+    ),
+    Check(
+        name="racks",
+        looks_at="the rack of each broker's node",
+        run=check_racks,
+        reasons=(Reason.RACK_UNKNOWN,),
+    ),
+    Check(
+        name="pods",
+        looks_at="whether every pod exists, serves and has the current template",
+        run=check_pods,
+        reasons=(
+            Reason.STATEFUL_SET_PENDING,
+            Reason.POD_MISSING,
+            Reason.POD_TERMINATING,
+            Reason.POD_NOT_READY,
+            Reason.POD_BROKEN,
+            Reason.ROLL_PENDING,
+        ),
+    ),
+    Check(
+        name="ensemble roll",
+        looks_at="whether an ensemble member is to be replaced, followers before the leader",
+        run=check_ensemble_roll,
+        reasons=(
+            Reason.ROLL_STOPPED, Reason.ROLL_WAITS_FOR_BROKERS, Reason.ROLL_WAITS_FOR_ENSEMBLE,
+        ),
+    ),
+    Check(
+        name="broker roll",
+        looks_at="whether a broker is to be replaced, the controller last",
+        run=check_broker_roll,
+        reasons=(
+            Reason.ROLL_STOPPED,
+            Reason.ROLL_WAITS_FOR_ENSEMBLE,
+            Reason.ROLL_HELD_BACK,
+            Reason.ROLL_WAITS_FOR_BUDGET,
+        ),
+    ),
+)  # fmt: skip

@@ -1,18 +1,47 @@
-"""Which pod of a StatefulSet is to be made anew next, and why.
+"""Which pod of a StatefulSet is replaced next, and what stands against it.
 
-StatefulSets are updated on deletion: the operator decides the order. At most one pod is taken in a
-pass, and none while another is not ready or not there; but a pod that is itself broken may be
-taken at any time, for its own brokenness must not stand in the way of its repair.
+StatefulSets are updated on deletion: the operator decides the order. A pod is broken only if
+Kubernetes says that it cannot start; a pod that is merely not ready may be in log recovery or load
+its groups, and is waited for. So:
+
+* a broken pod of an older template is replaced at once: it serves nothing, and waiting mends
+  nothing;
+* otherwise one pod is replaced at a time, and none while another one is missing, terminating or not
+  ready;
+* a broken pod of the current template stops the roll: the next pod would break in the same way;
+* the pod that leads (ensemble leader, controller) is last, so that leadership moves once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from barnabas_operator.names import RACK
+from barnabas_operator.plan.findings import Finding, Reason
 from barnabas_operator.plan.steps import DeletePod
+
+# Why a container waits when it will not start by itself; names as the kubelet gives them.
+BROKEN: Final = frozenset(
+    {
+        "CrashLoopBackOff",
+        "ErrImagePull",
+        "ImagePullBackOff",
+        "ErrImageNeverPull",
+        "InvalidImageName",
+        "ImageInspectError",
+        "RegistryUnavailable",
+        "CreateContainerConfigError",
+        "CreateContainerError",
+        "RunContainerError",
+        "PreStartHookError",
+        "PostStartHookError",
+    }
+)
+UNSCHEDULABLE: Final = "Unschedulable"
+# A sidecar that another program injected may crash beside a broker that serves.
+OWN_CONTAINERS: Final = frozenset({"broker", "zookeeper", "rack"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,11 +52,13 @@ class PodView:
     uid: str
     revision: str
     ready: bool
-    leaving: bool
-    node_address: str
+    terminating: bool = False
+    # Why it cannot start, empty if it can.
+    broken: str = ""
+    node_address: str = ""
     # Its own address, empty before it has one.
     address: str = ""
-    # Where it runs, empty before it was scheduled; the rack that it was told, empty before.
+    # Where it runs, empty before it was scheduled; its rack by annotation or label, empty before.
     node: str = ""
     rack: str = ""
 
@@ -36,9 +67,14 @@ class PodView:
         """Its number in its StatefulSet."""
         return int(self.name.rpartition("-")[2])
 
+    @property
+    def serves(self) -> bool:
+        """Whether it is ready and stays so as far as Kubernetes knows."""
+        return self.ready and not self.terminating
+
     @classmethod
-    def of(cls, pod: Mapping[str, Any]) -> PodView:
-        """From the pod as the API server gives it."""
+    def of(cls, pod: Mapping[str, Any], *, topology_key: str = "") -> PodView:
+        """From the pod as the API server gives it; the label of its rack may be on it already."""
         meta, status = pod["metadata"], pod.get("status") or {}
         conditions = status.get("conditions") or ()
         return cls(
@@ -46,17 +82,32 @@ class PodView:
             uid=meta["uid"],
             revision=(meta.get("labels") or {}).get("controller-revision-hash", ""),
             ready=any(each["type"] == "Ready" and each["status"] == "True" for each in conditions),
-            leaving=bool(meta.get("deletionTimestamp")),
+            terminating=bool(meta.get("deletionTimestamp")),
+            broken=_broken(status),
             node_address=status.get("hostIP") or "",
             address=status.get("podIP") or "",
             node=(pod.get("spec") or {}).get("nodeName") or "",
-            rack=(meta.get("annotations") or {}).get(RACK, ""),
+            rack=(meta.get("annotations") or {}).get(RACK, "")
+            or (meta.get("labels") or {}).get(topology_key, ""),
         )
+
+
+def _broken(status: Mapping[str, Any]) -> str:
+    for each in status.get("conditions") or ():
+        unscheduled = each["type"] == "PodScheduled" and each["status"] == "False"
+        if unscheduled and each.get("reason") == UNSCHEDULABLE:
+            return UNSCHEDULABLE
+    for kind in ("initContainerStatuses", "containerStatuses"):
+        for container in status.get(kind) or ():
+            waiting = (container.get("state") or {}).get("waiting") or {}
+            if container.get("name") in OWN_CONTAINERS and waiting.get("reason") in BROKEN:
+                return str(waiting["reason"])
+    return ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetView:
-    """What a roll needs to know of a StatefulSet; `current` is False before it was looked at."""
+    """What a roll needs to know of a StatefulSet; `current` is False before it was observed."""
 
     replicas: int
     update_revision: str
@@ -74,24 +125,60 @@ class SetView:
 
 
 def outdated(pods: Sequence[PodView], seen: SetView) -> list[PodView]:
-    """The pods that were made from another template than the present one."""
+    """The pods of another template than the current one."""
     if not seen.current or not seen.update_revision:
         return []
     return [pod for pod in pods if pod.revision != seen.update_revision]
 
 
-def next_to_roll(pods: Sequence[PodView], seen: SetView) -> DeletePod | None:
-    """The pod to delete now; None if all are up to date or one has to be waited for."""
+def broken_to_replace(pods: Sequence[PodView], seen: SetView) -> DeletePod | None:
+    """The first broken pod of an older template, one at a time, ready or not as the others are."""
+    broken = [pod for pod in outdated(pods, seen) if pod.broken]
+    on_its_way = len(pods) < seen.replicas or any(pod.terminating for pod in pods)
+    if not broken or on_its_way:
+        return None
+    pod = min(broken, key=lambda each: each.ordinal)
+    reason = f"{pod.broken}, and its pod template changed"
+    return DeletePod(name=pod.name, uid=pod.uid, reason=reason)
+
+
+def next_to_replace(
+    pods: Sequence[PodView], seen: SetView, last: Collection[str] = ()
+) -> DeletePod | None:
+    """The pod whose turn it is: from the last to the first, those named in `last` after all."""
+    old = [pod for pod in outdated(pods, seen) if not pod.terminating]
+    if not old:
+        return None
+    pod = min(old, key=lambda each: (each.name in last, -each.ordinal))
+    return DeletePod(name=pod.name, uid=pod.uid, reason="its pod template changed")
+
+
+def absences(
+    component: str, pods: Sequence[PodView], seen: SetView, progress: Mapping[str, str]
+) -> list[Finding]:
+    """Why a StatefulSet is not complete: each pod that does not serve, by name and state."""
+    found = []
+    if not seen.current:
+        text = f"{component}: its StatefulSet was changed and not observed yet"
+        found.append(Finding(reason=Reason.STATEFUL_SET_PENDING, message=text))
+    for pod in sorted(pods, key=lambda each: each.ordinal):
+        if pod.terminating:
+            text = f"{pod.name} is terminating"
+            found.append(Finding(reason=Reason.POD_TERMINATING, message=text))
+        elif pod.broken:
+            text = f"{pod.name} cannot start: {pod.broken}"
+            found.append(Finding(reason=Reason.POD_BROKEN, message=text))
+        elif not pod.ready:
+            state = progress.get(pod.name, "")
+            text = f"{pod.name} is not ready" + (f": log recovery: {state}" if state else "")
+            found.append(Finding(reason=Reason.POD_NOT_READY, message=text))
+    if len(pods) < seen.replicas:
+        text = f"{component}: {len(pods)} of {seen.replicas} pods exist"
+        found.append(Finding(reason=Reason.POD_MISSING, message=text))
+    return found
+
+
+def newly_broken(pods: Sequence[PodView], seen: SetView) -> list[PodView]:
+    """The broken pods of the current template, while others still have an older one."""
     old = outdated(pods, seen)
-    if any(pod.leaving for pod in pods):
-        return None
-    broken = [pod for pod in old if not pod.ready]
-    if broken:
-        pod = min(broken, key=lambda each: each.ordinal)
-        return DeletePod(name=pod.name, uid=pod.uid, reason="not ready, and its template changed")
-    complete = len(pods) >= seen.replicas and all(pod.ready for pod in pods)
-    if not old or not complete:
-        return None
-    # From the last to the first, as StatefulSets do.
-    pod = max(old, key=lambda each: each.ordinal)
-    return DeletePod(name=pod.name, uid=pod.uid, reason="its template changed")
+    return [pod for pod in pods if pod.broken and pod not in old] if old else []

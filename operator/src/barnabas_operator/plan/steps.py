@@ -20,7 +20,7 @@ class Apply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeletePod:
-    """Delete a pod, so that its StatefulSet makes it anew from the present template."""
+    """Delete a pod, so that its StatefulSet creates it from the current template."""
 
     name: str
     uid: str
@@ -31,29 +31,56 @@ class DeletePod:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteObject:
+    """Delete an object that is wanted no longer."""
+
+    kind: str
+    name: str
+    uid: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"delete {self.kind} {self.name}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GrowClaim:
     """Ask for a larger volume."""
 
     name: str
     size: str
     reason: str
+    present: str = ""
+    storage_class: str = ""
 
     def __str__(self) -> str:
         return f"grow PersistentVolumeClaim {self.name} to {self.size}: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TellRack:
-    """Tell a pod in which rack it has come to run; its broker waits for that."""
+class LabelClaim:
+    """Set labels of a claim; None removes one."""
+
+    name: str
+    labels: Mapping[str, str | None]
+    reason: str
+
+    def __str__(self) -> str:
+        return f"label PersistentVolumeClaim {self.name}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnnotateRack:
+    """Write the rack of its node on a pod; its broker waits for that."""
 
     name: str
     rack: str
 
     def __str__(self) -> str:
-        return f"tell Pod {self.name} its rack: {self.rack}"
+        return f"annotate Pod {self.name} with its rack: {self.rack}"
 
 
-Step = Apply | DeletePod | GrowClaim | TellRack
+Step = Apply | DeletePod | DeleteObject | GrowClaim | LabelClaim | AnnotateRack
 Transcript = tuple[str, ...]
 
 

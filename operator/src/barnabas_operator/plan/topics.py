@@ -1,25 +1,35 @@
 """What to do for the topics of a cluster: who manages which, and what is to be changed.
 
-What the resources say goes, in one direction. A topic that no resource names is nobody's business,
-with one exception: the ledger remembers topics whose resource said `deletionPolicy: Delete` and is
-gone; those are deleted. That needs no finalizer, so nothing can hang when the operator is gone.
+What the resources say goes, in one direction. A topic that no resource names is left alone, unless
+the ledger (`plan.ledger`) says that it goes with its resource.
 
-Settings that a resource does not name are removed from its topic. Of two resources for one topic
-the older one has it.
+Settings that a resource does not name are removed from its topic, so a topic that exists already is
+adopted only if it equals the resource, or by an annotation that says which side wins. The id of the
+topic in the status is the memory of that: another id is a topic that another client has created.
+Of two resources for one topic the older one has it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import functools
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from barnabas_kafka.settings.definitions import SettingError
 from barnabas_kafka.settings.topic import validate_override
+from barnabas_operator.api.conditions import READY, Verdict
 from barnabas_operator.api.reading import Resource
-from barnabas_operator.api.storage import DeletionPolicy
-from barnabas_operator.api.topics import KafkaTopic, TopicSpec
+from barnabas_operator.api.topics import ADOPT, Adopt, KafkaTopic, TopicSpec
 
 Topic = Resource[KafkaTopic]
+
+# The brokers keep their own state in these: org.apache.kafka.common.internals.Topic.
+INTERNAL_TOPICS: Final = frozenset(
+    {"__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata"}
+)
+# The Ready reason of a topic that the cluster has accepted and does not show yet.
+CREATING: Final = "Creating"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,17 +90,6 @@ class Refusal:
     message: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LedgerEntry:
-    """What is remembered of a managed topic: the resource's name and what becomes of the topic."""
-
-    resource: str
-    policy: DeletionPolicy
-
-
-Ledger = Mapping[str, LedgerEntry]
-
-
 def topic_name(topic: Topic) -> str:
     """The topic's name in Kafka."""
     return topic.body.spec.topic_name or topic.meta.name
@@ -104,47 +103,108 @@ def owners(topics: Iterable[Topic]) -> dict[str, Topic]:
     return found
 
 
-def plan_topic(spec: TopicSpec, seen: TopicView | None) -> list[TopicStep] | Refusal:
-    """The steps that make a topic as its resource says, or why that cannot be."""
-    for name, value in spec.config.items():
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A topic that is left as it is because an annotation says so, and how it differs."""
+
+    differences: tuple[str, ...]
+
+    @property
+    def verdict(self) -> Verdict:
+        """Ready, since that is what the annotation asks for, with the differences as a warning."""
+        text = f"not applied, as the annotation keeps the topic: {'; '.join(self.differences)}"
+        message = "the topic exists and is kept as it is"
+        return Verdict(ready=True, reason="Kept", message=message, warnings=(text,))
+
+
+TopicPlan = list[TopicStep] | Refusal | Kept
+
+
+def plan_topic(topic: Topic, observed: TopicView | None) -> TopicPlan:
+    """The steps that make a topic as its resource says, or why nothing is changed."""
+    spec, name = topic.body.spec, topic_name(topic)
+    if name in INTERNAL_TOPICS:
+        text = f"{name} is an internal topic of Kafka; brokers manage it themselves"
+        return Refusal("InternalTopic", text)
+    for key, value in spec.config.items():
         try:
-            validate_override(name, value)
+            _validate(key, value)
         except SettingError as error:
             return Refusal("InvalidConfig", f"spec.config.{error}")
-    if seen is None:
+    if observed is None:
         create = CreateTopic(
             partitions=spec.partitions, replicas=spec.replicas, config=dict(spec.config)
         )
         return [create]
-    if spec.partitions < seen.partitions:
-        text = f"the topic has {seen.partitions} partitions; set spec.partitions to that or more"
+    if not is_managed(topic, observed) and (found := differences(spec, observed)):
+        answer = topic.meta.annotations.get(ADOPT)
+        if answer == Adopt.TOPIC:
+            return Kept(found)
+        if answer != Adopt.RESOURCE:
+            return _not_adopted(topic, found, answer)
+    return _changes(spec, observed)
+
+
+@functools.lru_cache(4096)
+def _validate(name: str, value: str) -> None:
+    """Thousands of topics have the same few settings; one that is wrong is checked each time."""
+    validate_override(name, value)
+
+
+def is_managed(topic: Topic, observed: TopicView) -> bool:
+    """Whether the topic is the one that was created or adopted for this resource."""
+    status = topic.body.status
+    if status.topic_id:
+        return status.topic_id == observed.topic_id
+    return any(each.type == READY and each.reason == CREATING for each in status.conditions)
+
+
+def differences(spec: TopicSpec, observed: TopicView) -> tuple[str, ...]:
+    """How a topic differs from a spec, a text each; none if they are equal."""
+    found = []
+    if spec.partitions != observed.partitions:
+        found.append(f"partitions is {observed.partitions}, spec has {spec.partitions}")
+    if spec.replicas != observed.replicas:
+        found.append(f"replicas is {observed.replicas}, spec has {spec.replicas}")
+    for key in sorted(spec.config.keys() | observed.config.keys()):
+        wanted, value = spec.config.get(key), observed.config.get(key)
+        if wanted != value:
+            here = "is not set" if value is None else f"is {value}"
+            there = "does not have it" if wanted is None else f"has {wanted}"
+            found.append(f"{key} {here}, spec.config {there}")
+    return tuple(found)
+
+
+def _not_adopted(topic: Topic, found: Iterable[str], answer: str | None) -> Refusal:
+    if answer is not None:
+        text = f"annotation {ADOPT} is {answer}, must be {' or '.join(Adopt)}"
+        return Refusal("InvalidAnnotation", text)
+    how = "was not created by this resource"
+    if topic.body.status.topic_id:
+        how = f"is another one than {topic.body.status.topic_id}, which was deleted"
+    return Refusal(
+        "AlreadyExists",
+        f"topic {topic_name(topic)} exists and {how}; it is left as it is. It differs:"
+        f" {'; '.join(found)}. Change the spec to be equal, or annotate the resource with"
+        f" {ADOPT}=resource to apply the spec, {ADOPT}=topic to keep the topic",
+    )
+
+
+def _changes(spec: TopicSpec, observed: TopicView) -> list[TopicStep] | Refusal:
+    if spec.partitions < observed.partitions:
+        text = (
+            f"the topic has {observed.partitions} partitions; set spec.partitions to that or more"
+        )
         return Refusal("PartitionsMayNotShrink", text)
-    if spec.replicas != seen.replicas:
-        text = f"the topic has {seen.replicas} replicas; set spec.replicas to that"
+    if spec.replicas != observed.replicas:
+        text = f"the topic has {observed.replicas} replicas; set spec.replicas to that"
         return Refusal("ReplicasMayNotChange", text)
     steps: list[TopicStep] = []
-    if spec.partitions > seen.partitions:
-        steps.append(GrowPartitions(before=seen.partitions, partitions=spec.partitions))
-    put = {name: value for name, value in spec.config.items() if seen.config.get(name) != value}
-    drop = frozenset(seen.config) - frozenset(spec.config)
+    if spec.partitions > observed.partitions:
+        steps.append(GrowPartitions(before=observed.partitions, partitions=spec.partitions))
+    own = observed.config
+    put = {name: value for name, value in spec.config.items() if own.get(name) != value}
+    drop = frozenset(own) - frozenset(spec.config)
     if put or drop:
         steps.append(AlterConfig(put=put, drop=drop))
     return steps
-
-
-def next_ledger(ledger: Ledger, managed: Mapping[str, Topic]) -> dict[str, LedgerEntry]:
-    """What is to be remembered from now on: the managed topics, and those still to be deleted."""
-    kept = {name: entry for name, entry in ledger.items() if name in orphans(ledger, managed)}
-    for name, topic in managed.items():
-        policy = topic.body.spec.deletion_policy
-        kept[name] = LedgerEntry(resource=topic.meta.name, policy=policy)
-    return dict(sorted(kept.items()))
-
-
-def orphans(ledger: Ledger, managed: Mapping[str, Topic]) -> Sequence[str]:
-    """The topics to delete: no resource names them any more, and the last one said Delete."""
-    return sorted(
-        name
-        for name, entry in ledger.items()
-        if name not in managed and entry.policy is DeletionPolicy.DELETE
-    )

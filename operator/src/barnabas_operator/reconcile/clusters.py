@@ -1,13 +1,15 @@
-"""A KafkaCluster: look at its objects, take the plan's steps, ask the brokers, tell the status."""
+"""A KafkaCluster: observe brokers and objects, plan, apply the steps, write the status."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from barnabas_kafka.settings.broker import BrokerSettings
 from barnabas_operator.api.clusters import (
     ClusterStatus,
+    ImageNames,
     KafkaCluster,
     Listener,
     ListenerStatus,
@@ -17,7 +19,7 @@ from barnabas_operator.api.clusters import (
 )
 from barnabas_operator.api.conditions import Verdict
 from barnabas_operator.api.reading import Resource
-from barnabas_operator.brokers import BrokersError, ClusterView
+from barnabas_operator.brokers import BrokersError
 from barnabas_operator.kube import (
     BUDGETS,
     CLAIMS,
@@ -29,11 +31,18 @@ from barnabas_operator.kube import (
     KubeError,
 )
 from barnabas_operator.names import INSTANCE, ClusterNames
-from barnabas_operator.plan.clusters import COMPONENTS, Observed, Plan, node_ports, plan_cluster
-from barnabas_operator.plan.rolling import PodView
+from barnabas_operator.plan.claims import claims_of
+from barnabas_operator.plan.clusters import check_availability, node_ports, plan_cluster
+from barnabas_operator.plan.findings import Finding, Reason, Severity
+from barnabas_operator.plan.observed import COMPONENTS, ClusterView, Observed, selector_of
+from barnabas_operator.plan.rolling import PodView, outdated
+from barnabas_operator.plan.snapshot import Draft, shortened, snapshot_of
+from barnabas_operator.plan.steps import DeletePod, GrowClaim
+from barnabas_operator.plan.versions import held_generation
+from barnabas_operator.reconcile.apply import Refused, apply_steps, summary
 from barnabas_operator.reconcile.context import Context
-from barnabas_operator.reconcile.deeds import take
-from barnabas_operator.reconcile.rolls import hold_back
+from barnabas_operator.reconcile.ownership import controller, is_applied_by_us
+from barnabas_operator.reconcile.rolls import admin_url, hold_back
 from barnabas_operator.reconcile.status import write_status
 from barnabas_operator.resources.brokers import claim_size, storage_estimate
 from barnabas_operator.resources.config import inter_broker_listener
@@ -42,17 +51,58 @@ Cluster = Resource[KafkaCluster]
 
 
 def reconcile_cluster(cluster: Cluster, context: Context) -> ClusterStatus:
-    """One pass; returns the status that was told. Raises KubeError."""
-    if refusal := refuse(cluster.body):
-        verdict = Verdict(ready=False, reason="InvalidSpec", message=refusal, stalled=True)
-        return write_status(cluster, cluster.body.status, verdict, context)
+    """One pass; returns the status as written. Raises KubeError."""
     observed = observe(cluster, context)
+    if refusal := refuse(cluster.body):
+        # What serves goes on serving, and nothing is changed.
+        draft = Draft()
+        check_availability(snapshot_of(cluster, observed, context.images), draft)
+        draft.find(Reason.INVALID_SPEC, refusal)
+        return _write(cluster, observed, draft.findings, context)
     plan = hold_back(plan_cluster(cluster, observed, images=context.images), observed, context)
-    failed = take(plan.steps, cluster.meta, context)
-    view, trouble = ask_brokers(cluster, observed, context)
-    verdict = judge(plan, failed=failed, answered=view is not None, trouble=trouble)
-    status = status_of(cluster, observed, view)
+    refused = apply_steps(plan.steps, cluster.meta, context)
+    findings = [*plan.findings, *refusals(refused)]
+    return _write(cluster, observed, findings, context, applied=bool(plan.steps))
+
+
+def _write(
+    cluster: Cluster,
+    observed: Observed,
+    findings: Sequence[Finding],
+    context: Context,
+    *,
+    applied: bool = False,
+) -> ClusterStatus:
+    verdict = judge(findings, applied=applied)
+    chosen = snapshot_of(cluster, observed, context.images).chosen
+    notes = [each.message for each in findings if each.severity is Severity.NOTE]
+    status = dataclasses.replace(
+        status_of(cluster, observed),
+        images=ImageNames(broker=chosen.broker, zookeeper=chosen.zookeeper),
+        update_available="; ".join(notes),
+    )
     return write_status(cluster, status, verdict, context)
+
+
+def refusals(refused: Sequence[Refused]) -> Iterator[Finding]:
+    """What the API server refuses, as one finding; and what to do about claims."""
+    evictions = [each for each in refused if isinstance(each.step, DeletePod)]
+    if message := summary([each for each in refused if each not in evictions]):
+        yield Finding(reason=Reason.REFUSED, message=message)
+    if message := summary(evictions):
+        yield Finding(reason=Reason.ROLL_WAITS_FOR_BUDGET, message=message)
+    claims = [each for each in refused if isinstance(each.step, GrowClaim)]
+    if claims:
+        yield Finding(reason=Reason.CLAIM_NOT_EXPANDABLE, message=_not_expandable(claims))
+
+
+def _not_expandable(claims: Sequence[Refused]) -> str:
+    steps = [each.step for each in claims if isinstance(each.step, GrowClaim)]
+    names = shortened([step.name for step in steps], separator=", ")
+    first = steps[0]
+    kind = f"StorageClass {first.storage_class}" if first.storage_class else "its StorageClass"
+    remedy = f"set allowVolumeExpansion on {kind}, or set the size back to {first.present}"
+    return f"{names} cannot grow to {first.size}; {remedy}"
 
 
 def refuse(body: KafkaCluster) -> str:
@@ -68,20 +118,69 @@ def observe(cluster: Cluster, context: Context) -> Observed:
     objects: dict[tuple[str, str], Mapping[str, Any]] = {}
     for kind in (STATEFUL_SETS, SERVICES, CONFIG_MAPS, BUDGETS):
         for found in kube.list(kind, namespace, labels):
-            objects[found["kind"], found["metadata"]["name"]] = found
+            if is_ours(found, cluster.meta.uid):
+                objects[found["kind"], found["metadata"]["name"]] = found
     names = ClusterNames(cluster.meta.name, namespace)
+    for name in (names.zookeeper, names.broker):
+        if ("StatefulSet", name) in objects:
+            continue
+        # Without its label it is still there, with brokers that hold replicas.
+        body = kube.get(STATEFUL_SETS, namespace, name)
+        if body is not None and is_ours(body, cluster.meta.uid):
+            objects["StatefulSet", name] = body
     pods, claims = {}, {}
+    rack = cluster.body.spec.brokers.rack
+    all_claims = kube.list(CLAIMS, namespace)
     for component in COMPONENTS:
-        selector = names.selector(component)
-        owner = objects.get(("StatefulSet", f"{cluster.meta.name}-{component}"))
+        name = f"{cluster.meta.name}-{component}"
+        owner = objects.get(("StatefulSet", name))
         pods[component] = [
-            PodView.of(pod)
-            for pod in kube.list(PODS, namespace, selector)
+            PodView.of(pod, topology_key=rack.topology_key if rack else "")
+            for pod in (kube.list(PODS, namespace, selector_of(owner)) if owner else ())
             if owner is not None and _is_owned(pod, owner)
         ]
-        claims[component] = kube.list(CLAIMS, namespace, selector)
-    racks, trouble = look_for_racks(cluster, pods["broker"], context)
-    return Observed(objects=objects, pods=pods, claims=claims, racks=racks, trouble=trouble)
+        # Claims of these names may be another's as long as the StatefulSet is not ours.
+        claims[component] = claims_of(all_claims, name) if owner is not None else []
+    racks, racks_trouble = look_for_racks(cluster, pods["broker"], context)
+    view, trouble = ask_brokers(cluster, objects, pods["broker"], context)
+    observed = Observed(
+        objects=objects,
+        pods=pods,
+        claims=claims,
+        racks=racks,
+        racks_trouble=racks_trouble,
+        brokers=view,
+        brokers_trouble=trouble,
+        recovery=ask_recovery(pods["broker"], context),
+        now=context.now,
+    )
+    return dataclasses.replace(observed, modes=ask_ensemble(names, observed, context))
+
+
+def ask_recovery(pods: Sequence[PodView], context: Context) -> Mapping[str, str]:
+    """How far log recovery has come on brokers that are not ready."""
+    return {
+        pod.name: context.recovery(admin_url(pod))
+        for pod in pods
+        if pod.address and not (pod.ready or pod.broken or pod.terminating)
+    }
+
+
+def ask_ensemble(names: ClusterNames, observed: Observed, context: Context) -> Mapping[str, str]:
+    """The mode of each ensemble member, asked only while a pod is to be replaced."""
+    sets = {"zookeeper": names.zookeeper, "broker": names.broker}
+    due = any(
+        outdated(observed.pods[component], seen)
+        for component, name in sets.items()
+        if (seen := observed.stateful_set(name)) is not None
+    )
+    if not due:
+        return {}
+    return {
+        pod.name: context.ensemble_mode(pod.address)
+        for pod in observed.pods["zookeeper"]
+        if pod.address and pod.serves
+    }
 
 
 def look_for_racks(
@@ -105,6 +204,15 @@ def look_for_racks(
     return found, ""
 
 
+def is_ours(found: Mapping[str, Any], uid: str) -> bool:
+    """Whether the resource controls an object, or none does and we applied it before.
+
+    Labels prove nothing, nor does the absence of an owner.
+    """
+    owner = controller(found)
+    return is_applied_by_us(found) if owner is None else owner["uid"] == uid
+
+
 def _is_owned(pod: Mapping[str, Any], owner: Mapping[str, Any]) -> bool:
     """Whose a pod is, its owner's identity decides; labels can be given to anything."""
     references = pod["metadata"].get("ownerReferences") or ()
@@ -112,15 +220,31 @@ def _is_owned(pod: Mapping[str, Any], owner: Mapping[str, Any]) -> bool:
 
 
 def ask_brokers(
-    cluster: Cluster, observed: Observed, context: Context
+    cluster: Cluster,
+    objects: Mapping[tuple[str, str], Mapping[str, Any]],
+    pods: Sequence[PodView],
+    context: Context,
 ) -> tuple[ClusterView | None, str]:
-    """What the cluster says of itself, and why it does not; nobody is asked without a ready pod."""
-    if not any(pod.ready for pod in observed.pods["broker"]):
-        return None, ""
+    """What the cluster says of itself, and why it does not.
+
+    Only a ready broker is asked, through a Service of the cluster, and brokers of another cluster
+    are not believed.
+    """
+    if not any(pod.ready for pod in pods):
+        return None, "no broker is ready"
+    bootstrap = ClusterNames(cluster.meta.name, cluster.meta.namespace).bootstrap
+    if ("Service", bootstrap) not in objects:
+        return None, f"Service {bootstrap} does not exist, or is not of this cluster"
     try:
-        return context.brokers(bootstrap_servers(cluster)).describe(), ""
+        view = context.brokers(bootstrap_servers(cluster)).describe()
     except BrokersError as error:
         return None, str(error)
+    known = cluster.body.status.cluster_id
+    if not (view.cluster_id and view.broker_ids):
+        return None, "the brokers know of no cluster yet"
+    if known and view.cluster_id != known:
+        return None, f"brokers of another cluster answer: its id is {view.cluster_id}, not {known}"
+    return view, ""
 
 
 def bootstrap_servers(cluster: Cluster) -> str:
@@ -129,36 +253,54 @@ def bootstrap_servers(cluster: Cluster) -> str:
     return names.bootstrap_server(inter_broker_listener(cluster.body.spec.listeners).port)
 
 
-def judge(plan: Plan, *, failed: str, answered: bool, trouble: str) -> Verdict:
-    """How the cluster fares."""
-    warnings = plan.warnings
-    if failed:
-        return Verdict(
-            ready=answered, reason="Refused", message=failed, stalled=True, warnings=warnings
-        )
-    if plan.waiting or plan.steps:
-        waiting = "; ".join(plan.waiting) or "changes were applied"
-        reason = "Updating" if answered else "Starting"
-        return Verdict(
-            ready=answered and not plan.waiting,
-            reason=reason,
-            message=waiting,
-            settled=False,
-            warnings=warnings,
-        )
-    if not answered:
-        message = trouble or "no broker answers yet"
-        return Verdict(
-            ready=False, reason="Unreachable", message=message, settled=False, warnings=warnings
-        )
-    return Verdict(ready=True, reason="Ready", message="all pods are ready", warnings=warnings)
+def judge(findings: Sequence[Finding], *, applied: bool) -> Verdict:
+    """The conditions that follow from the findings, in the order of the checks."""
+    by_severity = {
+        severity: [each for each in findings if each.severity is severity] for severity in Severity
+    }
+    blocking, waiting = by_severity[Severity.BLOCKING], by_severity[Severity.WAITING]
+    stalled, warnings = by_severity[Severity.STALLED], by_severity[Severity.WARNING]
+    pending = stalled or waiting
+    if not (applied or blocking or stalled):
+        pending = _held_first(waiting) or waiting
+    if applied and not pending:
+        pending = [Finding(reason=Reason.APPLYING, message="changes were applied")]
+    texts = shortened([each.message for each in pending])
+    message = "brokers answer and every partition has a leader"
+    if blocking:
+        message = shortened([each.message for each in blocking])
+    if stalled:
+        message = f"{message}; the spec is not applied in full: {texts}"
+    return Verdict(
+        ready=not blocking,
+        reason=str(blocking[0].reason) if blocking else "Ready",
+        message=message,
+        settled=not (blocking or pending),
+        stalled=bool(stalled),
+        pending=(str(pending[0].reason), texts) if pending else None,
+        warnings=tuple(each.message for each in warnings),
+        warning_reason=str(warnings[0].reason) if warnings else "Warning",
+    )
 
 
-def status_of(cluster: Cluster, observed: Observed, view: ClusterView | None) -> ClusterStatus:
+def _held_first(waiting: Sequence[Finding]) -> list[Finding]:
+    """The findings with RollHeldBack first, where nothing but that is waited for; else none.
+
+    What the roll itself says beside it ends with it.
+    """
+    held = [each for each in waiting if each.reason is Reason.ROLL_HELD_BACK]
+    others = [each for each in waiting if each.reason is not Reason.ROLL_HELD_BACK]
+    of_the_roll = {Reason.ROLL_PENDING, Reason.ROLL_WAITS_FOR_ENSEMBLE}
+    return [*held, *others] if held and {each.reason for each in others} <= of_the_roll else []
+
+
+def status_of(cluster: Cluster, observed: Observed) -> ClusterStatus:
     """The status, without conditions."""
-    before, spec = cluster.body.status, cluster.body.spec
+    before, spec, view = cluster.body.status, cluster.body.spec, observed.brokers
     reckoned = storage_estimate(cluster.body)
-    ready = {component: sum(pod.ready for pod in pods) for component, pods in observed.pods.items()}
+    ready = {
+        component: sum(pod.serves for pod in pods) for component, pods in observed.pods.items()
+    }
     return ClusterStatus(
         cluster_id=view.cluster_id if view else before.cluster_id,
         listeners=listeners(cluster, observed),
@@ -167,6 +309,12 @@ def status_of(cluster: Cluster, observed: Observed, view: ClusterView | None) ->
         storage=StorageStatus(
             size=claim_size(cluster.body), arithmetic=reckoned.lines if reckoned else ()
         ),
+        held_generation=held_generation(before),
+        initialized=before.initialized
+        # An earlier operator managed topics of a cluster that had answered.
+        or (before.is_of_an_earlier_operator and before.cluster_id != "")
+        or (view is not None and ready["broker"] >= spec.brokers.replicas),
+        answering=view is not None,
     )
 
 

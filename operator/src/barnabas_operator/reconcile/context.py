@@ -4,22 +4,80 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final, Protocol
 
+from barnabas_operator.api.reading import Metadata
 from barnabas_operator.brokers import Brokers
-from barnabas_operator.kube import Kube
-from barnabas_operator.plan.clusters import Images
+from barnabas_operator.kube import Document, Kind, Kube
+from barnabas_operator.plan.observed import Images
 from barnabas_operator.progress import Progress
-from barnabas_operator.standing import Standing
+from barnabas_operator.restart_check import CheckResult
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Regarding:
+    """The object that an event is about."""
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+
+    @classmethod
+    def of(cls, kind: Kind, meta: Metadata) -> Regarding:
+        """A custom resource."""
+        return cls(
+            api_version=kind.api_version,
+            kind=kind.kind,
+            namespace=meta.namespace,
+            name=meta.name,
+            uid=meta.uid,
+        )
+
+
+class Recorder(Protocol):
+    """Writes events on resources. Never raises for the API server."""
+
+    def record(
+        self, regarding: Regarding, *, action: str, reason: str, note: str, warning: bool = False
+    ) -> None:
+        """What was done, or has become so: `reason` is a word for programs, `note` for people."""
+        ...
+
+
+class NoRecorder:
+    """Writes nothing."""
+
+    def record(
+        self, regarding: Regarding, *, action: str, reason: str, note: str, warning: bool = False
+    ) -> None:
+        """See Recorder."""
+
+
+NO_RECORDER: Final = NoRecorder()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """The dependencies of a reconcile. `now` is RFC 3339, in seconds, as conditions have it."""
+    """The dependencies of a reconcile; `now` is RFC 3339, in seconds, as conditions have it."""
 
     kube: Kube
     brokers: Callable[[str], Brokers]
     progress: Callable[[str], Progress | None]
-    may_restart: Callable[[str], Standing]
-    has_caught_up: Callable[[str], Standing]
+    # By the URL of a broker's admin port.
+    restart_check: Callable[[str], CheckResult]
+    in_sync: Callable[[str], CheckResult]
+    recovery: Callable[[str], str]
+    # By the address of an ensemble member.
+    ensemble_mode: Callable[[str], str]
     images: Images
     now: str
+    events: Recorder = NO_RECORDER
+    # Whether figures of a resource that change all the time may be written again, by its uid.
+    figures_due: Callable[[str], bool] = lambda _: True
+    # The KafkaTopics or KafkaPipelines of a namespace that name a cluster, from a cache that may be
+    # late; None where they have to be listed.
+    index: Callable[[Kind, str, str], list[Document] | None] = lambda *_: None
+    # Whether the KafkaTopic of a uid was seen to go with another deletionPolicy than Delete.
+    retained: Callable[[str], bool] = lambda _: False

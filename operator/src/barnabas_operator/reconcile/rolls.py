@@ -1,8 +1,7 @@
 """Holding a roll back until brokers say that it may go on.
 
-Before a broker that serves is restarted, those that were restarted before it must have caught up,
-and it must itself say that no partition is at risk. A broker that does not serve is not asked: its
-restart is the remedy.
+Before a broker that serves is restarted, every other broker must be in sync, and it must itself say
+that no partition is at risk. A broken broker is not asked: it serves nothing.
 """
 
 from __future__ import annotations
@@ -10,8 +9,10 @@ from __future__ import annotations
 import dataclasses
 
 from barnabas_operator.api.clusters import ADMIN_PORT
-from barnabas_operator.plan.clusters import Observed, Plan
+from barnabas_operator.plan.findings import Finding, Reason
+from barnabas_operator.plan.observed import Observed
 from barnabas_operator.plan.rolling import PodView
+from barnabas_operator.plan.snapshot import Plan
 from barnabas_operator.plan.steps import DeletePod
 from barnabas_operator.reconcile.context import Context
 
@@ -21,26 +22,26 @@ def hold_back(plan: Plan, observed: Observed, context: Context) -> Plan:
     brokers = {pod.name: pod for pod in observed.pods.get("broker", ())}
     for step in plan.steps:
         pod = brokers.get(step.name) if isinstance(step, DeletePod) else None
-        if pod is None or not pod.ready:
+        if pod is None or pod.broken:
             continue
         others = [each for each in brokers.values() if each.revision != pod.revision]
-        if reason := _objection(pod, others, context):
+        if objection := _objection(pod, others, context):
             steps = tuple(each for each in plan.steps if each is not step)
-            return dataclasses.replace(plan, steps=steps, waiting=(*plan.waiting, reason))
+            text = f"{pod.name} waits to be replaced: {objection}"
+            finding = Finding(reason=Reason.ROLL_WAITS_FOR_REPLICAS, message=text)
+            return dataclasses.replace(plan, steps=steps, findings=(*plan.findings, finding))
     return plan
 
 
-def _objection(pod: PodView, restarted: list[PodView], context: Context) -> str:
-    for other in restarted:
-        caught_up = context.has_caught_up(_admin_url(other))
-        if not caught_up.yes:
-            return f"{pod.name} waits to be restarted: {other.name}: {caught_up.reason}"
-    may_restart = context.may_restart(_admin_url(pod))
-    if not may_restart.yes:
-        return f"{pod.name} waits to be restarted: {may_restart.reason}"
-    return ""
+def _objection(pod: PodView, replaced: list[PodView], context: Context) -> str:
+    for other in replaced:
+        caught_up = context.in_sync(admin_url(other))
+        if not caught_up.ok:
+            return f"{other.name}: {caught_up.reason}"
+    return context.restart_check(admin_url(pod)).reason
 
 
-def _admin_url(pod: PodView) -> str:
+def admin_url(pod: PodView) -> str:
+    """Where a broker's admin port is."""
     host = f"[{pod.address}]" if ":" in pod.address else pod.address
     return f"http://{host}:{ADMIN_PORT}"

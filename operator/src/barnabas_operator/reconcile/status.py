@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from typing import Any, TypeVar
 
 from barnabas_operator.api.clusters import ClusterStatus, KafkaCluster
-from barnabas_operator.api.conditions import Condition, Verdict, conditions
+from barnabas_operator.api.conditions import READY, STALLED, Condition, Verdict, conditions
 from barnabas_operator.api.pipelines import KafkaPipeline, PipelineStatus
 from barnabas_operator.api.reading import Metadata, Resource
 from barnabas_operator.api.topics import KafkaTopic, TopicStatus
 from barnabas_operator.api.writing import to_json
 from barnabas_operator.kube import KINDS
-from barnabas_operator.reconcile.context import Context
+from barnabas_operator.reconcile.context import Context, Regarding
 
 S = TypeVar("S", ClusterStatus, TopicStatus, PipelineStatus)
 AnyResource = Resource[KafkaCluster] | Resource[KafkaTopic] | Resource[KafkaPipeline]
@@ -22,6 +22,8 @@ AnyResource = Resource[KafkaCluster] | Resource[KafkaTopic] | Resource[KafkaPipe
 def write_status(resource: AnyResource, status: S, verdict: Verdict, context: Context) -> S:
     """Write the status with the conditions of the verdict, unless it is what is there already."""
     generation = resource.meta.generation
+    if resource.unknown_fields:
+        verdict = dataclasses.replace(verdict, warnings=(*verdict.warnings, _ignored(resource)))
     told = conditions(
         verdict,
         generation=generation,
@@ -31,8 +33,35 @@ def write_status(resource: AnyResource, status: S, verdict: Verdict, context: Co
     complete = dataclasses.replace(status, observed_generation=generation, conditions=told)
     if complete != resource.body.status:
         kind, meta = KINDS[resource.kind], resource.meta
-        context.kube.patch_status(kind, meta.namespace, meta.name, to_json(complete))
+        before = to_json(resource.body.status)
+        written = {
+            name: value
+            for name, value in to_json(complete).items()
+            # What was not known here may be in the API: the resource may come from a cache.
+            if value != "" or before.get(name)
+        }
+        context.kube.patch_status(kind, meta.namespace, meta.name, written)
+        record_transition(resource, told, context)
     return complete
+
+
+def record_transition(resource: AnyResource, told: Sequence[Condition], context: Context) -> None:
+    """Write an event when the resource has become Ready, or not Ready for another reason."""
+    before = {each.type: each for each in resource.body.status.conditions}.get(READY)
+    ready = next(each for each in told if each.type == READY)
+    if before is not None and (before.status, before.reason) == (ready.status, ready.reason):
+        return
+    regarding = Regarding.of(KINDS[resource.kind], resource.meta)
+    stalled = any(each.type == STALLED for each in told)
+    note = ready.message or ("Ready" if ready.status == "True" else "not Ready")
+    context.events.record(
+        regarding, action="Reconcile", reason=ready.reason, note=note, warning=stalled
+    )
+
+
+def _ignored(resource: AnyResource) -> str:
+    fields = ", ".join(resource.unknown_fields)
+    return f"fields that this version of the operator does not know are ignored: {fields}"
 
 
 def write_refusal(

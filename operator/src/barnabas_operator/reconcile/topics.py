@@ -1,91 +1,198 @@
-"""The KafkaTopics of a cluster: ask for the topics once, then make each as its resource says.
+"""Topics of a cluster: describe all of them once, then make each as its resource says, in batches.
 
-`reconcile_topics` needs no Kubernetes: `barnabas local` calls it with the resources of a file.
+Nothing here needs Kubernetes: `barnabas local` calls it with the resources of a file.
 """
 
 from __future__ import annotations
 
-import json
+import itertools
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
-from barnabas_operator.api.clusters import KafkaCluster
-from barnabas_operator.api.conditions import Verdict, is_ready
-from barnabas_operator.api.reading import Resource
-from barnabas_operator.api.storage import DeletionPolicy
-from barnabas_operator.api.topics import TopicStatus
+from barnabas_operator.api.conditions import Verdict
 from barnabas_operator.brokers import Brokers, BrokersError
-from barnabas_operator.kube import CONFIG_MAPS
-from barnabas_operator.names import ClusterNames
+from barnabas_operator.plan.ledger import Ledger, next_ledger
 from barnabas_operator.plan.topics import (
+    CREATING,
     AlterConfig,
     CreateTopic,
     GrowPartitions,
-    Ledger,
-    LedgerEntry,
+    Kept,
     Refusal,
     Topic,
-    TopicStep,
+    TopicPlan,
     TopicView,
-    next_ledger,
-    orphans,
+    differences,
+    is_managed,
     owners,
     plan_topic,
     topic_name,
 )
-from barnabas_operator.reconcile.clusters import bootstrap_servers
-from barnabas_operator.reconcile.context import Context
-from barnabas_operator.reconcile.status import write_status
-from barnabas_operator.resources import objects
 
-LOG: Final = logging.getLogger(__name__)
-COMPONENT: Final = "topics"
+logger = logging.getLogger(__name__)
+
+# The controller works on one request at a time, so others have their turn after so many topics.
+BATCH: Final = 50
+
+Step = TypeVar("Step", CreateTopic, GrowPartitions, AlterConfig)
+Item = TypeVar("Item")
+Remember = Callable[[Ledger], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """How a topic fares; `view` is the topic as it is now, None if there is none."""
+    """The state of a topic after a pass.
+
+    `view` is the topic as it is now, None if there is none or nothing is known. It is `managed` if
+    it was created or adopted for this resource.
+    """
 
     verdict: Verdict
     view: TopicView | None = None
+    managed: bool = False
 
 
-def reconcile_topics(topics: Sequence[Topic], brokers: Brokers) -> dict[str, Outcome]:
-    """Make the topics as their resources say; returns the outcome of each resource by its name.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """Outcomes by the names of resources, and the ledger. `failed`: a broker did not answer."""
 
-    Raises BrokersError if the cluster cannot be reached; a refusal concerns its topic alone.
+    outcomes: Mapping[str, Outcome]
+    ledger: Ledger
+    failed: bool
+
+
+def reconcile_topics(
+    topics: Sequence[Topic],
+    brokers: Brokers,
+    *,
+    ledger: Ledger | None = None,
+    remember: Remember = lambda _: None,
+) -> Result:
+    """Make the topics as their resources say.
+
+    `remember` is given the ledger before a topic in it is created, as a topic that was created and
+    forgotten would never be deleted. Raises BrokersError if no topic can be described; every other
+    error concerns its topic alone.
     """
+    entries = ledger or {}
     managed = owners(topics)
-    existing = brokers.topic_names() & frozenset(managed)
-    views = dict(brokers.topics(existing))
+    found = brokers.topics(brokers.topic_names() & managed.keys())
+    errors = {name: each for name, each in found.items() if isinstance(each, BrokersError)}
+    views = {name: each for name, each in found.items() if isinstance(each, TopicView)}
+    plans = {
+        name: plan_topic(topic, views.get(name))
+        for name, topic in managed.items()
+        if name not in errors
+    }
+    # An id is kept until another is seen: a broker that is behind may not list the topic.
+    known_ids = {name: entry.topic_id for name, entry in entries.items()}
+    ids = {
+        name: views[name].topic_id if name in views else known_ids.get(name, "")
+        for name, plan in plans.items()
+        if isinstance(plan, list)
+    }
+    before, entries = entries, next_ledger(entries, managed, ids)
+    if entries != before:
+        remember(entries)
+    _warn_of_lost_topics(managed, plans)
+    errors |= _apply(plans, brokers)
+    changed = [name for name, plan in plans.items() if isinstance(plan, list) and plan]
+    _describe_again([name for name in changed if name not in errors], brokers, views, errors)
     outcomes = {}
     for topic in topics:
         name = topic_name(topic)
-        owner = managed[name]
-        if owner.meta.name != topic.meta.name:
-            outcomes[topic.meta.name] = _conflict(name, owner)
+        if managed[name] is not topic:
+            outcomes[topic.meta.name] = _conflict(name, managed[name])
         else:
-            outcomes[topic.meta.name] = _reconcile(topic, views.get(name), brokers)
-    return outcomes
+            outcomes[topic.meta.name] = _outcome(
+                topic, plans.get(name), views.get(name), errors.get(name)
+            )
+    known = {name: views[name].topic_id for name in changed if name in views}
+    return Result(
+        outcomes=outcomes,
+        ledger=next_ledger(entries, {name: managed[name] for name in known}, known),
+        failed=any(not error.reachable for error in errors.values()),
+    )
 
 
-def delete_orphans(ledger: Ledger, topics: Sequence[Topic], brokers: Brokers) -> Ledger:
-    """Delete the topics whose resource is gone and said so; returns the ledger without them."""
-    managed = owners(topics)
-    remaining = next_ledger(ledger, managed)
-    for name in orphans(ledger, managed):
-        LOG.info("topic %s: delete, its KafkaTopic %s is gone", name, ledger[name].resource)
-        try:
-            brokers.delete_topic(name)
-        except BrokersError as error:
-            if not error.reachable:
-                raise
-            LOG.warning("topic %s cannot be deleted: %s", name, error)
+def batches(items: Iterable[Item], size: int = BATCH) -> Iterator[list[Item]]:
+    """The items in their order, in lists of at most so many."""
+    rest = iter(items)
+    while batch := list(itertools.islice(rest, size)):
+        yield batch
+
+
+def _warn_of_lost_topics(managed: Mapping[str, Topic], plans: Mapping[str, TopicPlan]) -> None:
+    for name, plan in plans.items():
+        topic_id = managed[name].body.status.topic_id
+        if topic_id and isinstance(plan, list) and any(isinstance(x, CreateTopic) for x in plan):
+            logger.warning(
+                "topic %s: topic id %s no longer exists, another client deleted it;"
+                " it is created again without its records", name, topic_id,
+            )  # fmt: skip
+
+
+def _apply(plans: Mapping[str, TopicPlan], brokers: Brokers) -> dict[str, BrokersError]:
+    """Apply the steps of all topics, kind by kind; returns the errors, by topic."""
+    steps = [
+        (name, step) for name, plan in plans.items() if isinstance(plan, list) for step in plan
+    ]
+    errors: dict[str, BrokersError] = {}
+    creates = {name: step for name, step in steps if isinstance(step, CreateTopic)}
+    grows = {name: step for name, step in steps if isinstance(step, GrowPartitions)}
+    alters = {name: step for name, step in steps if isinstance(step, AlterConfig)}
+    _apply_batches(creates, brokers.create_topics, errors)
+    _apply_batches(grows, brokers.grow_partitions, errors)
+    _apply_batches(alters, brokers.alter_configs, errors)
+    return errors
+
+
+def _apply_batches(
+    steps: Mapping[str, Step],
+    request: Callable[[Mapping[str, Step]], Mapping[str, BrokersError]],
+    errors: dict[str, BrokersError],
+) -> None:
+    """Send the steps in batches. Once a broker has not answered, the rest waits for the next pass:
+    each further request would take the whole time-out."""
+    for batch in batches(steps.items()):
+        silent = next((each for each in errors.values() if not each.reachable), None)
+        if silent is not None:
+            errors.update({name: silent for name, _ in batch if name not in errors})
             continue
-        del remaining[name]
-    return remaining
+        due = {name: step for name, step in batch if name not in errors}
+        for name, step in due.items():
+            logger.info("topic %s: %s", name, step)
+        try:
+            failed = request(due) if due else {}
+        except BrokersError as error:
+            failed = dict.fromkeys(due, error)
+        for name, each in failed.items():
+            logger.warning("topic %s: %s", name, each)
+        errors.update(failed)
+
+
+def _describe_again(
+    names: Collection[str],
+    brokers: Brokers,
+    views: dict[str, TopicView],
+    errors: dict[str, BrokersError],
+) -> None:
+    """The topics after their changes; one may be missing while its broker has old metadata."""
+    if not names:
+        return
+    try:
+        found = brokers.topics(brokers.topic_names() & set(names))
+    except BrokersError as error:
+        errors.update(dict.fromkeys(names, error))
+        return
+    for name in names:
+        each = found.get(name)
+        if isinstance(each, BrokersError):
+            errors[name] = each
+        elif each is not None:
+            views[name] = each
 
 
 def _conflict(name: str, owner: Topic) -> Outcome:
@@ -93,128 +200,34 @@ def _conflict(name: str, owner: Topic) -> Outcome:
     return Outcome(verdict=Verdict(ready=False, reason="Conflict", message=text, stalled=True))
 
 
-def _reconcile(topic: Topic, view: TopicView | None, brokers: Brokers) -> Outcome:
-    name = topic_name(topic)
-    steps = plan_topic(topic.body.spec, view)
-    if isinstance(steps, Refusal):
-        verdict = Verdict(ready=False, reason=steps.reason, message=steps.message, stalled=True)
-        return Outcome(verdict=verdict, view=view)
-    for step in steps:
-        LOG.info("topic %s: %s", name, step)
-        try:
-            _take(step, name, brokers)
-        except BrokersError as error:
-            if not error.reachable:
-                raise
-            verdict = Verdict(ready=False, reason="Refused", message=str(error), stalled=True)
-            return Outcome(verdict=verdict, view=view)
-    if steps:
-        view = _look_again(name, brokers)
-    if view is None:
-        verdict = Verdict(ready=False, reason="Creating", message="being created", settled=False)
-        return Outcome(verdict=verdict)
-    return Outcome(verdict=Verdict(ready=True, reason="Ready"), view=view)
-
-
-def _look_again(name: str, brokers: Brokers) -> TopicView | None:
-    """The topic after a change; None while the broker that is asked has not heard of it."""
-    if name not in brokers.topic_names():
-        return None
-    return brokers.topics(frozenset({name})).get(name)
-
-
-def _take(step: TopicStep, name: str, brokers: Brokers) -> None:
-    match step:
-        case CreateTopic():
-            brokers.create_topic(
-                name, partitions=step.partitions, replicas=step.replicas, config=step.config
-            )
-        case GrowPartitions():
-            brokers.grow_partitions(name, step.partitions)
-        case AlterConfig():
-            brokers.alter_config(name, put=step.put, drop=step.drop)
-
-
-# --- on Kubernetes --------------------------------------------------------------------------------
-
-
-def reconcile_topics_of(
-    cluster: Resource[KafkaCluster], topics: Sequence[Topic], context: Context
-) -> list[TopicStatus]:
-    """One pass over all KafkaTopics of a cluster and the ledger; returns the statuses told."""
-    topics = [topic for topic in topics if not topic.meta.deleting]
-    if not is_ready(cluster.body.status.conditions):
-        text = f"KafkaCluster {cluster.meta.name} is not ready yet"
-        return _wait(topics, "WaitingForCluster", text, context)
-    try:
-        brokers = context.brokers(bootstrap_servers(cluster))
-        # Remembered before it is done: a topic that was made and forgotten would never be deleted.
-        ledger = read_ledger(cluster, context)
-        remembered = next_ledger(ledger, owners(topics))
-        _write_ledger(cluster, ledger, remembered, context)
-        outcomes = reconcile_topics(topics, brokers)
-        remaining = delete_orphans(remembered, topics, brokers)
-    except BrokersError as error:
-        return _wait(topics, "Unreachable", str(error), context)
-    _write_ledger(cluster, remembered, remaining, context)
-    told = []
-    for topic in topics:
-        outcome = outcomes[topic.meta.name]
-        status = _status(topic, outcome.view)
-        told.append(write_status(topic, status, outcome.verdict, context))
-    return told
-
-
-def wait_for_cluster(topics: Sequence[Topic], context: Context) -> None:
-    """Tell topics whose cluster does not exist so; it may come."""
-    for topic in topics:
-        text = f"there is no KafkaCluster {topic.body.spec.cluster} in this namespace"
-        _wait([topic], "ClusterNotFound", text, context)
-
-
-def _wait(
-    topics: Sequence[Topic], reason: str, message: str, context: Context
-) -> list[TopicStatus]:
-    verdict = Verdict(ready=False, reason=reason, message=message, settled=False)
-    return [write_status(topic, topic.body.status, verdict, context) for topic in topics]
-
-
-def _status(topic: Topic, view: TopicView | None) -> TopicStatus:
-    if view is None:
-        return TopicStatus(topic_name=topic_name(topic))
-    return TopicStatus(
-        topic_name=view.name,
-        topic_id=view.topic_id,
-        partitions=view.partitions,
-        replicas=view.replicas,
-    )
-
-
-def read_ledger(cluster: Resource[KafkaCluster], context: Context) -> Ledger:
-    """The topics that are managed, as they were remembered."""
-    names = ClusterNames(cluster.meta.name, cluster.meta.namespace)
-    found = context.kube.get(CONFIG_MAPS, names.namespace, names.ledger)
-    entries: Mapping[str, str] = (found or {}).get("data") or {}
-    ledger = {}
-    for name, text in entries.items():
-        entry = json.loads(text)
-        ledger[name] = LedgerEntry(
-            resource=entry["resource"], policy=DeletionPolicy(entry["deletionPolicy"])
+def _outcome(
+    topic: Topic, plan: TopicPlan | None, view: TopicView | None, error: BrokersError | None
+) -> Outcome:
+    """The verdict of a topic; Ready is True only if the topic is as the spec has it."""
+    applied = isinstance(plan, list) and error is None
+    managed = applied or (view is not None and is_managed(topic, view))
+    if error is not None:
+        reason = "Refused" if error.reachable else "Unreachable"
+        verdict = Verdict(
+            ready=False,
+            reason=reason,
+            message=str(error),
+            settled=error.reachable,
+            stalled=error.reachable,
         )
-    return ledger
-
-
-def _write_ledger(
-    cluster: Resource[KafkaCluster], before: Ledger, ledger: Ledger, context: Context
-) -> None:
-    if before == ledger:
-        return
-    names = ClusterNames(cluster.meta.name, cluster.meta.namespace)
-    body = objects.document(
-        "v1", "ConfigMap", names.ledger, owner=cluster.meta, labels=names.labels(COMPONENT)
-    )
-    body["data"] = {
-        name: json.dumps({"resource": entry.resource, "deletionPolicy": entry.policy.value})
-        for name, entry in ledger.items()
-    }
-    context.kube.apply(objects.owned(body, owner=cluster.meta, kind=cluster.kind))
+        return Outcome(verdict=verdict, view=view, managed=managed)
+    if isinstance(plan, Refusal):
+        verdict = Verdict(ready=False, reason=plan.reason, message=plan.message, stalled=True)
+        return Outcome(verdict=verdict, view=view, managed=managed)
+    if isinstance(plan, Kept):
+        return Outcome(verdict=plan.verdict, view=view)
+    if view is None:
+        text = "the cluster has accepted the topic and does not show it yet"
+        return Outcome(verdict=Verdict(ready=False, reason=CREATING, message=text, settled=False))
+    if found := differences(topic.body.spec, view):
+        text = f"changes were applied and do not show yet: {'; '.join(found)}"
+        verdict = Verdict(ready=False, reason="Updating", message=text, settled=False)
+        return Outcome(verdict=verdict, view=view, managed=managed)
+    counts = f"{view.partitions} partitions of {view.replicas} replicas"
+    verdict = Verdict(ready=True, reason="Ready", message=f"the topic is as specified: {counts}")
+    return Outcome(verdict=verdict, view=view, managed=managed)

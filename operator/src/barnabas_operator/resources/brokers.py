@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from pathlib import PurePosixPath
 from typing import Final
 
 from barnabas_operator.api.amounts import format_bytes
@@ -17,6 +18,8 @@ from barnabas_operator.sizing import Estimate, LogShape, estimate
 COMPONENT: Final = "broker"
 CONFIG_PATH: Final = "/etc/barnabas"
 POD_PATH: Final = "/etc/barnabas-pod"
+# From the pod's label, and from its annotation.
+RACK_FILES: Final = (f"{POD_PATH}/topology", f"{POD_PATH}/rack")
 # A broker closes its logs at the end; without that the next start checks them.
 GRACE_SECONDS: Final = 120
 DISCOVERY: Final = "barnabas.io/listeners"
@@ -31,10 +34,15 @@ SCRAPED: Final = {
 NodePorts = Mapping[str, int]
 
 
-def broker_services(cluster: Resource[KafkaCluster]) -> list[Document]:
-    """The Services; they come first, for Kubernetes may have to choose ports of the nodes."""
+def broker_services(
+    cluster: Resource[KafkaCluster], *, selector: Mapping[str, str] | None = None
+) -> list[Document]:
+    """The Services; they come first, for Kubernetes may have to choose ports of the nodes.
+
+    `selector` is that of a StatefulSet that exists: it cannot change.
+    """
     names = ClusterNames(cluster.meta.name, cluster.meta.namespace)
-    labels, selector = names.labels(COMPONENT), names.selector(COMPONENT)
+    labels, selector = names.labels(COMPONENT), selector or names.selector(COMPONENT)
     owner, listeners = cluster.meta, cluster.body.spec.listeners
     internal = {each.name: each.port for each in _internal(listeners)}
     bootstrap = services.cluster_ip(
@@ -64,11 +72,16 @@ def broker_services(cluster: Resource[KafkaCluster]) -> list[Document]:
 
 
 def broker_workload(
-    cluster: Resource[KafkaCluster], *, image: str, node_ports: NodePorts
+    cluster: Resource[KafkaCluster],
+    *,
+    image: str,
+    node_ports: NodePorts,
+    selector: Mapping[str, str] | None = None,
+    max_unavailable: int = 1,
 ) -> list[Document]:
     """Configuration, budget and StatefulSet; `node_ports` are those of broker 0's Service."""
     names = ClusterNames(cluster.meta.name, cluster.meta.namespace)
-    labels, selector = names.labels(COMPONENT), names.selector(COMPONENT)
+    labels, selector = names.labels(COMPONENT), selector or names.selector(COMPONENT)
     owner = cluster.meta
     text = broker_config(cluster)
     config_map = objects.document("v1", "ConfigMap", names.broker, owner=owner, labels=labels)
@@ -83,26 +96,32 @@ def broker_workload(
         "podManagementPolicy": "Parallel",
         "updateStrategy": {"type": "OnDelete"},
         "persistentVolumeClaimRetentionPolicy": objects.claim_policy(storage.deletion_policy),
-        "selector": {"matchLabels": selector},
+        "selector": {"matchLabels": dict(selector)},
         "template": {
             "metadata": {
                 "labels": labels,
                 "annotations": {CONFIG_HASH: objects.digest(text), **SCRAPED},
             },
-            "spec": _pod(cluster, names, image=image, node_ports=node_ports),
+            "spec": _pod(cluster, names, selector, image=image, node_ports=node_ports),
         },
         "volumeClaimTemplates": [
             objects.claim_template(
                 "data",
                 claim_size(cluster.body),
                 storage_class=storage.storage_class,
-                labels=selector,
+                labels=names.selector(COMPONENT),
             )
         ],
     }
     bodies = (
         config_map,
-        services.disruption_budget(names.broker, owner=owner, labels=labels, selector=selector),
+        services.disruption_budget(
+            names.broker,
+            owner=owner,
+            labels=labels,
+            selector=selector,
+            max_unavailable=max_unavailable,
+        ),
         stateful_set,
     )
     return [objects.owned(body, owner=owner, kind=cluster.kind) for body in bodies]
@@ -143,17 +162,27 @@ def storage_estimate(cluster: KafkaCluster) -> Estimate | None:
 
 
 def log_shape(settings: Mapping[str, str]) -> LogShape:
-    """What the cluster's settings say of segments and indexes; Kafka's defaults for the rest."""
+    """What the cluster's settings say of segments and indexes; Kafka's defaults for the rest.
+
+    A setting that is no number is taken for absent: the cluster is refused for it elsewhere.
+    """
     defaults = LogShape()
-    hours = settings.get("log.roll.hours")
-    segment_ms = int(hours) * 3_600_000 if hours else defaults.segment_ms
+    hours = _whole(settings, "log.roll.hours", 0)
+    segment_ms = hours * 3_600_000 if hours else defaults.segment_ms
     return LogShape(
-        segment_bytes=int(settings.get("log.segment.bytes", defaults.segment_bytes)),
-        segment_ms=int(settings.get("log.roll.ms", segment_ms)),
-        index_interval_bytes=int(
-            settings.get("log.index.interval.bytes", defaults.index_interval_bytes)
+        segment_bytes=_whole(settings, "log.segment.bytes", defaults.segment_bytes),
+        segment_ms=_whole(settings, "log.roll.ms", segment_ms),
+        index_interval_bytes=_whole(
+            settings, "log.index.interval.bytes", defaults.index_interval_bytes
         ),
     )
+
+
+def _whole(settings: Mapping[str, str], key: str, default: int) -> int:
+    try:
+        return int(settings[key])
+    except (KeyError, ValueError):
+        return default
 
 
 def _internal(listeners: tuple[Listener, ...]) -> list[Listener]:
@@ -167,17 +196,17 @@ def _external(listeners: tuple[Listener, ...]) -> list[Listener]:
 def advertised_listeners(
     cluster: Resource[KafkaCluster], names: ClusterNames, node_ports: NodePorts
 ) -> str:
-    """What the brokers tell clients, as text in double quotes for the pod's shell."""
+    """What the brokers advertise, with places that each fills in from its pod's environment."""
     addresses = []
     for each in cluster.body.spec.listeners:
         if each.type is ListenerType.NODEPORT:
-            host = each.advertised_host or "$HOST_IP"
+            host = each.advertised_host or "{HOST_IP}"
             first = node_ports.get(each.name, each.node_port)
             if first is None:
                 raise ValueError(f"listener {each.name}: its port of the nodes is not known yet")
-            port = f"$(({first} + POD_INDEX))"
+            port = f"{{{first}+POD_INDEX}}"
         else:
-            host = f"$POD_NAME.{names.broker_nodes}.{names.namespace}.svc"
+            host = f"{{POD_NAME}}.{names.broker_nodes}.{names.namespace}.svc"
             port = str(each.port)
         addresses.append(f"{each.kafka_name}://{host}:{port}")
     return ",".join(addresses)
@@ -194,14 +223,19 @@ def _probe(path: str, *, period_s: int, failures: int) -> Document:
 
 
 def _pod(
-    cluster: Resource[KafkaCluster], names: ClusterNames, *, image: str, node_ports: NodePorts
+    cluster: Resource[KafkaCluster],
+    names: ClusterNames,
+    selector: Mapping[str, str],
+    *,
+    image: str,
+    node_ports: NodePorts,
 ) -> Document:
     spec = cluster.body.spec
     container: Document = {
         "name": COMPONENT,
         "image": image,
         "imagePullPolicy": "IfNotPresent",
-        "command": ["/bin/sh", "-euc", _script(cluster, names, node_ports)],
+        "command": _command(cluster, names, node_ports),
         "env": [
             objects.field_env("POD_NAME", "metadata.name"),
             objects.field_env("POD_INDEX", "metadata.labels['apps.kubernetes.io/pod-index']"),
@@ -213,7 +247,9 @@ def _pod(
         ]
         + [{"name": "metrics", "containerPort": ADMIN_PORT, "protocol": "TCP"}],
         # Logs that were not closed are checked first: an hour of patience.
-        "startupProbe": _probe("/live", period_s=2, failures=1800),
+        # Until the admin port is open, which waits for the rack at most. From then on `/live` fails
+        # only where log recovery makes no progress, however long it takes.
+        "startupProbe": _probe("/live", period_s=2, failures=300),
         "livenessProbe": _probe("/live", period_s=10, failures=6),
         "readinessProbe": _probe("/ready", period_s=10, failures=3),
         "resources": objects.container_resources(spec.brokers.resources),
@@ -229,7 +265,7 @@ def _pod(
         "enableServiceLinks": False,
         "terminationGracePeriodSeconds": GRACE_SECONDS,
         "securityContext": objects.pod_security(),
-        "affinity": objects.spread(names.selector(COMPONENT)),
+        "affinity": objects.spread(selector),
         "containers": [container],
         "volumes": [
             {"name": "config", "configMap": {"name": names.broker}},
@@ -237,51 +273,56 @@ def _pod(
         ],
     }
     if spec.brokers.rack is not None:
-        _add_rack(pod, names, image=image, topology_key=spec.brokers.rack.topology_key)
+        _add_rack(pod, selector, image=image, topology_key=spec.brokers.rack.topology_key)
     return pod
 
 
-def _script(cluster: Resource[KafkaCluster], names: ClusterNames, node_ports: NodePorts) -> str:
-    """What starts a broker: only a shell can count on from the port of broker 0."""
-    settings = [
-        "broker.id=$POD_INDEX",
-        f"advertised.listeners={advertised_listeners(cluster, names, node_ports)}",
-    ]
+def _command(
+    cluster: Resource[KafkaCluster], names: ClusterNames, node_ports: NodePorts
+) -> list[str]:
+    """What starts a broker: no shell, for one command has what differs from pod to pod."""
+    advertised = advertised_listeners(cluster, names, node_ports)
+    command = [
+        "barnabas", "broker", "start", "--supervised", "--from-pod",
+        "--config", f"{CONFIG_PATH}/server.properties",
+        "--set", "broker.id={POD_INDEX}",
+        "--set", f"advertised.listeners={advertised}",
+    ]  # fmt: skip
     if cluster.body.spec.brokers.rack is not None:
-        settings.append(f"broker.rack=$(cat {POD_PATH}/rack)")
-    given = "".join(f' \\\n  --set "{setting}"' for setting in settings)
-    return (
-        f"exec barnabas broker start --supervised --config {CONFIG_PATH}/server.properties{given}\n"
-    )
+        command += [part for file in RACK_FILES for part in ("--rack-file", file)]
+    return command
 
 
-def _add_rack(pod: Document, names: ClusterNames, *, image: str, topology_key: str) -> None:
-    """Spread the pods over racks, and start no broker before the operator told it its own.
+def _add_rack(pod: Document, selector: Mapping[str, str], *, image: str, topology_key: str) -> None:
+    """Spread the pods over racks, and start no broker before its own is known.
 
-    Only the operator may look at nodes. What it finds it writes to the pod's annotation, and that
-    comes to the broker as a file; a broker that started without it would be placed as if it had
-    no rack.
+    Kubernetes copies the node's labels of zone and region onto a pod when it is bound, from 1.35 on
+    (KEP-4742). Elsewhere the operator, which may get nodes, writes an annotation. Both reach the
+    broker as files; one that started without would be placed as if it had no rack.
     """
-    selector = names.selector(COMPONENT)
     pod["topologySpreadConstraints"] = [
         {
             "maxSkew": 1,
             "topologyKey": topology_key,
             "whenUnsatisfiable": "ScheduleAnyway",
-            "labelSelector": {"matchLabels": selector},
+            "labelSelector": {"matchLabels": dict(selector)},
         }
     ]
     mount = {"name": "pod", "mountPath": POD_PATH, "readOnly": True}
     pod["containers"][0]["volumeMounts"].append(mount)
-    item = {"path": "rack", "fieldRef": {"fieldPath": f"metadata.annotations['{RACK}']"}}
-    pod["volumes"].append({"name": "pod", "downwardAPI": {"items": [item]}})
+    fields = (f"metadata.labels['{topology_key}']", f"metadata.annotations['{RACK}']")
+    items = [
+        {"path": PurePosixPath(file).name, "fieldRef": {"fieldPath": field}}
+        for file, field in zip(RACK_FILES, fields, strict=True)
+    ]
+    pod["volumes"].append({"name": "pod", "downwardAPI": {"items": items}})
     pod["initContainers"] = [
         {
             "name": "rack",
             "image": image,
             "imagePullPolicy": "IfNotPresent",
-            "command": ["/bin/sh", "-euc", f"until [ -s {POD_PATH}/rack ]; do sleep 1; done"],
-            "resources": {"requests": {"cpu": "10m", "memory": "16Mi"}},
+            "command": ["barnabas", "broker", "wait-for-rack", *RACK_FILES],
+            "resources": {"requests": {"cpu": "10m", "memory": "32Mi"}},
             "securityContext": objects.container_security(),
             "volumeMounts": [mount],
         }

@@ -82,11 +82,20 @@ def node_port(
 
 
 def disruption_budget(
-    name: str, *, owner: Metadata, labels: Mapping[str, str], selector: Mapping[str, str]
+    name: str,
+    *,
+    owner: Metadata,
+    labels: Mapping[str, str],
+    selector: Mapping[str, str],
+    max_unavailable: int = 1,
 ) -> Document:
-    """One pod at a time may be evicted."""
+    """So many pods at a time may be evicted; those that are not ready at any time."""
     budget = document("policy/v1", "PodDisruptionBudget", name, owner=owner, labels=labels)
-    budget["spec"] = {"maxUnavailable": 1, "selector": {"matchLabels": dict(selector)}}
+    budget["spec"] = {
+        "maxUnavailable": max_unavailable,
+        "unhealthyPodEvictionPolicy": "AlwaysAllow",
+        "selector": {"matchLabels": dict(selector)},
+    }
     return budget
 
 

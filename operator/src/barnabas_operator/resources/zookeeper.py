@@ -6,10 +6,12 @@ an empty data directory, and refuses to start where another member's `myid` lies
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from barnabas_operator.api.clusters import KafkaCluster
 from barnabas_operator.api.reading import Resource
+from barnabas_operator.api.storage import ContainerResources
 from barnabas_operator.names import (
     CONFIG_HASH,
     ELECTION_PORT,
@@ -28,10 +30,15 @@ SERVING: Final = (
 )
 
 
-def zookeeper_objects(cluster: Resource[KafkaCluster], *, image: str) -> list[Document]:
-    """Everything of the ensemble, in the order in which it is applied."""
+def zookeeper_objects(
+    cluster: Resource[KafkaCluster], *, image: str, selector: Mapping[str, str] | None = None
+) -> list[Document]:
+    """Everything of the ensemble, in the order in which it is applied.
+
+    `selector` is that of a StatefulSet that exists: it cannot change.
+    """
     names = ClusterNames(cluster.meta.name, cluster.meta.namespace)
-    labels, selector = names.labels(COMPONENT), names.selector(COMPONENT)
+    labels, selector = names.labels(COMPONENT), selector or names.selector(COMPONENT)
     owner = cluster.meta
     text = zookeeper_config(cluster)
     config_map = objects.document("v1", "ConfigMap", names.zookeeper, owner=owner, labels=labels)
@@ -54,7 +61,7 @@ def zookeeper_objects(cluster: Resource[KafkaCluster], *, image: str) -> list[Do
             services.disruption_budget(
                 names.zookeeper, owner=owner, labels=labels, selector=selector
             ),
-            _stateful_set(cluster, names, image=image, config_hash=objects.digest(text)),
+            _stateful_set(cluster, names, selector, image=image, config_hash=objects.digest(text)),
         )
     ]
 
@@ -68,15 +75,56 @@ def zookeeper_config(cluster: Resource[KafkaCluster]) -> str:
 
 
 def _stateful_set(
-    cluster: Resource[KafkaCluster], names: ClusterNames, *, image: str, config_hash: str
+    cluster: Resource[KafkaCluster],
+    names: ClusterNames,
+    selector: Mapping[str, str],
+    *,
+    image: str,
+    config_hash: str,
 ) -> Document:
     spec = cluster.body.spec.zookeeper
-    labels, selector = names.labels(COMPONENT), names.selector(COMPONENT)
+    labels = names.labels(COMPONENT)
     body = objects.document(
         "apps/v1", "StatefulSet", names.zookeeper, owner=cluster.meta, labels=labels
     )
+    pod: Document = {
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "terminationGracePeriodSeconds": 30,
+        "securityContext": objects.pod_security(),
+        "affinity": objects.spread(selector),
+        "containers": [_container(spec.resources, image=image)],
+        "volumes": [
+            {"name": "config", "configMap": {"name": names.zookeeper}},
+            {"name": "tmp", "emptyDir": {"sizeLimit": "64Mi"}},
+        ],
+    }
+    body["spec"] = {
+        "replicas": spec.replicas,
+        "serviceName": names.zookeeper_nodes,
+        "podManagementPolicy": "Parallel",
+        "updateStrategy": {"type": "OnDelete"},
+        "persistentVolumeClaimRetentionPolicy": objects.claim_policy(spec.storage.deletion_policy),
+        "selector": {"matchLabels": dict(selector)},
+        "template": {
+            "metadata": {"labels": labels, "annotations": {CONFIG_HASH: config_hash}},
+            "spec": pod,
+        },
+        "volumeClaimTemplates": [
+            objects.claim_template(
+                "data",
+                spec.storage.size,
+                storage_class=spec.storage.storage_class,
+                labels=names.selector(COMPONENT),
+            )
+        ],
+    }
+    return body
+
+
+def _container(resources: ContainerResources, *, image: str) -> Document:
     tcp = {"tcpSocket": {"port": "client"}}
-    container: Document = {
+    return {
         "name": COMPONENT,
         "image": image,
         "imagePullPolicy": "IfNotPresent",
@@ -96,7 +144,7 @@ def _stateful_set(
             "periodSeconds": 5,
             "timeoutSeconds": 5,
         },
-        "resources": objects.container_resources(spec.resources),
+        "resources": objects.container_resources(resources),
         "securityContext": objects.container_security(),
         "volumeMounts": [
             {"name": "config", "mountPath": CONFIG_PATH, "readOnly": True},
@@ -104,33 +152,3 @@ def _stateful_set(
             {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108 - the container's own
         ],
     }
-    pod: Document = {
-        "automountServiceAccountToken": False,
-        "enableServiceLinks": False,
-        "terminationGracePeriodSeconds": 30,
-        "securityContext": objects.pod_security(),
-        "affinity": objects.spread(selector),
-        "containers": [container],
-        "volumes": [
-            {"name": "config", "configMap": {"name": names.zookeeper}},
-            {"name": "tmp", "emptyDir": {"sizeLimit": "64Mi"}},
-        ],
-    }
-    body["spec"] = {
-        "replicas": spec.replicas,
-        "serviceName": names.zookeeper_nodes,
-        "podManagementPolicy": "Parallel",
-        "updateStrategy": {"type": "OnDelete"},
-        "persistentVolumeClaimRetentionPolicy": objects.claim_policy(spec.storage.deletion_policy),
-        "selector": {"matchLabels": selector},
-        "template": {
-            "metadata": {"labels": labels, "annotations": {CONFIG_HASH: config_hash}},
-            "spec": pod,
-        },
-        "volumeClaimTemplates": [
-            objects.claim_template(
-                "data", spec.storage.size, storage_class=spec.storage.storage_class, labels=selector
-            )
-        ],
-    }
-    return body

@@ -1,0 +1,108 @@
+"""The operator's metrics, through Prometheus' client library.
+
+Series with the labels `namespace` and `cluster` are removed with their cluster, so their number is
+bounded by that of the clusters.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    generate_latest,
+)
+from prometheus_client.gc_collector import GCCollector
+from prometheus_client.process_collector import ProcessCollector
+
+from barnabas_operator.handlers.health import Health
+from barnabas_operator.handlers.work_queue import WorkQueue
+from barnabas_operator.kube import KubeError
+from barnabas_operator.reconcile.reconciler import Key
+
+CLUSTER: Final = ("namespace", "cluster")
+BUCKETS: Final = (0.01, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
+
+
+class Metrics:
+    """A Reporter that keeps the figures, and the health that the probes ask for."""
+
+    def __init__(self, health: Health) -> None:
+        self._health = health
+        self.registry = CollectorRegistry()
+        ProcessCollector(registry=self.registry)
+        GCCollector(registry=self.registry)
+        prefix, registry = "barnabas_operator", self.registry
+        self._reconciliations = Counter(
+            f"{prefix}_reconciliations", "Reconciliations that ended, by result.",
+            (*CLUSTER, "result"), registry=registry,
+        )  # fmt: skip
+        self._duration = Histogram(
+            f"{prefix}_reconciliation_duration_seconds", "How long reconciliations took.",
+            buckets=BUCKETS, registry=registry,
+        )  # fmt: skip
+        self._last_success = Gauge(
+            f"{prefix}_last_success_timestamp_seconds", "When a reconciliation last succeeded.",
+            CLUSTER, registry=registry,
+        )  # fmt: skip
+        self._depth = Gauge(
+            f"{prefix}_workqueue_depth", "Clusters in the work queue.", registry=registry
+        )
+        self._wait = Gauge(
+            f"{prefix}_workqueue_longest_wait_seconds",
+            "How long the longest due cluster has waited for a slot.", registry=registry,
+        )  # fmt: skip
+        self._running = Gauge(
+            f"{prefix}_workqueue_longest_running_seconds",
+            "The age of the oldest reconciliation that runs.", registry=registry,
+        )  # fmt: skip
+        self._slow = Gauge(
+            f"{prefix}_slow_clusters", "Clusters whose reconciliations are slow.", registry=registry
+        )
+        self._failed_namespaces = Gauge(
+            f"{prefix}_namespaces_failed", "Namespaces that cannot be listed.", registry=registry
+        )
+
+        self._leader = Gauge(
+            f"{prefix}_leader", "Whether this operator is the leader.", ("namespace",),
+            registry=registry,
+        )  # fmt: skip
+
+    def leads(self, namespace: str, *, is_leader: bool) -> None:
+        """The leadership for a watched namespace changed."""
+        self._leader.labels(namespace).set(is_leader)
+
+    def text(self) -> bytes:
+        """All of them in Prometheus' text format."""
+        return generate_latest(self.registry)
+
+    def reconciled(self, key: Key, seconds: float, error: Exception | None) -> None:
+        """See Reporter."""
+        labels = (key.namespace, key.cluster)
+        self._reconciliations.labels(*labels, "error" if error else "success").inc()
+        self._duration.observe(seconds)
+        if error is None:
+            self._last_success.labels(*labels).set(time.time())
+
+    def forgotten(self, key: Key) -> None:
+        """See Reporter."""
+        labels = {"namespace": key.namespace, "cluster": key.cluster}
+        self._reconciliations.remove_by_labels(labels)
+        self._last_success.remove_by_labels(labels)
+
+    def namespaces_failed(self, errors: dict[str, KubeError]) -> None:
+        """See Reporter."""
+        self._failed_namespaces.set(len(errors))
+        self._health.synced = True
+
+    def beat(self, queue: WorkQueue, now: float) -> None:
+        """See Reporter."""
+        self._health.beat(queue, now)
+        self._depth.set(len(queue.due))
+        self._wait.set(queue.longest_wait(now))
+        self._running.set(queue.longest_pass(now)[0])
+        self._slow.set(len(queue.slow))

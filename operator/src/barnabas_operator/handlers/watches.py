@@ -1,0 +1,151 @@
+"""What kopf watches, and what an event means: that a cluster is to be looked at."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, Final, NoReturn, Protocol
+
+import kopf
+
+from barnabas_operator.api import GROUP, VERSION
+from barnabas_operator.kube import CLUSTERS, PIPELINES, TOPICS, Kind, KubeError
+from barnabas_operator.names import FIELD_MANAGER, INSTANCE, MANAGED_BY
+from barnabas_operator.reconcile.reconciler import Key, key_of
+
+# A watch that the server or something between has silently dropped is noticed after that.
+SERVER_TIMEOUT_S: Final = 300
+CLIENT_TIMEOUT_S: Final = 330
+FIRST_RETRY_S: Final = 1.0
+LAST_RETRY_S: Final = 60.0
+OBJECTS: Final = 100_000
+
+logger: Final = logging.getLogger(__name__)
+
+
+class GenerationFilter:
+    """Tells events that say something new from those that our own status made."""
+
+    def __init__(self) -> None:
+        self._seen: OrderedDict[str, object] = OrderedDict()
+
+    def is_new(self, event: Mapping[str, Any]) -> bool:
+        """Whether the event's object is new, gone, or asks for something else than before."""
+        meta = event["object"]["metadata"]
+        uid = meta["uid"]
+        if event.get("type") == "DELETED":
+            self._seen.pop(uid, None)
+            return True
+        # An annotation makes no generation; ours ask for something, as the approval of a roll.
+        ours = {
+            name: value
+            for name, value in (meta.get("annotations") or {}).items()
+            if name.startswith(f"{GROUP}/")
+        }
+        asked = (meta.get("generation"), bool(meta.get("deletionTimestamp")), ours)
+        if self._seen.get(uid) == asked:
+            return False
+        self._seen[uid] = asked
+        # A watch may lose a deletion. Of one that is forgotten too early the next event is new.
+        if len(self._seen) > OBJECTS:
+            self._seen.popitem(last=False)
+        return True
+
+
+Observe = Callable[[Kind, Mapping[str, Any]], None]
+
+
+class Add(Protocol):
+    """Asks for a pass; `changed` says that a user changed a resource."""
+
+    def __call__(self, key: Key, *, changed: bool) -> None:
+        """Have a cluster reconciled now."""
+        ...
+
+
+def register(add: Add, observe: Observe) -> kopf.OperatorRegistry:
+    """The registry of event handlers, each of which asks for a pass."""
+    registry = kopf.OperatorRegistry()
+    generations = GenerationFilter()
+
+    async def on_resource(kind: Kind, event: kopf.RawEvent) -> None:
+        # Before the pass that the event asks for.
+        observe(kind, event)
+        key = key_of(event["object"])
+        if key is not None and generations.is_new(event):
+            add(key, changed=True)
+
+    async def on_stateful_set(labels: Mapping[str, str], namespace: str | None, **_: Any) -> None:
+        if namespace and INSTANCE in labels:
+            add(Key(namespace, labels[INSTANCE]), changed=False)
+
+    def handler(kind: Kind) -> Callable[..., Coroutine[Any, Any, None]]:
+        async def on_event(event: kopf.RawEvent, **_: Any) -> None:
+            await on_resource(kind, event)
+
+        return on_event
+
+    for kind in (CLUSTERS, TOPICS, PIPELINES):
+        kopf.on.event(GROUP, VERSION, kind.plural, registry=registry)(handler(kind))
+    # Its status follows its pods: one watch tells of both.
+    kopf.on.event(
+        "apps", "v1", "statefulsets", labels={MANAGED_BY: FIELD_MANAGER}, registry=registry
+    )(on_stateful_set)
+    kopf.on.login(registry=registry)(log_in)
+    return registry
+
+
+async def watch(
+    namespace: str | None, add: Add, observe: Observe, is_served: Callable[[str | None], None]
+) -> NoReturn:
+    """Watch one namespace (None: all) for ever.
+
+    kopf ends all of its watches when one of them is refused, as in a namespace that was deleted.
+    So each namespace has a kopf of its own, which is started again with back-off. kopf looks for
+    the custom resources only when it starts: `is_served` raises KubeError while they are absent.
+    """
+    delay = FIRST_RETRY_S
+    while True:
+        started = time.monotonic()
+        try:
+            await asyncio.to_thread(is_served, namespace)
+            await kopf.operator(
+                registry=register(add, observe),
+                settings=settings(),
+                standalone=True,
+                clusterwide=namespace is None,
+                namespaces=() if namespace is None else (namespace,),
+            )
+            problem: object = "kopf ended"
+        except KubeError as error:
+            problem = error
+        except Exception as error:
+            logger.debug("Watch failed: namespace=%s", namespace or "(all)", exc_info=True)
+            problem = f"{type(error).__name__}: {error}"
+        if time.monotonic() - started > LAST_RETRY_S:
+            delay = FIRST_RETRY_S
+        text = "Watch failed: namespace=%s %s; retry in %.0f s"
+        logger.warning(text, namespace or "(all)", problem, delay)
+        await asyncio.sleep(delay)
+        delay = min(2 * delay, LAST_RETRY_S)
+
+
+def log_in(settings: kopf.OperatorSettings, **_: Any) -> kopf.ConnectionInfo | None:
+    """As the pod's service account, or as kubectl would."""
+    return kopf.login_with_service_account(settings=settings) or kopf.login_with_kubeconfig(
+        settings=settings
+    )
+
+
+def settings() -> kopf.OperatorSettings:
+    """kopf without anything but watching."""
+    chosen = kopf.OperatorSettings()
+    chosen.posting.enabled = False
+    # Without this it watches namespaces and CRDs, which needs rights on the whole cluster.
+    chosen.scanning.disabled = True
+    chosen.watching.server_timeout = SERVER_TIMEOUT_S
+    chosen.watching.client_timeout = CLIENT_TIMEOUT_S
+    return chosen

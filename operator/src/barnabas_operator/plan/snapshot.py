@@ -1,0 +1,150 @@
+"""What checks look at and write to: the snapshot, the draft, and the plan that comes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from barnabas_operator.api.clusters import KafkaCluster
+from barnabas_operator.api.reading import Resource
+from barnabas_operator.names import ClusterNames
+from barnabas_operator.plan.claims import ordinal_of
+from barnabas_operator.plan.findings import Finding, Reason, Severity
+from barnabas_operator.plan.observed import COMPONENTS, Images, Observed, selector_of
+from barnabas_operator.plan.rolling import SetView, absences
+from barnabas_operator.plan.shrink import Size, brokers_to_run
+from barnabas_operator.plan.steps import Apply, DeletePod, Step
+from barnabas_operator.plan.versions import Chosen, chosen_images
+from barnabas_operator.resources.objects import digest
+
+# The objects that a component's pods are made from; no pod is replaced while they change.
+TEMPLATES: Final = frozenset({"ConfigMap", "StatefulSet"})
+NAMED: Final = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """Steps in order, and what was found."""
+
+    steps: tuple[Step, ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+    def of(self, severity: Severity) -> tuple[Finding, ...]:
+        """The findings of a severity, in the order of the checks."""
+        return tuple(each for each in self.findings if each.severity is severity)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """Everything that a check may look at."""
+
+    cluster: Resource[KafkaCluster]
+    observed: Observed
+    images: Images
+    # How many brokers to run; `cluster` has that number as its replicas.
+    size: Size
+    chosen: Chosen
+
+    @property
+    def names(self) -> ClusterNames:
+        """The names of the cluster's objects."""
+        return ClusterNames(self.cluster.meta.name, self.cluster.meta.namespace)
+
+    def set_of(self, component: str) -> SetView | None:
+        """The StatefulSet of a component."""
+        names = {"zookeeper": self.names.zookeeper, "broker": self.names.broker}
+        return self.observed.stateful_set(names[component])
+
+    def selector_of(self, name: str) -> dict[str, str] | None:
+        """The selector of a StatefulSet that exists: Services and budgets go with it.
+
+        Pods that it left behind as orphans keep their labels, and the budget still selects them.
+        """
+        objects = self.observed.objects
+        kinds = ("StatefulSet", "PodDisruptionBudget")
+        found = (objects.get((kind, name)) for kind in kinds)
+        return next((selector_of(each) for each in found if each is not None), None)
+
+    def roll_token(self) -> str:
+        """What names the roll that is due: the templates of both components."""
+        sets = (self.set_of(component) for component in COMPONENTS)
+        return digest([seen.update_revision for seen in sets if seen is not None])[:8]
+
+    def absences(self, component: str) -> list[Finding]:
+        """Why a component is not complete; see rolling."""
+        seen = self.set_of(component)
+        if seen is None:
+            text = f"{component}: its StatefulSet does not exist yet"
+            return [Finding(reason=Reason.STATEFUL_SET_PENDING, message=text)]
+        pods = self.observed.pods.get(component, ())
+        return absences(component, pods, seen, self.observed.recovery)
+
+
+@dataclass(slots=True)
+class Draft:
+    """The plan as far as the checks before have made it."""
+
+    steps: list[Step] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    # Whether a pod template stays as another operator rendered it.
+    held: bool = False
+
+    def find(self, reason: Reason, message: str) -> None:
+        """Add a finding."""
+        self.findings.append(Finding(reason=reason, message=message))
+
+    def changes_templates(self, name: str) -> bool:
+        """Whether the template of the pods of this StatefulSet is about to change."""
+        return any(
+            isinstance(step, Apply)
+            and step.body["kind"] in TEMPLATES
+            and step.body["metadata"]["name"] == name
+            for step in self.steps
+        )
+
+    def deletes_pod(self) -> bool:
+        """Whether a pod is to be replaced already: one in a pass."""
+        return any(isinstance(step, DeletePod) for step in self.steps)
+
+
+def replica_counts(observed: Observed) -> Mapping[int, int] | None:
+    """Replicas by broker id; None unless the whole cluster is in the answer.
+
+    A broker that has not heard of the others, or of a controller, may not know all topics either.
+    """
+    view = observed.brokers
+    if view is None or view.controller_id is None:
+        return None
+    serving = {pod.ordinal for pod in observed.pods.get("broker", ()) if pod.serves}
+    return view.replicas if serving <= set(view.broker_ids) else None
+
+
+def snapshot_of(cluster: Resource[KafkaCluster], observed: Observed, images: Images) -> Snapshot:
+    """The snapshot, in which the cluster has as many brokers as it must keep."""
+    spec = cluster.body.spec
+    names = ClusterNames(cluster.meta.name, cluster.meta.namespace)
+    seen = observed.stateful_set(names.broker)
+    size = brokers_to_run(
+        spec.brokers.replicas,
+        seen.replicas if seen is not None else 0,
+        {ordinal_of(claim) for claim in observed.claims.get("broker", ())},
+        replica_counts(observed),
+    )
+    if size.replicas != spec.brokers.replicas:
+        brokers = replace(spec.brokers, replicas=size.replicas)
+        body = replace(cluster.body, spec=replace(spec, brokers=brokers))
+        cluster = replace(cluster, body=body)
+    sets = {
+        component: observed.objects[key]
+        for component, name in (("zookeeper", names.zookeeper), ("broker", names.broker))
+        if (key := ("StatefulSet", name)) in observed.objects
+    }
+    chosen = chosen_images(cluster, sets, images)
+    return Snapshot(cluster=cluster, observed=observed, images=images, size=size, chosen=chosen)
+
+
+def shortened(texts: Sequence[str], *, separator: str = "; ") -> str:
+    """The first few, and how many more there are."""
+    more = f" and {len(texts) - NAMED} more" if len(texts) > NAMED else ""
+    return separator.join(texts[:NAMED]) + more

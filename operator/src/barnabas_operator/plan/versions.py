@@ -1,0 +1,109 @@
+"""Which images a cluster runs, and whether its pods stay as an earlier operator rendered them.
+
+An upgrade of the operator rolls nothing by itself. The images in use are remembered in the status,
+and every pod template carries the operator and the generation of the resource that it was rendered
+for. They stay as they are until the resource changes; `spec.version` asks for other images.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from barnabas_operator.api.clusters import ClusterStatus, KafkaCluster
+from barnabas_operator.api.conditions import is_ready, is_stalled
+from barnabas_operator.api.reading import Resource
+from barnabas_operator.names import IMAGE, RENDERED
+from barnabas_operator.plan.observed import Images
+from barnabas_operator.resources.objects import Document, hashed
+
+Object = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """The images of a cluster, and what is wrong with the version that it asks for."""
+
+    broker: str
+    zookeeper: str
+    unknown: str = ""
+
+
+def chosen_images(
+    cluster: Resource[KafkaCluster], sets: Mapping[str, Object], images: Images
+) -> Chosen:
+    """Of `spec.images`, `spec.version`, the status, the StatefulSets, the operator: the first."""
+    spec, status = cluster.body.spec, cluster.body.status
+    version: Mapping[str, str] = {}
+    unknown = ""
+    if spec.version is not None:
+        version = images.versions.get(spec.version, {})
+        if not version:
+            known = ", ".join(sorted(images.versions)) or "none"
+            unknown = f"spec.version {spec.version} is unknown; this operator knows {known}"
+    found = {}
+    for component in ("broker", "zookeeper"):
+        choices = (
+            getattr(spec.images, component) if spec.images else None,
+            version.get(component),
+            getattr(status.images, component),
+            _image_of(sets.get(component)),
+            getattr(images, component),
+        )
+        found[component] = next(each for each in choices if each)
+    return Chosen(broker=found["broker"], zookeeper=found["zookeeper"], unknown=unknown)
+
+
+def stamped(body: Document, *, generation: int, operator: str) -> Document:
+    """The object with the operator and the generation for which it is rendered."""
+    meta = body["metadata"]
+    notes = {**meta.get("annotations", {}), RENDERED: f"{operator}/{generation}"}
+    if body["kind"] == "StatefulSet":
+        notes[IMAGE] = body["spec"]["template"]["spec"]["containers"][0]["image"]
+    return hashed({**body, "metadata": {**meta, "annotations": notes}})
+
+
+def held_generation(status: ClusterStatus) -> int:
+    """The generation that objects without a stamp were rendered for, as `status.heldGeneration`.
+
+    `status.observedGeneration` answers that only until this operator writes it, and only where
+    the earlier operator said that all of it was applied.
+    """
+    if status.held_generation:
+        return status.held_generation
+    settled = is_ready(status.conditions) and not is_stalled(status.conditions)
+    return status.observed_generation if status.is_of_an_earlier_operator and settled else -1
+
+
+def is_held(found: Object | None, cluster: Resource[KafkaCluster], operator: str) -> bool:
+    """Whether an object stays as another operator rendered it: its resource did not change."""
+    if found is None or not operator:
+        return False
+    stamp = (found["metadata"].get("annotations") or {}).get(RENDERED)
+    before, _, generation = (stamp or f"/{held_generation(cluster.body.status)}").rpartition("/")
+    return before != operator and generation == str(cluster.meta.generation)
+
+
+def as_before(body: Document, found: Object) -> Document | None:
+    """The object with the pod template that it has; None if nothing else is to be changed."""
+    if body["kind"] != "StatefulSet" or found["spec"].get("replicas") == body["spec"]["replicas"]:
+        return None
+    notes = {**body["metadata"]["annotations"]}
+    before = found["metadata"].get("annotations") or {}
+    for name in (RENDERED, IMAGE):
+        notes.pop(name, None)
+        if name in before:
+            notes[name] = before[name]
+    meta = {**body["metadata"], "annotations": notes}
+    spec = {**body["spec"], "template": found["spec"]["template"]}
+    return hashed({**body, "metadata": meta, "spec": spec})
+
+
+def _image_of(stateful_set: Object | None) -> str:
+    if stateful_set is None:
+        return ""
+    if rendered := (stateful_set["metadata"].get("annotations") or {}).get(IMAGE):
+        return str(rendered)
+    containers = stateful_set["spec"]["template"]["spec"]["containers"]
+    return str(containers[0].get("image", ""))

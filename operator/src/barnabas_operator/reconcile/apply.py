@@ -1,0 +1,107 @@
+"""Applies a plan's steps, in order, on the API server."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from barnabas_operator.api.reading import Metadata
+from barnabas_operator.kube import CLAIMS, CLUSTERS, KINDS, PODS, Kind, KubeError
+from barnabas_operator.names import RACK
+from barnabas_operator.plan.steps import Apply, DeleteObject, DeletePod, GrowClaim, LabelClaim, Step
+from barnabas_operator.reconcile.context import Context, Regarding
+from barnabas_operator.reconcile.ownership import apply_owned
+
+logger = logging.getLogger(__name__)
+
+# Of an API server's message in a condition; a refused StatefulSet names a kilobyte of fields.
+LONGEST: Final = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused:
+    """A step that the API server refuses, and its message."""
+
+    step: Step
+    message: str
+
+
+def apply_steps(
+    steps: Sequence[Step], meta: Metadata, context: Context, *, kind: Kind = CLUSTERS
+) -> tuple[Refused, ...]:
+    """Apply the steps for a resource; returns those that the API server refuses.
+
+    What it refuses it would refuse again, so the other steps are applied all the same. If it cannot
+    be reached, or is too busy, the pass ends (KubeError).
+    """
+    refused: list[Refused] = []
+    regarding = Regarding.of(kind, meta)
+    for step in steps:
+        if refused and isinstance(step, DeleteObject):
+            # Nothing is taken away in a pass in which something else went wrong.
+            continue
+        logger.info("%s/%s: %s", meta.namespace, meta.name, step)
+        action = type(step).__name__
+        try:
+            _apply(step, meta.namespace, context)
+        except KubeError as error:
+            if not (error.refused or _ends_an_eviction(step, error)):
+                raise
+            logger.debug("%s/%s: refused: %s", meta.namespace, meta.name, error.message)
+            refused.append(Refused(step=step, message=error.message))
+            note = f"{step}; the API server refuses it: {short(error.message)}"
+            context.events.record(
+                regarding, action=action, reason="Refused", note=note, warning=True
+            )
+        else:
+            context.events.record(regarding, action=action, reason=action, note=str(step))
+    return tuple(refused)
+
+
+def _ends_an_eviction(step: Step, error: KubeError) -> bool:
+    """Whether an eviction failed in a way that gates nothing else: any answer is one.
+
+    The API server answers 500 for as long as several budgets select a pod.
+    """
+    return isinstance(step, DeletePod) and error.status != 0
+
+
+def summary(refused: Sequence[Refused]) -> str:
+    """One short message for all refusals; empty if there are none. The log has them in full."""
+    if not refused:
+        return ""
+    first = refused[0]
+    more = f" (and {len(refused) - 1} more)" if len(refused) > 1 else ""
+    return f"{subject(first.step)} is refused: {short(first.message)}{more}"
+
+
+def subject(step: Step) -> str:
+    """The object that a step is about."""
+    return str(step).partition(": ")[0]
+
+
+def short(message: str) -> str:
+    """The end of an API server's message, which says why; without the request, in one line."""
+    reason = " ".join(message.rpartition(": ")[2].split())
+    return reason if len(reason) <= LONGEST else reason[: LONGEST - 1] + "…"
+
+
+def _apply(step: Step, namespace: str, context: Context) -> None:
+    if isinstance(step, Apply):
+        apply_owned(context.kube, dict(step.body))
+    elif isinstance(step, DeletePod):
+        # By eviction: of a drain and the operator, the budget lets one go first.
+        context.kube.evict(namespace, step.name, uid=step.uid)
+    elif isinstance(step, DeleteObject):
+        context.kube.delete(KINDS[step.kind], namespace, step.name, uid=step.uid)
+    elif isinstance(step, GrowClaim):
+        request = {"spec": {"resources": {"requests": {"storage": step.size}}}}
+        context.kube.patch(CLAIMS, namespace, step.name, request)
+    elif isinstance(step, LabelClaim):
+        labels = {"metadata": {"labels": dict(step.labels)}}
+        context.kube.patch(CLAIMS, namespace, step.name, labels)
+    else:
+        told = {"metadata": {"annotations": {RACK: step.rack}}}
+        context.kube.patch(PODS, namespace, step.name, told)

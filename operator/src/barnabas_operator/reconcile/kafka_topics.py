@@ -1,0 +1,193 @@
+"""The KafkaTopics of a cluster on Kubernetes: ledger, topics, statuses, deletions, in this order.
+
+A deletion comes last, and only in a pass in which everything else was answered.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from barnabas_operator.api.clusters import KafkaCluster
+from barnabas_operator.api.conditions import STALLED, Verdict, is_ready
+from barnabas_operator.api.reading import Resource
+from barnabas_operator.api.storage import DeletionPolicy
+from barnabas_operator.api.topics import TopicStatus
+from barnabas_operator.brokers import Brokers, BrokersError
+from barnabas_operator.kube import TOPICS, KubeError
+from barnabas_operator.plan.ledger import Ledger, Present, orphans
+from barnabas_operator.plan.topics import CREATING, Topic, owners, topic_name
+from barnabas_operator.reconcile.clusters import bootstrap_servers
+from barnabas_operator.reconcile.context import Context
+from barnabas_operator.reconcile.ledger import LedgerStore
+from barnabas_operator.reconcile.status import write_status
+from barnabas_operator.reconcile.topic_deletion import delete_orphans
+from barnabas_operator.reconcile.topics import Outcome, reconcile_topics
+
+logger = logging.getLogger(__name__)
+
+# An API server that fails so often fails for the rest, too; each request would take a time-out.
+FAILED_WRITES: Final = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeletionGuard:
+    """What keeps topics from being deleted: what exists, and resources that cannot be parsed."""
+
+    present: Present
+    unparsed: tuple[str, ...] = ()
+
+
+def reconcile_topics_of(
+    cluster: Resource[KafkaCluster],
+    topics: Sequence[Topic],
+    guard: DeletionGuard,
+    context: Context,
+) -> list[TopicStatus]:
+    """One pass over all KafkaTopics of a cluster and the ledger; returns their statuses.
+
+    Raises KubeError.
+    """
+    leaving = [topic for topic in topics if topic.meta.deleting]
+    topics = [topic for topic in topics if not topic.meta.deleting]
+    store = LedgerStore.read(cluster, context.kube)
+    store.write(_without_retained(store.entries, topics, leaving, context))
+    if not cluster.body.status.serves_topics:
+        text = f"KafkaCluster {cluster.meta.name} does not answer"
+        return _wait(topics, "WaitingForCluster", text, context)
+    brokers = context.brokers(bootstrap_servers(cluster))
+    try:
+        result = reconcile_topics(topics, brokers, ledger=store.entries, remember=store.write)
+    except BrokersError as error:
+        return _wait(topics, "Unreachable", str(error), context)
+    store.write(result.ledger)
+    outcomes = [(topic, result.outcomes[topic.meta.name]) for topic in topics]
+    statuses = _write(
+        [(topic, _status(topic, each), each.verdict) for topic, each in outcomes], context
+    )
+    if not result.failed:
+        try:
+            store.write(_delete_orphans(cluster, result.ledger, guard, brokers, context))
+        except BrokersError as error:
+            logger.warning("%s: topics cannot be deleted: %s", cluster.meta.name, error)
+    return statuses
+
+
+def _without_retained(
+    ledger: Ledger, topics: Sequence[Topic], leaving: Sequence[Topic], context: Context
+) -> Ledger:
+    """The ledger without topics whose resource says Retain now, or said so when it went.
+
+    That needs no answer of a broker: whoever says so and deletes the resource afterwards means it.
+    A resource that is `leaving` speaks for its own entry only: another may have the topic by now.
+    """
+    retained = {name for name, topic in owners(topics).items() if _is_retained(topic)}
+    uids = {topic.meta.uid for topic in leaving if _is_retained(topic)}
+    return {
+        name: entry
+        for name, entry in ledger.items()
+        if not (name in retained or entry.uid in uids or context.retained(entry.uid))
+    }
+
+
+def _is_retained(topic: Topic) -> bool:
+    return topic.body.spec.deletion_policy is DeletionPolicy.RETAIN
+
+
+def wait_for_cluster(topics: Sequence[Topic], context: Context) -> None:
+    """Write to topics that their cluster does not exist; it may be created later."""
+    for topic in topics:
+        text = f"there is no KafkaCluster {topic.body.spec.cluster} in this namespace"
+        _wait([topic], "ClusterNotFound", text, context, always=True)
+
+
+def _delete_orphans(
+    cluster: Resource[KafkaCluster],
+    ledger: Ledger,
+    guard: DeletionGuard,
+    brokers: Brokers,
+    context: Context,
+) -> Ledger:
+    """Delete what is an orphan beyond doubt: by this pass, by a new list, by name. KubeError."""
+    kube, namespace = context.kube, cluster.meta.namespace
+    found = orphans(ledger, guard.present)
+    if not found:
+        return ledger
+    if guard.unparsed:
+        logger.warning(
+            "%s/%s: topics %s are not deleted while KafkaTopic %s cannot be parsed;"
+            " upgrade the operator, or correct the resource",
+            namespace, cluster.meta.name, ", ".join(found), ", ".join(guard.unparsed),
+        )  # fmt: skip
+        return ledger
+    # What the pass began with may come from a cache; what is deleted is asked for directly.
+    present = Present.of(kube.list(TOPICS, namespace), cluster.meta.name)
+    doubtful = {name: ledger[name] for name in found}
+    left = delete_orphans(
+        doubtful,
+        present,
+        brokers,
+        exists=lambda resource: kube.get(TOPICS, namespace, resource) is not None,
+    )
+    deleted = doubtful.keys() - left.keys()
+    return {name: entry for name, entry in ledger.items() if name not in deleted}
+
+
+def _wait(
+    topics: Sequence[Topic], reason: str, message: str, context: Context, *, always: bool = False
+) -> list[TopicStatus]:
+    """Write to topics what they wait for. What is known of a topic whose spec has not changed
+    stays, so that a cluster that does not answer for a moment is not a write for each topic."""
+    verdict = Verdict(ready=False, reason=reason, message=message, settled=False)
+    waiting = [topic for topic in topics if always or not _is_settled(topic)]
+    _write([(topic, topic.body.status, verdict) for topic in waiting], context)
+    return [topic.body.status for topic in topics]
+
+
+def _is_settled(topic: Topic) -> bool:
+    status = topic.body.status
+    stalled = any(each.type == STALLED for each in status.conditions)
+    current = status.observed_generation == topic.meta.generation
+    return current and (stalled or is_ready(status.conditions))
+
+
+def _write(
+    told: Iterable[tuple[Topic, TopicStatus, Verdict]], context: Context
+) -> list[TopicStatus]:
+    """Write the statuses; one that is refused concerns its topic alone.
+
+    Raises the first KubeError of an API server that fails, after the others have had their turn.
+    """
+    statuses: list[TopicStatus] = []
+    failures: list[KubeError] = []
+    for topic, status, verdict in told:
+        try:
+            statuses.append(write_status(topic, status, verdict, context))
+        except KubeError as error:
+            logger.warning("KafkaTopic %s: status not written: %s", topic.meta.name, error)
+            if 400 <= error.status < 500 and error.status != 429:
+                continue
+            failures.append(error)
+            if len(failures) >= FAILED_WRITES:
+                break
+    if failures:
+        raise failures[0]
+    return statuses
+
+
+def _status(topic: Topic, outcome: Outcome) -> TopicStatus:
+    """The status without conditions. The topic id is the memory of what is managed: that of a topic
+    which is not stays out, and the id of a topic that another client replaced stays in."""
+    before, view = topic.body.status, outcome.view
+    if view is None:
+        known = "" if outcome.verdict.reason == CREATING else before.topic_id
+        return dataclasses.replace(before, topic_name=topic_name(topic), topic_id=known)
+    return TopicStatus(
+        topic_name=view.name,
+        topic_id=view.topic_id if outcome.managed else before.topic_id,
+        partitions=view.partitions,
+        replicas=view.replicas,
+    )

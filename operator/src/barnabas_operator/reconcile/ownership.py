@@ -1,0 +1,79 @@
+"""Applies objects that are ours, and no others.
+
+Server-side apply with force takes over whatever has the name. So the object is looked at first, it
+must be controlled by the resource for which it is applied, and the API server is given its uid. An
+object that does not exist is created without force: one that somebody created meanwhile is a
+conflict (409).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from barnabas_operator.kube import KINDS, Document, Kube, KubeError
+from barnabas_operator.names import FIELD_MANAGER
+
+Object = Mapping[str, Any]
+
+
+class ForeignObjectError(KubeError):
+    """An object of the name exists, and another controls it."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(409, message)
+
+    @property
+    def refused(self) -> bool:
+        """It stays so until a person deletes or renames something."""
+        return True
+
+
+def apply_owned(kube: Kube, body: Document) -> Document:
+    """Create or change an object that its controller, named in the body, may change.
+
+    Raises ForeignObjectError where the name is taken, KubeError otherwise.
+    """
+    meta = body["metadata"]
+    found = kube.get(KINDS[body["kind"]], meta["namespace"], meta["name"])
+    if found is None:
+        return kube.apply(body)
+    if objection := objection_to(found, body):
+        raise ForeignObjectError(objection)
+    return kube.apply(body, uid=found["metadata"]["uid"])
+
+
+def objection_to(found: Object, body: Object) -> str:
+    """Why an existing object is not ours to change; empty if it is.
+
+    One that has lost its owner (`kubectl delete --cascade=orphan`) is adopted if the operator
+    created it, as Kubernetes' own controllers do.
+    """
+    ours, theirs = controller(body), controller(found)
+    if theirs is None:
+        if ours is None or is_applied_by_us(found):
+            return ""
+        text = "no resource controls it"
+    elif ours is not None and theirs["uid"] == ours["uid"]:
+        return ""
+    elif ours is not None and (theirs["kind"], theirs["name"]) == (ours["kind"], ours["name"]):
+        text = f"an earlier {ours['kind']} {ours['name']} controls it (uid {theirs['uid']})"
+    else:
+        text = f"{theirs['kind']} {theirs['name']} controls it"
+    name = f"{body['kind']} {body['metadata']['name']}"
+    return f"{name} exists and {text}; delete or rename it, or rename the resource"
+
+
+def controller(body: Object) -> Object | None:
+    """The owner reference of the resource that controls an object."""
+    references = body["metadata"].get("ownerReferences") or ()
+    return next((each for each in references if each.get("controller")), None)
+
+
+def is_applied_by_us(found: Object) -> bool:
+    """Whether the operator applied an object before."""
+    entries = found["metadata"].get("managedFields") or ()
+    return any(
+        each.get("manager") == FIELD_MANAGER and each.get("operation") == "Apply"
+        for each in entries
+    )

@@ -1,0 +1,152 @@
+"""One pass over a cluster and all that names it: cluster, topics, pipelines, in this order.
+
+That is the unit of the operator's work. A resource that cannot be read is told so and does not
+stand in the way of the others.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+from barnabas_operator.api.clusters import KafkaCluster
+from barnabas_operator.api.conditions import RECONCILING, Condition
+from barnabas_operator.api.reading import Resource, read_cluster, read_pipeline, read_topic
+from barnabas_operator.kube import CLUSTERS, PIPELINES, TOPICS, Document, Kind, Kube, KubeError
+from barnabas_operator.plan.findings import Reason
+from barnabas_operator.plan.ledger import Present
+from barnabas_operator.reconcile.clusters import reconcile_cluster
+from barnabas_operator.reconcile.context import Context
+from barnabas_operator.reconcile.kafka_topics import (
+    DeletionGuard,
+    reconcile_topics_of,
+    wait_for_cluster,
+)
+from barnabas_operator.reconcile.pipelines import reconcile_pipeline
+from barnabas_operator.reconcile.reading import read_named, read_one
+
+# The API server checks against its definitions, which may be newer: it is lenient about fields.
+READ_CLUSTER: Final = functools.partial(read_cluster, lenient=True)
+READ_TOPIC: Final = functools.partial(read_topic, lenient=True)
+READ_PIPELINE: Final = functools.partial(read_pipeline, lenient=True)
+
+# Seconds until the next look: soon while something is under way, often enough for the figures of
+# pipelines to be of use, and now and then to mend what was changed behind our back.
+SOON_S: Final = 2.0
+FIGURES_S: Final = 5.0
+RESYNC_S: Final = 30.0
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Key:
+    """A cluster by name, whether it exists or is only named by topics and pipelines."""
+
+    namespace: str
+    cluster: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.cluster}"
+
+
+def key_of(document: Any) -> Key | None:
+    """The cluster that a resource is or names; None if it names none."""
+    namespace = document["metadata"].get("namespace") or "default"
+    if document.get("kind") == CLUSTERS.kind:
+        return Key(namespace, document["metadata"]["name"])
+    cluster = (document.get("spec") or {}).get("cluster")
+    return Key(namespace, cluster) if isinstance(cluster, str) and cluster else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """The clusters of a resync, and the namespaces that could not be listed ("" stands for all)."""
+
+    keys: frozenset[Key]
+    errors: dict[str, KubeError]
+
+    def is_gone(self, key: Key) -> bool:
+        """Whether nothing names the cluster any more, as far as its namespace could be listed."""
+        unknown = "" in self.errors or key.namespace in self.errors
+        return not unknown and key not in self.keys
+
+
+class Index(Protocol):
+    """Takes over what a resync lists."""
+
+    def begin(self) -> int:
+        """Before a list."""
+        ...
+
+    def replace(
+        self, kind: Kind, namespace: str | None, documents: Iterable[Document], begun: int
+    ) -> None:
+        """What was listed."""
+        ...
+
+
+def find_keys(kube: Kube, namespaces: Iterable[str | None], index: Index | None = None) -> Found:
+    """Every cluster that is or is named; a namespace of None stands for all.
+
+    An error concerns its namespace alone: one that was deleted must not stop the others.
+    """
+    keys: set[Key] = set()
+    errors: dict[str, KubeError] = {}
+    for namespace in namespaces:
+        try:
+            for kind in (CLUSTERS, TOPICS, PIPELINES):
+                begun = index.begin() if index else 0
+                documents = kube.list(kind, namespace)
+                if index:
+                    index.replace(kind, namespace, documents, begun)
+                keys.update(key for key in map(key_of, documents) if key is not None)
+        except KubeError as error:
+            errors[namespace or ""] = error
+    return Found(keys=frozenset(keys), errors=errors)
+
+
+def reconcile(key: Key, context: Context) -> float:
+    """One pass; returns the seconds until the next one is due. Raises KubeError."""
+    kube = context.kube
+    document = kube.get(CLUSTERS, key.namespace, key.cluster)
+    documents = _named(TOPICS, key, context)
+    topics = read_named(documents, key.cluster, READ_TOPIC, context)
+    pipelines = read_named(_named(PIPELINES, key, context), key.cluster, READ_PIPELINE, context)
+    cluster = read_one(document, READ_CLUSTER, context) if document else None
+    if cluster is not None and cluster.meta.deleting:
+        # Its objects go with it; its topics stay on their disks.
+        return RESYNC_S
+    told: list[tuple[Condition, ...]] = []
+    if cluster is not None:
+        status = reconcile_cluster(cluster, context)
+        body = KafkaCluster(spec=cluster.body.spec, status=status)
+        cluster = Resource(cluster.meta, body, cluster.unknown_fields)
+        told.append(status.conditions)
+        guard = DeletionGuard(
+            present=Present.of(documents, key.cluster),
+            unparsed=(*topics.unparsed, *pipelines.unparsed),
+        )
+        statuses = reconcile_topics_of(cluster, topics.resources, guard, context)
+        told += [each.conditions for each in statuses]
+    elif document is None:
+        wait_for_cluster(topics.resources, context)
+    told += [
+        reconcile_pipeline(pipeline, cluster, context).conditions
+        for pipeline in pipelines.resources
+        if not pipeline.meta.deleting
+    ]
+    if any(_is_under_way(each) for conditions in told for each in conditions):
+        return SOON_S
+    return FIGURES_S if pipelines.resources else RESYNC_S
+
+
+def _is_under_way(condition: Condition) -> bool:
+    """Whether it may be otherwise soon: an approval has an event, and a window comes in hours."""
+    return condition.type == RECONCILING and condition.reason != Reason.ROLL_HELD_BACK
+
+
+def _named(kind: Kind, key: Key, context: Context) -> list[Document]:
+    """What names the cluster, and perhaps other resources of its namespace."""
+    found = context.index(kind, key.namespace, key.cluster)
+    return context.kube.list(kind, key.namespace) if found is None else found

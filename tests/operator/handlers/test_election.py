@@ -1,0 +1,166 @@
+"""Leader election: of several operators one acts, and a second is harmless and says so."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import functools
+import logging
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import pytest
+
+from barnabas_operator.handlers.election import (
+    LEASE,
+    LEASE_S,
+    RENEW_DEADLINE_S,
+    RETRY_S,
+    Election,
+)
+from barnabas_operator.kube import LEASES, TIMEOUT_S, Document, Kind, KubeError
+from tests.waiting import wait_for
+
+NS = "ns"
+
+
+@dataclass
+class Leases:
+    """One Lease of an API server, with its versions; `away` is what every request gets."""
+
+    lease: Document | None = None
+    away: KubeError | None = None
+    version: int = 0
+    now: float = 1000.0
+
+    def get(self, kind: Kind, namespace: str, name: str) -> Document | None:
+        """See Leases."""
+        assert (kind.kind, namespace, name) == ("Lease", NS, LEASE)
+        self._answer()
+        return copy.deepcopy(self.lease)
+
+    def create(self, kind: Kind, namespace: str, body: Document) -> None:
+        """See Leases."""
+        self._answer()
+        if self.lease is not None:
+            raise KubeError(409, "already exists")
+        self._store(body)
+
+    def replace(self, kind: Kind, namespace: str, name: str, body: Document) -> None:
+        """See Leases."""
+        self._answer()
+        assert self.lease is not None
+        if body["metadata"]["resourceVersion"] != self.lease["metadata"]["resourceVersion"]:
+            raise KubeError(409, "the object has been modified")
+        self._store(body)
+
+    def candidate(self, identity: str) -> Election:
+        """An operator whose clock is that of the test."""
+        return Election(self, NS, identity, clock=lambda: self.now)
+
+    def spec(self, name: str) -> object:
+        """A field of the Lease."""
+        assert self.lease is not None
+        return self.lease["spec"][name]
+
+    def _answer(self) -> None:
+        if self.away is not None:
+            raise self.away
+
+    def _store(self, body: Document) -> None:
+        self.version += 1
+        self.lease = copy.deepcopy(body)
+        self.lease["metadata"]["resourceVersion"] = str(self.version)
+
+
+def test_one_acts_and_the_other_stands_by() -> None:
+    """As long as the first one renews."""
+    leases = Leases()
+    first, second = leases.candidate("first"), leases.candidate("second")
+    for _ in range(40):
+        first.attempt()
+        second.attempt()
+        assert (first.leads(), second.leads(), second.holder) == (True, False, "first")
+        leases.now += RETRY_S
+    assert leases.spec("leaseTransitions") == 0
+
+
+def test_a_leader_that_cannot_renew_stops_before_anybody_may_take_over() -> None:
+    """Its last call may take its whole time limit, and still ends earlier than the Lease."""
+    leases = Leases()
+    first, second = leases.candidate("first"), leases.candidate("second")
+    first.attempt()
+    second.attempt()
+    assert RENEW_DEADLINE_S + TIMEOUT_S < LEASE_S
+    leases.now += RENEW_DEADLINE_S
+    assert not first.leads()
+    leases.now += TIMEOUT_S
+    second.attempt()
+    assert not second.leads()
+    leases.now += LEASE_S
+    second.attempt()
+    assert (first.leads(), second.leads()) == (False, True)
+    assert leases.spec("leaseTransitions") == 1
+    first.attempt()
+    assert (first.leads(), first.holder) == (False, "second")
+
+
+def test_the_loser_of_a_race_does_not_lead() -> None:
+    """Both saw the Lease expired; the API server lets one write."""
+    leases = Leases()
+    leases.candidate("old").attempt()
+    first, second = leases.candidate("first"), leases.candidate("second")
+    first.attempt()
+    second.attempt()
+    leases.now += LEASE_S
+    expired = leases.get(LEASES, NS, LEASE)
+    first.attempt()
+
+    class Late(Leases):
+        def get(self, kind: Kind, namespace: str, name: str) -> Document | None:
+            """What it read before the other one wrote."""
+            return copy.deepcopy(expired)
+
+    late = Late(lease=leases.lease, version=leases.version, now=leases.now)
+    second._leases = late
+    with pytest.raises(KubeError, match="modified"):
+        second.attempt()
+    assert (first.leads(), second.leads()) == (True, False)
+
+
+def test_a_clean_stop_hands_over_at_once() -> None:
+    """Nobody waits for the Lease to expire."""
+    leases = Leases()
+    first, second = leases.candidate("first"), leases.candidate("second")
+    first.attempt()
+    first.release()
+    second.attempt()
+    assert (first.leads(), second.leads()) == (False, True)
+    first.release()
+    assert leases.spec("holderIdentity") == "second"
+
+
+def test_a_standby_says_so_and_a_forbidden_lease_is_told(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """In the log, once for each holder and each error."""
+    leases = Leases()
+    leases.candidate("first").attempt()
+    refused = Leases(away=KubeError(403, "leases is forbidden"))
+
+    async def scenario() -> None:
+        with ThreadPoolExecutor(2) as threads:
+            tasks = [
+                asyncio.create_task(each.candidate("second").run(threads, lambda: None))
+                for each in (leases, refused)
+            ]
+            told = functools.partial(len, caplog.records)
+            await asyncio.to_thread(wait_for, "both lines", told, until=lambda count: count >= 2)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    with caplog.at_level(logging.INFO):
+        asyncio.run(scenario())
+    assert "is held by first; this operator does not act" in caplog.text
+    assert "Lease renewal failed: namespace=ns leases is forbidden" in caplog.text

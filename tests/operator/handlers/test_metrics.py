@@ -1,0 +1,44 @@
+"""The operator's metrics."""
+
+from __future__ import annotations
+
+from barnabas_operator.handlers.health import Health
+from barnabas_operator.handlers.metrics import Metrics
+from barnabas_operator.handlers.work_queue import WorkQueue
+from barnabas_operator.kube import KubeError
+from barnabas_operator.reconcile.reconciler import Key
+
+A = Key("ns", "a")
+
+
+def test_reconciliations_are_counted_by_cluster_and_gone_with_it() -> None:
+    """So the number of series stays that of the clusters."""
+    metrics = Metrics(Health())
+    metrics.reconciled(A, 0.2, None)
+    metrics.reconciled(A, 0.2, KubeError(0, "unreachable"))
+    text = metrics.text().decode()
+    for result in ("success", "error"):
+        series = f'cluster="a",namespace="ns",result="{result}"}} 1.0'
+        assert f"barnabas_operator_reconciliations_total{{{series}" in text
+    assert 'barnabas_operator_last_success_timestamp_seconds{cluster="a"' in text
+    metrics.forgotten(A)
+    assert 'cluster="a"' not in metrics.text().decode()
+
+
+def test_the_queue_is_shown() -> None:
+    """Its depth, and how long clusters wait and run."""
+    metrics, queue = Metrics(Health()), WorkQueue()
+    queue.add(A, 1.0)
+    metrics.beat(queue, 4.0)
+    text = metrics.text().decode()
+    assert "barnabas_operator_workqueue_depth 1.0" in text
+    assert "barnabas_operator_workqueue_longest_wait_seconds 3.0" in text
+
+
+def test_a_resync_makes_ready_and_counts_failed_namespaces() -> None:
+    """A namespace that cannot be listed is shown, and does not keep the operator from work."""
+    health = Health()
+    metrics = Metrics(health)
+    metrics.namespaces_failed({"gone": KubeError(403, "forbidden")})
+    assert health.synced
+    assert "barnabas_operator_namespaces_failed 1.0" in metrics.text().decode()

@@ -1,0 +1,100 @@
+"""The index of topics and pipelines: what names a cluster, without a list."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from barnabas_operator.handlers.resource_index import ResourceIndex
+from barnabas_operator.kube import CLUSTERS, TOPICS, Document
+from tests.operator import examples
+
+
+def _topic(name: str, **spec: Any) -> Document:
+    document: Document = examples.topic(name, **spec)
+    return {**document, "metadata": {"namespace": "default", **document["metadata"]}}
+
+
+def _names(index: ResourceIndex, cluster: str = "quickstart") -> list[str] | None:
+    found = index.named(TOPICS, "default", cluster)
+    return None if found is None else [each["metadata"]["name"] for each in found]
+
+
+def test_there_is_no_answer_before_everything_was_listed() -> None:
+    """An event says nothing about the others: a pass would take them for deleted."""
+    index = ResourceIndex()
+    index.observe(TOPICS, {"type": None, "object": _topic("a")})
+    assert _names(index) is None
+    index.replace(TOPICS, "elsewhere", [], index.begin())
+    assert _names(index) is None
+    index.replace(TOPICS, "default", [_topic("a"), _topic("b")], index.begin())
+    assert _names(index) == ["a", "b"]
+
+
+def test_a_list_of_all_namespaces_answers_for_each() -> None:
+    """As where the operator watches all of them."""
+    index = ResourceIndex()
+    index.replace(TOPICS, None, [_topic("a")], index.begin())
+    assert _names(index) == ["a"]
+    assert _names(index, "other") == []
+
+
+def test_events_change_it() -> None:
+    """Also the cluster that a topic names; one that names none may mean any."""
+    index = ResourceIndex()
+    index.replace(TOPICS, "default", [_topic("a"), _topic("b")], index.begin())
+    index.observe(TOPICS, {"type": "ADDED", "object": _topic("c")})
+    index.observe(TOPICS, {"type": "DELETED", "object": _topic("a")})
+    index.observe(TOPICS, {"type": "MODIFIED", "object": _topic("b", cluster="other")})
+    assert (_names(index), _names(index, "other")) == (["c"], ["b"])
+    strange = _topic("d")
+    strange["spec"]["cluster"] = ["of", "a", "newer", "version"]
+    index.observe(TOPICS, {"type": "ADDED", "object": strange})
+    assert (_names(index), _names(index, "other")) == (["c", "d"], ["b", "d"])
+    index.observe(CLUSTERS, {"type": "ADDED", "object": examples.cluster()})
+
+
+def test_a_list_mends_what_a_watch_lost_and_not_what_came_since() -> None:
+    """A deletion while a watch was away has no event; an event during a list is newer than it."""
+    index = ResourceIndex()
+    index.replace(TOPICS, "default", [_topic("lost"), _topic("kept")], index.begin())
+    begun = index.begin()
+    index.observe(TOPICS, {"type": "ADDED", "object": _topic("new")})
+    index.observe(TOPICS, {"type": "DELETED", "object": _topic("kept")})
+    index.replace(TOPICS, "default", [_topic("kept")], begun)
+    assert _names(index) == ["new"]
+    index.replace(TOPICS, "default", [_topic("new")], index.begin())
+    assert _names(index) == ["new"]
+    index.replace(TOPICS, "default", [], index.begin())
+    assert _names(index) == []
+
+
+def test_managed_fields_are_not_kept() -> None:
+    """They are the larger half of many objects."""
+    index = ResourceIndex()
+    document = _topic("a")
+    document["metadata"]["managedFields"] = [{"manager": "kubectl"}]
+    index.replace(TOPICS, "default", [document], index.begin())
+    found = index.named(TOPICS, "default", "quickstart")
+    assert found is not None
+    assert "managedFields" not in found[0]["metadata"]
+    assert "managedFields" in document["metadata"]
+
+
+def test_topics_that_went_with_another_word_than_delete_are_remembered() -> None:
+    """Within bounds; a policy of a newer version is not taken for Delete, nor none at all."""
+    index = ResourceIndex(deletions=3)
+    gone = [
+        ("a", {"deletionPolicy": "Retain"}),
+        ("b", {"deletionPolicy": "Archive"}),
+        ("c", {}),
+        ("d", {"deletionPolicy": "Delete"}),
+    ]
+    for uid, spec in gone:
+        document = _topic(uid, **spec)
+        document["metadata"]["uid"] = uid
+        index.observe(TOPICS, {"type": "DELETED", "object": document})
+    assert [index.retained(uid) for uid in ("a", "b", "c", "d", "e")] == [True] * 3 + [False] * 2
+    document = _topic("e")
+    document["metadata"]["uid"] = "e"
+    index.observe(TOPICS, {"type": "DELETED", "object": document})
+    assert [index.retained(uid) for uid in ("a", "b", "e")] == [False, True, True]

@@ -1,0 +1,46 @@
+"""Events: which ask for a pass."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from barnabas_operator.handlers.watches import GenerationFilter, settings
+from barnabas_operator.names import APPROVE_ROLL
+
+
+def _event(kind: str, *, generation: int = 1, leaving: bool = False) -> dict[str, Any]:
+    meta: dict[str, Any] = {"uid": "u", "generation": generation}
+    if leaving:
+        meta["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    return {"type": kind, "object": {"metadata": meta}}
+
+
+def test_our_own_status_is_no_news() -> None:
+    """Otherwise every status would be followed by a pass, and that by a status."""
+    generations = GenerationFilter()
+    assert generations.is_new(_event("ADDED"))
+    assert not generations.is_new(_event("MODIFIED"))
+    assert generations.is_new(_event("MODIFIED", generation=2))
+    assert generations.is_new(_event("MODIFIED", generation=2, leaving=True))
+    assert generations.is_new(_event("DELETED", generation=2))
+    assert generations.is_new(_event("ADDED", generation=2))
+
+
+def test_an_annotation_of_ours_is_news() -> None:
+    """An approval, or an answer about an existing topic: neither makes another generation."""
+    generations = GenerationFilter()
+    assert generations.is_new(_event("ADDED"))
+    approved, noted = _event("MODIFIED"), _event("MODIFIED")
+    approved["object"]["metadata"]["annotations"] = {APPROVE_ROLL: "token"}
+    noted["object"]["metadata"]["annotations"] = {"example.org/note": "x"}
+    assert not generations.is_new(noted)
+    assert generations.is_new(approved)
+    assert not generations.is_new(approved)
+
+
+def test_kopf_only_watches() -> None:
+    """No events posted, no scanning of namespaces, no watch that hangs for ever."""
+    chosen = settings()
+    assert not chosen.posting.enabled
+    assert chosen.scanning.disabled
+    assert chosen.watching.client_timeout is not None

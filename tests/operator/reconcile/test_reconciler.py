@@ -1,0 +1,122 @@
+"""Passes: what belongs together, and what does not stand in each other's way."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+from barnabas_operator.handlers.resource_index import ResourceIndex
+from barnabas_operator.kube import Document, Kind, KubeError
+from barnabas_operator.reconcile.reconciler import (
+    RESYNC_S,
+    SOON_S,
+    Key,
+    find_keys,
+    key_of,
+    reconcile,
+)
+from tests.operator import examples
+from tests.operator.memory_kube import MemoryKube
+from tests.operator.ports import MemoryBrokers, context_on
+
+KEY = Key("default", "quickstart")
+
+
+def test_topics_and_pipelines_belong_to_the_cluster_they_name() -> None:
+    """A cluster is looked at when anything that names it changes, even one that does not exist."""
+    for document in examples.quickstart():
+        assert key_of(document) == KEY
+    elsewhere = examples.topic("t", cluster="other")
+    assert key_of(elsewhere) == Key("default", "other")
+    kube = MemoryKube(*examples.quickstart(), elsewhere)
+    assert find_keys(kube, [None]).keys == {KEY, Key("default", "other")}
+    assert find_keys(kube, ["empty"]).keys == frozenset()
+
+
+def test_a_namespace_that_cannot_be_listed_concerns_itself_alone() -> None:
+    """It was deleted, and the operator's rights with it; nothing in it counts as gone."""
+
+    class Forbidding(MemoryKube):
+        def list(
+            self, kind: Kind, namespace: str | None, labels: Mapping[str, str] | None = None
+        ) -> list[Document]:
+            """Refused in one namespace."""
+            if namespace == "gone":
+                raise KubeError(403, "forbidden")
+            return super().list(kind, namespace, labels)
+
+    found = find_keys(Forbidding(*examples.quickstart()), ["gone", "default"])
+    assert found.keys == {KEY}
+    assert list(found.errors) == ["gone"]
+    assert not found.is_gone(Key("gone", "a"))
+    assert found.is_gone(Key("default", "a"))
+
+
+def test_the_quickstart_comes_up_pass_by_pass() -> None:
+    """Soon again while something is under way, seldom when all is well."""
+    kube = MemoryKube(*examples.quickstart()[:3])
+    brokers = MemoryBrokers()
+    assert reconcile(KEY, context_on(kube, brokers)) == SOON_S
+    kube.settle()
+    assert reconcile(KEY, context_on(kube, brokers)) == RESYNC_S
+    assert sorted(brokers.views) == ["files", "packages"]
+    assert kube.find("KafkaTopic", "files")["status"]["partitions"] == 3
+
+
+def test_a_resource_that_cannot_be_read_is_told_so_and_the_rest_goes_on() -> None:
+    """As when the operator is older than the resource."""
+    broken = examples.topic("broken", deletionPolicy="Archive")
+    kube = MemoryKube(examples.cluster(), broken, examples.topic())
+    brokers = MemoryBrokers()
+    reconcile(KEY, context_on(kube, brokers))
+    kube.settle()
+    reconcile(KEY, context_on(kube, brokers))
+    conditions = kube.find("KafkaTopic", "broken")["status"]["conditions"]
+    assert [each["type"] for each in conditions] == ["Ready", "Stalled"]
+    assert "must be Retain or Delete" in conditions[0]["message"]
+    assert list(brokers.views) == ["packages"]
+    kube.writes.clear()
+    reconcile(KEY, context_on(kube, brokers))
+    assert kube.writes == []
+
+
+def test_a_cluster_that_goes_is_left_alone() -> None:
+    """Nothing is made for it any more: the garbage collector is at work."""
+    document = examples.cluster()
+    document["metadata"]["deletionTimestamp"] = "2026-01-03T00:00:00Z"
+    kube = MemoryKube(document)
+    assert reconcile(KEY, context_on(kube)) == RESYNC_S
+    assert kube.writes == []
+
+
+def test_a_steady_pass_lists_no_resources_and_writes_nothing() -> None:
+    """However many topics of other clusters are in the namespace."""
+    kube = MemoryKube(*examples.quickstart()[:3], examples.topic("t", cluster="other"))
+    brokers, index = MemoryBrokers(), ResourceIndex()
+    context = dataclasses.replace(context_on(kube, brokers), index=index.named)
+    assert reconcile(KEY, context) == SOON_S
+    kube.settle()
+    reconcile(KEY, context)
+    find_keys(kube, ["default"], index)
+    kube.writes.clear()
+    kube.requests.clear()
+    assert reconcile(KEY, context) == RESYNC_S
+    assert kube.writes == []
+    listed = [request for request in kube.requests if request.startswith("list Kafka")]
+    assert listed == []
+
+
+def test_a_late_index_deletes_no_topic() -> None:
+    """A resource that the index lost is found by the list that comes before a deletion."""
+    kube = MemoryKube(examples.cluster(), examples.topic(deletionPolicy="Delete"))
+    brokers = MemoryBrokers()
+    reconcile(KEY, context_on(kube, brokers))
+    kube.settle()
+    reconcile(KEY, context_on(kube, brokers))
+    assert "packages" in brokers.views
+    blind = dataclasses.replace(context_on(kube, brokers), index=lambda *_: [])
+    reconcile(KEY, blind)
+    assert "packages" in brokers.views
+    kube.remove("KafkaTopic", "packages")
+    reconcile(KEY, blind)
+    assert "packages" not in brokers.views

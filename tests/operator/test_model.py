@@ -1,0 +1,230 @@
+"""A model test: random lives of a cluster, with invariants in every moment and a good end.
+
+Users edit, pods die, nodes are lost, the API server fails, operators are upgraded, end in the
+middle of a pass, and run twice at once. tests/operator/world.py judges each deletion, each removal
+of a broker and each deletion of a topic. A failure prints the steps that lead to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
+
+from barnabas_operator.kube import KubeError
+from barnabas_operator.plan import clusters, rolling, snapshot
+from barnabas_operator.plan.observed import Images
+from barnabas_operator.plan.shrink import Size
+from barnabas_operator.plan.steps import DeletePod
+from barnabas_operator.reconcile import clusters as reconcile_clusters
+from tests.operator import examples
+from tests.operator.world import BAD_IMAGE, BROKERS, ENSEMBLE, ApiFault, World, edited
+
+STATUSES = st.sampled_from([0, 409, 429, 500, 503])
+CALLS = st.integers(1, 40)
+SETTLES = 150
+
+
+class Life(RuleBasedStateMachine):
+    """One cluster, from its creation on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.world = World()
+        self.version = 1
+        self.broken_image = False
+
+    @property
+    def images(self) -> Images:
+        """The images of the operator that runs."""
+        return Images(
+            broker=f"b:{self.version}",
+            zookeeper=f"z:{self.version}",
+            pipeline="p:1",
+            operator=str(self.version),
+        )
+
+    @rule(rounds=st.integers(1, 8))
+    def work(self, rounds: int) -> None:
+        """Passes and controllers in turn."""
+        for _ in range(rounds):
+            self.world.run_pass(self.images)
+            self.world.tick()
+
+    @rule()
+    def two_passes_without_a_tick(self) -> None:
+        """The controllers are slower than the operator."""
+        self.world.run_pass(self.images)
+        self.world.run_pass(self.images)
+
+    @rule(call=CALLS, status=STATUSES, done=st.booleans())
+    def fail(self, call: int, status: int, done: bool) -> None:
+        """The API server fails once, before it did what was asked or after."""
+        self.world.run_pass(self.images, ApiFault(call=call, status=status, done=done))
+
+    @rule(call=CALLS, done=st.booleans())
+    def crash(self, call: int, done: bool) -> None:
+        """The operator ends in the middle of a pass."""
+        self.world.run_pass(self.images, ApiFault(call=call, status=0, done=done, crash=True))
+
+    @rule()
+    def second_operator(self) -> None:
+        """Another operator makes a whole pass while the first one has only begun its own."""
+        self.world.between = lambda: self.world.run_pass(self.images)
+        self.world.run_pass(self.images)
+
+    @rule()
+    def upgrade(self) -> None:
+        """A new operator with new images for both components, which changes nothing by itself."""
+        self.version += 1
+
+    @rule()
+    def update(self) -> None:
+        """A user asks for the images of the operator."""
+        broker = BAD_IMAGE if self.broken_image else self.images.broker
+        edited(self.world, images={"broker": broker, "zookeeper": self.images.zookeeper})
+
+    @rule(broken=st.booleans())
+    def image(self, broken: bool) -> None:
+        """An image that cannot be pulled, and its correction."""
+        self.broken_image = broken
+        self.update()
+
+    @rule(partitions=st.integers(1, 3))
+    def configure(self, partitions: int) -> None:
+        """A user changes a setting of the brokers."""
+        edited(self.world, config={"num.partitions": str(partitions)})
+
+    @rule(replicas=st.sampled_from([3, 3, 4, 6]))
+    def resize(self, replicas: int) -> None:
+        """A user adds brokers, or takes back what was a mistake."""
+        edited(self.world, brokers={"replicas": replicas})
+
+    @rule(size=st.sampled_from(["2Gi", "3Gi"]))
+    def storage(self, size: str) -> None:
+        """A user asks for larger claims, which this StorageClass cannot give, or takes it back."""
+        edited(self.world, brokers={"storage": {"size": size}})
+
+    @rule(kind=st.sampled_from([ENSEMBLE, BROKERS]), ordinal=st.integers(0, 3))
+    def die(self, kind: str, ordinal: int) -> None:
+        """A process ends; it needs its time to be ready again."""
+        self.world.die(f"{kind}-{ordinal}")
+
+    @rule(kind=st.sampled_from([ENSEMBLE, BROKERS]), ordinal=st.integers(0, 2))
+    def lose_node(self, kind: str, ordinal: int) -> None:
+        """A pod's node is gone, with or without coming back."""
+        self.world.lost_nodes ^= {f"{kind}-{ordinal}"}
+        self.world.tick()
+
+    @rule(name=st.sampled_from(["a", "b"]), policy=st.sampled_from(["Delete", "Retain"]))
+    def topic(self, name: str, policy: str) -> None:
+        """A user applies a topic."""
+        self.world.put(examples.topic(name, partitions=3, replicas=3, deletionPolicy=policy))
+
+    @rule(name=st.sampled_from(["a", "b"]))
+    def forget_topic(self, name: str) -> None:
+        """A user deletes its resource."""
+        if ("KafkaTopic", "default", name) in self.world.objects:
+            self.world.remove("KafkaTopic", name)
+
+    @rule()
+    def edit_a_config_map(self) -> None:
+        """Somebody changes what is the operator's."""
+        if ("ConfigMap", "default", BROKERS) in self.world.objects:
+            changed = {"server.properties": "broker.id=7"}
+            self.world.edit("ConfigMap", BROKERS, lambda body: body["data"].update(changed))
+
+    @rule(call=st.integers(10, 16), status=STATUSES)
+    def fail_to_restore_a_service(self, call: int, status: int) -> None:
+        """Somebody deletes what is the operator's, and the API server fails while it is applied."""
+        if ("Service", "default", "quickstart-bootstrap") in self.world.objects:
+            self.world.remove("Service", "quickstart-bootstrap")
+        self.fail(call, status, done=False)
+
+    def teardown(self) -> None:
+        """When faults stop, the cluster becomes what its resource says, and nothing is written."""
+        self.world.lost_nodes.clear()
+        self.image(broken=False)
+        edited(self.world, brokers={"storage": {"size": "2Gi"}})
+        replicas = self.world.find("KafkaCluster", "quickstart")["spec"]["brokers"]["replicas"]
+        self.world.brokers.move_from(replicas)
+        for _ in range(SETTLES):
+            self.world.writes.clear()
+            self.world.run_pass(self.images)
+            if not self.world.writes and self._is_settled():
+                break
+            self.world.tick()
+        conditions = self.world.find("KafkaCluster", "quickstart")["status"]["conditions"]
+        assert self._is_settled(), conditions
+        assert self.world.writes == []
+
+    def _is_settled(self) -> bool:
+        status = self.world.find("KafkaCluster", "quickstart").get("status", {})
+        found = {each["type"]: each["status"] for each in status.get("conditions", ())}
+        types = {"Reconciling", "Stalled"} & found.keys()
+        current = not any(self.world.is_outdated(name) for name in self.world.pods())
+        return found.get("Ready") == "True" and not types and current
+
+
+SOAKS = settings.get_current_profile_name() == "soak"
+EXAMPLES = 2000 if SOAKS else 12
+
+
+def test_the_operator_does_no_harm_and_comes_to_an_end() -> None:
+    """No order of events leads to harm, and all of them end in the cluster that was asked for."""
+    run_state_machine_as_test(
+        Life, settings=settings(max_examples=EXAMPLES, stateful_step_count=30)
+    )
+
+
+def _no_one_is_away(*_: Any) -> list[Any]:
+    return []
+
+
+MUTATIONS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
+    "quorum": (clusters, "_ensemble_trouble", lambda *_: ""),
+    "absences": (snapshot.Snapshot, "absences", _no_one_is_away),
+    "not ready is broken": (
+        clusters,
+        "broken_to_replace",
+        lambda pods, seen: next(
+            (
+                DeletePod(name=pod.name, uid=pod.uid, reason="")
+                for pod in rolling.outdated(pods, seen)
+                if not pod.serves and not pod.terminating
+            ),
+            None,
+        ),
+    ),
+    "leaders last": (
+        clusters,
+        "next_to_replace",
+        lambda pods, seen, last=(): rolling.next_to_replace(pods, seen),
+    ),
+    "restart check": (reconcile_clusters, "hold_back", lambda plan, *_: plan),
+    "replicas held": (snapshot, "brokers_to_run", lambda asked, *_: Size(replicas=asked)),
+    "broken at once": (clusters, "broken_to_replace", lambda *_: None),
+    "errors end the pass": (KubeError, "refused", property(lambda self: True)),  # type: ignore[dict-item]
+}
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("rule_name", MUTATIONS)
+def test_each_rule_switched_off_is_found(rule_name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The model test is worth something: without the rule it fails."""
+    where, name, instead = MUTATIONS[rule_name]
+    monkeypatch.setattr(where, name, instead)
+    quick = settings(
+        max_examples=300,
+        stateful_step_count=40,
+        derandomize=True,
+        database=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    with pytest.raises((AssertionError, BaseExceptionGroup)):
+        run_state_machine_as_test(Life, settings=quick)

@@ -1,0 +1,377 @@
+"""A world for the model test: an API server that fails, controllers that take their time, brokers.
+
+Nothing settles by itself: `tick` moves each controller by one step. What the operator does is
+judged in the moment in which it does it; a broken invariant is an AssertionError.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from barnabas_operator.brokers import BrokersError
+from barnabas_operator.kube import PODS, STATEFUL_SETS, Document, KubeError
+from barnabas_operator.plan.observed import ClusterView, Images
+from barnabas_operator.plan.topics import CreateTopic
+from barnabas_operator.reconcile.context import Context
+from barnabas_operator.reconcile.reconciler import Key, reconcile
+from barnabas_operator.resources.objects import digest
+from barnabas_operator.restart_check import CheckResult
+from tests.operator import examples
+from tests.operator.memory_kube import MemoryKube
+from tests.operator.ports import MemoryBrokers, context_on
+
+KEY = Key("default", "quickstart")
+ENSEMBLE, BROKERS = "quickstart-zookeeper", "quickstart-broker"
+MIN_ISR = 2
+# Ticks that a pod needs to be ready (log recovery), and then to be in sync.
+START_TICKS, CATCH_UP_TICKS = 2, 2
+BAD_IMAGE = "no-such-image"
+
+
+class OperatorCrash(BaseException):
+    """The operator's process ends in the middle of a pass."""
+
+
+@dataclass
+class ApiFault:
+    """What becomes of the API call with this number: refused, or done and not answered."""
+
+    call: int
+    status: int
+    done: bool = False
+    crash: bool = False
+
+
+@dataclass
+class Partition:
+    """Replicas and ISR; the last one in sync stays in the ISR, as without unclean elections."""
+
+    replicas: tuple[int, ...]
+    isr: set[int] = field(default_factory=set)
+
+
+class World(MemoryKube):
+    """Everything outside of the operator."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        # The default StorageClass does not expand volumes.
+        self.fixed_classes = {None}
+        self.brokers = ModelBrokers(self)
+        self.fault: ApiFault | None = None
+        self.calls = 0
+        self.failed = False
+        self.between: Callable[[], None] | None = None
+        self.lost_nodes: set[str] = set()
+        self.age: dict[str, int] = {}
+        self.leader = 0
+        self.put(examples.cluster(
+            zookeeper={"replicas": 3, "storage": {"size": "1Gi"}},
+            brokers={"replicas": 3, "storage": {"size": "2Gi"}},
+        ))  # fmt: skip
+
+    # --- the operator's side ----------------------------------------------------------------------
+
+    def run_pass(self, images: Images, fault: ApiFault | None = None) -> None:
+        """One pass of an operator, which may meet a fault or end in the middle."""
+        self.fault, self.calls, self.failed = fault, 0, False
+        try:
+            reconcile(KEY, self.context(images))
+        except (KubeError, OperatorCrash):
+            pass
+        finally:
+            self.fault = None
+
+    def context(self, images: Images) -> Context:
+        """The ports of an operator in this world."""
+        return replace(
+            context_on(self, self.brokers),
+            images=images,
+            restart_check=self._restart_check,
+            in_sync=self._in_sync,
+            ensemble_mode=self._mode,
+        )
+
+    def _restart_check(self, url: str) -> CheckResult:
+        broker = _ordinal_of(url)
+        at_risk = [
+            name
+            for name, each in self.brokers.partitions()
+            if broker in each.isr and len(each.replicas) > 1 and len(each.isr) - 1 < MIN_ISR
+        ]
+        return CheckResult(ok=not at_risk, reason="; ".join(at_risk))
+
+    def _in_sync(self, url: str) -> CheckResult:
+        broker = _ordinal_of(url)
+        behind = [n for n, p in self.brokers.partitions() if broker in {*p.replicas} - p.isr]
+        return CheckResult(ok=not behind, reason=f"{len(behind)} partitions are behind")
+
+    def _mode(self, address: str) -> str:
+        if not self.has_quorum():
+            return ""
+        return "leader" if int(address.rpartition(".")[2]) == self.leader else "follower"
+
+    @contextmanager
+    def _call(self) -> Iterator[None]:
+        """One API call, with the fault that is due; another operator may come before it."""
+        if (between := self.between) is not None:
+            self.between = None
+            between()
+        self.calls += 1
+        fault = self.fault if self.fault and self.fault.call == self.calls else None
+        if fault and not fault.done:
+            self._fail(fault)
+        yield
+        if fault:
+            self._fail(fault)
+
+    def _fail(self, fault: ApiFault) -> None:
+        if fault.crash:
+            raise OperatorCrash
+        self.failed = True
+        raise KubeError(fault.status, f"injected {fault.status}")
+
+    @contextmanager
+    def _request(self, what: str, *, write: bool = False) -> Iterator[None]:
+        with self._call(), super()._request(what, write=write):
+            yield
+
+    def apply(self, body: Document, *, uid: str | None = None) -> Document:
+        """See Kube; a StatefulSet that shrinks removes no broker that holds replicas."""
+        key = (body["kind"], body["metadata"]["namespace"], body["metadata"]["name"])
+        if key == ("StatefulSet", "default", BROKERS) and key in self.objects:
+            before = self.objects[key]["spec"]["replicas"]
+            for removed in range(body["spec"]["replicas"], before):
+                held = self.brokers.describe().replicas.get(removed, 0)
+                assert not held, f"broker {removed} was removed with {held} replicas"
+        return super().apply(body, uid=uid)
+
+    def _delete(self, key: tuple[str, str, str]) -> None:
+        if key[0] == PODS.kind:
+            self._judge_deletion(key[2])
+        super()._delete(key)
+
+    # --- invariants -------------------------------------------------------------------------------
+
+    def _judge_deletion(self, name: str) -> None:
+        pod = self.pods()[name]
+        assert not self.failed, f"{name} was deleted in a pass with an error"
+        if pod_is_broken(pod):
+            return
+        assert serves(pod), f"{name} was deleted though it was only not ready"
+        away = [each for each in self.expected() if not serves(self.pods().get(each))]
+        assert not away, f"{name} was deleted while {away} were away"
+        if name.startswith(ENSEMBLE):
+            others = [n for n in self.expected() if n.startswith(ENSEMBLE) and n != name]
+            old = [n for n in others if self.is_outdated(n)]
+            leads = name == f"{ENSEMBLE}-{self.leader}"
+            assert not (leads and old), f"the leader {name} was deleted before {old}"
+            return
+        old = [n for n in self.expected() if n.startswith(ENSEMBLE) and self.is_outdated(n)]
+        assert not old, f"{name} was deleted before {old} of the ensemble"
+        broker = _ordinal_of(name)
+        for partition, each in self.brokers.partitions():
+            if broker in each.isr and len(each.replicas) > 1 and len(each.isr) >= MIN_ISR:
+                assert len(each.isr) > MIN_ISR, f"{name}: {partition} falls below its min ISR"
+
+    def pods(self) -> dict[str, Document]:
+        """The pods by name."""
+        return {name: body for (kind, _, name), body in self.objects.items() if kind == "Pod"}
+
+    def expected(self) -> Sequence[str]:
+        """The names of the pods that there should be."""
+        return [
+            f"{name}-{ordinal}"
+            for name in (ENSEMBLE, BROKERS)
+            if (body := self.objects.get(("StatefulSet", "default", name)))
+            for ordinal in range(body["spec"]["replicas"])
+        ]
+
+    def is_outdated(self, name: str) -> bool:
+        """Whether a pod has another template than its StatefulSet now."""
+        owner = self.objects["StatefulSet", "default", name.rpartition("-")[0]]
+        revision = self.pods()[name]["metadata"]["labels"]["controller-revision-hash"]
+        return bool(revision != _revision(owner))
+
+    def has_quorum(self) -> bool:
+        """Whether two of three members serve."""
+        return sum(serves(pod) for n, pod in self.pods().items() if n.startswith(ENSEMBLE)) > 1
+
+    # --- the controllers --------------------------------------------------------------------------
+
+    def tick(self) -> None:
+        """One step of the controllers, of each kubelet, and of the brokers."""
+        self.budget()
+        for (kind, _, _), body in sorted(self.objects.items()):
+            if kind == STATEFUL_SETS.kind:
+                self._control(body)
+        for name, pod in sorted(self.pods().items()):
+            if pod["metadata"].get("deletionTimestamp"):
+                if name not in self.lost_nodes:
+                    self._forget(("Pod", "default", name))
+                    self.age.pop(name, None)
+            else:
+                self.age[name] = self.age.get(name, 0) + 1
+                self._kubelet(name, pod)
+        members = [n for n, pod in sorted(self.pods().items()) if serves(pod)]
+        if f"{ENSEMBLE}-{self.leader}" not in members:
+            live = [_ordinal_of(n) for n in members if n.startswith(ENSEMBLE)]
+            self.leader = live[-1] if live else 0
+        self.brokers.tick()
+
+    def _control(self, body: Document) -> None:
+        name, revision = body["metadata"]["name"], _revision(body)
+        for ordinal in range(body["spec"]["replicas"]):
+            if f"{name}-{ordinal}" not in self.pods():
+                self._pod(body, f"{name}-{ordinal}", revision, ready=False)
+        for pod in self.pods().values():
+            pod_name = pod["metadata"]["name"]
+            owned = pod_name.rpartition("-")[0] == name
+            if owned and _ordinal_of(pod_name) >= body["spec"]["replicas"]:
+                pod["metadata"]["deletionTimestamp"] = "2026-01-02T03:04:05Z"
+        body["status"] = {
+            "observedGeneration": body["metadata"]["generation"],
+            "updateRevision": revision,
+        }
+
+    def _kubelet(self, name: str, pod: Document) -> None:
+        # The template of the moment in which the pod was created is its revision.
+        owner = self.objects["StatefulSet", "default", name.rpartition("-")[0]]
+        if not self.is_outdated(name):
+            pod["image"] = owner["spec"]["template"]["spec"]["containers"][0]["image"]
+        pod["status"]["containerStatuses"] = []
+        if pod.get("image") == BAD_IMAGE:
+            waiting = {"waiting": {"reason": "ImagePullBackOff"}}
+            pod["status"]["containerStatuses"] = [{"name": name.split("-")[-2], "state": waiting}]
+        up = name not in self.lost_nodes and pod.get("image") != BAD_IMAGE
+        ready = up and self.age[name] > START_TICKS
+        pod["status"]["conditions"] = [{"type": "Ready", "status": "True" if ready else "False"}]
+
+    def die(self, name: str) -> None:
+        """A pod's process ends and starts again."""
+        if name in self.pods():
+            self.age[name] = 0
+            self._kubelet(name, self.pods()[name])
+
+
+class ModelBrokers(MemoryBrokers):
+    """Topics whose partitions have replicas on the brokers of the world."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__()
+        self.world = world
+        self.placed: dict[str, list[Partition]] = {}
+        self.caught_up: dict[int, int] = {}
+
+    def live(self) -> list[int]:
+        """The brokers that serve."""
+        pods = self.world.pods().items()
+        return sorted(_ordinal_of(n) for n, p in pods if n.startswith(BROKERS) and serves(p))
+
+    def partitions(self) -> list[tuple[str, Partition]]:
+        """Every partition with its name."""
+        return [(f"{t}-{n}", p) for t, each in self.placed.items() for n, p in enumerate(each)]
+
+    def describe(self) -> ClusterView:
+        """See Brokers."""
+        live = self.live()
+        replicas: dict[int, int] = {}
+        for _, each in self.partitions():
+            for broker in each.replicas:
+                replicas[broker] = replicas.get(broker, 0) + 1
+        return ClusterView(
+            cluster_id="an-id",
+            broker_ids=tuple(live),
+            controller_id=live[0] if live else None,
+            replicas=replicas,
+            leaderless=tuple(n for n, p in self.partitions() if not p.isr & {*live}),
+        )
+
+    def create_topics(self, topics: Mapping[str, CreateTopic]) -> Mapping[str, BrokersError]:
+        """See Brokers."""
+        live = self.live()
+        failed = {}
+        for name, each in topics.items():
+            if len(live) < each.replicas:
+                text = f"{each.replicas} replicas, {len(live)} brokers"
+                failed[name] = BrokersError("INVALID_REPLICATION_FACTOR", text, reachable=True)
+        possible = {name: each for name, each in topics.items() if name not in failed}
+        refused = super().create_topics(possible)
+        for name in possible.keys() - refused.keys():
+            placed = [
+                tuple(live[(number + i) % len(live)] for i in range(possible[name].replicas))
+                for number in range(possible[name].partitions)
+            ]
+            self.placed[name] = [Partition(replicas=each, isr={*each}) for each in placed]
+        return {**failed, **refused}
+
+    def delete_topics(self, names: Collection[str]) -> Mapping[str, BrokersError]:
+        """See Brokers; a topic that a resource names is never deleted."""
+        named = {n for kind, _, n in self.world.objects if kind == "KafkaTopic"}
+        assert not named & set(names), f"{named & set(names)} deleted, and a resource names it"
+        failed = super().delete_topics(names)
+        for name in set(names) - failed.keys():
+            self.placed.pop(name, None)
+        return failed
+
+    def move_from(self, size: int) -> None:
+        """What `barnabas reassign plan drain` does: nothing is left above `size`."""
+        for _, each in self.partitions():
+            each.replicas = tuple(range(min(len(each.replicas), size)))
+            each.isr = {*each.replicas}
+
+    def tick(self) -> None:
+        """Brokers leave the ISR when they are away, and come back after a while."""
+        live = self.live()
+        for broker in range(16):
+            count = self.caught_up.get(broker, 0) + 1 if broker in live else 0
+            self.caught_up[broker] = count
+            for _, each in self.partitions():
+                if broker not in each.replicas:
+                    continue
+                if broker not in live and len(each.isr) > 1:
+                    each.isr.discard(broker)
+                elif count > CATCH_UP_TICKS and each.isr & {*live}:
+                    each.isr.add(broker)
+
+    def _answer(self) -> None:
+        if not self.live():
+            raise BrokersError("_TRANSPORT", "no broker", reachable=False)
+
+
+def serves(pod: Document | None) -> bool:
+    """Whether a pod is there, ready and not terminating."""
+    if pod is None or pod["metadata"].get("deletionTimestamp"):
+        return False
+    return any(each["status"] == "True" for each in pod["status"]["conditions"])
+
+
+def pod_is_broken(pod: Document) -> bool:
+    """Whether the kubelet says that it cannot start."""
+    return bool(pod["status"].get("containerStatuses"))
+
+
+def edited(world: World, **spec: Any) -> None:
+    """A user changes the cluster's spec."""
+    body = copy.deepcopy(world.find("KafkaCluster", "quickstart"))
+    for name, value in spec.items():
+        if isinstance(value, dict):
+            body["spec"][name] = {**body["spec"].get(name, {}), **value}
+        else:
+            body["spec"][name] = value
+    world.put(body)
+
+
+def _ordinal_of(text: str) -> int:
+    """The number of a pod in its name, or in the URL of its admin port."""
+    if text.startswith("http"):
+        return int(text.partition("//")[2].rpartition(":")[0].rpartition(".")[2])
+    return int(text.rpartition("-")[2])
+
+
+def _revision(owner: Document) -> str:
+    return f"{owner['metadata']['name']}-{digest(owner['spec']['template'])}"

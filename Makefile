@@ -19,7 +19,7 @@ SPARK := tests/pipelines/spark
 TESTRUN := $(BIN)/python -m tools.testrun
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check black-box pipelines spark bench fuzz sim gen fmt soak clean \
+.PHONY: help demo test check black-box pipelines spark bench fuzz sim mutate gen fmt soak clean \
 	images kind-demo kind-down e2e
 
 help: ## Lists the verbs
@@ -77,6 +77,9 @@ VARIANT ?= replicated
 COUNT ?=
 sim: .venv/.synced ## Runs clusters of the broker's cores in virtual time with faults (SEED=7 VARIANT=fsync, or COUNT=1000)
 	timeout --foreground $(if $(COUNT),24h,8m) $(BIN)/python -m simulator $(if $(filter command line environment,$(origin SEED)),--variant $(VARIANT) --seed $(SEED)) $(if $(COUNT),--variant $(VARIANT) --count $(COUNT))
+
+mutate: .venv/.synced ## Changes modules in small ways; their tests must notice each (MODULES="a.py b.py")
+	$(BIN)/python -m tools.mutate $(MODULES)
 
 gen: .venv/.synced ## Writes the generated files anew
 	$(BIN)/python -m tools.gen_docs

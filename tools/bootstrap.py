@@ -12,12 +12,14 @@ import shutil
 import subprocess
 import sys
 import venv
+from collections.abc import Sequence
 from pathlib import Path
 
 UV_VERSION = "0.13.8"
 ROOT = Path(__file__).resolve().parent.parent
 ENVIRONMENT = ROOT / ".venv"
 STAMP = ENVIRONMENT / ".synced"
+SOURCES = "**/src/barnabas_*/"
 
 
 class MissingError(Exception):
@@ -30,6 +32,7 @@ def main() -> int:
         python = ensure_environment(ENVIRONMENT)
         ensure_uv(python)
         synchronise(python)
+        compile_sources(python, sorted(ROOT.glob(SOURCES)))
     except MissingError as missing:
         sys.stderr.write(f"barnabas: {missing}\n")
         return 1
@@ -76,12 +79,22 @@ def ensure_uv(python: Path) -> None:
 
 def synchronise(python: Path) -> None:
     """Install what the lock file says; what else is in the environment (uv itself) stays."""
-    environment = dict(os.environ, UV_PROJECT_ENVIRONMENT=str(ENVIRONMENT))
+    environment = dict(os.environ, UV_PROJECT_ENVIRONMENT=str(ENVIRONMENT), UV_COMPILE_BYTECODE="1")
     command = [
         str(python.with_name("uv")), "sync", "--frozen", "--inexact", "--quiet",
         "--all-packages", "--python", str(python), "--no-python-downloads",
     ]  # fmt: skip
     subprocess.run(command, check=True, cwd=ROOT, env=environment, stdout=sys.stderr)
+
+
+def compile_sources(python: Path, directories: Sequence[Path]) -> None:
+    """Compile packages of ours to bytecode, as uv has done with those of others.
+
+    Where PYTHONDONTWRITEBYTECODE is set, as in many containers, every start of a broker would
+    compile them again: half a second.
+    """
+    command = [str(python), "-m", "compileall", "-q", "-j", "0", *map(str, directories)]
+    subprocess.run(command, check=True, stdout=sys.stderr)
 
 
 def _runs(python: Path) -> bool:

@@ -1,7 +1,8 @@
 """Writes the reference pages of `docs/reference` from the code that knows; `--check` finds drift.
 
 Broker and topic settings come from their declarations, the names in old notes from the table that
-gives the broker its hints; the table of suites in docs/testing.md from these and the last full run.
+gives the broker its hints, the operator's reasons from its checks; the table of suites in
+docs/testing.md from these and the last full run.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from barnabas_kafka.settings import broker, topic
 from barnabas_kafka.settings.definitions import Key, Served
 from barnabas_kafka.settings.dynamic import RATES
 from barnabas_kafka.settings.old_names import OLD_NAMES
+from barnabas_operator.plan.clusters import CHECKS
+from barnabas_operator.plan.findings import Reason
 from tools.testrun import record
 
 DIRECTORY: Final = Path(__file__).resolve().parent.parent / "docs" / "reference"
@@ -58,6 +61,7 @@ def pages() -> dict[Path, str]:
         DIRECTORY / "broker-settings.md": broker_page(),
         DIRECTORY / "topic-settings.md": topic_page(),
         DIRECTORY / "names-in-old-notes.md": old_names_page(),
+        DIRECTORY / "operator-reasons.md": operator_reasons_page(),
         record.DOCUMENT: record.document(),
     }
 
@@ -113,6 +117,35 @@ def old_names_page() -> str:
         meant = f"`{old.meant}`" if old.meant else "none"
         cells = (f"`{old.said}`", meant, old.side.value, old.history, old.answer)
         lines.append(_row(cells))
+    return "\n".join(lines) + "\n"
+
+
+def operator_reasons_page() -> str:
+    """The checks of a pass over a KafkaCluster in their order, and the reasons they can find."""
+    lines = [
+        "# Checks and reasons of the operator",
+        "",
+        GENERATED,
+        "",
+        "A pass over a KafkaCluster runs these checks in this order. Each adds steps and findings.",
+        "A finding holds back only the steps that its check would add.",
+        "",
+        "| Check | Looks at | Reasons |",
+        "|---|---|---|",
+    ]
+    for check in CHECKS:
+        reasons = ", ".join(f"`{reason}`" for reason in check.reasons)
+        lines.append(_row((check.name, check.looks_at, reasons)))
+    lines += [
+        "",
+        "The severity of a reason is the condition that it becomes. `Ready` stays True while",
+        "brokers answer and every partition has a leader. A reason that no check lists is found",
+        "before the checks (`InvalidSpec`) or while the steps are carried out.",
+        "",
+        "| Reason | Condition | Meaning |",
+        "|---|---|---|",
+        *(_row((f"`{reason}`", f"`{reason.severity}`", reason.meaning)) for reason in Reason),
+    ]
     return "\n".join(lines) + "\n"
 
 

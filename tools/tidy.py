@@ -53,6 +53,17 @@ CLOCKS: Final = (
     "broker-image/src/barnabas_broker/testing/",
     "broker-image/src/barnabas_broker/zk/session.py",
     "libs/zookeeper/src/barnabas_zookeeper/server.py",
+    "operator/src/barnabas_operator/ensemble.py",
+    "operator/src/barnabas_operator/handlers/controller.py",
+    "operator/src/barnabas_operator/handlers/election.py",
+    "operator/src/barnabas_operator/handlers/event_recorder.py",
+    "operator/src/barnabas_operator/handlers/guard.py",
+    "operator/src/barnabas_operator/handlers/health.py",
+    "operator/src/barnabas_operator/handlers/metrics.py",
+    "operator/src/barnabas_operator/handlers/operator.py",
+    "operator/src/barnabas_operator/handlers/rate_limits.py",
+    "operator/src/barnabas_operator/restart_check.py",
+    "operator/src/barnabas_operator/handlers/watches.py",
     "operator/src/barnabas_operator/local/",
     "tests/", "tools/", "benchmarks/", "e2e/", "fuzz/", "simulator/",
 )  # fmt: skip
@@ -60,7 +71,11 @@ CLOCKS: Final = (
 # commands, the start of a process, the boundary between one request and the broker's life, a turn
 # of housekeeping, and a wait that hands its error to whoever waits.
 SHELLS: Final = (
+    "libs/kafka/src/barnabas_kafka/client/transport.py",
+    "broker-image/src/barnabas_broker/invariants.py",
     "/cli/", "/shell.py", "/__main__.py", "/testing/",
+    "operator/src/barnabas_operator/handlers/controller.py",
+    "operator/src/barnabas_operator/handlers/watches.py",
     "broker-image/src/barnabas_broker/controller/steps.py",
     "broker-image/src/barnabas_broker/coordinator/runtime.py",
     "broker-image/src/barnabas_broker/server/control_channels.py",
@@ -84,9 +99,27 @@ SHELLS: Final = (
     "broker-image/src/barnabas_broker/server/produce_runs.py",
     "broker-image/src/barnabas_broker/server/replication/",
     "broker-image/src/barnabas_broker/server/turns.py",
+    "broker-image/src/barnabas_broker/zk/session.py",
     "broker-image/src/barnabas_broker/server/upkeep.py",
     "broker-image/src/barnabas_broker/replica/delayed_fetch.py",
 )  # fmt: skip
+# Where tasks may be started without `server/background.py`, which logs and counts those that fail:
+# whoever awaits one of these tasks is told its error. The coordinators' runtime lies below the
+# server and catches whatever a load raises; the others are programs of their own.
+STARTS_TASKS: Final = (
+    "broker-image/src/barnabas_broker/server/background.py",
+    "broker-image/src/barnabas_broker/coordinator/runtime.py",
+    "broker-image/src/barnabas_broker/server/auto_creation.py",
+    "broker-image/src/barnabas_broker/server/controlled_shutdown.py",
+    "broker-image/src/barnabas_broker/server/handlers/",
+    "broker-image/src/barnabas_broker/server/large.py",
+    "broker-image/src/barnabas_broker/server/later.py",
+    "broker-image/src/barnabas_broker/server/lifecycle.py",
+    "broker-image/src/barnabas_broker/server/node.py",
+    "broker-image/src/barnabas_broker/server/peers.py",
+    "broker-image/src/barnabas_broker/server/replication/alter_partition.py",
+    "broker-image/src/barnabas_broker/server/verification.py",
+)
 MAY_PRINT: Final = (
     "/cli/",
     "tools/",
@@ -134,6 +167,14 @@ TESTED_IN: Final = {
         for module in modules
     },
     "libs/kafka/src/barnabas_kafka/protocol/messages/": "tests/kafka/protocol/",
+    **{
+        f"libs/kafka/src/barnabas_kafka/client/{part}.py": "tests/kafka/client/test_operation.py"
+        for part in ("groups", "partitions", "security", "transactions")
+    },
+    **{
+        f"libs/kafka/src/barnabas_kafka/client/{part}.py": "tests/kafka/client/test_admin.py"
+        for part in ("cluster", "config", "directory", "errors", "operation", "pool", "transport")
+    },
     "libs/kafka/src/barnabas_kafka/settings/keys/": "tests/kafka/settings/test_definitions.py",
     **{
         f"{_BROKER}controller/{part}.py": "tests/broker/controller/test_shell.py"
@@ -149,6 +190,7 @@ TESTED_IN: Final = {
     f"{_BROKER}replica/traffic.py": "tests/broker/server/metrics/test_families.py",
     f"{_BROKER}server/addresses.py": _HANDLER_TESTS,
     f"{_BROKER}server/broker.py": _HANDLER_TESTS,
+    f"{_BROKER}server/broker_state.py": "tests/broker/server/metrics/test_admin.py",
     f"{_BROKER}server/fetch_conversion.py": f"{_HANDLER_TESTS}test_fetch.py",
     f"{_BROKER}server/fetch_sessions.py": "tests/broker/server/handlers/test_fetch.py",
     f"{_BROKER}server/lifecycle.py": "tests/broker/testing/test_broker.py",
@@ -183,9 +225,12 @@ BANNED_CALLS: Final = {
 # The one place that waits, in units of the machine's speed; every other test calls it.
 MAY_WAIT: Final = ("tests/waiting/",)
 TAKES_SECONDS: Final = {
-    "timeout", "request_timeout", "operation_timeout", "within", "within_s", "deadline_s",
+    "timeout", "timeout_s", "startup_timeout_s", "request_timeout", "operation_timeout", "within",
+    "within_s", "deadline_s",
 }  # fmt: skip
-WAITS_FOR_SECONDS: Final = {"result", "wait", "join", "flush"}
+WAITS_FOR_SECONDS: Final = {"result", "wait", "join", "flush", "settimeout"}
+# A deadline of so many seconds or less is meant to run out.
+MEANT_TO_RUN_OUT_S: Final = 1
 _HOLDS_SECONDS = re.compile(r"(DEADLINE|PATIENCE|TIMEOUT|WITHIN|ANSWER)(_S)?$")
 BANNED_IN_TESTS: Final = {
     "time.sleep": "wait for the condition, not for time",
@@ -408,6 +453,17 @@ def banned_calls(source: Source) -> Iterator[Finding]:
             yield source.finding(node, "yaml", "build the object instead of its text")
 
 
+def supervised_tasks(source: Source) -> Iterator[Finding]:
+    """A broker's background tasks are started where their failures are logged and counted."""
+    if not source.under("broker-image/src/") or source.under(*STARTS_TASKS):
+        return
+    for node in source.nodes:
+        if isinstance(node, ast.Call):
+            name = ast.unparse(node.func).rpartition(".")[2]
+            if name in ("create_task", "ensure_future"):
+                yield source.finding(node, "task", f"{name}: start it with background()")
+
+
 def global_statements(source: Source) -> Iterator[Finding]:
     """State lives in objects, not in modules."""
     for node in source.nodes:
@@ -472,11 +528,15 @@ def bare_seconds(source: Source) -> Iterator[Finding]:
             named = [it.value for it in node.keywords if it.arg in TAKES_SECONDS]
             method = node.func.attr if isinstance(node.func, ast.Attribute) else ""
             given = node.args[:1] if method in WAITS_FOR_SECONDS else []
-            bare = any(map(_is_number, (*named, *given)))
+            if ast.unparse(node.func) == "asyncio.wait_for":
+                given = node.args[1:2]
+            if method == "poll" and len(node.args) == 1:
+                given = node.args
+            bare = any(map(_is_deadline, (*named, *given)))
         elif isinstance(node, ast.Assign | ast.AnnAssign):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             holds = any(_HOLDS_SECONDS.search(ast.unparse(target)) for target in targets)
-            bare = holds and _is_number(node.value)
+            bare = holds and _is_deadline(node.value)
         else:
             clock = node.left if isinstance(node, ast.BinOp) else None
             bare = isinstance(clock, ast.Call) and ast.unparse(clock.func).endswith("monotonic")
@@ -485,8 +545,9 @@ def bare_seconds(source: Source) -> Iterator[Finding]:
             yield source.finding(node, "seconds", message)
 
 
-def _is_number(node: ast.expr | None) -> bool:
-    return isinstance(node, ast.Constant) and isinstance(node.value, int | float) and node.value > 0
+def _is_deadline(node: ast.expr | None) -> bool:
+    number = node.value if isinstance(node, ast.Constant) else None
+    return isinstance(number, int | float) and number > MEANT_TO_RUN_OUT_S
 
 
 def mirror_tests(sources: list[Source]) -> Iterator[Finding]:
@@ -539,8 +600,8 @@ def one_title(path: PurePosixPath, text: str) -> Iterator[Finding]:
 
 RULES: Final[tuple[Callable[[Source], Iterator[Finding]], ...]] = (
     module_size, function_size, module_docstring, test_docstring, documented_states,
-    unnumbered_notes, file_name, handlers, broad_excepts, banned_calls, global_statements,
-    private_imports, honest_tests, bare_seconds,
+    unnumbered_notes, file_name, handlers, broad_excepts, banned_calls, supervised_tasks,
+    global_statements, private_imports, honest_tests, bare_seconds,
 )  # fmt: skip
 
 

@@ -1,5 +1,7 @@
 """The environment is made once, found again, and made anew when it no longer runs."""
 
+import importlib.util
+import sys
 from pathlib import Path
 
 import pytest
@@ -26,6 +28,24 @@ def test_the_pinned_uv_is_not_installed_twice(tmp_path: Path) -> None:
     uv.write_text(f"#!/bin/sh\necho 'uv {bootstrap.UV_VERSION} (somewhere)'\n")
     uv.chmod(0o755)
     bootstrap.ensure_uv(tmp_path / "python")
+
+
+def test_sources_are_compiled_where_nobody_writes_bytecode(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A start of a broker need not compile its modules, whatever the container sets."""
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    module = tmp_path / "package" / "module.py"
+    module.parent.mkdir()
+    module.write_text("x = 1\n")
+    bootstrap.compile_sources(Path(sys.executable), [tmp_path])
+    assert Path(importlib.util.cache_from_source(str(module))).exists()
+
+
+def test_all_members_are_compiled() -> None:
+    """The packages of a broker and of what it is operated with."""
+    names = {path.name for path in bootstrap.ROOT.glob(bootstrap.SOURCES)}
+    assert {"barnabas_broker", "barnabas_kafka", "barnabas_zookeeper", "barnabas_operator"} <= names
 
 
 def test_what_is_missing_is_one_line(

@@ -8,6 +8,7 @@ from tools import tidy
 from tools.tidy import Finding, Source
 
 CORE = "libs/kafka/src/barnabas_kafka/records/batch.py"
+SERVER = "broker-image/src/barnabas_broker/server/upkeep.py"
 HANDLER = "broker-image/src/barnabas_broker/server/handlers/fetch.py"
 TEST = "tests/kafka/records/test_batch.py"
 COMMAND = "broker-image/src/barnabas_broker/cli/topics.py"
@@ -30,6 +31,9 @@ def rules(path: str, code: str) -> list[str]:
         (CORE, "# TODO: later\n", "note"),
         (CORE, "import time\nnow = time.time()\n", "clock"),
         (CORE, "print(1)\n", "print"),
+        (SERVER, "asyncio.create_task(f())\n", "task"),
+        (SERVER, "self._loop.create_task(f())\n", "task"),
+        (SERVER, "from asyncio import ensure_future\nensure_future(f())\n", "task"),
         (CORE, "def f():\n    global x\n    x = 1\n", "global"),
         (CORE, "try:\n    f()\nexcept:\n    pass\n", "except"),
         (CORE, "try:\n    f()\nexcept Exception:\n    pass\n", "except"),
@@ -48,6 +52,9 @@ def rules(path: str, code: str) -> list[str]:
         (TEST, "subprocess.run(command, timeout=300)\n", "seconds"),
         (TEST, "admin.create_topics([new])[name].result(60)\n", "seconds"),
         (TEST, "DEADLINE_S: Final = 90.0\n", "seconds"),
+        (TEST, "peers.send(7, request, timeout_s=60)\n", "seconds"),
+        (TEST, "asyncio.wait_for(done, 60)\n", "seconds"),
+        (TEST, "assert consumer.poll(60)\n", "seconds"),
         (TEST, "give_up_at = time.monotonic() + limit\n", "seconds"),
         ("e2e/quickstart.py", "wait_for('pods', ready, within_s=120)\n", "seconds"),
         (TEST, "patch('a')\n" * 4, "test"),
@@ -70,6 +77,9 @@ def test_what_is_forbidden(path: str, code: str, rule: str) -> None:
         (CORE, "x = '# TODO'\n"),
         ("broker-image/src/barnabas_broker/server/clock.py", "import time\nnow = time.time()\n"),
         ("tools/demo.py", "print(1)\n"),
+        (SERVER, "background().once('flush', f())\n"),
+        (HANDLER, "HANDLER = 1\nensure_future(f())\n"),
+        (TEST, "asyncio.create_task(f())\n"),
         (CORE, "try:\n    f()\nexcept Exception:\n    raise\n"),
         (SHELL, "try:\n    f()\nexcept Exception:\n    g()\n"),
         (CORE, "from barnabas_kafka.records import _walk\nfrom . import _other\n"),
@@ -81,7 +91,8 @@ def test_what_is_forbidden(path: str, code: str, rule: str) -> None:
         (TEST, "monkeypatch.setattr(demo, 'ROUNDS', 1)\n" * 4),
         ("tests/waiting/facts.py", "import time\ntime.sleep(1)\nasyncio.sleep(1)\n"),
         (TEST, "subprocess.run(command, timeout=seconds(RUN))\n"),
-        (TEST, "producer.flush(seconds(ANSWER))\nadmin.poll(0)\n"),
+        (TEST, "producer.flush(seconds(ANSWER))\nadmin.poll(0)\nconsumer.consume(100, 0.1)\n"),
+        (TEST, "peers.send(7, request, timeout_s=0.1)\nconsumer.poll(1)\n"),
         (TEST, "elapsed = time.monotonic() - began\n"),
         (TEST, "def test_a(a, b, c, d, e, f):\n    '''A behaviour.'''\n"),
     ],

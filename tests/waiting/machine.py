@@ -81,7 +81,7 @@ class Budget:
         self.units = units
         self.spent = 0.0
         self._read = read
-        self._processors = processors or os.cpu_count() or 1
+        self._processors = processors or usable_processors()
         self._slowness = slowness or measured_slowness()
         self._began = self._last = read()
 
@@ -115,8 +115,13 @@ def seconds(units: float) -> float:
     Generous, since it cannot be raised while the library waits: it ends what hangs.
     """
     now = read_machine()
-    crowding = max(1.0, (now.runnable + 1) / (os.cpu_count() or 1))
+    crowding = max(1.0, (now.runnable + 1) / usable_processors())
     return units * measured_slowness() * min(crowding, 1 / _LEAST_SHARE) * _HEADROOM
+
+
+def usable_processors() -> int:
+    """The processors that this process may run on: a pinned run has fewer than the machine."""
+    return len(os.sched_getaffinity(0))
 
 
 @functools.cache

@@ -162,6 +162,14 @@ SUITES: Final = (
         steps=CHECKS,
     ),
     Suite(
+        "simulator",
+        "clusters of the broker's cores in virtual time, with faults",
+        Kind.SIMULATOR,
+        limit_minutes=8,
+        budget_minutes=4,
+        steps=(_python("simulator", "simulator"),),
+    ),
+    Suite(
         "unit",
         "every module by itself and in its process",
         Kind.UNIT,
@@ -172,14 +180,6 @@ SUITES: Final = (
             ignored=(*CLIENTS, *FAULTS, *CLUSTER, *ORACLE, *SPARK),
             options=SIDE_BY_SIDE,
         ),
-    ),
-    Suite(
-        "simulator",
-        "clusters of the broker's cores in virtual time, with faults",
-        Kind.SIMULATOR,
-        limit_minutes=8,
-        budget_minutes=4,
-        steps=(_python("simulator", "simulator"),),
     ),
     Suite(
         "pip-clients",
@@ -204,15 +204,6 @@ SUITES: Final = (
         covers=("pip-clients",),
     ),
     Suite(
-        "faults",
-        "broker processes on full, slow and failing disks and after power failures",
-        Kind.PROCESSES,
-        limit_minutes=12,
-        budget_minutes=5,
-        tests=Tests(FAULTS, options=SIDE_BY_SIDE),
-        needs=("root", "gcc", "mkfs.ext4", "xfs_io"),
-    ),
-    Suite(
         "cluster",
         "several brokers on ZooKeeper that are killed, frozen and cut off",
         Kind.PROCESSES,
@@ -232,6 +223,15 @@ SUITES: Final = (
         needs=("docker", "kind", "helm", "kubectl"),
         prepared_by=("images",),
         evidence=".cache/e2e",
+    ),
+    Suite(
+        "faults",
+        "broker processes on full, slow and failing disks and after power failures",
+        Kind.PROCESSES,
+        limit_minutes=12,
+        budget_minutes=5,
+        tests=Tests(FAULTS, options=SIDE_BY_SIDE),
+        needs=("root", "gcc", "mkfs.ext4", "xfs_io"),
     ),
     Suite(
         "oracle",

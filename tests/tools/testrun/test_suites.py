@@ -70,7 +70,7 @@ def test_parts_name_files_that_exist() -> None:
 def test_python_alone_runs_four_suites() -> None:
     """A new user sees these without installing anything."""
     alone = [suite.name for suite in SUITES if not suite.needs and not suite.prepared_by]
-    assert alone == ["check", "unit", "simulator", "pip-clients"]
+    assert alone == ["check", "simulator", "unit", "pip-clients"]
 
 
 def test_second_chances_are_for_real_processes() -> None:

@@ -1,4 +1,4 @@
-"""Calls of the admin client for commands: from the properties of a connection to one result.
+"""The admin client for commands: the properties of a connection, and errors as CommandError.
 
 The properties are librdkafka's, as for every other command (`properties` translates Java's). A
 property of TLS or SASL that cannot be honoured is refused: the connection would be less safe than
@@ -8,29 +8,81 @@ it was asked to be.
 from __future__ import annotations
 
 import ssl
-from collections.abc import Mapping
-from typing import Final, TypeVar
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Final, Self, TypeVar
 
 from barnabas_broker.cli.client import Connection
 from barnabas_broker.cli.errors import CommandError, InputError
-from barnabas_kafka.client import Admin, ClientConfig, ClientError, Operation, Plain, Scram
+from barnabas_kafka.client import (
+    Admin,
+    BrokerNode,
+    ClientConfig,
+    ClientError,
+    Operation,
+    Plain,
+    Scram,
+    Target,
+    describe_cluster,
+    send_request,
+)
 from barnabas_kafka.client.sasl import Mechanism
+from barnabas_kafka.protocol.schema import Request, Response
 
 CLIENT_ID: Final = "barnabas-cli"
 CONNECT_TIMEOUT_S: Final = 5.0
 
 T = TypeVar("T")
+R = TypeVar("R", bound=Response)
+
+
+class AdminSession:
+    """The admin client for the time of one command."""
+
+    def __init__(self, connection: Connection) -> None:
+        """CommandError where no address can be reached, InputError for a refused property."""
+        config = client_config(connection)
+        connection.knock()
+        self._admin = Admin(config)
+
+    def call(self, operation: Operation[T]) -> T:
+        """The result of an operation; CommandError where all of it failed."""
+        try:
+            return self._admin.call(operation)
+        except ClientError as error:
+            raise CommandError(f"{operation.name}: {error}", code=error.code) from None
+
+    def ask(
+        self,
+        target: Target,
+        request: Request,
+        response: type[R],
+        *,
+        error_code: Callable[[R], int] | None = None,
+    ) -> R:
+        """The response to one request; see send_request."""
+        return self.call(send_request(request, response, target, error_code=error_code))
+
+    def brokers(self) -> Mapping[int, BrokerNode]:
+        """The live brokers by id, in the order of their ids."""
+        return dict(sorted(self.call(describe_cluster()).brokers.items()))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._admin.close()
 
 
 def call(connection: Connection, operation: Operation[T]) -> T:
-    """The result of an operation; CommandError where all of it failed."""
-    config = client_config(connection)
-    connection.knock()
-    try:
-        with Admin(config) as admin:
-            return admin.call(operation)
-    except ClientError as error:
-        raise CommandError(f"{operation.name}: {error}", code=error.code) from None
+    """The result of one operation; CommandError where all of it failed."""
+    with AdminSession(connection) as session:
+        return session.call(operation)
 
 
 def client_config(connection: Connection) -> ClientConfig:

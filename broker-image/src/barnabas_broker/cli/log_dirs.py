@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import click
 
+from barnabas_broker.cli.admin import AdminSession
 from barnabas_broker.cli.client import Connection, connection_options
 from barnabas_broker.cli.errors import Attempts, CommandError, InputError
 from barnabas_broker.cli.offsets import parse_partitions
 from barnabas_broker.cli.output import output_option, print_json, print_table
-from barnabas_broker.cli.wire import Wire, broker_addresses
+from barnabas_kafka.client import LogDir, OneBroker, describe_log_dirs
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import TopicPartition
 from barnabas_kafka.protocol.messages.alter_replica_log_dirs import (
@@ -22,11 +22,6 @@ from barnabas_kafka.protocol.messages.alter_replica_log_dirs import (
     AlterReplicaLogDirsRequest,
     AlterReplicaLogDirsResponse,
     AlterReplicaLogDirTopic,
-)
-from barnabas_kafka.protocol.messages.describe_log_dirs import (
-    DescribeLogDirsRequest,
-    DescribeLogDirsResponse,
-    DescribeLogDirsResult,
 )
 
 POLL_S = 0.5
@@ -83,12 +78,13 @@ def describe(
     """
     directories: list[dict[str, Any]] = []
     replicas: list[Replica] = []
-    for each, wire in _brokers(connection, broker):
-        with wire:
-            for result in _describe(each, wire):
-                here = _replicas(each, result)
-                directories.append(_directory_row(each, result, here))
-                replicas += here
+    with AdminSession(connection) as session:
+        described = _describe(session, _brokers(session, broker))
+    for each, found in described.items():
+        for directory in found:
+            here = _replicas(each, directory)
+            directories.append(_directory_row(each, directory, here))
+            replicas += here
     wanted = [it for it in replicas if all_partitions or it.tp.topic in topics]
     rows = [it.row() for it in sorted(wanted, key=lambda it: (it.tp, it.future))]
     if not (topics or all_partitions):
@@ -118,15 +114,14 @@ def move(
     a move. PARTITIONS are numbers and ranges: orders:0,2,5-8.
     """
     wanted = [tp for selection in selections for tp in _parse(selection)]
-    brokers = _brokers(connection, broker)
-    with ExitStack() as stack:
-        opened = [(each, stack.enter_context(wire)) for each, wire in brokers]
-        if len(opened) > 1:
+    with AdminSession(connection) as session:
+        brokers = _brokers(session, broker)
+        if len(brokers) > 1:
             raise InputError("there are several brokers: say which one with --broker")
-        ((number, wire),) = opened
-        _ask(wire, directory, wanted)
+        (number,) = brokers
+        _move(session, number, directory, wanted)
         if wait:
-            _wait(number, wire, directory, wanted)
+            _wait(session, number, directory, wanted)
 
 
 def _parse(selection: str) -> list[TopicPartition]:
@@ -136,62 +131,55 @@ def _parse(selection: str) -> list[TopicPartition]:
     return [TopicPartition(topic, number) for number in sorted(parse_partitions(numbers))]
 
 
-def _brokers(connection: Connection, only: int | None) -> Iterator[tuple[int, Wire]]:
-    there = broker_addresses(connection)
-    if only is not None and only not in there:
+def _brokers(session: AdminSession, only: int | None) -> list[int]:
+    """The broker that the command names, or all."""
+    live = list(session.brokers())
+    if only is None:
+        return live
+    if only not in live:
         raise CommandError(f"there is no broker {only}")
-    for broker, address in sorted(there.items()):
-        if only in (None, broker):
-            yield broker, Wire(address, connection.timeout_s)
+    return [only]
 
 
-def _describe(broker: int, wire: Wire) -> list[DescribeLogDirsResult]:
-    response = wire.ask(DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse)
-    if response.error_code:
-        raise CommandError(f"broker {broker} refuses: {ErrorCode(response.error_code).name}")
-    return response.results
+def _describe(session: AdminSession, brokers: Sequence[int]) -> Mapping[int, tuple[LogDir, ...]]:
+    """The directories of each broker; CommandError where one does not describe them."""
+    found = session.call(describe_log_dirs(brokers))
+    for broker, error in found.errors.items():
+        raise CommandError(f"broker {broker} does not describe its log directories: {error}")
+    return found.values
 
 
-def _replicas(broker: int, result: DescribeLogDirsResult) -> list[Replica]:
+def _replicas(broker: int, directory: LogDir) -> list[Replica]:
     return [
-        Replica(
-            broker,
-            result.log_dir,
-            TopicPartition(topic.name, it.partition_index),
-            it.partition_size,
-            it.offset_lag,
-            it.is_future_key,
-        )
-        for topic in result.topics
-        for it in topic.partitions
+        Replica(broker, directory.path, tp, it.size, it.offset_lag, it.future)
+        for tp, it in directory.replicas.items()
     ]
 
 
-def _directory_row(
-    broker: int, result: DescribeLogDirsResult, replicas: list[Replica]
-) -> dict[str, Any]:
-    offline = result.error_code != ErrorCode.NONE
-    known = not offline and result.total_bytes >= 0
+def _directory_row(broker: int, directory: LogDir, replicas: list[Replica]) -> dict[str, Any]:
+    offline = directory.error is not None
+    known = not offline and directory.total_bytes >= 0
     return {
         "broker": broker,
-        "directory": result.log_dir,
+        "directory": directory.path,
         "state": "offline" if offline else "online",
-        "free": result.usable_bytes if known else None,
-        "total": result.total_bytes if known else None,
+        "free": directory.usable_bytes if known else None,
+        "total": directory.total_bytes if known else None,
         "partitions": sum(not it.future for it in replicas),
         "size": sum(it.size for it in replicas),
         "future": sum(it.future for it in replicas),
     }
 
 
-def _ask(wire: Wire, directory: str, wanted: list[TopicPartition]) -> None:
+def _move(session: AdminSession, broker: int, directory: str, wanted: list[TopicPartition]) -> None:
     topics: dict[str, AlterReplicaLogDirTopic] = {}
     for tp in wanted:
         topics.setdefault(tp.topic, AlterReplicaLogDirTopic(name=tp.topic)).partitions.append(
             tp.partition
         )
     entry = AlterReplicaLogDir(path=directory, topics=list(topics.values()))
-    response = wire.ask(AlterReplicaLogDirsRequest(dirs=[entry]), AlterReplicaLogDirsResponse)
+    request = AlterReplicaLogDirsRequest(dirs=[entry])
+    response = session.ask(OneBroker(broker), request, AlterReplicaLogDirsResponse)
     with Attempts() as attempts:
         for topic in response.results:
             for it in topic.partitions:
@@ -202,11 +190,12 @@ def _ask(wire: Wire, directory: str, wanted: list[TopicPartition]) -> None:
                         raise CommandError(f"cannot move {name} to {directory}: {code}")
 
 
-def _wait(broker: int, wire: Wire, directory: str, wanted: list[TopicPartition]) -> None:
-    """Until every partition has arrived; the lag of those under way is told as it changes."""
+def _wait(session: AdminSession, broker: int, directory: str, wanted: list[TopicPartition]) -> None:
+    """Until every partition has arrived; prints the lag of those under way as it changes."""
     told = None
     while True:
-        copies = [it for result in _describe(broker, wire) for it in _replicas(broker, result)]
+        described = _describe(session, [broker])[broker]
+        copies = [it for each in described for it in _replicas(broker, each)]
         lags = {it.tp: it.lag for it in copies if it.future and it.tp in wanted}
         if lags != told:
             told = lags

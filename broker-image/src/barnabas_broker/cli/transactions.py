@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import click
 
+from barnabas_broker.cli.admin import AdminSession
 from barnabas_broker.cli.client import Connection, connection_options
 from barnabas_broker.cli.errors import CommandError
 from barnabas_broker.cli.output import output_option, print_json, print_table
-from barnabas_broker.cli.wire import Wire, broker_addresses
+from barnabas_kafka.client import ANY_BROKER, OneBroker
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import TopicPartition
 from barnabas_kafka.protocol.messages.describe_producers import (
@@ -83,6 +84,11 @@ def list_all(
     states: tuple[str, ...], longer_than: int | None, output: str, connection: Connection
 ) -> None:
     """List transactional ids with the broker that coordinates each."""
+    request = ListTransactionsRequest(
+        state_filters=list(states), duration_filter=-1 if longer_than is None else longer_than
+    )
+    with AdminSession(connection) as session:
+        found = listed(session, request)
     rows = [
         {
             "transactional_id": each.transactional_id,
@@ -90,14 +96,8 @@ def list_all(
             "producer_id": each.producer_id,
             "state": each.transaction_state,
         }
-        for broker, answer in listed(
-            connection,
-            ListTransactionsRequest(
-                state_filters=list(states),
-                duration_filter=-1 if longer_than is None else longer_than,
-            ),
-        )
-        for each in answer.transaction_states
+        for broker, response in found
+        for each in response.transaction_states
     ]
     _show(sorted(rows, key=lambda row: str(row["transactional_id"])), output)
 
@@ -108,7 +108,8 @@ def list_all(
 @connection_options
 def describe(transactional_id: str, output: str, connection: Connection) -> None:
     """Show how a transactional id stands, and the partitions of its open transaction."""
-    broker, state = coordinated(connection, transactional_id)
+    with AdminSession(connection) as session:
+        broker, state = coordinated(session, transactional_id)
     _show([_described(state, broker)], output)
 
 
@@ -120,7 +121,9 @@ def describe(transactional_id: str, output: str, connection: Connection) -> None
 def describe_producers(topic: str, partition: int, output: str, connection: Connection) -> None:
     """Show who writes to a partition, and where the open transaction of each begins."""
     tp = TopicPartition(topic, partition)
-    _show([Open(tp, each).row() for each in producers(connection, tp)], output)
+    with AdminSession(connection) as session:
+        found = producers(session, tp)
+    _show([Open(tp, each).row() for each in found], output)
 
 
 @transactions.command()
@@ -133,12 +136,13 @@ def describe_producers(topic: str, partition: int, output: str, connection: Conn
 def abort(topic: str, partition: int, start_offset: int, connection: Connection) -> None:
     """Abort, in one partition, a transaction that no coordinator will ever end."""
     tp = TopicPartition(topic, partition)
-    for producer in producers(connection, tp):
-        if producer.current_txn_start_offset == start_offset:
-            break
-    else:
-        raise CommandError(f"no transaction is open in {tp} from offset {start_offset} on")
-    write_abort(connection, tp, producer)
+    with AdminSession(connection) as session:
+        for producer in producers(session, tp):
+            if producer.current_txn_start_offset == start_offset:
+                break
+        else:
+            raise CommandError(f"no transaction is open in {tp} from offset {start_offset} on")
+        write_abort(session, tp, producer)
     click.echo(f"aborted in {tp}: producer {producer.producer_id}, from offset {start_offset} on")
 
 
@@ -157,14 +161,16 @@ def find_hanging(
     topics: tuple[str, ...], idle_minutes: int, output: str, connection: Connection
 ) -> None:
     """Find transactions that a partition holds open and no coordinator knows of."""
-    found = hanging(connection, leaders(connection, list(topics)), idle_minutes)
+    with AdminSession(connection) as session:
+        found = hanging(session, leaders(session, list(topics)), idle_minutes)
     _show([each.row() for each in found], output)
 
 
-def coordinated(connection: Connection, transactional_id: str) -> tuple[int, TransactionState]:
-    """How a transactional id stands, and which broker says so."""
-    for broker, wire in brokers(connection):
-        (state,) = wire.ask(
+def coordinated(session: AdminSession, transactional_id: str) -> tuple[int, TransactionState]:
+    """The coordinator of a transactional id, and the state that it describes."""
+    for broker in session.brokers():
+        (state,) = session.ask(
+            OneBroker(broker),
             DescribeTransactionsRequest(transactional_ids=[transactional_id]),
             DescribeTransactionsResponse,
         ).transaction_states
@@ -175,7 +181,7 @@ def coordinated(connection: Connection, transactional_id: str) -> tuple[int, Tra
 
 
 def hanging(
-    connection: Connection,
+    session: AdminSession,
     partitions: Iterable[TopicPartition],
     idle_minutes: int,
     broker: int | None = None,
@@ -188,14 +194,14 @@ def hanging(
     suspects = [
         Open(tp, producer)
         for tp in sorted(partitions)
-        for producer in producers(connection, tp, broker)
+        for producer in producers(session, tp, broker)
         if producer.current_txn_start_offset != NONE_OPEN and producer.last_timestamp <= oldest_ms
     ]
-    known = known_open(connection, {each.producer.producer_id for each in suspects})
+    known = known_open(session, {each.producer.producer_id for each in suspects})
     return [each for each in suspects if (each.producer.producer_id, each.tp) not in known]
 
 
-def write_abort(connection: Connection, tp: TopicPartition, producer: ProducerState) -> None:
+def write_abort(session: AdminSession, tp: TopicPartition, producer: ProducerState) -> None:
     """Write the marker that aborts what a producer has open in a partition."""
     marker = WritableTxnMarker(
         producer_id=producer.producer_id,
@@ -204,27 +210,28 @@ def write_abort(connection: Connection, tp: TopicPartition, producer: ProducerSt
         coordinator_epoch=max(producer.coordinator_epoch, 0),
         topics=[WritableTxnMarkerTopic(name=tp.topic, partition_indexes=[tp.partition])],
     )
-    address = leaders(connection, [tp.topic]).get(tp)
-    if address is None:
+    leader = leaders(session, [tp.topic]).get(tp)
+    if leader is None:
         raise CommandError(f"{tp} has no leader")
-    with Wire(address, connection.timeout_s) as wire:
-        answer = wire.ask(WriteTxnMarkersRequest(markers=[marker]), WriteTxnMarkersResponse)
-    code = answer.markers[0].topics[0].partitions[0].error_code
+    request = WriteTxnMarkersRequest(markers=[marker])
+    response = session.ask(OneBroker(leader), request, WriteTxnMarkersResponse)
+    code = response.markers[0].topics[0].partitions[0].error_code
     raise_error(code, f"the transaction in {tp} is not aborted")
 
 
-def known_open(connection: Connection, ids: set[int]) -> set[tuple[int, TopicPartition]]:
+def known_open(session: AdminSession, ids: set[int]) -> set[tuple[int, TopicPartition]]:
     """The partitions that coordinators have in the open transactions of producers."""
     if not ids:
         return set()
     known = set()
-    for broker, wire in brokers(connection):
-        request = ListTransactionsRequest(producer_id_filters=sorted(ids))
-        answer = wire.ask(request, ListTransactionsResponse)
-        raise_error(answer.error_code, f"broker {broker} does not list its transactions")
-        names = [each.transactional_id for each in answer.transaction_states]
-        described = wire.ask(
-            DescribeTransactionsRequest(transactional_ids=names), DescribeTransactionsResponse
+    for broker, response in listed(
+        session, ListTransactionsRequest(producer_id_filters=sorted(ids))
+    ):
+        names = [each.transactional_id for each in response.transaction_states]
+        described = session.ask(
+            OneBroker(broker),
+            DescribeTransactionsRequest(transactional_ids=names),
+            DescribeTransactionsResponse,
         )
         for state in described.transaction_states:
             if state.transaction_state in OPEN_STATES:
@@ -235,58 +242,57 @@ def known_open(connection: Connection, ids: set[int]) -> set[tuple[int, TopicPar
 
 
 def listed(
-    connection: Connection, request: ListTransactionsRequest
-) -> Iterator[tuple[int, ListTransactionsResponse]]:
-    """What every broker lists, with its id; CommandError where one refuses."""
-    for broker, wire in brokers(connection):
-        answer = wire.ask(request, ListTransactionsResponse)
-        raise_error(answer.error_code, f"broker {broker} does not list its transactions")
-        if answer.unknown_state_filters:
-            raise CommandError(f"there is no state {', '.join(answer.unknown_state_filters)}")
-        yield broker, answer
-
-
-def brokers(connection: Connection) -> Iterator[tuple[int, Wire]]:
-    """Every broker of the cluster with a connection to it, closed after its turn."""
-    for broker, address in sorted(broker_addresses(connection).items()):
-        with Wire(address, connection.timeout_s) as wire:
-            yield broker, wire
+    session: AdminSession, request: ListTransactionsRequest
+) -> list[tuple[int, ListTransactionsResponse]]:
+    """The response of every broker, with its id; CommandError where one rejects the request."""
+    found = []
+    for broker in session.brokers():
+        response = session.ask(
+            OneBroker(broker),
+            request,
+            ListTransactionsResponse,
+            error_code=lambda it: it.error_code,
+        )
+        raise_error(response.error_code, f"broker {broker} does not list its transactions")
+        if response.unknown_state_filters:
+            raise CommandError(f"there is no state {', '.join(response.unknown_state_filters)}")
+        found.append((broker, response))
+    return found
 
 
 def leaders(
-    connection: Connection, topics: list[str], broker: int | None = None
-) -> dict[TopicPartition, tuple[str, int]]:
-    """Where to ask about each partition, of all topics where none is named.
+    session: AdminSession, topics: list[str], broker: int | None = None
+) -> dict[TopicPartition, int]:
+    """The broker to ask about each partition, of all topics where none is named.
 
-    That is its leader, or the broker that is given if it has a replica.
+    That is its leader, or the given broker where it has a replica.
     """
-    addresses = broker_addresses(connection)
     wanted = [MetadataRequestTopic(name=name) for name in topics] or None
-    with Wire(min(addresses.items())[1], connection.timeout_s) as wire:
-        request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
-        told = wire.ask(request, MetadataResponse)
+    request = MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
+    metadata = session.ask(ANY_BROKER, request, MetadataResponse)
+    live = {each.node_id for each in metadata.brokers}
     found = {}
-    for topic in told.topics:
+    for topic in metadata.topics:
         raise_error(topic.error_code, f"topic {topic.name}")
         for partition in topic.partitions:
             asked = partition.leader_id if broker is None else broker
-            if asked in addresses and asked in (partition.leader_id, *partition.replica_nodes):
+            if asked in live and asked in (partition.leader_id, *partition.replica_nodes):
                 tp = TopicPartition(topic.name or "", partition.partition_index)
-                found[tp] = addresses[asked]
+                found[tp] = asked
     return found
 
 
 def producers(
-    connection: Connection, tp: TopicPartition, broker: int | None = None
+    session: AdminSession, tp: TopicPartition, broker: int | None = None
 ) -> list[ProducerState]:
-    """Who writes to a partition, as its leader has it or the broker that is given."""
-    address = leaders(connection, [tp.topic], broker).get(tp)
-    if address is None:
+    """The producers of a partition as its leader or the given broker knows them."""
+    asked = leaders(session, [tp.topic], broker).get(tp)
+    if asked is None:
         raise CommandError(f"{tp} has no {'leader' if broker is None else 'such replica'}")
-    asked = TopicRequest(name=tp.topic, partition_indexes=[tp.partition])
-    with Wire(address, connection.timeout_s) as wire:
-        answer = wire.ask(DescribeProducersRequest(topics=[asked]), DescribeProducersResponse)
-    (partition,) = answer.topics[0].partitions
+    topic = TopicRequest(name=tp.topic, partition_indexes=[tp.partition])
+    request = DescribeProducersRequest(topics=[topic])
+    response = session.ask(OneBroker(asked), request, DescribeProducersResponse)
+    (partition,) = response.topics[0].partitions
     raise_error(partition.error_code, f"the producers of {tp} are not described")
     return partition.active_producers
 

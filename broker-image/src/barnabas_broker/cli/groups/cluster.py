@@ -10,22 +10,15 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from barnabas_broker.cli.admin import AdminSession, call
 from barnabas_broker.cli.client import Connection
 from barnabas_broker.cli.errors import CommandError
 from barnabas_broker.cli.groups.assignors import Subscriber
 from barnabas_broker.cli.groups.strategies import Partition
 from barnabas_broker.cli.offsets import LATEST, list_offsets
-from barnabas_broker.cli.wire import Wire, broker_addresses
+from barnabas_kafka.client import CoordinatorOf, CoordinatorType, describe_groups
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.protocol.embedded import subscribed_topics
-from barnabas_kafka.protocol.messages.describe_groups import (
-    DescribeGroupsRequest,
-    DescribeGroupsResponse,
-)
-from barnabas_kafka.protocol.messages.find_coordinator import (
-    FindCoordinatorRequest,
-    FindCoordinatorResponse,
-)
 from barnabas_kafka.protocol.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
@@ -37,8 +30,6 @@ if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient, ClusterMetadata
 
 INACTIVE = ("Empty", "Dead")
-SEVERAL_SINCE = 4
-"""From this version on FindCoordinator takes several groups, and has no place for a single one."""
 NOBODY_KNOWS = (
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ErrorCode.LEADER_NOT_AVAILABLE,
@@ -189,20 +180,23 @@ class Groups:
     def delete_offsets(
         self, group: str, partitions: Iterable[Partition]
     ) -> dict[Partition, ErrorCode]:
-        """What became of each; CommandError where the group as a whole refuses."""
+        """The error code of each; CommandError where the coordinator rejects the request."""
         topics: dict[str, OffsetDeleteRequestTopic] = {}
         for name, number in partitions:
             topic = topics.setdefault(name, OffsetDeleteRequestTopic(name=name))
             topic.partitions.append(OffsetDeleteRequestPartition(partition_index=number))
         request = OffsetDeleteRequest(group_id=group, topics=list(topics.values()))
-        with self.coordinator(group) as wire:
-            told = wire.ask(request, OffsetDeleteResponse)
-        if told.error_code:
-            code = ErrorCode(told.error_code)
+        coordinator = CoordinatorOf(CoordinatorType.GROUP, group)
+        with AdminSession(self.connection) as session:
+            response = session.ask(
+                coordinator, request, OffsetDeleteResponse, error_code=lambda it: it.error_code
+            )
+        if response.error_code:
+            code = ErrorCode(response.error_code)
             raise CommandError(f"{code.message} ({code.name})", code=code)
         return {
             (topic.name, each.partition_index): ErrorCode(each.error_code)
-            for topic in told.topics
+            for topic in response.topics
             for each in topic.partitions
         }
 
@@ -211,17 +205,15 @@ class Groups:
 
         CommandError where there is no such group, or its members do not tell their topics.
         """
-        with self.coordinator(group) as wire:
-            told = wire.ask(DescribeGroupsRequest(groups=[group]), DescribeGroupsResponse)
-        (found,) = told.groups
-        if found.error_code:
-            code = ErrorCode(found.error_code)
-            raise CommandError(f"group {group}: {code.message} ({code.name})", code=code)
+        results = call(self.connection, describe_groups([group]))
+        for error in results.errors.values():
+            raise CommandError(f"group {group}: {error}", code=error.code)
+        found = results.one(group)
         described = self.describe(group)
         has = {each.id: each.partitions for each in described.members} if described else {}
         members = []
         for each in found.members:
-            topics = subscribed_topics(each.member_metadata)
+            topics = subscribed_topics(each.metadata)
             if topics is None:
                 raise CommandError(f"group {group} does not tell what {each.client_id} reads")
             partitions = frozenset(has.get(each.member_id, ()))
@@ -233,22 +225,6 @@ class Groups:
         if not members:
             raise CommandError(f"group {group} has no members")
         return tuple(members)
-
-    def coordinator(self, group: str) -> Wire:
-        """A plain connection to the broker that coordinates the group."""
-        timeout_s = self.connection.timeout_s
-        any_broker = next(iter(broker_addresses(self.connection).values()))
-        with Wire(any_broker, timeout_s) as wire:
-            several = wire.versions.get(FindCoordinatorRequest.api_key, (0, 0))[1] >= SEVERAL_SINCE
-            request = FindCoordinatorRequest(
-                **({"coordinator_keys": [group]} if several else {"key": group})
-            )
-            told = wire.ask(request, FindCoordinatorResponse)
-        found: Any = told.coordinators[0] if told.coordinators else told
-        if found.error_code:
-            code = ErrorCode(found.error_code)
-            raise CommandError(f"{code.message} ({code.name})", code=code)
-        return Wire((found.host, found.port), timeout_s)
 
 
 def state_name(state: Any) -> str:

@@ -12,9 +12,11 @@ import struct
 from collections import Counter
 from collections.abc import Mapping
 
+from barnabas_broker.cli.admin import AdminSession
 from barnabas_broker.cli.client import Connection
 from barnabas_broker.cli.errors import CommandError
 from barnabas_broker.cli.groups.cluster import Groups
+from barnabas_kafka.client import CoordinatorOf, CoordinatorType
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.protocol.embedded import GROUP_METADATA_KEY
 from barnabas_kafka.protocol.messages.join_group import (
@@ -44,15 +46,19 @@ def downgrade(cluster: Groups, group: str) -> None:
         protocol_type=PROTOCOL,
         protocols=[JoinGroupRequestProtocol(name=PROTOCOL)],
     )
-    with cluster.coordinator(group) as wire:
-        told = wire.ask(request, JoinGroupResponse)
-        code = ErrorCode(told.error_code)
+    coordinator = CoordinatorOf(CoordinatorType.GROUP, group)
+    with AdminSession(cluster.connection) as session:
+        joined = session.ask(
+            coordinator, request, JoinGroupResponse, error_code=lambda it: it.error_code
+        )
+        code = ErrorCode(joined.error_code)
         if code is ErrorCode.INCONSISTENT_GROUP_PROTOCOL:
             raise CommandError(f"group {group} has members: stop them first", code=code)
         if code not in (ErrorCode.NONE, ErrorCode.MEMBER_ID_REQUIRED):
             raise CommandError(f"group {group}: {code.message} ({code.name})", code=code)
-        member = MemberIdentity(member_id=told.member_id)
-        wire.ask(LeaveGroupRequest(group_id=group, members=[member]), LeaveGroupResponse)
+        member = MemberIdentity(member_id=joined.member_id)
+        leave = LeaveGroupRequest(group_id=group, members=[member])
+        session.ask(coordinator, leave, LeaveGroupResponse)
 
 
 def remaining(connection: Connection, partitions: list[int]) -> Mapping[int, int]:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import click
 
+from barnabas_broker import __version__
+from barnabas_broker.cli.admin import CLIENT_ID, AdminSession
 from barnabas_broker.cli.client import Connection
 from barnabas_broker.cli.kafka.tool import connected, tool
-from barnabas_broker.cli.wire import Wire, broker_addresses
+from barnabas_kafka.client import OneBroker
 from barnabas_kafka.protocol import registry
+from barnabas_kafka.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from barnabas_kafka.protocol.registry import ApiKey
 
 
@@ -15,12 +18,20 @@ from barnabas_kafka.protocol.registry import ApiKey
 @connected()
 def main(connection: Connection) -> None:
     """Print the versions every broker supports, and which of them this program would use."""
-    for broker, address in sorted(broker_addresses(connection).items()):
-        with Wire(address, connection.timeout_s) as wire:
-            lines = [_line(key, *versions) for key, versions in sorted(wire.versions.items())]
-        click.echo(f"{address[0]}:{address[1]} (id: {broker} rack: null) -> (")
-        click.echo("\t" + ",\n\t".join(lines))
-        click.echo(")")
+    with AdminSession(connection) as session:
+        for broker in session.brokers().values():
+            request = ApiVersionsRequest(
+                client_software_name=CLIENT_ID, client_software_version=__version__
+            )
+            found = session.ask(OneBroker(broker.id), request, ApiVersionsResponse).api_keys
+            lines = [
+                _line(each.api_key, each.min_version, each.max_version)
+                for each in sorted(found, key=lambda each: each.api_key)
+            ]
+            rack = broker.rack or "null"
+            click.echo(f"{broker.host}:{broker.port} (id: {broker.id} rack: {rack}) -> (")
+            click.echo("\t" + ",\n\t".join(lines))
+            click.echo(")")
 
 
 def _line(key: int, low: int, high: int) -> str:

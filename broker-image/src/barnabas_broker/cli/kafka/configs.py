@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 
 import click
 
+from barnabas_broker.cli.admin import AdminSession
 from barnabas_broker.cli.client import Connection
 from barnabas_broker.cli.configs import alter_resource, describe_resource, source_name
 from barnabas_broker.cli.errors import CommandError
 from barnabas_broker.cli.kafka.answers import told_as
 from barnabas_broker.cli.kafka.tool import connected, refused, tool
 from barnabas_broker.cli.properties import parse_assignments
-from barnabas_broker.cli.wire import Wire, broker_addresses
+from barnabas_kafka.client import OneBroker
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
@@ -106,7 +107,7 @@ def _entity(options: dict[str, Any]) -> tuple[str, str | None]:
 
 
 class _Cluster:
-    """Asks through librdkafka what it can ask, and over a plain socket what it cannot."""
+    """Asks through librdkafka what it can ask, and through the admin client what it cannot."""
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
@@ -120,8 +121,9 @@ class _Cluster:
             resource_type=KINDS[kind].number, resource_name=name, configuration_keys=None
         )
         request = DescribeConfigsRequest(resources=[resource], include_synonyms=True)
-        with self._wire(name) as wire:
-            (result,) = wire.ask(request, DescribeConfigsResponse).results
+        with AdminSession(self.connection) as session:
+            response = session.ask(_broker(session, name), request, DescribeConfigsResponse)
+        (result,) = response.results
         _succeeded(result.error_code, result.error_message)
         return [_row(config) for config in sorted(result.configs, key=lambda each: each.name)]
 
@@ -136,18 +138,20 @@ class _Cluster:
         resource = AlterConfigsResource(
             resource_type=KINDS[kind].number, resource_name=name, configs=changes
         )
-        with self._wire(name) as wire:
-            request = IncrementalAlterConfigsRequest(resources=[resource])
-            (result,) = wire.ask(request, IncrementalAlterConfigsResponse).responses
+        request = IncrementalAlterConfigsRequest(resources=[resource])
+        with AdminSession(self.connection) as session:
+            response = session.ask(_broker(session, name), request, IncrementalAlterConfigsResponse)
+        (result,) = response.responses
         _succeeded(result.error_code, result.error_message)
 
-    def _wire(self, name: str) -> Wire:
-        """The broker of that name; for what holds for all of them the first."""
-        there = broker_addresses(self.connection)
-        broker = min(there) if name == DEFAULT else int(name) if name.isdigit() else -1
-        if broker not in there:
-            raise CommandError(f"there is no broker {name}")
-        return Wire(there[broker], self.connection.timeout_s)
+
+def _broker(session: AdminSession, name: str) -> OneBroker:
+    """The broker of that name; the first one for settings that all brokers share."""
+    live = session.brokers()
+    broker = min(live) if name == DEFAULT else int(name) if name.isdigit() else -1
+    if broker not in live:
+        raise CommandError(f"there is no broker {name}")
+    return OneBroker(broker)
 
 
 def _describe(cluster: _Cluster, kind: str, name: str | None, *, everything: bool) -> None:

@@ -7,16 +7,11 @@ from typing import Any
 
 import click
 
+from barnabas_broker.cli.admin import AdminSession
 from barnabas_broker.cli.client import Connection
 from barnabas_broker.cli.errors import CommandError
 from barnabas_broker.cli.kafka.tool import connected, tool
-from barnabas_broker.cli.wire import Wire, broker_addresses
-from barnabas_kafka.errors import ErrorCode
-from barnabas_kafka.protocol.messages.describe_log_dirs import (
-    DescribeLogDirsRequest,
-    DescribeLogDirsResponse,
-    DescribeLogDirsResult,
-)
+from barnabas_kafka.client import LogDir, describe_log_dirs
 
 
 @tool("kafka-log-dirs")
@@ -30,43 +25,44 @@ def main(
     """Print the log directories of brokers as one line of JSON."""
     if not describe:
         raise click.UsageError('Missing required argument "[describe]"')
-    there = broker_addresses(connection)
+    with AdminSession(connection) as session:
+        brokers = _selected(broker_list, list(session.brokers()))
+        topics = set(topic_list.split(",")) if topic_list else None
+        click.echo("Querying brokers for log directories information")
+        found = session.call(describe_log_dirs(brokers))
+    for broker, error in found.errors.items():
+        raise CommandError(f"broker {broker} does not describe its log directories: {error}")
+    described = [
+        {"broker": broker, "logDirs": [_directory(each, topics) for each in found.values[broker]]}
+        for broker in brokers
+    ]
+    click.echo(f"Received log directory information from brokers {','.join(map(str, brokers))}")
+    click.echo(json.dumps({"brokers": described, "version": 1}, separators=(",", ":")))
+
+
+def _selected(broker_list: str | None, live: list[int]) -> list[int]:
+    """The brokers of --broker-list, or all; CommandError where one of them is not registered."""
     try:
-        brokers = [int(text) for text in broker_list.split(",")] if broker_list else sorted(there)
+        brokers = [int(text) for text in broker_list.split(",")] if broker_list else live
     except ValueError:
         raise click.UsageError(f"--broker-list takes broker ids, not {broker_list}") from None
-    if missing := set(brokers) - set(there):
+    if missing := set(brokers) - set(live):
         text = ",".join(map(str, sorted(missing)))
         raise CommandError(f"The given brokers do not exist from --broker-list: {text}")
-    topics = set(topic_list.split(",")) if topic_list else None
-    click.echo("Querying brokers for log directories information")
-    told = [_broker(broker, there[broker], topics, connection) for broker in brokers]
-    click.echo(f"Received log directory information from brokers {','.join(map(str, brokers))}")
-    click.echo(json.dumps({"brokers": told, "version": 1}, separators=(",", ":")))
+    return brokers
 
 
-def _broker(
-    broker: int, address: tuple[str, int], topics: set[str] | None, connection: Connection
-) -> dict[str, Any]:
-    with Wire(address, connection.timeout_s) as wire:
-        response = wire.ask(DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse)
-    if response.error_code != ErrorCode.NONE:
-        raise CommandError(f"broker {broker} refuses: {ErrorCode(response.error_code).name}")
-    return {"broker": broker, "logDirs": [_directory(each, topics) for each in response.results]}
-
-
-def _directory(result: DescribeLogDirsResult, topics: set[str] | None) -> dict[str, Any]:
-    """One directory in the shape of Kafka's tool, whose key order scripts may have come to know."""
+def _directory(found: LogDir, topics: set[str] | None) -> dict[str, Any]:
+    """One directory in the shape of Kafka's tool; scripts may depend on its order of keys."""
     partitions = [
         {
-            "partition": f"{topic.name}-{partition.partition_index}",
-            "size": partition.partition_size,
-            "offsetLag": partition.offset_lag,
-            "isFuture": partition.is_future_key,
+            "partition": str(tp),
+            "size": replica.size,
+            "offsetLag": replica.offset_lag,
+            "isFuture": replica.future,
         }
-        for topic in result.topics
-        if topics is None or topic.name in topics
-        for partition in topic.partitions
+        for tp, replica in found.replicas.items()
+        if topics is None or tp.topic in topics
     ]
-    error = None if result.error_code == ErrorCode.NONE else ErrorCode(result.error_code).name
-    return {"partitions": partitions, "error": error, "logDir": result.log_dir}
+    error = None if found.error is None else found.error.code.name
+    return {"partitions": partitions, "error": error, "logDir": found.path}

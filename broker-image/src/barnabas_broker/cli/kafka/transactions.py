@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import click
 
+from barnabas_broker.cli.admin import AdminSession
 from barnabas_broker.cli.client import Connection
 from barnabas_broker.cli.errors import CommandError
 from barnabas_broker.cli.kafka.tool import connected, tool
@@ -76,21 +77,22 @@ def main(command: str, connection: Connection, **options: Any) -> None:
     for name in needs:
         if name not in given:
             raise click.UsageError(f"argument {_option(name)} is required")
-    run(connection, given)
+    with AdminSession(connection) as session:
+        run(session, given)
 
 
-def _list(connection: Connection, given: Given) -> None:
+def _list(session: AdminSession, given: Given) -> None:
     request = ListTransactionsRequest(duration_filter=given.get("duration_filter", -1))
     rows = [
         (each.transactional_id, broker, each.producer_id, each.transaction_state)
-        for broker, answer in listed(connection, request)
-        for each in answer.transaction_states
+        for broker, response in listed(session, request)
+        for each in response.transaction_states
     ]
     _print(LISTED, rows)
 
 
-def _describe(connection: Connection, given: Given) -> None:
-    broker, state = coordinated(connection, given["transactional_id"])
+def _describe(session: AdminSession, given: Given) -> None:
+    broker, state = coordinated(session, given["transactional_id"])
     started_ms = state.transaction_start_time_ms
     is_open = started_ms >= 0
     row = (
@@ -107,7 +109,7 @@ def _describe(connection: Connection, given: Given) -> None:
     _print(DESCRIBED, [row])
 
 
-def _describe_producers(connection: Connection, given: Given) -> None:
+def _describe_producers(session: AdminSession, given: Given) -> None:
     rows = [
         (
             each.producer_id,
@@ -117,19 +119,19 @@ def _describe_producers(connection: Connection, given: Given) -> None:
             each.last_timestamp,
             None if each.current_txn_start_offset == NONE_OPEN else each.current_txn_start_offset,
         )
-        for each in producers(connection, _partition(given), given.get("broker_id"))
+        for each in producers(session, _partition(given), given.get("broker_id"))
     ]
     _print(PRODUCERS, rows)
 
 
-def _find_hanging(connection: Connection, given: Given) -> None:
+def _find_hanging(session: AdminSession, given: Given) -> None:
     if not given.keys() & {"topic", "broker_id"}:
         raise click.UsageError("find-hanging needs --topic or --broker-id, to know where to look")
     if "partition" in given and "topic" not in given:
         raise click.UsageError("--partition needs --topic")
     topics = [given["topic"]] if "topic" in given else []
     broker = given.get("broker_id")
-    places = leaders(connection, topics, broker)
+    places = leaders(session, topics, broker)
     minutes = given.get("max_transaction_timeout", HANGING_AFTER_MINUTES)
     wanted = [tp for tp in places if given.get("partition", tp.partition) == tp.partition]
     rows = [
@@ -143,19 +145,19 @@ def _find_hanging(connection: Connection, given: Given) -> None:
             found.producer.last_timestamp,
             (_now_ms() - found.producer.last_timestamp) // MINUTE_MS,
         )
-        for found in hanging(connection, wanted, minutes, broker)
+        for found in hanging(session, wanted, minutes, broker)
     ]
     _print(HANGING, rows)
 
 
-def _abort(connection: Connection, given: Given) -> None:
+def _abort(session: AdminSession, given: Given) -> None:
     tp = _partition(given)
     if "start_offset" in given:
         start = given["start_offset"]
-        found = [p for p in producers(connection, tp) if p.current_txn_start_offset == start]
+        found = [p for p in producers(session, tp) if p.current_txn_start_offset == start]
         if not found:
             raise CommandError(f"no transaction is open in {tp} from offset {start} on")
-        write_abort(connection, tp, found[0])
+        write_abort(session, tp, found[0])
         return
     if "producer_id" not in given:
         raise click.UsageError(
@@ -170,10 +172,10 @@ def _abort(connection: Connection, given: Given) -> None:
         producer_epoch=given["producer_epoch"],
         coordinator_epoch=given["coordinator_epoch"],
     )
-    write_abort(connection, tp, told)
+    write_abort(session, tp, told)
 
 
-Run = Callable[[Connection, Given], None]
+Run = Callable[[AdminSession, Given], None]
 PLACE: Final = ("topic", "partition")
 
 #: By name: what runs it, the options it takes, and those it needs.

@@ -1,6 +1,6 @@
-"""What is asked of the brokers about replicas: where they lie, how big they are, what moves.
+"""Requests about replicas: where they are, how large they are, and which are being moved.
 
-librdkafka does not know these requests; throttles, which are settings, go through it.
+librdkafka does not have them, so the admin client sends them; throttles go through librdkafka.
 """
 
 from __future__ import annotations
@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from barnabas_broker.cli.admin import AdminSession
 from barnabas_broker.cli.client import Connection
 from barnabas_broker.cli.configs import alter_resource
 from barnabas_broker.cli.errors import Attempts, CommandError
-from barnabas_broker.cli.wire import Wire, addresses, ask_controller
+from barnabas_kafka.client import CONTROLLER, describe_log_dirs
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import TopicPartition
 from barnabas_kafka.protocol.messages.alter_partition_reassignments import (
@@ -20,14 +21,11 @@ from barnabas_kafka.protocol.messages.alter_partition_reassignments import (
     ReassignablePartition,
     ReassignableTopic,
 )
-from barnabas_kafka.protocol.messages.describe_log_dirs import (
-    DescribeLogDirsRequest,
-    DescribeLogDirsResponse,
-)
 from barnabas_kafka.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
 )
+from barnabas_kafka.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from barnabas_kafka.reassignment.files import Layout
 from barnabas_kafka.reassignment.throttles import (
     BROKER_SETTINGS,
@@ -65,7 +63,7 @@ class Standing:
     """The cluster at one moment. `layout` has the replicas that are there, moving ones included."""
 
     racks: Mapping[int, str | None]
-    addresses: Mapping[int, tuple[str, int]]
+    """The live brokers."""
     layout: Layout
     moving: Mapping[TopicPartition, Moving]
 
@@ -76,12 +74,17 @@ class Standing:
 
 
 def standing(connection: Connection) -> Standing:
-    """Look at everything, with the eyes of the controller: other brokers hear of it later."""
+    """The state that the controller has; other brokers learn of changes later."""
     request = ListPartitionReassignmentsRequest(timeout_ms=_timeout_ms(connection))
-    # The moves first: one that ends meanwhile is still shown as one.
-    response, told = ask_controller(
-        connection, request, ListPartitionReassignmentsResponse, refused=_is_no_controller
-    )
+    with AdminSession(connection) as session:
+        # The moves first: one that ends meanwhile is still shown as one.
+        response = session.ask(
+            CONTROLLER,
+            request,
+            ListPartitionReassignmentsResponse,
+            error_code=lambda it: it.error_code,
+        )
+        metadata = session.ask(CONTROLLER, MetadataRequest(topics=None), MetadataResponse)
     _check("cannot list reassignments", response.error_code, response.error_message)
     moving = {
         TopicPartition(topic.name, each.partition_index): Moving(
@@ -92,12 +95,12 @@ def standing(connection: Connection) -> Standing:
     }
     layout = {
         TopicPartition(topic.name, each.partition_index): tuple(each.replica_nodes)
-        for topic in told.topics
+        for topic in metadata.topics
         if topic.name is not None
         for each in topic.partitions
     }
-    racks = {broker.node_id: broker.rack or None for broker in told.brokers}
-    return Standing(racks, addresses(told), layout, moving)
+    racks = {broker.node_id: broker.rack or None for broker in metadata.brokers}
+    return Standing(racks, layout, moving)
 
 
 def reassign(connection: Connection, wanted: Mapping[TopicPartition, Sequence[int] | None]) -> None:
@@ -111,9 +114,13 @@ def reassign(connection: Connection, wanted: Mapping[TopicPartition, Sequence[in
         timeout_ms=_timeout_ms(connection),
         topics=[ReassignableTopic(name=name, partitions=it) for name, it in by_topic.items()],
     )
-    response, _ = ask_controller(
-        connection, request, AlterPartitionReassignmentsResponse, refused=_is_no_controller
-    )
+    with AdminSession(connection) as session:
+        response = session.ask(
+            CONTROLLER,
+            request,
+            AlterPartitionReassignmentsResponse,
+            error_code=lambda it: it.error_code,
+        )
     _check("cannot move partitions", response.error_code, response.error_message)
     with Attempts() as attempts:
         for topic in response.responses:
@@ -123,23 +130,19 @@ def reassign(connection: Connection, wanted: Mapping[TopicPartition, Sequence[in
                     _check(f"cannot move {name}", each.error_code, each.error_message)
 
 
-def sizes(connection: Connection, brokers: Mapping[int, tuple[str, int]]) -> Sizes:
-    """How big each replica is; a broker that does not answer is left out."""
-    found: dict[tuple[int, TopicPartition], int] = {}
-    for broker, address in brokers.items():
-        try:
-            with Wire(address, connection.timeout_s) as wire:
-                response = wire.ask(DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse)
-        except CommandError as error:
-            error.show()
-            continue
-        for result in response.results:
-            for topic in result.topics:
-                for each in topic.partitions:
-                    if not each.is_future_key:
-                        tp = TopicPartition(topic.name, each.partition_index)
-                        found[broker, tp] = each.partition_size
-    return found
+def sizes(connection: Connection, brokers: Iterable[int]) -> Sizes:
+    """The size of each replica; a broker that does not answer is left out."""
+    with AdminSession(connection) as session:
+        described = session.call(describe_log_dirs(brokers))
+    for broker, error in described.errors.items():
+        CommandError(f"broker {broker} does not describe its log directories: {error}").show()
+    return {
+        (broker, tp): replica.size
+        for broker, directories in described.values.items()
+        for directory in directories
+        for tp, replica in directory.replicas.items()
+        if not replica.future
+    }
 
 
 def throttle(connection: Connection, moving: Mapping[TopicPartition, Move], rate: int) -> None:
@@ -164,12 +167,6 @@ def unthrottle(connection: Connection, topics: Iterable[str]) -> None:
             alter_resource(connection, client, ("topics", topic), {}, TOPIC_SETTINGS)
     for broker in sorted(there.brokers):
         alter_resource(connection, client, ("brokers", str(broker)), {}, BROKER_SETTINGS)
-
-
-def _is_no_controller(
-    response: AlterPartitionReassignmentsResponse | ListPartitionReassignmentsResponse,
-) -> bool:
-    return response.error_code == ErrorCode.NOT_CONTROLLER
 
 
 def _timeout_ms(connection: Connection) -> int:

@@ -118,7 +118,7 @@ def execute(
     current = {tp: there.origins[tp] for tp in wanted}
     if rollback is not None:
         write_json(rollback, write_reassignment(current))
-    show_plan(current, wanted, sizes(connection, there.addresses))
+    show_plan(current, wanted, sizes(connection, there.racks))
     if rate is not None:
         already = {tp: Move(it.origin, it.adding) for tp, it in there.moving.items()}
         throttle(connection, already | moves(there.origins, wanted), rate)
@@ -177,7 +177,7 @@ def cancel(
 def list_(output: str, connection: Connection) -> None:
     """Show what is being moved, and how much of it the new replicas have."""
     there = standing(connection)
-    known = sizes(connection, there.addresses) if there.moving else {}
+    known = sizes(connection, there.racks) if there.moving else {}
     rows: list[dict[str, Any]] = []
     for tp, each in sorted(there.moving.items()):
         size = max((known.get((broker, tp), 0) for broker in each.replicas), default=0)

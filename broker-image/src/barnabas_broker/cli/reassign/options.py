@@ -102,7 +102,7 @@ def present(
     if output == "json":
         click.echo(text)
     elif plan:
-        show_plan(standing.layout, plan, sizes(connection, standing.addresses))
+        show_plan(standing.layout, plan, sizes(connection, standing.racks))
     else:
         click.echo("Nothing has to move.")
     if plan and target is not None:

@@ -29,7 +29,7 @@ def wait(connection: Connection, before: Standing, wanted: Layout) -> None:
     with _bar() as show:
         while True:
             moving = standing(connection).moving.keys() & wanted.keys()
-            copied, total = _bytes(sizes(connection, before.addresses), before.origins, wanted)
+            copied, total = _bytes(sizes(connection, before.racks), before.origins, wanted)
             done = len(wanted) - len(moving)
             show(copied if moving else total, total, f"{done} of {len(wanted)} partitions")
             if not moving:

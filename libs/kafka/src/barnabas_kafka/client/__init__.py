@@ -9,7 +9,17 @@ only `transport`, `pool`, `directory`, `admin` and `blocking` do.
 
 from barnabas_kafka.client.admin import AsyncAdmin
 from barnabas_kafka.client.blocking import Admin, ClientThread
-from barnabas_kafka.client.cluster import BrokerNode, ClusterView
+from barnabas_kafka.client.cluster import (
+    ANY_BROKER,
+    CONTROLLER,
+    BrokerNode,
+    ClusterView,
+    CoordinatorOf,
+    CoordinatorType,
+    LeaderOf,
+    OneBroker,
+    Target,
+)
 from barnabas_kafka.client.config import ClientConfig
 from barnabas_kafka.client.configs import (
     AlterConfigOp,
@@ -59,6 +69,7 @@ from barnabas_kafka.client.partitions import (
     list_offsets,
     list_partition_reassignments,
 )
+from barnabas_kafka.client.requests import send_request
 from barnabas_kafka.client.sasl import OAuthBearer, Plain, Scram
 from barnabas_kafka.client.security import (
     Acl,
@@ -100,6 +111,8 @@ from barnabas_kafka.client.transactions import (
 
 __all__ = [
     "ALL_RECORDS",
+    "ANY_BROKER",
+    "CONTROLLER",
     "Acl",
     "AclFilter",
     "AclOperation",
@@ -121,6 +134,8 @@ __all__ = [
     "ConfigEntry",
     "ConfigResource",
     "ConfigSource",
+    "CoordinatorOf",
+    "CoordinatorType",
     "CreatedTopic",
     "DeadlineExceededError",
     "DisconnectError",
@@ -128,11 +143,13 @@ __all__ = [
     "GroupDescription",
     "GroupListing",
     "GroupMember",
+    "LeaderOf",
     "ListedOffset",
     "LogDir",
     "MalformedResponseError",
     "NewTopic",
     "OAuthBearer",
+    "OneBroker",
     "Operation",
     "PartitionDescription",
     "PatternType",
@@ -144,6 +161,7 @@ __all__ = [
     "Results",
     "Scram",
     "ScramCredential",
+    "Target",
     "TopicDescription",
     "TransactionDescription",
     "TransactionListing",
@@ -179,5 +197,6 @@ __all__ = [
     "list_partition_reassignments",
     "list_topics",
     "list_transactions",
+    "send_request",
     "topic_resource",
 ]

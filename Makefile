@@ -35,12 +35,17 @@ kind-down: .venv/.synced ## Removes the cluster that KEEP=1 make kind-demo left
 	@$(BIN)/python -m tools.kind_demo down
 
 # SUITE names suites ("cluster", "check,unit"), all where it is empty. STRICT=1 gives no failed test a
-# second chance. RECORD=1 writes the times of good suites to docs/test-run.json.
+# second chance. RECORD=1 writes the times of good suites to docs/test-run.json and docs/testing.md.
+# BUSY=1 has another program take one core meanwhile, and records in docs/busy-runs.md instead.
+# REPEAT=3 runs three times, up to the first red run.
 SUITE ?=
 STRICT ?=
 RECORD ?=
+BUSY ?=
+REPEAT ?= 1
 SWITCHED_OFF := 0 false no
-TEST_OPTIONS = $(if $(filter-out $(SWITCHED_OFF),$(STRICT)),--strict) $(if $(filter-out $(SWITCHED_OFF),$(RECORD)),--record)
+on = $(if $(filter-out $(SWITCHED_OFF),$($(1))),$(2))
+TEST_OPTIONS = $(call on,STRICT,--strict) $(call on,RECORD,--record) $(call on,BUSY,--busy) --repeat $(REPEAT)
 test: .venv/.synced ## Runs all suites that this machine can run, and says what the others need (SUITE="check unit", STRICT=1)
 	@$(TESTRUN) --suite '$(SUITE)' $(TEST_OPTIONS)
 

@@ -62,7 +62,7 @@ def pages() -> dict[Path, str]:
         DIRECTORY / "topic-settings.md": topic_page(),
         DIRECTORY / "names-in-old-notes.md": old_names_page(),
         DIRECTORY / "operator-reasons.md": operator_reasons_page(),
-        record.DOCUMENT: record.document(),
+        record.ROOT / record.DOCUMENT: record.document(record.ROOT),
     }
 
 

@@ -19,7 +19,9 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("verb", nargs="?", choices=("run", "record"), default="run")
     parser.add_argument("--suite", default="", help="names of suites, separated by commas")
     parser.add_argument("--strict", action="store_true", help="no second chance")
-    parser.add_argument("--record", action="store_true", help="write docs/test-run.json")
+    parser.add_argument("--record", action="store_true", help="write the run into docs")
+    parser.add_argument("--busy", action="store_true", help="take one core meanwhile")
+    parser.add_argument("--repeat", type=int, default=1, help="runs, up to the first red one")
     parser.add_argument("--slowest", type=int, default=SLOWEST, help="how many tests and files")
     asked = parser.parse_args(arguments)
     if asked.verb == "record":
@@ -30,6 +32,7 @@ def main(arguments: list[str]) -> int:
         strict=asked.strict,
         record=asked.record,
         ci=is_set(os.environ.get("CI")),
+        busy=asked.busy,
         slowest=asked.slowest,
     )
     # Suites and the search for programs see the same environment.
@@ -39,9 +42,14 @@ def main(arguments: list[str]) -> int:
     around = Surroundings(ROOT, environment, sys.stdout.buffer)
     with stop_signals():
         try:
-            return Runner(around, options, sys.stdout).run()
+            for number in range(1, asked.repeat + 1):
+                if asked.repeat > 1:
+                    print(f"barnabas: run {number} of {asked.repeat}", flush=True)
+                if status := Runner(around, options, sys.stdout).run():
+                    return status
         except StoppedError as stopped:  # Before the first suite, or after the last.
             return 128 + stopped.number
+    return 0
 
 
 if __name__ == "__main__":

@@ -10,8 +10,8 @@ from tests.environment import own
 #: Options for pytest, make's own, and those of `make test`, which a make inside a suite would obey.
 DROPPED: Final = frozenset(
     {
-        "PYTEST_ADDOPTS", "MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "RECORD", "STRICT",
-        "SUITE",
+        "PYTEST_ADDOPTS", "MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "BUSY", "RECORD",
+        "REPEAT", "STRICT", "SUITE",
     }
 )  # fmt: skip
 

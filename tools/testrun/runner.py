@@ -9,12 +9,14 @@ import shutil
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, TextIO
 
-from tools.testrun import processes, record, report, requirements, second_chance
+from tools.testrun import busy, processes, record, report, requirements, second_chance
+from tools.testrun.checkout_lock import RunInProgressError, checkout_lock
 from tools.testrun.plan import Plan, UnknownSuiteError, described, make_plan, preparations, select
 from tools.testrun.preparations import Preparations
 from tools.testrun.processes import Ended, StoppedError, Surroundings
@@ -55,6 +57,7 @@ class Options:
     strict: bool = False
     record: bool = False
     ci: bool = False
+    busy: bool = False
     slowest: int = SLOWEST
 
 
@@ -70,6 +73,8 @@ class Runner:
     machine: Machine = field(default_factory=Machine)
     results: list[SuiteResult] = field(default_factory=list)
     expected: Mapping[str, float] = field(default_factory=dict)
+    minutes: float = 0.0
+    busy_share: float = 0.0
 
     @property
     def directory(self) -> Path:
@@ -94,7 +99,20 @@ class Runner:
         if not plan.runs:
             self._say("barnabas: this machine can run none of the suites")
             return 1
-        status = self._run_plan(plan)
+        try:
+            with checkout_lock(self.directory):
+                return self._run_locked(plan, selected)
+        except RunInProgressError as error:
+            self._say(f"barnabas: {error}")
+            return USAGE_STATUS
+
+    def _run_locked(self, plan: Plan, selected: Sequence[Suite]) -> int:
+        """Run the plan and report it; returns the exit status."""
+        began = time.monotonic()
+        with busy.busy_core() if self.options.busy else nullcontext() as program:
+            status = self._run_plan(plan)
+            self.busy_share = program.share() if program else 0.0
+        self.minutes = (time.monotonic() - began) / 60
         left_out = (
             SuiteResult(suite.name, SuiteState.NOT_RUN, reason=plan.reason(suite.name))
             for suite in selected
@@ -260,7 +278,7 @@ class Runner:
             report.slowest(self.results, self.options.slowest),
             report.failures(self.results),
             report.table(self.results, self.expected),
-            self._recorded(about) if self.options.record else "",
+            self._recorded({**about, "status": status}) if self.options.record else "",
             second_chance.notice(flaky),
         )
         self._say("\n".join(filter(None, parts)))
@@ -268,8 +286,12 @@ class Runner:
 
     def _recorded(self, about: Mapping[str, Any]) -> str:
         root = self.around.root
+        if self.options.busy:
+            line = busy.row(self.results, about, minutes=self.minutes, share=self.busy_share)
+            busy.append(root, line)
+            return f"recorded in {busy.FILE}\n"
         record.write(root, record.merged(record.read(root), self.results, about))
-        return f"recorded in {record.FILE}; `make gen` brings docs/testing.md up to date\n"
+        return f"recorded in {record.FILE} and {record.DOCUMENT}\n"
 
     def _about(self) -> dict[str, Any]:
         return {
@@ -281,6 +303,7 @@ class Runner:
                 "suites": list(self.options.names),
                 "strict": self.options.strict,
                 "ci": self.options.ci,
+                "busy": self.options.busy,
             },
         }
 
@@ -313,7 +336,7 @@ def record_last(root: Path) -> str:
     except FileNotFoundError as error:
         return f"barnabas: no run to record: {error.filename} is missing"
     record.write(root, record.merged(record.read(root), results, run))
-    return f"recorded in {record.FILE}; `make gen` brings docs/testing.md up to date"
+    return f"recorded in {record.FILE} and {record.DOCUMENT}"
 
 
 def _events(path: Path) -> Events:
@@ -323,12 +346,16 @@ def _events(path: Path) -> Events:
 
 
 def _commit(root: Path) -> str:
-    """The commit, with a mark where files differ from it."""
+    """The commit, with a mark where files differ from it, other than those that runs write."""
+    written = (f":(exclude){name}" for name in (record.FILE, record.DOCUMENT, busy.FILE))
+    commit = _git(root, "rev-parse", "--short", "HEAD")
+    differs = _git(root, "status", "--porcelain", "--untracked-files=no", "--", ".", *written)
+    return f"{commit or 'unknown'}{'-dirty' if differs else ''}"
+
+
+def _git(root: Path, *arguments: str) -> str:
+    """What git prints, nothing where it fails."""
     asked = subprocess.run(
-        ["git", "describe", "--always", "--dirty", "--exclude=*"],
-        cwd=root,
-        capture_output=True,
-        text=True,
-        check=False,
+        ["git", *arguments], cwd=root, capture_output=True, text=True, check=False
     )
-    return asked.stdout.strip() or "unknown"
+    return asked.stdout.strip()

@@ -12,8 +12,10 @@ from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
+from tools.testrun import busy
 from tools.testrun.environment import cleaned
 from tools.testrun.processes import Surroundings
+from tools.testrun.record import BEGIN, DOCUMENT, END
 from tools.testrun.requirements import Lack
 from tools.testrun.runner import Machine, Options, Runner
 from tools.testrun.suites import Kind, Preparation, Step, Suite, Tests
@@ -27,8 +29,15 @@ def make_project(root: Path) -> None:
     (root / "tests").mkdir()
     (root / "tests" / "__init__.py").touch()
     shutil.copy(PLUGIN, root / "tests")
-    (root / "docs").mkdir()
+    make_documents(root)
     (root / "pytest.ini").write_text("[pytest]\naddopts = -p no:cacheprovider\n")
+
+
+def make_documents(root: Path) -> None:
+    """Put the documents that a recorded run writes to under the root."""
+    (root / "docs").mkdir()
+    (root / DOCUMENT).write_text(f"# Tests\n\n{BEGIN}\n{END}\n")
+    (root / busy.FILE).write_text("| Date |\n|---|\n")
 
 
 def add_file(root: Path, name: str, text: str) -> str:

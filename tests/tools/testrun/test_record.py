@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.tools.testrun.project import make_documents
 from tools.testrun import record
 from tools.testrun.results import RanTest, SuiteResult, SuiteState
 from tools.testrun.suites import SUITES, Kind, Suite
@@ -22,7 +23,7 @@ def result(name: str, seconds: float, state: SuiteState = SuiteState.PASSED) -> 
 
 def test_a_record_is_written_and_read(tmp_path: Path) -> None:
     """It is empty where there is none, and read as it was written."""
-    (tmp_path / "docs").mkdir()
+    make_documents(tmp_path)
     assert record.read(tmp_path) == EMPTY
     made = record.merged(EMPTY, [result("unit", 90), result("check", 60)], RUN)
     record.write(tmp_path, made)
@@ -31,6 +32,9 @@ def test_a_record_is_written_and_read(tmp_path: Path) -> None:
     assert made["suites"]["unit"]["passed"] == 1
     assert made["suites"]["unit"]["commit"] == "abc"
     assert made["tests"][0] == [90.0 * 1, "unit", "unit.py::test"]
+    written = (tmp_path / record.DOCUMENT).read_text()
+    assert record.table(SUITES, made) in written
+    assert written == record.document(tmp_path)  # `make check` has nothing to ask for.
 
 
 def test_only_good_suites_replace_their_figures() -> None:

@@ -23,6 +23,7 @@ from tests.tools.testrun.project import (
     run,
     step_suite,
 )
+from tools.testrun.checkout_lock import checkout_lock
 from tools.testrun.record import read
 from tools.testrun.runner import Options, record_last
 from tools.testrun.suites import Kind, Preparation, Suite
@@ -341,3 +342,30 @@ def test_the_last_run_can_be_recorded_later(root: Path) -> None:
     run(root, pytest_suite("good", add_file(root, "good/test_good.py", PASSES)))
     assert "recorded" in record_last(root)
     assert read(root)["suites"]["good"]["passed"] == 1
+
+
+def test_a_busy_run_is_a_row_of_its_own(root: Path) -> None:
+    """It has what the other program took, and leaves the figures of an idle machine alone."""
+    good = pytest_suite("good", add_file(root, "good/test_good.py", PASSES))
+    needy = step_suite("needy", python(""), needs=("teapot",))
+    options = Options(record=True, strict=True, busy=True)
+    for _ in range(2):
+        assert run(root, good, needy, options=options, machine=lacking("teapot"))[0] == 0
+    assert not (root / "docs" / "test-run.json").exists()
+    rows = (root / "docs" / "busy-runs.md").read_text().splitlines()[2:]
+    assert len(rows) == 2
+    cells = [cell.strip() for cell in rows[0].strip("|").split("|")]
+    assert cells[2:4] == ["all", "yes"]
+    assert 0 < float(cells[4].rstrip("%")) <= 101
+    assert "(good 0." in cells[5]
+    assert cells[6:] == ["1", "0", "0", "needy", "passed"]
+
+
+def test_a_second_run_in_one_checkout_is_refused(root: Path) -> None:
+    """It would write over the files of the first; that one goes on."""
+    with checkout_lock(root / ".cache" / "test-run"):
+        status, printed = run(root, step_suite("steps", python("print('ran')")))
+    assert status == 2
+    assert f"in progress in this checkout, process {os.getpid()}; wait for its end" in printed
+    assert "ran\n" not in printed
+    assert run(root, step_suite("steps", python("")))[0] == 0

@@ -2,7 +2,7 @@
 
 Every mutant is the module with one change: a comparison turned round or moved by one, an operand of
 `and` or `or` left out, a statement left out, a number or a truth value changed. The tests are those
-at the mirrored path (`tools.tidy`), or those that are named. A mutant that they do not notice
+where `tools.tested_in` says, or those that are named. A mutant that they do not notice
 survives: either a test is missing, or the change makes no difference, which docs/mutation.md says
 of each that is known. The sources are left alone: mutants live in a copy of the package.
 
@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from tools.tidy import ROOT, mirror_of
+from tools.tidy import ROOT, places_of_tests
 
 LIMIT_S: Final = 600
 """How long the tests of one mutant may take: one that makes them hang is noticed, too."""
@@ -147,14 +147,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The command line; 1 if a mutant survives."""
     parser = argparse.ArgumentParser(prog="python -m tools.mutate", description=__doc__)
     parser.add_argument("modules", nargs="+", type=Path)
-    parser.add_argument("--tests", nargs="+", help="instead of those at the mirrored path")
+    parser.add_argument("--tests", nargs="+", help="instead of the module's own")
     parser.add_argument("--limit", type=int, help="only so many mutants of each module")
     given = parser.parse_args(arguments)
     left = 0
     for each in given.modules:
         module = each.resolve()
-        mirror = mirror_of(PurePosixPath(module.relative_to(ROOT).as_posix()))
-        tests = given.tests or [str(mirror)]
+        places = places_of_tests(PurePosixPath(module.relative_to(ROOT).as_posix()))
+        tests = given.tests or [place for place in places if (ROOT / place).exists()]
         left += len(survivors(module, tests, limit=given.limit))
     print(f"{left} mutants survive")
     return 1 if left else 0

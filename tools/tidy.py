@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Final
 
+from tools.tested_in import TESTED_IN, TREES
+
 ROOT: Final = Path(__file__).resolve().parent.parent
 
 MODULE_LINES: Final = 700
@@ -26,15 +28,6 @@ FUNCTION_LINES: Final = 70
 POSITIONAL_PARAMETERS: Final = 5
 PATCHES_PER_TEST_FILE: Final = 3
 
-# Import path of each source tree, and where its tests live.
-TREES: Final = {
-    "libs/kafka/src/barnabas_kafka": "tests/kafka",
-    "libs/zookeeper/src/barnabas_zookeeper": "tests/zookeeper",
-    "broker-image/src/barnabas_broker": "tests/broker",
-    "operator/src/barnabas_operator": "tests/operator",
-    "pipelines/src/barnabas_pipelines": "tests/pipelines",
-    "tools": "tests/tools",
-}
 OWN_PACKAGES: Final = {
     "barnabas_kafka", "barnabas_zookeeper", "barnabas_broker", "barnabas_operator",
     "barnabas_pipelines", "tools", "tests", "benchmarks", "e2e", "fuzz",
@@ -130,88 +123,7 @@ MAY_PRINT: Final = (
     "docs/cookbook/",
     "e2e/images.py",
 )
-# Tested through the thing they are part of, or by meeting real programs, rather than by a mirror:
-# the file or folder that does it, which must be there.
-_BROKER: Final = "broker-image/src/barnabas_broker/"
-_HANDLER_TESTS: Final = "tests/broker/server/handlers/"
-_LOCAL: Final = "operator/src/barnabas_operator/local/"
-_PIPELINES: Final = "pipelines/src/barnabas_pipelines/"
-_SPARK_TESTS: Final = "tests/pipelines/spark/"
-_CONTROLLER_PARTS: Final = (
-    "adoption", "internal", "ledger", "loading", "requests", "startup", "writes",
-)  # fmt: skip
-# Small modules of one family, tested in one file of it.
-_FAMILIES: Final = {
-    f"{_BROKER}coordinator/group/consumer/test_target_assignment.py": (
-        "availability", "fencing", "subscriptions", "target",
-    ),
-    f"{_BROKER}security/test_authorization.py": ("acls", "authorizer", "principals"),
-    f"{_BROKER}server/handlers/test_acls.py": ("create_acls", "delete_acls", "describe_acls"),
-    f"{_BROKER}server/handlers/test_group_requests.py": (
-        "delete_groups", "describe_groups", "find_coordinator", "heartbeat", "join_group",
-        "leave_group", "offset_delete", "sync_group",
-    ),
-    f"{_BROKER}server/handlers/test_transaction_requests.py": (
-        "add_offsets_to_txn", "describe_producers", "describe_transactions", "list_transactions",
-    ),
-    "libs/kafka/src/barnabas_kafka/settings/test_setting_rules.py": (
-        "metadata_version", "old_names", "rules",
-    ),
-}  # fmt: skip
-TESTED_IN: Final = {
-    **{
-        f"{family.rpartition('/')[0]}/{module}.py": family.replace(source, tests)
-        for family, modules in _FAMILIES.items()
-        for source, tests in TREES.items()
-        if family.startswith(source)
-        for module in modules
-    },
-    "libs/kafka/src/barnabas_kafka/protocol/messages/": "tests/kafka/protocol/",
-    **{
-        f"libs/kafka/src/barnabas_kafka/client/{part}.py": "tests/kafka/client/test_operation.py"
-        for part in ("groups", "partitions", "security", "transactions")
-    },
-    **{
-        f"libs/kafka/src/barnabas_kafka/client/{part}.py": "tests/kafka/client/test_admin.py"
-        for part in ("cluster", "config", "directory", "errors", "operation", "pool", "transport")
-    },
-    "libs/kafka/src/barnabas_kafka/settings/keys/": "tests/kafka/settings/test_definitions.py",
-    **{
-        f"{_BROKER}controller/{part}.py": "tests/broker/controller/test_shell.py"
-        for part in _CONTROLLER_PARTS
-    },
-    f"{_BROKER}cli/kafka/": "tests/oracle/test_tools.py",
-    f"{_BROKER}cli/perf/": "tests/broker/cli/perf/test_command.py",
-    f"{_BROKER}cli/reassign/": "tests/broker/cli/reassign/test_command.py",
-    f"{_BROKER}replica/delayed_delete_records.py": f"{_HANDLER_TESTS}test_delete_records.py",
-    f"{_BROKER}replica/delayed_operation.py": "tests/broker/replica/test_delayed_produce.py",
-    f"{_BROKER}replica/partition.py": _HANDLER_TESTS,
-    f"{_BROKER}replica/topic_rules.py": _HANDLER_TESTS,
-    f"{_BROKER}replica/traffic.py": "tests/broker/server/metrics/test_families.py",
-    f"{_BROKER}server/addresses.py": _HANDLER_TESTS,
-    f"{_BROKER}server/broker.py": _HANDLER_TESTS,
-    f"{_BROKER}server/broker_state.py": "tests/broker/server/metrics/test_admin.py",
-    f"{_BROKER}server/fetch_conversion.py": f"{_HANDLER_TESTS}test_fetch.py",
-    f"{_BROKER}server/fetch_sessions.py": "tests/broker/server/handlers/test_fetch.py",
-    f"{_BROKER}server/lifecycle.py": "tests/broker/testing/test_broker.py",
-    f"{_BROKER}server/metrics/admin.py": "tests/broker/server/metrics/test_families.py",
-    f"{_BROKER}server/metrics/scrape.py": "tests/broker/server/metrics/test_families.py",
-    f"{_BROKER}server/listener.py": "tests/broker/server/test_session.py",
-    f"{_BROKER}server/node.py": "tests/broker/testing/test_broker.py",
-    **{
-        f"{_BROKER}server/replication/{part}.py": "tests/broker/server/replication/test_fetcher.py"
-        for part in ("cutting", "fetchers", "leader_link")
-    },
-    f"{_BROKER}server/producer_ids.py": f"{_HANDLER_TESTS}test_init_producer_id.py",
-    f"{_BROKER}zk/store.py": "tests/broker/zk/test_embedded.py",
-    f"{_LOCAL}tables.py": "tests/operator/local/test_command.py",
-    f"{_LOCAL}topics.py": "tests/operator/local/test_up.py",
-    # What cannot be shown without a JVM.
-    f"{_PIPELINES}jobs/": _SPARK_TESTS,
-    f"{_PIPELINES}transforms/": _SPARK_TESTS,
-    f"{_PIPELINES}runner.py": _SPARK_TESTS,
-    f"{_PIPELINES}selftest.py": _SPARK_TESTS,
-}
+HANDLERS: Final = "broker-image/src/barnabas_broker/server/handlers/"
 NO_HANDLER: Final[frozenset[str]] = frozenset({"__init__.py"})
 
 BANNED_FILES: Final = {"utils", "util", "common", "helpers", "helper", "misc"}
@@ -405,7 +317,7 @@ def file_name(source: Source) -> Iterator[Finding]:
 
 def handlers(source: Source) -> Iterator[Finding]:
     """A handler file declares its API and versions, from which ApiVersions is derived."""
-    if not source.under(f"{_BROKER}server/handlers/") or source.path.name in NO_HANDLER:
+    if not source.under(HANDLERS) or source.path.name in NO_HANDLER:
         return
     names = {
         target.id
@@ -557,10 +469,16 @@ def mirror_tests(sources: list[Source]) -> Iterator[Finding]:
         mirror = mirror_of(source.path)
         if mirror is None or not _has_behaviour(source):
             continue
-        elsewhere = (tests for place, tests in TESTED_IN.items() if source.under(place))
-        places = (str(mirror), *elsewhere)
+        places = places_of_tests(source.path)
         if not any(path.startswith(places) for path in existing):
             yield source.finding(1, "mirror", f"expected a test file at {mirror}")
+
+
+def places_of_tests(path: PurePosixPath) -> tuple[str, ...]:
+    """Files and folders that may hold a module's tests, its mirror first."""
+    mirror = mirror_of(path)
+    elsewhere = [tests for place, tests in TESTED_IN.items() if str(path).startswith(place)]
+    return (str(mirror), *elsewhere) if mirror else ()
 
 
 def mirror_of(path: PurePosixPath) -> PurePosixPath | None:

@@ -6,6 +6,7 @@ from pathlib import PurePosixPath
 
 import pytest
 
+from barnabas_pipelines.errors import PipelineError
 from barnabas_pipelines.failures import explain, first_line
 from barnabas_pipelines.spec import PipelineSpec
 
@@ -37,3 +38,8 @@ def test_classes_of_java_are_left_out() -> None:
     text = "java.util.concurrent.ExecutionException: org.apache.kafka.common.errors.XException: why"
     assert first_line(text) == "why"
     assert first_line("") == ""
+
+
+def test_an_error_is_one_line() -> None:
+    """However many lines its author had."""
+    assert str(PipelineError("no broker\n  at all")) == "no broker at all"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tools import needs
+from tools import kind_needs, needs
 
 
 def add_program(directory: Path, name: str, script: str = "exit 0") -> None:
@@ -40,3 +40,8 @@ def test_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert [need.program for need in needs.missing()] == ["java", *others]
     add_program(tmp_path, "java", "echo 'openjdk version \"17.0.2\"' >&2")
     assert [need.program for need in needs.missing()] == others
+
+
+def test_only_what_debian_has_is_installed() -> None:
+    """Helm and kubectl are nobody's package here."""
+    assert kind_needs.packages_of(["docker", "helm"]) == ["docker.io", "iptables"]

@@ -1,6 +1,8 @@
 """Sessions, requests and watches as a client's frames meet them, in a time of the test's own."""
 
+import asyncio
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +15,7 @@ from barnabas_zookeeper import journal, wire
 from barnabas_zookeeper.service import UNIMPLEMENTED, Client, HangUpError, Service
 from barnabas_zookeeper.tree import Tree
 from barnabas_zookeeper.wire import MalformedRequestError, Op
+from tests.zookeeper.running import connected, plain, running
 
 TICK_MS = 1000
 TIMEOUT_MS = 4000
@@ -275,3 +278,24 @@ def test_what_is_not_served_is_said() -> None:
         play.send(client, create("/container", flags=4))
     with pytest.raises(MalformedRequestError, match="operation 11"):
         play.send(client, kazoo.Transaction([kazoo.PingInstance]))
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ("ruok", "imok"),
+        ("isro", "rw"),
+        ("srvr", "\nMode: standalone\nNode count: 4\n"),
+        ("stat", "\nConnections: 1\n"),
+        ("mntr", "zk_global_sessions\t1\n"),
+    ],
+)
+def test_commands(tmp_path: Path, command: str, said: str) -> None:
+    """What Apache's says in its words, and then the connection is closed."""
+
+    async def story() -> None:
+        async with running(tmp_path) as started, connected(started), plain(started) as probe:
+            probe.writer.write(command.encode())
+            assert said in (await probe.until_closed()).decode()
+
+    asyncio.run(story())

@@ -1,16 +1,20 @@
 """The command as a whole."""
 
 import os
+import platform
 import subprocess
 import sys
 import textwrap
+from importlib import metadata
 from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 
 import pytest
 
 from barnabas_broker.cli.main import VERBS, main
+from barnabas_broker.testing import Broker
 from tests.broker.cli.conftest import Run, run_command
+from tests.broker.server.test_stop_signals import SERVER, told_at
 
 
 def test_help_lists_every_verb_without_importing_any() -> None:
@@ -138,3 +142,36 @@ def test_other_distributions_add_verbs(tmp_path: Path) -> None:
     assert barnabas("klamm") == "Klamm is asleep\n"
     assert "Ask for Klamm." in barnabas("--help")
     assert "asleep" not in barnabas("version")
+
+
+def test_the_id_alone_is_printed(run: Run, kafka_broker: Broker) -> None:
+    """For scripts: nothing but the id."""
+    assert run("cluster-id").stdout == f"{kafka_broker.cluster_id}\n"
+
+
+def test_what_to_write_in_a_bug_report() -> None:
+    """Our version first, then what it runs on."""
+    first, *rest = run_command("version").stdout.splitlines()
+    assert first == f"barnabas {metadata.version('barnabas-broker')}"
+    assert f"  python {platform.python_version()}" in rest
+    versions = run_command("version", "--output", "json").json()
+    assert versions["confluent-kafka"] == metadata.version("confluent-kafka")
+
+
+NAMESPACE = ("unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child")
+
+
+@pytest.mark.parametrize(
+    "point",
+    ["click", "barnabas_broker.cli.broker", f"{SERVER}.lifecycle", f"{SERVER}.node:Node._lead"],
+)
+def test_as_the_first_process_of_a_container(tmp_path: Path, point: str) -> None:
+    """The kernel keeps from process 1 what it has no handler for, so that it would go on."""
+    told_at(point, tmp_path, prefix=NAMESPACE)
+
+
+def test_supervised_as_the_first_process_of_a_container(tmp_path: Path) -> None:
+    """The supervisor is process 1 then, and hands on what it is told."""
+    zookeeper = "zookeeper.connect=127.0.0.1:1"
+    point = f"{SERVER}.lifecycle:run_broker"
+    told_at(point, tmp_path, zookeeper, "broker.id=1", prefix=NAMESPACE)

@@ -5,6 +5,7 @@ from random import Random
 
 import pytest
 
+from barnabas_broker.controller.identity import new_cluster_id, new_id
 from barnabas_broker.controller.startup import TakenOver, take_over
 from barnabas_broker.zk.embedded import FILE_NAME, EmbeddedStore
 from barnabas_broker.zk.store import Create, SetData
@@ -15,6 +16,7 @@ from barnabas_broker.zk.znodes import (
     FeatureZnode,
     MalformedZnodeError,
 )
+from barnabas_kafka.ids import uuid_from_base64, uuid_to_base64
 
 
 def begin(store: EmbeddedStore) -> TakenOver:
@@ -71,3 +73,18 @@ def test_a_topic_that_nobody_can_read_stops_the_start(tmp_path: Path) -> None:
     with pytest.raises(MalformedZnodeError, match="/brokers/topics/t"):
         begin(store)
     store.close()
+
+
+def test_ids_are_random_uuids_that_no_command_line_takes_for_an_option() -> None:
+    """Version 4, never with a leading dash, and different each time."""
+    random = Random(1)
+    ids = [new_id(random) for _ in range(500)]
+    assert len(set(ids)) == 500
+    assert {each.version for each in ids} == {4}
+    assert not any(uuid_to_base64(each).startswith("-") for each in ids)
+
+
+def test_the_same_randomness_gives_the_same_cluster_id() -> None:
+    """Identity comes only from what is passed in, so that a simulation can be repeated."""
+    assert new_cluster_id(Random(5)) == new_cluster_id(Random(5))
+    assert uuid_from_base64(new_cluster_id(Random(5))).version == 4

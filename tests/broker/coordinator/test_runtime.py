@@ -9,8 +9,16 @@ from uuid import UUID
 
 import pytest
 
-from barnabas_broker.cluster.image import MetadataImage, PartitionState, TopicImage
+from barnabas_broker.cluster.image import (
+    OWN_SOFTWARE,
+    BrokerRegistration,
+    MetadataImage,
+    PartitionState,
+    TopicImage,
+)
 from barnabas_broker.coordinator import runtime
+from barnabas_broker.coordinator.compatibility import may_write_newest
+from barnabas_broker.coordinator.hashing import java_hash, partition_of
 from barnabas_broker.coordinator.runtime import NO_PRODUCER, Limits, Runtime, Unloaded
 from barnabas_broker.coordinator.turns import Turn
 from barnabas_broker.log.config import LogConfig
@@ -19,9 +27,11 @@ from barnabas_broker.log.partition_log import PartitionLog
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.ids import TopicPartition
 from barnabas_kafka.protocol.codec import DecodeError
+from barnabas_kafka.protocol.messages.heartbeat import HeartbeatResponse
 from barnabas_kafka.records.batch import CorruptBatch
 from barnabas_kafka.records.builder import build_batch
 from barnabas_kafka.records.compression import Codec
+from barnabas_kafka.settings.broker import BrokerSettings
 from tests.waiting import wait_for_async
 
 TP = TopicPartition("__consumer_offsets", 0)
@@ -405,3 +415,59 @@ def test_periodic_work_that_fails_in_one_shard_is_done_in_the_others(
         world.log.close()
 
     asyncio.run(main())
+
+
+def test_answers_stand_where_nobody_depends_on_the_records() -> None:
+    """Without a refusal of its own, a failed append changes no answer."""
+    turn: Turn[str] = Turn(5)
+    turn.answer("w", HeartbeatResponse())
+    assert turn.refused(ErrorCode.NOT_COORDINATOR).answers == [("w", HeartbeatResponse())]
+
+
+def test_a_refusal_makes_other_answers() -> None:
+    """From the error of the append."""
+    turn: Turn[str] = Turn(5)
+    turn.refuse = lambda code, instead: instead.answer("w", HeartbeatResponse(error_code=code))
+    (answer,) = turn.refused(ErrorCode.NOT_COORDINATOR).answers
+    assert answer == ("w", HeartbeatResponse(error_code=ErrorCode.NOT_COORDINATOR))
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("", 0),
+        ("a", 97),
+        ("hello", 99162322),
+        ("polygenelubricants", -(2**31)),
+        ("\U0001f600", 1772899),
+    ],
+)
+def test_strings_hash_as_in_java(text: str, value: int) -> None:
+    """Over UTF-16 units, with the overflow of 32 bits."""
+    assert java_hash(text) == value
+
+
+def test_the_smallest_integer_belongs_to_partition_0() -> None:
+    """It has no absolute value; Kafka's `Utils.abs` gives 0."""
+    assert partition_of("polygenelubricants", 50) == 0
+    assert partition_of("hello", 50) == 22
+
+
+@pytest.mark.parametrize(
+    ("settings", "software", "may"),
+    [
+        ({}, (), True),
+        ({}, (OWN_SOFTWARE,), True),
+        ({}, (OWN_SOFTWARE, OWN_SOFTWARE), True),
+        ({}, (OWN_SOFTWARE, None), False),
+        ({}, (OWN_SOFTWARE, "other"), False),
+        ({"inter.broker.protocol.version": "3.9"}, (OWN_SOFTWARE,), False),
+    ],
+)
+def test_only_where_all_brokers_are_ours(
+    settings: dict[str, str], software: tuple[str | None, ...], may: bool
+) -> None:
+    """One broker that is not, or an older version asked for, is enough."""
+    brokers = {id_: BrokerRegistration(id_, (), software=by) for id_, by in enumerate(software)}
+    image = MetadataImage(cluster_id="c", brokers=brokers)
+    assert may_write_newest(BrokerSettings(settings), image) is may

@@ -7,7 +7,11 @@ import pytest
 
 from barnabas_broker.log import batches
 from barnabas_broker.log.batches import CorruptSegmentError
+from barnabas_broker.log.contents import records_of
 from barnabas_broker.log.files import DataFile
+from barnabas_broker.log.predicted import most_inflated
+from barnabas_kafka.records.builder import build_batch
+from barnabas_kafka.records.compression import Codec
 from barnabas_kafka.records.legacy import Message, encode_message
 from tests.broker.log.samples import NOW, batch_of
 
@@ -105,3 +109,37 @@ def test_a_length_beyond_the_file_is_a_torn_end(tmp_path: Path) -> None:
     data = bytearray(batch_of())
     data[8:12] = struct.pack(">i", 2**31 - 1)
     assert list(batches.scan(file_of(tmp_path, bytes(data)))) == []
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        batch_of(1, offset=5),
+        encode_message(Message(5, NOW, b"key", b"v" * 20, 1, 0)),
+        encode_message(Message(5, NOW, b"key", b"v" * 20, 0, 0)),
+    ],
+)
+def test_every_format_gives_offset_key_and_value(data: bytes) -> None:
+    """Whoever reads the log need not know who wrote it."""
+    (record,) = records_of(batches.parse(data, 0, 0), data)
+    assert (record.offset, record.key, record.value) == (5, b"key", b"v" * 20)
+
+
+LIMIT = 1 << 30
+
+
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.GZIP, Codec.SNAPPY, Codec.LZ4])
+def test_no_batch_comes_to_more(codec: Codec) -> None:
+    """Not even one of nothing but zeros; nor is it said of a codec that all may be so."""
+    size = 4 << 20
+    batch = build_batch([(1000, None, bytes(size), ())], codec=codec)
+    assert size <= most_inflated(batch, limit=LIMIT) < LIMIT
+
+
+def test_what_has_no_bound_may_come_to_the_limit() -> None:
+    """Zstandard, old formats, and what is no batch at all."""
+    batch = build_batch([(1000, None, b"x", ())], codec=Codec.ZSTD)
+    old = bytearray(batch)
+    old[16] = 1
+    for records in (batch, old, b"", b"x" * 10):
+        assert most_inflated(records, limit=LIMIT) == LIMIT

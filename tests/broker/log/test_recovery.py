@@ -2,6 +2,7 @@
 
 import pytest
 
+from barnabas_broker.log.doubts import Doubts
 from barnabas_broker.log.recovery import (
     EndAction,
     FileAction,
@@ -15,6 +16,7 @@ from barnabas_broker.log.recovery import (
     is_stale,
     superseded,
 )
+from barnabas_kafka.ids import TopicPartition
 
 
 def row_of(name: str, *others: str) -> tuple[str, FileAction]:
@@ -160,3 +162,27 @@ def test_a_marker_is_held_against_the_log(
 ) -> None:
     """A clean stop leaves the recovery point at the log end; anything else is another state."""
     assert is_stale(clean_end, end_offset) is stale, row
+
+
+ONE, OTHER = TopicPartition("t", 0), TopicPartition("t", 1)
+
+
+def test_the_end_of_all_doubts_is_told_once() -> None:
+    """What was never doubted changes nothing."""
+    doubts, told = Doubts(), []
+    doubts.partitions |= {ONE, OTHER}
+    doubts.ended = lambda: told.append(set(doubts.partitions))
+    doubts.trust(ONE)
+    doubts.trust(ONE)
+    assert (doubts.partitions, told) == ({OTHER}, [])
+    doubts.trust(OTHER)
+    doubts.trust(OTHER)
+    assert told == [set()]
+
+
+def test_nobody_needs_to_hear_of_it() -> None:
+    """Where nothing is said when registering."""
+    doubts = Doubts()
+    doubts.partitions.add(ONE)
+    doubts.trust(ONE)
+    assert not doubts.partitions

@@ -10,7 +10,9 @@ from barnabas_kafka.protocol.messages.create_topics import (
     CreatableTopicResult,
     CreateTopicsResponse,
 )
+from barnabas_kafka.protocol.messages.find_coordinator import FindCoordinatorRequest
 from barnabas_kafka.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from tests.broker.server.running import Wire, port_of, running_node
 
 from ..controller.embedded import Embedded, no_replicas
 from ..controller.ensemble import Cluster
@@ -56,3 +58,12 @@ def test_a_member_passes_on_an_error_that_it_does_not_know() -> None:
         2, handle, WANTED, HANDLER.versions.max, link=Link(), replicas=no_replicas(2)
     )
     assert [each.error_code for each in answer.topics] == [ErrorCode.UNKNOWN_SERVER_ERROR]
+
+
+def test_a_topic_that_cannot_be_created_is_explained(tmp_path: Path) -> None:
+    """Where more replicas are asked for than there are brokers."""
+    settings = {"transaction.state.log.replication.factor": "3"}
+    with running_node(tmp_path, settings) as node, Wire(port_of(node)) as wire:
+        answer = wire.ask(FindCoordinatorRequest(key="tx", key_type=1), 3)
+        assert answer.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+        assert "__transaction_state is not created" in answer.error_message

@@ -1,14 +1,23 @@
-"""Routing: what is served, what is refused, and how."""
+"""Routing: what is served, what is refused, and what a handler learns about its caller."""
+
+from pathlib import Path
 
 import pytest
 
-from barnabas_broker.server.dispatch import collect_handlers
+from barnabas_broker.security.acls import CLUSTER_NAME, AclOperation, ResourceType
+from barnabas_broker.security.authorizer import AllowAll
+from barnabas_broker.security.principals import ANONYMOUS
+from barnabas_broker.server.call import QuotaKind
+from barnabas_broker.server.dispatch import Caller, collect_handlers
+from barnabas_broker.server.handlers import metadata
 from barnabas_broker.server.node import Node
+from barnabas_broker.server.reading_rights import ReadingRights
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.protocol import codec, registry
 from barnabas_kafka.protocol.messages.api_versions import ApiVersionsResponse
 from barnabas_kafka.protocol.messages.envelope import EnvelopeRequest
-from barnabas_kafka.protocol.registry import ApiKey
+from barnabas_kafka.protocol.registry import ApiKey, VersionRange, api
+from tests.broker.controller.embedded import Denying, Embedded
 from tests.broker.server.running import Wire, fetch_request, port_of
 
 
@@ -71,3 +80,60 @@ def test_requests_before_the_client_id_existed_are_served(wire: Wire) -> None:
     """ApiVersions is listed among what it lists, at its own range."""
     handlers = {handler.api_key: handler.versions for handler in collect_handlers()}
     assert (handlers[ApiKey.API_VERSIONS].min, handlers[ApiKey.API_VERSIONS].max) == (0, 4)
+
+
+def test_a_handler_names_its_api_and_versions_that_the_codecs_know() -> None:
+    """A version that is advertised can be decoded."""
+    handler = metadata.HANDLER
+    assert handler.api_key is ApiKey.METADATA
+    assert handler.versions == VersionRange(0, 12)
+    assert handler.versions.max <= api(handler.api_key).versions.max
+
+
+def test_the_authorizer_is_asked_about_the_resource_that_is_meant(tmp_path: Path) -> None:
+    """One topic may be hidden while others are not; the cluster is a resource of its own."""
+    denying = Denying(
+        (AclOperation.READ, ResourceType.TOPIC, "secret"),
+        (AclOperation.ALTER, ResourceType.CLUSTER, CLUSTER_NAME),
+    )
+    call = Embedded(tmp_path).call(0, authorizer=denying)
+    assert call.allowed(AclOperation.READ, ResourceType.TOPIC, "open")
+    assert not call.allowed(AclOperation.READ, ResourceType.TOPIC, "secret")
+    assert call.allowed_on_cluster(AclOperation.DESCRIBE)
+    assert not call.allowed_on_cluster(AclOperation.ALTER)
+
+
+def test_authorised_operations_are_a_bit_field(tmp_path: Path) -> None:
+    """What the caller may not do has its bit cleared (KIP-430)."""
+    denying = Denying((AclOperation.WRITE, ResourceType.TOPIC, None))
+    embedded = Embedded(tmp_path)
+    allowed = embedded.call(0).allowed_operations(ResourceType.TOPIC, "a")
+    without = embedded.call(0, authorizer=denying).allowed_operations(ResourceType.TOPIC, "a")
+    assert allowed - without == 1 << AclOperation.WRITE
+
+
+def test_without_quotas_nobody_waits(tmp_path: Path) -> None:
+    """The quotas of a broker on which none are set."""
+    assert Embedded(tmp_path).call(0).throttle_ms(QuotaKind.PRODUCE, 1e12) == 0
+
+
+CALLER = Caller("PLAINTEXT", "127.0.0.1", ANONYMOUS)
+
+
+def test_each_is_asked_for_by_kind_and_name() -> None:
+    """A group is no topic of the same name, and to read is what is asked for."""
+    group = AclOperation.READ, ResourceType.GROUP, "a"
+    topic = AclOperation.READ, ResourceType.TOPIC, "b"
+    authorizer = Denying(group, topic)
+    rights = ReadingRights(authorizer)
+    assert not rights.unlimited
+    assert [rights.of_group(CALLER, name) for name in "ab"] == [False, True]
+    assert [rights.of_topic(CALLER, name) for name in "ab"] == [True, False]
+
+
+def test_without_an_authorizer_all_may() -> None:
+    """Nobody is asked then."""
+    rights = ReadingRights(AllowAll())
+    assert rights.unlimited
+    assert rights.of_group(CALLER, "a")
+    assert rights.of_topic(CALLER, "a")

@@ -1,6 +1,7 @@
 """Partitions that move between log directories of a running broker."""
 
 import errno
+import math
 import operator
 import threading
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from barnabas_broker.server.node import Node
+from barnabas_broker.server.throttle import Throttle
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import TopicPartition
 from barnabas_kafka.protocol.messages.alter_replica_log_dirs import (
@@ -327,3 +329,34 @@ def test_a_compacted_log_is_not_cleaned_meanwhile(disks: tuple[Path, Path]) -> N
         task = manager.pick(10**15, resources)
         assert task is not None
         manager.abandon(task, "the test is over")
+
+
+def test_pauses_make_up_for_what_went_through() -> None:
+    """3000 bytes at 1000 a second take three seconds, however they are asked about."""
+    throttle = Throttle()
+    throttle.took(3000)
+    assert throttle.pause_s(100.0, 1000) == 0  # Nothing is known of the time before.
+    throttle.took(3000)
+    assert throttle.pause_s(100.0, 1000) == 3
+    assert throttle.pause_s(101.0, 1000) == 2
+    assert throttle.pause_s(104.0, 1000) == 0
+
+
+def test_idle_time_is_not_saved_up() -> None:
+    """After an hour of nothing the rate is the rate."""
+    throttle = Throttle()
+    assert throttle.pause_s(0.0, 1000) == 0
+    assert throttle.pause_s(3600.0, 1000) == 0
+    throttle.took(2000)
+    assert throttle.pause_s(3600.0, 1000) == 2
+
+
+def test_a_new_rate_counts_at_once() -> None:
+    """What is left of a pause shrinks with it; a rate of 0 lets nothing through."""
+    throttle = Throttle()
+    throttle.pause_s(10.0, 1)
+    throttle.took(1000)
+    assert throttle.pause_s(10.0, 1) == 1000
+    assert throttle.pause_s(10.0, 1000) == 1
+    assert throttle.pause_s(10.0, 0) == math.inf
+    assert Throttle().pause_s(0.0, 0) == math.inf

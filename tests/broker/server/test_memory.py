@@ -1,7 +1,10 @@
 """The shared memory of unfinished requests."""
 
+import mmap
 from dataclasses import dataclass, field
+from pathlib import Path
 
+from barnabas_broker.server import heap
 from barnabas_broker.server.buffers import Buffer, BufferPool
 from barnabas_broker.server.memory import (
     BYTES_PER_S_MIN,
@@ -217,3 +220,22 @@ def test_a_request_that_came_fast_and_then_stopped_is_dropped() -> None:
     assert memory.is_short
     assert list(memory.overdue(1.0)) == []
     assert stopped in list(memory.overdue(2.0 + SHORT_GRACE_S))
+
+
+MEMORY = Path("/proc/self/statm")
+
+
+def resident_bytes() -> int:
+    """What of this process is in memory."""
+    return int(MEMORY.read_text().split()[1]) * mmap.PAGESIZE
+
+
+def test_memory_in_front_of_what_lives_is_given_back() -> None:
+    """The last of many allocations would keep all the others' memory."""
+    blocks = [bytearray(64 << 10) for _ in range(1024)]
+    last = blocks.pop()
+    before = resident_bytes()
+    del blocks
+    heap.trim()
+    assert before - resident_bytes() > 48 * MIB
+    assert last == bytes(64 << 10)

@@ -5,11 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from barnabas_broker.cluster.image import Endpoint
 from barnabas_broker.log.directories import LogDirectoryError
+from barnabas_broker.server.addresses import advertised_endpoints, machine_name
 from barnabas_broker.server.startup import StartupError
 from barnabas_broker.zk.store import CoordinationError
 from barnabas_kafka.protocol.messages.metadata import MetadataRequest
 from barnabas_kafka.records.builder import build_batch
+from barnabas_kafka.settings.broker import BrokerSettings
 from tests.broker.server.running import Wire, port_of, running_node
 
 BATCH = build_batch([(1000, b"key", b"value", ())])
@@ -113,3 +116,29 @@ def test_logs_are_spread_over_directories(tmp_path: Path) -> None:
     with running_node(tmp_path, settings) as node, Wire(port_of(node)) as wire:
         wire.create_topic("spread", partitions=4)
     assert [len(list(directory.glob("spread-*"))) for directory in directories] == [2, 2]
+
+
+@pytest.mark.parametrize(
+    ("settings", "endpoint"),
+    [
+        (
+            {"listeners": "PLAINTEXT://127.0.0.1:0"},
+            Endpoint("PLAINTEXT", "127.0.0.1", 4242, "PLAINTEXT"),
+        ),
+        (
+            {"listeners": "PLAINTEXT://:9092"},
+            Endpoint("PLAINTEXT", machine_name(), 9092, "PLAINTEXT"),
+        ),
+        (
+            {
+                "listeners": "PLAINTEXT://0.0.0.0:0",
+                "advertised.listeners": "PLAINTEXT://kafka.example:19092",
+            },
+            Endpoint("PLAINTEXT", "kafka.example", 19092, "PLAINTEXT"),
+        ),
+    ],
+)
+def test_advertised(settings: dict[str, str], endpoint: Endpoint) -> None:
+    """What was left open is filled in: the bound port, this machine's name."""
+    told = advertised_endpoints(BrokerSettings.from_mapping(settings), {"PLAINTEXT": 4242})
+    assert told == (endpoint,)

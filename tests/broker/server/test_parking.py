@@ -1,11 +1,14 @@
 """Answers that leave together."""
 
 import asyncio
+import socket
+from dataclasses import dataclass
 from typing import Any, cast
 
 import pytest
 
 from barnabas_broker.server import parking
+from barnabas_broker.server.departures import departed
 from barnabas_broker.server.parking import Answers, ParkedRequest
 from barnabas_kafka.errors import KafkaError
 
@@ -63,3 +66,32 @@ def test_who_is_still_served_is_not_answered_by_others() -> None:
     request = Waiting(Answers(), 0, 7)
     request.set_result(3)
     assert request.response == 3
+
+
+@dataclass
+class Watched:
+    """One end of a connection, parked or not."""
+
+    parked_fd: int | None
+
+
+@pytest.mark.parametrize("unread", [b"", b"a request"])
+def test_who_closed_is_found(unread: bytes) -> None:
+    """With what was sent before the end, and nobody else."""
+    ours, theirs = socket.socketpair()
+    stays, other = socket.socketpair()
+    with ours, theirs, stays, other:
+        connections = [
+            Watched(stays.fileno()),
+            Watched(ours.fileno()),
+            Watched(None),
+        ]
+        theirs.sendall(unread)
+        assert list(departed(connections)) == []
+        theirs.shutdown(socket.SHUT_WR)
+        assert list(departed(connections)) == [(connections[1], len(unread))]
+
+
+def test_nobody_parked_costs_nothing() -> None:
+    """Nor is anybody found."""
+    assert list(departed([Watched(None)])) == []

@@ -8,7 +8,14 @@ from pathlib import Path
 import pytest
 
 from barnabas_broker.zk.embedded import FILE_NAME, RESERVE_LEAST, RESERVE_NAME, EmbeddedStore
-from barnabas_broker.zk.store import CoordinationError, Create, Delete, SetData
+from barnabas_broker.zk.store import (
+    Check,
+    CoordinationError,
+    CoordinationStore,
+    Create,
+    Delete,
+    SetData,
+)
 from barnabas_zookeeper.errors import BadVersionError, NoNodeError
 from tests.broker.descriptors import none_left
 
@@ -244,3 +251,12 @@ def test_an_unreadable_file_is_one_clear_line(tmp_path: Path) -> None:
     (tmp_path / FILE_NAME).mkdir()
     with pytest.raises(CoordinationError, match=rf"{FILE_NAME}: Is a directory"):
         EmbeddedStore.open(tmp_path, now_ms=1)
+
+
+def test_the_embedded_store_stands_behind_the_port(tmp_path: Path) -> None:
+    """What is written through the port is read through it."""
+    store: CoordinationStore = EmbeddedStore.open(tmp_path, now_ms=1)
+    committed = store.commit([Create("/a", b"x"), Check("/a", 0)], now_ms=1)
+    assert (committed.paths, store.get("/a")[0], store.children("/")) == (("/a", "/a"), b"x", ["a"])
+    assert store.exists("/b") is None
+    store.close()

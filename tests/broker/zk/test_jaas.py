@@ -2,6 +2,7 @@
 
 import pytest
 
+from barnabas_broker.zk.credentials import Credentials, Login
 from barnabas_broker.zk.jaas import JaasError, LoginModule, parse
 
 
@@ -56,3 +57,12 @@ def test_what_is_no_login_file(text: str, reason: str) -> None:
 def test_passwords_are_not_shown() -> None:
     """Neither by a module nor by what contains it."""
     assert "secret" not in repr(parse("C { M required password=secret; };"))
+
+
+def test_secrets_are_not_shown() -> None:
+    """A login says who and from where; no form of it has the password."""
+    login = Login(username="kafka", password="s3cret", source="Client in file")
+    assert str(login) == "the user kafka (Client in file)"
+    shown = repr(Credentials(login=login, digest="kafka:s3cret"))
+    assert "kafka" in shown
+    assert "s3cret" not in shown

@@ -8,7 +8,9 @@ from collections.abc import Iterator
 import pytest
 
 from barnabas_broker.zk import session
+from barnabas_broker.zk.registry import RegistryError, brokers_in
 from barnabas_broker.zk.session import SessionStore
+from barnabas_broker.zk.session_counts import SessionCounts, SessionState
 from barnabas_broker.zk.store import CoordinationError
 from tests.waiting import ANSWER, START, seconds
 
@@ -92,3 +94,46 @@ def test_a_port_that_is_none() -> None:
     """What kazoo says of an address is told with the setting's name."""
     with pytest.raises(CoordinationError, match=r"zookeeper\.connect=host:port"):
         SessionStore("host:port", session_timeout_ms=6000)
+
+
+@pytest.mark.parametrize("connect", ["127.0.0.1:1", "127.0.0.1:1,127.0.0.1:2/chroot"])
+def test_no_broker_is_found_without_zookeeper(connect: str) -> None:
+    """In bounded time, and with what to type instead."""
+    with pytest.raises(RegistryError, match="--bootstrap-server"):
+        brokers_in(connect)
+
+
+def test_every_change_is_a_state_and_a_count() -> None:
+    """A session that was expired and one that was closed are two things."""
+    counts = SessionCounts()
+    seen = [counts.state]
+    for change in (
+        counts.connected,
+        counts.disconnected,
+        counts.connected,
+        counts.expired,
+        counts.refused,
+    ):
+        change()
+        seen.append(counts.state)
+    counts.closed()
+    assert seen == [
+        SessionState.CONNECTING,
+        SessionState.CONNECTED,
+        SessionState.CONNECTING,
+        SessionState.CONNECTED,
+        SessionState.EXPIRED,
+        SessionState.AUTH_FAILED,
+    ]
+    assert counts.state is SessionState.CLOSED
+    assert (counts.connects, counts.disconnects, counts.expires, counts.refusals) == (2, 1, 1, 1)
+
+
+def test_nobody_has_to_listen() -> None:
+    """Times are told to whoever wants them."""
+    counts = SessionCounts()
+    counts.took(5)
+    heard: list[int] = []
+    counts.took = heard.append
+    counts.took(7)
+    assert heard == [7]

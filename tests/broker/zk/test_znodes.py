@@ -9,6 +9,7 @@ from uuid import UUID
 import pytest
 
 from barnabas_broker.cluster.image import BrokerRegistration, Endpoint
+from barnabas_broker.zk.acls import Protection, protection
 from barnabas_broker.zk.znodes import (
     PERSISTENT_PATHS,
     BrokerZnode,
@@ -258,3 +259,24 @@ def test_partitions_whose_leaders_wrote_their_states() -> None:
     )
     with pytest.raises(MalformedZnodeError, match="isr_change_1"):
         IsrChangeZnode.decode("isr_change_1", b'{"version":1}')
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("/consumers", Protection.NONE),
+        ("/consumers/group", Protection.READABLE),
+        ("/", Protection.READABLE),
+        ("/brokers/ids/1", Protection.READABLE),
+        ("/config/topics/t", Protection.READABLE),
+        ("/config/users", Protection.PRIVATE),
+        ("/config/users/alice", Protection.PRIVATE),
+        ("/config/brokers/<default>", Protection.PRIVATE),
+        ("/config/brokers-of-old", Protection.PRIVATE),
+        ("/delegation_token", Protection.READABLE),
+        ("/delegation_token/tokens/id", Protection.PRIVATE),
+    ],
+)
+def test_who_may_read(path: str, expected: Protection) -> None:
+    """Secrets are for their creator, and /consumers itself is for everybody."""
+    assert protection(path) is expected

@@ -5,9 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas_broker.coordinator.group.group import Group
+from barnabas_broker.coordinator.group.limits import Limits
 from barnabas_broker.coordinator.group.members import Client, Member
-from barnabas_broker.coordinator.group.states import GroupState
+from barnabas_broker.coordinator.group.states import MAY_FOLLOW, GroupState, may_rebalance
 from barnabas_kafka.errors import ErrorCode
+from barnabas_kafka.settings.broker import BrokerSettings
 from tests.broker.coordinator.group.stories import subscription
 
 
@@ -131,3 +133,65 @@ def newcomer(member_id: str, protocols: tuple[tuple[str, bytes], ...]) -> Member
         protocols=protocols,
         joining=object(),
     )
+
+
+def test_the_defaults_are_kafkas() -> None:
+    """But for the size of a group, which is bounded here; minutes of retention become ms."""
+    assert Limits.from_settings(BrokerSettings.from_mapping({})) == Limits(
+        session_min_ms=6000,
+        session_max_ms=1_800_000,
+        initial_delay_ms=3000,
+        members_max=10_000,
+        metadata_bytes_max=4096,
+        retention_ms=7 * 24 * 3600 * 1000,
+    )
+
+
+def test_the_size_of_a_group_is_what_is_given() -> None:
+    """More than the default as well, up to Kafka's own."""
+    sizes = {"group.max.size": str(2**31 - 1), "group.consumer.max.size": "20000"}
+    limits = Limits.from_settings(BrokerSettings.from_mapping(sizes))
+    assert (limits.members_max, limits.consumers.members_max) == (2**31 - 1, 20_000)
+    limits = Limits.from_settings(BrokerSettings.from_mapping({}))
+    assert (limits.members_max, limits.consumers.members_max) == (10_000, 10_000)
+
+
+def test_large_batches_allow_for_large_groups() -> None:
+    """The record of a group is one of them."""
+    settings = BrokerSettings.from_mapping({"message.max.bytes": str(100 << 20)})
+    assert Limits.from_settings(settings).told_bytes_max == 400 << 20
+
+
+def test_every_state_has_its_row() -> None:
+    """And none leads to itself."""
+    assert set(MAY_FOLLOW) == set(GroupState)
+    assert all(state not in following for state, following in MAY_FOLLOW.items())
+
+
+def test_rebalances_begin_where_none_goes_on() -> None:
+    """In every living state but the one that is a rebalance already."""
+    assert {state for state in GroupState if may_rebalance(state)} == {
+        GroupState.EMPTY,
+        GroupState.COMPLETING_REBALANCE,
+        GroupState.STABLE,
+    }
+
+
+def test_what_a_member_says_of_itself() -> None:
+    """Metadata by protocol, votes in its order, and whether it waits for us."""
+    member = Member(
+        id="m",
+        instance_id=None,
+        client=Client("c", "/h"),
+        rebalance_timeout_ms=1,
+        session_timeout_ms=1,
+        protocols=(("a", b"1"), ("b", b"2")),
+    )
+    assert (member.metadata("b"), member.metadata("x"), member.metadata(None)) == (b"2", b"", b"")
+    assert (member.vote(["b", "a"]), member.vote(["x"])) == ("a", None)
+    assert not member.is_static
+    assert not member.waits
+    member.joining = "somebody"
+    assert member.waits
+    member.is_new = True
+    assert not member.waits

@@ -5,9 +5,11 @@ from dataclasses import replace
 
 import pytest
 
+from barnabas_broker.coordinator.transaction.limits import Limits
 from barnabas_broker.coordinator.transaction.states import MAY_FOLLOW, TransactionState
 from barnabas_broker.coordinator.transaction.transaction import EPOCH_MAX, Transaction
 from barnabas_kafka.ids import TopicPartition
+from barnabas_kafka.settings.broker import BrokerSettings
 
 T0 = TopicPartition("t", 0)
 
@@ -50,3 +52,9 @@ def test_epochs_do_not_run_over() -> None:
     """The last one is fenced with itself."""
     last = replace(in_state(TransactionState.ONGOING), epoch=EPOCH_MAX)
     assert last.fenced().epoch == EPOCH_MAX
+
+
+def test_defaults_are_kafkas() -> None:
+    """A quarter of an hour, and seven days."""
+    limits = Limits.from_settings(BrokerSettings.from_mapping({}))
+    assert limits == Limits(timeout_max_ms=900_000, expiration_ms=604_800_000)

@@ -10,9 +10,11 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from barnabas_broker.server.metrics.families import SLICE, sliced
+from barnabas_broker.server.metrics.requests import RequestMetrics
 from barnabas_broker.server.metrics.waiting import Waits
 from barnabas_broker.server.node import Node
 from barnabas_broker.zk.session_counts import SessionCounts
+from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.protocol.messages.metadata import MetadataRequest
 from barnabas_kafka.records.builder import build_batch
 from tests.broker.server.running import Wire, port_of, running_node
@@ -142,3 +144,35 @@ def test_slices_lose_nothing() -> None:
     parts = list(sliced(items))
     assert [len(part) for part in parts] == [SLICE, SLICE, 1]
     assert [item for part in parts for item in part] == items
+
+
+def test_requests_are_counted_by_version_and_timed() -> None:
+    """Each request is in the count of its version, and its time among the times of its API."""
+    metrics = RequestMetrics()
+    fetches = metrics.of("Fetch")
+    fetches.served(12, 1_500_000)
+    fetches.served(12, 500_000)
+    fetches.served(4, 1_000_000)
+    assert metrics.of("Fetch").versions == {12: 2, 4: 1}
+    assert (fetches.times.count, fetches.times.sum) == (3, 3_000)
+
+
+def test_requests_that_were_served_together_count_each() -> None:
+    """They took the same time, and had the same version."""
+    metrics = RequestMetrics().of("Produce")
+    metrics.served(9, 2_000_000, requests=3)
+    assert metrics.versions == {9: 3}
+    assert (metrics.times.count, metrics.times.sum) == (3, 6_000)
+    assert metrics.times.quantiles(0.1, 1.0) == [metrics.times.quantiles(1.0)[0]] * 2
+
+
+def test_errors_are_counted_by_code() -> None:
+    """A dashboard can tell a full disk from a wrong leader."""
+    produces = RequestMetrics().of("Produce")
+    produces.failed(ErrorCode.KAFKA_STORAGE_ERROR)
+    produces.failed(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    produces.failed(ErrorCode.KAFKA_STORAGE_ERROR)
+    assert produces.errors == {
+        ErrorCode.KAFKA_STORAGE_ERROR: 2,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER: 1,
+    }

@@ -1,0 +1,129 @@
+"""Where the tests of each module are: at the mirrored path, or in the file that is named here."""
+
+from typing import Final
+
+# Import path of each source tree, and where its tests live.
+TREES: Final = {
+    "libs/kafka/src/barnabas_kafka": "tests/kafka",
+    "libs/zookeeper/src/barnabas_zookeeper": "tests/zookeeper",
+    "broker-image/src/barnabas_broker": "tests/broker",
+    "operator/src/barnabas_operator": "tests/operator",
+    "pipelines/src/barnabas_pipelines": "tests/pipelines",
+    "tools": "tests/tools",
+}
+# Tested through the thing they are part of, or by meeting real programs, rather than by a mirror:
+# the file or folder that does it, which must be there.
+_BROKER: Final = "broker-image/src/barnabas_broker/"
+_KAFKA: Final = "libs/kafka/src/barnabas_kafka/"
+_ZOOKEEPER: Final = "libs/zookeeper/src/barnabas_zookeeper/"
+_HANDLER_TESTS: Final = "tests/broker/server/handlers/"
+_LOCAL: Final = "operator/src/barnabas_operator/local/"
+_PIPELINES: Final = "pipelines/src/barnabas_pipelines/"
+_SPARK_TESTS: Final = "tests/pipelines/spark/"
+_CONTROLLER_PARTS: Final = (
+    "adoption", "internal", "ledger", "loading", "requests", "startup", "writes",
+)  # fmt: skip
+# Small modules of one family, tested in one file of it.
+_FAMILIES: Final = {
+    f"{_BROKER}coordinator/group/consumer/test_target_assignment.py": (
+        "availability", "fencing", "subscriptions", "target",
+    ),
+    f"{_BROKER}security/test_authorization.py": ("acls", "authorizer", "principals"),
+    f"{_BROKER}server/handlers/test_acls.py": ("create_acls", "delete_acls", "describe_acls"),
+    f"{_BROKER}server/handlers/test_group_requests.py": (
+        "delete_groups", "describe_groups", "find_coordinator", "heartbeat", "join_group",
+        "leave_group", "offset_delete", "sync_group",
+    ),
+    f"{_BROKER}server/handlers/test_transaction_requests.py": (
+        "add_offsets_to_txn", "describe_producers", "describe_transactions", "list_transactions",
+    ),
+    f"{_KAFKA}settings/test_setting_rules.py": ("metadata_version", "old_names", "rules"),
+    f"{_BROKER}cli/groups/test_cluster.py": ("lag",),
+    f"{_BROKER}cli/groups/test_resetting.py": ("reset_plan", "strategies"),
+    f"{_BROKER}cli/test_main.py": ("cluster_id", "entry", "version"),
+    f"{_BROKER}cli/test_output.py": ("json_files",),
+    f"{_BROKER}controller/test_following.py": ("registrations",),
+    f"{_BROKER}controller/test_startup.py": ("identity",),
+    f"{_BROKER}controller/test_writes.py": ("steps",),
+    f"{_BROKER}coordinator/group/test_group.py": ("limits", "members", "states"),
+    f"{_BROKER}coordinator/test_runtime.py": ("compatibility", "hashing", "turns"),
+    f"{_BROKER}coordinator/transaction/test_transaction.py": ("limits",),
+    f"{_BROKER}log/cleaner/test_cleaning.py": ("grouping",),
+    f"{_BROKER}log/cleaner/test_worker.py": ("throttle",),
+    f"{_BROKER}log/test_batches.py": ("contents", "predicted"),
+    f"{_BROKER}log/test_partition_log.py": ("reading",),
+    f"{_BROKER}log/test_producer_state.py": ("markers",),
+    f"{_BROKER}log/test_recovery.py": ("doubts",),
+    f"{_BROKER}server/metrics/test_families.py": ("requests",),
+    f"{_BROKER}server/test_auto_creation.py": ("internal_topics",),
+    f"{_BROKER}server/test_dispatch.py": ("call", "handler", "reading_rights"),
+    f"{_BROKER}server/test_log_mover.py": ("throttle",),
+    f"{_BROKER}server/test_memory.py": ("heap",),
+    f"{_BROKER}server/test_node.py": ("addresses",),
+    f"{_BROKER}server/test_parking.py": ("departures",),
+    f"{_BROKER}server/test_peers.py": ("controller_link",),
+    f"{_BROKER}zk/test_jaas.py": ("credentials",),
+    f"{_BROKER}zk/test_session.py": ("registry", "session_counts"),
+    f"{_BROKER}zk/test_znodes.py": ("acls",),
+    f"{_KAFKA}reassignment/test_planning.py": ("throttles",),
+    f"{_KAFKA}test_primitives.py": ("ids",),
+    f"{_ZOOKEEPER}test_journal.py": ("journal_file",),
+    f"{_ZOOKEEPER}test_service.py": ("status",),
+    f"{_ZOOKEEPER}test_wire.py": ("errors",),
+    f"{_PIPELINES}test_failures.py": ("errors",),
+    "tools/test_gen_docs.py": ("gen_crds", "render_manifests"),
+    "tools/test_needs.py": ("kind_needs",),
+}  # fmt: skip
+TESTED_IN: Final = {
+    **{
+        f"{family.rpartition('/')[0]}/{module}.py": family.replace(source, tests)
+        for family, modules in _FAMILIES.items()
+        for source, tests in TREES.items()
+        if family.startswith(source)
+        for module in modules
+    },
+    f"{_KAFKA}protocol/messages/": "tests/kafka/protocol/",
+    **{
+        f"{_KAFKA}client/{part}.py": "tests/kafka/client/test_operation.py"
+        for part in ("groups", "partitions", "security", "transactions")
+    },
+    **{
+        f"{_KAFKA}client/{part}.py": "tests/kafka/client/test_admin.py"
+        for part in ("cluster", "config", "directory", "errors", "operation", "pool", "transport")
+    },
+    f"{_KAFKA}settings/keys/": "tests/kafka/settings/test_definitions.py",
+    **{
+        f"{_BROKER}controller/{part}.py": "tests/broker/controller/test_shell.py"
+        for part in _CONTROLLER_PARTS
+    },
+    f"{_BROKER}cli/kafka/": "tests/oracle/test_tools.py",
+    f"{_BROKER}cli/perf/": "tests/broker/cli/perf/test_command.py",
+    f"{_BROKER}cli/reassign/": "tests/broker/cli/reassign/test_command.py",
+    f"{_BROKER}replica/delayed_delete_records.py": f"{_HANDLER_TESTS}test_delete_records.py",
+    f"{_BROKER}replica/delayed_operation.py": "tests/broker/replica/test_delayed_produce.py",
+    f"{_BROKER}replica/partition.py": _HANDLER_TESTS,
+    f"{_BROKER}replica/topic_rules.py": _HANDLER_TESTS,
+    f"{_BROKER}replica/traffic.py": "tests/broker/server/metrics/test_families.py",
+    f"{_BROKER}server/broker.py": _HANDLER_TESTS,
+    f"{_BROKER}server/broker_state.py": "tests/broker/server/metrics/test_admin.py",
+    f"{_BROKER}server/fetch_conversion.py": f"{_HANDLER_TESTS}test_fetch.py",
+    f"{_BROKER}server/fetch_sessions.py": "tests/broker/server/handlers/test_fetch.py",
+    f"{_BROKER}server/lifecycle.py": "tests/broker/testing/test_broker.py",
+    f"{_BROKER}server/metrics/admin.py": "tests/broker/server/metrics/test_families.py",
+    f"{_BROKER}server/metrics/scrape.py": "tests/broker/server/metrics/test_families.py",
+    f"{_BROKER}server/listener.py": "tests/broker/server/test_session.py",
+    f"{_BROKER}server/node.py": "tests/broker/testing/test_broker.py",
+    **{
+        f"{_BROKER}server/replication/{part}.py": "tests/broker/server/replication/test_fetcher.py"
+        for part in ("cutting", "fetchers", "leader_link")
+    },
+    f"{_BROKER}server/producer_ids.py": f"{_HANDLER_TESTS}test_init_producer_id.py",
+    f"{_BROKER}zk/store.py": "tests/broker/zk/test_embedded.py",
+    f"{_LOCAL}tables.py": "tests/operator/local/test_command.py",
+    f"{_LOCAL}topics.py": "tests/operator/local/test_up.py",
+    # What cannot be shown without a JVM.
+    f"{_PIPELINES}jobs/": _SPARK_TESTS,
+    f"{_PIPELINES}transforms/": _SPARK_TESTS,
+    f"{_PIPELINES}runner.py": _SPARK_TESTS,
+    f"{_PIPELINES}selftest.py": _SPARK_TESTS,
+}

@@ -66,6 +66,9 @@ _FAMILIES: Final = {
     f"{_BROKER}zk/test_session.py": ("registry", "session_counts"),
     f"{_BROKER}zk/test_znodes.py": ("acls",),
     f"{_KAFKA}reassignment/test_planning.py": ("throttles",),
+    f"{_KAFKA}protocol/test_fast_paths.py": (
+        "plain_commit", "plain_fetch", "plain_heartbeat", "plain_produce", "plain_rebalance",
+    ),
     f"{_KAFKA}test_primitives.py": ("ids",),
     f"{_ZOOKEEPER}test_journal.py": ("journal_file",),
     f"{_ZOOKEEPER}test_service.py": ("status",),

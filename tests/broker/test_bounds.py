@@ -17,6 +17,11 @@ from barnabas_broker.coordinator.transaction.shard import Initialisation
 from barnabas_broker.coordinator.transaction.shard import Shard as Transactions
 from barnabas_broker.log.producer_state import Origin, ProducerBatch, ProducerState
 from barnabas_broker.replica.fetch_session import SessionCache, SessionRequest
+from barnabas_broker.security.acl_rules import Rules
+from barnabas_broker.security.acls import AclOperation, ResourcePattern, ResourceType
+from barnabas_broker.security.audit import SPEAKERS_MAX
+from barnabas_broker.security.authorizer import DECISIONS_MAX, AclAuthorizer
+from barnabas_broker.security.principals import ANONYMOUS, Principal
 from tests.broker.coordinator.group.consumer.stories import ConsumerStory
 from tests.broker.coordinator.group.stories import Story
 from tests.broker.coordinator.transaction.stories import Story as TransactionStory
@@ -24,7 +29,9 @@ from tests.broker.server.members import join_request
 
 SOURCE: Final = Path(barnabas_broker.__file__).parent
 DOCUMENT: Final = Path(__file__).parents[2] / "docs" / "bounds.md"
-LOOKED_AT: Final = ("coordinator/**/*.py", "log/producer_state.py", "replica/fetch_session.py")
+LOOKED_AT: Final = (
+    "coordinator/**/*.py", "log/producer_state.py", "replica/fetch_session.py", "security/a*.py",
+)  # fmt: skip
 TABLES: Final = ("dict", "set", "OrderedDict", "Counter")
 
 NOT_OF_CLIENTS: Final = {
@@ -192,6 +199,24 @@ def sessions() -> int:
     return len(cache.sessions)
 
 
+def decisions() -> int:
+    """Questions about so many topics."""
+    authorizer = AclAuthorizer(Rules(), monotonic_s=lambda: 0.0)
+    for number in range(DECISIONS_MAX + TRIED):
+        topic = ResourcePattern(ResourceType.TOPIC, f"t{number}")
+        authorizer.authorize(ANONYMOUS, "h", AclOperation.READ, topic, audited=False)
+    return len(authorizer._current.decisions) - DECISIONS_MAX + MAX
+
+
+def audited() -> int:
+    """Refusals of so many principals."""
+    authorizer = AclAuthorizer(Rules(), monotonic_s=lambda: 0.0)
+    topic = ResourcePattern(ResourceType.TOPIC, "t")
+    for number in range(SPEAKERS_MAX + TRIED):
+        authorizer.authorize(Principal("User", f"u{number}"), "h", AclOperation.READ, topic)
+    return len(authorizer.audit._windows) - (SPEAKERS_MAX + 1) + MAX
+
+
 FILLERS: Final[dict[str, Callable[[], int]]] = {
     "coordinator/group/shard.py Shard.groups": groups,
     "coordinator/group/group.py Group.members": members,
@@ -203,6 +228,8 @@ FILLERS: Final[dict[str, Callable[[], int]]] = {
     "coordinator/transaction/shard.py Shard.transactions": transactional_ids,
     "log/producer_state.py ProducerState.producers": producers,
     "replica/fetch_session.py SessionCache.sessions": sessions,
+    "security/authorizer.py _Current.decisions": decisions,
+    "security/audit.py AuditLog._windows": audited,
 }
 """What fills the first table of each row beyond a bound of `MAX`; how much is in it then."""
 

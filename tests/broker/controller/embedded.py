@@ -187,6 +187,8 @@ class Denying:
         host: str,
         operation: AclOperation,
         resource: ResourcePattern,
+        *,
+        audited: bool = True,
     ) -> bool:
         """No to what is listed."""
         self.asked.append((operation, resource.type, resource.name))
@@ -194,3 +196,10 @@ class Denying:
             (operation, resource.type) == (each[0], each[1]) and each[2] in (None, resource.name)
             for each in self.denied
         )
+
+    def authorize_by_type(
+        self, principal: Principal, host: str, operation: AclOperation, kind: ResourceType
+    ) -> bool:
+        """No where it is listed for all of the type."""
+        self.asked.append((operation, kind, "any"))
+        return (operation, kind, None) not in self.denied

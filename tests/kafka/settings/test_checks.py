@@ -181,7 +181,7 @@ def test_listeners_that_agree() -> None:
 @pytest.mark.parametrize(
     "given",
     [
-        {"authorizer.class.name": "kafka.security.authorizer.AclAuthorizer"},
+        {"authorizer.class.name": "com.example.Authorizer"},
         {"principal.builder.class": "com.example.Builder"},
         {"create.topic.policy.class.name": "com.example.Policy"},
         {"alter.config.policy.class.name": "com.example.Policy"},

@@ -40,8 +40,8 @@ from barnabas_broker.controller.startup import (
     identify,
     load_image,
     make_parents,
-    resources_with_acls,
     take_over,
+    warn_of_acls,
 )
 from barnabas_broker.controller.steps import Steps
 from barnabas_broker.controller.topics import (
@@ -170,13 +170,8 @@ class Controller:
         self.stored = load_image(self._store, identity)
         if self._settings.deletion_enabled:
             self.deleting = frozenset(self._store.children(DeleteTopicZnode.ROOT))
-        if guarded := resources_with_acls(self._store):
-            _log.warning(
-                "ACLs of %d resource(s) are stored, the first in %s: this broker has no authorizer "
-                "and lets everybody do everything",
-                len(guarded),
-                guarded[0],
-            )
+        if not self.settings[keys.AUTHORIZER_CLASS_NAME]:
+            warn_of_acls(self._store)
         self._ledger.image = MetadataImage(
             cluster_id=identity, broker_configs=self.stored.broker_configs
         )

@@ -9,6 +9,7 @@ A broker at a shared store joins first, and stands for election when it is regis
 (`controller.reign`).
 """
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from random import Random
@@ -24,6 +25,7 @@ from barnabas_broker.controller.office import (
     contest,
 )
 from barnabas_broker.controller.writes import delete_topic, missing_parents
+from barnabas_broker.zk import acl_znodes
 from barnabas_broker.zk.store import (
     CoordinationError,
     CoordinationStore,
@@ -32,7 +34,6 @@ from barnabas_broker.zk.store import (
     Operation,
 )
 from barnabas_broker.zk.znodes import (
-    ACL_ROOTS,
     PERSISTENT_PATHS,
     ClusterIdZnode,
     DeleteTopicZnode,
@@ -40,6 +41,8 @@ from barnabas_broker.zk.znodes import (
     TopicZnode,
 )
 from barnabas_zookeeper.errors import NodeExistsError, NoNodeError
+
+_log = logging.getLogger(__name__)
 
 PARENT_TRIES_MAX = 100
 """Each lost race means that another new broker made some of them; they are not that many."""
@@ -148,11 +151,22 @@ def identify(
     return stored
 
 
-def resources_with_acls(store: CoordinationStore) -> list[str]:
+def warn_of_acls(store: CoordinationStore) -> None:
+    """Log that ACLs are stored, if there are any: this broker has no authorizer."""
+    if guarded := _resources_with_acls(store):
+        _log.warning(
+            "ACLs of %d resource(s) are stored, the first in %s: this broker has no authorizer "
+            "and lets everybody do everything; set authorizer.class.name",
+            len(guarded),
+            guarded[0],
+        )
+
+
+def _resources_with_acls(store: CoordinationStore) -> list[str]:
     """The znodes in which ACLs are stored, one for each resource; empty where there are none."""
     types = (
         f"{root}/{kind}"
-        for root in ACL_ROOTS
+        for root in acl_znodes.ROOTS.values()
         if store.exists(root) is not None
         for kind in store.children(root)
     )

@@ -6,7 +6,7 @@ fields of Metadata, DescribeCluster and DescribeGroups (KIP-430).
 
 from collections.abc import Iterable
 from enum import IntEnum
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 
 class AclOperation(IntEnum):
@@ -52,6 +52,15 @@ class PatternType(IntEnum):
     PREFIXED = 4
 
 
+class Permission(IntEnum):
+    """What a rule says of an operation."""
+
+    UNKNOWN = 0
+    ANY = 1
+    DENY = 2
+    ALLOW = 3
+
+
 class ResourcePattern(NamedTuple):
     """A resource, or the set of resources that a rule covers."""
 
@@ -59,6 +68,60 @@ class ResourcePattern(NamedTuple):
     name: str
     pattern: PatternType = PatternType.LITERAL
 
+    def __str__(self) -> str:
+        return f"{kafka_name(self.type)}:{self.pattern.name}:{self.name}"
+
+
+class AccessControlEntry(NamedTuple):
+    """Who may, or may not, do what, and from where; `principal` is written `User:alice`."""
+
+    principal: str
+    host: str
+    operation: AclOperation
+    permission: Permission
+
+    def __str__(self) -> str:
+        return (
+            f"{kafka_name(self.permission)} {kafka_name(self.operation)} to {self.principal}"
+            f" from host {self.host}"
+        )
+
+
+class AclBinding(NamedTuple):
+    """A rule: an entry, and what it is about."""
+
+    pattern: ResourcePattern
+    entry: AccessControlEntry
+
+    def __str__(self) -> str:
+        return f"{self.entry} on {self.pattern}"
+
+
+Entries = frozenset[AccessControlEntry]
+"""All that is said of one resource pattern."""
+
+Member = TypeVar("Member", bound=IntEnum)
+
+
+def kafka_name(member: IntEnum) -> str:
+    """As znodes, tools and the audit log write it: `IdempotentWrite` for IDEMPOTENT_WRITE."""
+    return "".join(word.capitalize() for word in member.name.split("_"))
+
+
+def from_kafka_name(kind: type[Member], text: str) -> Member:
+    """The member that is written so, in any case; the one of number 0 (UNKNOWN) for any other."""
+    wanted = text.replace("_", "").upper()
+    return next((each for each in kind if each.name.replace("_", "") == wanted), kind(0))
+
+
+def from_code(kind: type[Member], code: int) -> Member:
+    """The member of that number; the one of number 0 (UNKNOWN) where there is none."""
+    return kind(code) if code in kind.__members__.values() else kind(0)
+
+
+# The names that stand for every resource of a type, every principal and every host.
+WILDCARD = "*"
+WILDCARD_PRINCIPAL = "User:*"
 
 # The one name that the cluster resource has.
 CLUSTER_NAME = "kafka-cluster"

@@ -14,6 +14,7 @@ from barnabas_broker.replica.fetch_session import SessionCache
 from barnabas_broker.replica.manager import ReplicaManager
 from barnabas_broker.replica.replication_quota import ReplicationQuotas
 from barnabas_broker.replica.selector import Selector
+from barnabas_broker.server.acl_manager import AclManager
 from barnabas_broker.server.controller_link import ControllerLink
 from barnabas_broker.server.controller_thread import ControllerThread
 from barnabas_broker.server.handler import Handler
@@ -56,6 +57,8 @@ class Broker:
     )
     #: picks the replica that a consumer reads from (replica.selector.class); None: the leader
     selector: Selector | None = None
+    #: the ACLs that the authorizer goes by; None: there is no authorizer
+    acls: AclManager | None = None
     heavy: HeavyWork = field(default_factory=HeavyWork)
     handlers: Sequence[Handler] = field(default_factory=list)
     requests: RequestMetrics = field(default_factory=RequestMetrics)

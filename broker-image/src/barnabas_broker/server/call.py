@@ -76,22 +76,42 @@ class Call:
     quotas: Quotas
     broker: "Broker"
 
-    def allowed(self, operation: AclOperation, resource_type: ResourceType, name: str) -> bool:
-        """Whether the caller may perform `operation` on the resource of that type and name."""
+    def allowed(
+        self,
+        operation: AclOperation,
+        resource_type: ResourceType,
+        name: str,
+        *,
+        audited: bool = True,
+    ) -> bool:
+        """Whether the caller may perform `operation` on the resource of that type and name.
+
+        Not `audited` is what only leaves something out, or is one of two ways to be allowed.
+        """
         return self.authorizer.authorize(
-            self.principal, self.client_host, operation, ResourcePattern(resource_type, name)
+            self.principal,
+            self.client_host,
+            operation,
+            ResourcePattern(resource_type, name),
+            audited=audited,
         )
 
-    def allowed_on_cluster(self, operation: AclOperation) -> bool:
+    def allowed_on_cluster(self, operation: AclOperation, *, audited: bool = True) -> bool:
         """Whether the caller may perform `operation` on the cluster."""
-        return self.allowed(operation, ResourceType.CLUSTER, CLUSTER_NAME)
+        return self.allowed(operation, ResourceType.CLUSTER, CLUSTER_NAME, audited=audited)
+
+    def allowed_on_any(self, operation: AclOperation, resource_type: ResourceType) -> bool:
+        """Whether the caller may perform `operation` on some resource of that type."""
+        return self.authorizer.authorize_by_type(
+            self.principal, self.client_host, operation, resource_type
+        )
 
     def allowed_operations(self, resource_type: ResourceType, name: str) -> int:
         """The KIP-430 bit field of everything the caller may do to a resource."""
         return operation_bits(
             operation
             for operation in OPERATIONS_OF[resource_type]
-            if self.allowed(operation, resource_type, name)
+            if self.allowed(operation, resource_type, name, audited=False)
         )
 
     def throttle_ms(self, kind: QuotaKind, amount: float) -> int:

@@ -36,6 +36,7 @@ from barnabas_broker.replica.group_commit import GroupCommits
 from barnabas_broker.replica.manager import ReplicaManager
 from barnabas_broker.replica.selector import SELECTORS
 from barnabas_broker.security.authorizer import AllowAll
+from barnabas_broker.server.acl_manager import AclManager, rules_from
 from barnabas_broker.server.addresses import advertised_endpoints
 from barnabas_broker.server.broker import Broker
 from barnabas_broker.server.broker_state import BrokerLifecycle, BrokerState
@@ -120,6 +121,7 @@ class Node:
         self._upkeep: Upkeep | None = None
         self.cleaner: LogCleaner | None = None
         self._commits: GroupCommits | None = None
+        self._acls: AclManager | None = None
         self._unclean = False
         self._loaded = False
         self.admin: Admin | None = None
@@ -142,6 +144,7 @@ class Node:
         one line for the operator; call `stop` then too.
         """
         began_s = time.monotonic() if self._began_s is None else self._began_s
+        rules = rules_from(self._given)
         self._lifecycle.state = BrokerState.STARTING
         self._open_admin_port()
         logs = LogDirectories.take(self._given[keys.LOG_DIRS])
@@ -162,6 +165,10 @@ class Node:
         if governed.settings[keys.BARNABAS_DURABILITY] == keys.FSYNC:
             self._commits = GroupCommits(asyncio.get_running_loop())
             self._stops.push_async_callback(asyncio.to_thread, self._commits.close)
+        if rules is not None:
+            self._acls = AclManager(store, rules, clock_ms=clock_ms)
+            self._stops.push_async_callback(self._acls.stop)
+            await self._acls.load()
         controller = ControllerThread(governed, loop=asyncio.get_running_loop(), clock_ms=clock_ms)
         self._stops.push_async_callback(self._stop_controller, controller)
         self.broker = self._assemble(broker_id, logs, controller, store)
@@ -289,6 +296,7 @@ class Node:
             monotonic_ms=monotonic_ms,
             selector=SELECTORS.get(controller.settings[keys.REPLICA_SELECTOR_CLASS] or ""),
             handlers=collect_handlers(served_versions(controller.settings)),
+            acls=self._acls,
         )
 
     def _link(self, controller: ControllerThread) -> ControllerLink:
@@ -413,9 +421,11 @@ class Node:
             controller.attach(self._take_image, channels.take)
             # Which partitions it holds, and as what, it hears from whoever is elected.
             await controller.run(lambda governed: governed.contest(now_ms=clock_ms()))
-            store.subscribe(controller.hear)
+            store.subscribe(partial(self._heard_znode, controller))
             # What was written since then, and all watches.
             controller.hear(None)
+            if self._acls is not None:
+                self._acls.start()
             balance = LeaderBalance(controller, clock_ms)
             balance.start()
             self._stops.push_async_callback(balance.stop)
@@ -429,6 +439,12 @@ class Node:
         await controller.run(lambda governed: governed.finish_deletions(now_ms=now_ms))
         self._take_image(MetadataImage(cluster_id=""), controller.image)
         controller.attach(self._take_image)
+
+    def _heard_znode(self, controller: ControllerThread, path: str | None) -> None:
+        """Another broker wrote to a znode, None for any; called from any thread."""
+        controller.hear(path)
+        if self._acls is not None:
+            self._acls.hear(path)
 
     def _channels(self, controller: ControllerThread) -> ControlChannels:
         """How this broker tells the others what it decides when it is the controller."""
@@ -529,7 +545,7 @@ class Node:
         dispatcher = Dispatcher(
             self.broker,
             self.broker.handlers,
-            authorizer=AllowAll(),
+            authorizer=AllowAll() if self._acls is None else self._acls.authorizer,
             quotas=Unlimited(),
             clock_ms=clock_ms,
         )
@@ -586,6 +602,8 @@ class Node:
         steps = [partial(it.close_idle, now) for it in self.listeners]
         steps += [partial(it.close_departed, now) for it in self.listeners]
         steps += [partial(self.counters.tell_unsaid, now)]
+        if self._acls is not None:
+            steps.append(partial(self._acls.authorizer.audit.tell_left_out))
         call_isolated([refuse_slow, *steps], "Watching", "clients")
 
     def _flush_soon(self, partition_log: PartitionLog) -> None:

@@ -10,11 +10,11 @@ offsets that are there can always be written, so that no consumer falls back.
 """
 
 import asyncio
-import re
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+from barnabas_broker.zk.names import is_znode_name
 from barnabas_broker.zk.store import (
     CoordinationError,
     CoordinationStore,
@@ -36,9 +36,6 @@ WAITING_MAX = 20_000
 
 TRANSACTION_BYTES_MAX = 64 * 1024
 """Few hundred znodes: an embedded store takes one transaction at a time, whoever has it."""
-
-_NO_ZNODE = re.compile(r"[/\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff\U00010000-\U0010ffff]")
-"""What no name of a znode holds, by ZooKeeper's PathUtils, which looks at halves of characters."""
 
 Result = TypeVar("Result")
 
@@ -185,6 +182,6 @@ class ZooKeeperOffsets:
 
 
 def _znodes(group_id: str, offsets: Mapping[TopicPartition, int]) -> dict[ConsumerOffsetZnode, int]:
-    if group_id in ("", ".", "..") or _NO_ZNODE.search(group_id):
+    if not is_znode_name(group_id):
         raise KafkaError(ErrorCode.INVALID_GROUP_ID)
     return {ConsumerOffsetZnode(group_id, each): offset for each, offset in offsets.items()}

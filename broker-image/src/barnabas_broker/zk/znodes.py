@@ -32,15 +32,17 @@ class MalformedZnodeError(ValueError):
         super().__init__(f"znode {path}: {reason}")
 
 
-def _encode(value: Mapping[str, Any]) -> bytes:
+def encode_object(value: Mapping[str, Any]) -> bytes:
+    """A JSON object as Kafka writes it, without spaces."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
 
 
-def _decode(path: str, data: bytes | None) -> dict[str, Any]:
+def decode_object(path: str, data: bytes | None) -> dict[str, Any]:
+    """The JSON object in a znode. Raises MalformedZnodeError."""
     try:
         value = json.loads(data or b"")
         if data is not None and b"\\u" in data:
-            _encode(value)  # Halves of surrogate pairs are text that nobody could pass on.
+            encode_object(value)  # Halves of surrogate pairs are text that nobody could pass on.
     except (ValueError, RecursionError) as error:
         raise MalformedZnodeError(path, f"not JSON ({error})") from error
     if not isinstance(value, dict):
@@ -124,11 +126,11 @@ class BrokerZnode:
             value["software"] = broker.software
         if broker.unclean:
             value["unclean"] = True
-        return _encode(value)
+        return encode_object(value)
 
     def decode(self, data: bytes | None, *, epoch: int = -1) -> BrokerRegistration:
         """Versions 1 to 5; `epoch` is the znode's czxid. Raises MalformedZnodeError."""
-        value = _decode(self.path, data)
+        value = decode_object(self.path, data)
         try:
             if value["version"] == 1:
                 endpoints: tuple[Endpoint, ...] = (
@@ -196,11 +198,11 @@ class TopicZnode:
         }
         if assignment.id is not None:
             value["topic_id"] = uuid_to_base64(assignment.id)
-        return _encode(value)
+        return encode_object(value)
 
     def decode(self, data: bytes | None) -> TopicAssignment:
         """Versions 1 to 3. Raises MalformedZnodeError."""
-        value = _decode(self.path, data)
+        value = decode_object(self.path, data)
         adding, removing = value.get("adding_replicas", {}), value.get("removing_replicas", {})
         try:
             partitions = {
@@ -245,11 +247,11 @@ class PartitionStateZnode:
         }
         if state.recovering:
             value["leader_recovery_state"] = 1
-        return _encode(value)
+        return encode_object(value)
 
     def decode(self, data: bytes | None) -> LeaderAndIsr:
         """Raises MalformedZnodeError."""
-        value = _decode(self.path, data)
+        value = decode_object(self.path, data)
         try:
             return LeaderAndIsr(
                 leader=int(value["leader"]),
@@ -292,13 +294,13 @@ class ConfigZnode:
     @staticmethod
     def encode(config: Mapping[str, str]) -> bytes:
         """Version 1."""
-        return _encode({"version": 1, "config": dict(config)})
+        return encode_object({"version": 1, "config": dict(config)})
 
     def decode(self, data: bytes | None) -> dict[str, str]:
         """Empty where the znode holds no data. Raises MalformedZnodeError."""
         if data is None:
             return {}
-        config = _decode(self.path, data).get("config", {})
+        config = decode_object(self.path, data).get("config", {})
         if not isinstance(config, dict):
             raise MalformedZnodeError(self.path, "its config is not an object")
         return {str(key): str(value) for key, value in config.items()}
@@ -313,7 +315,7 @@ class ConfigChangeZnode:
     @staticmethod
     def encode(znode: ConfigZnode) -> bytes:
         """Version 2."""
-        return _encode({"version": 2, "entity_path": znode.entity_path})
+        return encode_object({"version": 2, "entity_path": znode.entity_path})
 
     @staticmethod
     def decode(path: str, data: bytes | None) -> str:
@@ -321,7 +323,7 @@ class ConfigChangeZnode:
 
         Raises MalformedZnodeError.
         """
-        value = _decode(path, data)
+        value = decode_object(path, data)
         entity = value.get("entity_path")
         if entity is None and value.get("version") == 1:
             entity = f"{value.get('entity_type')}/{value.get('entity_name')}"
@@ -358,12 +360,12 @@ class IsrChangeZnode:
     def encode(partitions: Iterable[TopicPartition]) -> bytes:
         """Version 1."""
         named = [{"topic": tp.topic, "partition": tp.partition} for tp in partitions]
-        return _encode({"version": 1, "partitions": named})
+        return encode_object({"version": 1, "partitions": named})
 
     @staticmethod
     def decode(path: str, data: bytes | None) -> tuple[TopicPartition, ...]:
         """The partitions. Raises MalformedZnodeError."""
-        value = _decode(path, data)
+        value = decode_object(path, data)
         try:
             return tuple(
                 TopicPartition(str(each["topic"]), int(each["partition"]))
@@ -385,12 +387,12 @@ class ReassignPartitionsZnode:
             {"topic": tp.topic, "partition": tp.partition, "replicas": list(replicas)}
             for tp, replicas in wanted.items()
         ]
-        return _encode({"version": 1, "partitions": partitions})
+        return encode_object({"version": 1, "partitions": partitions})
 
     @classmethod
     def decode(cls, data: bytes | None) -> dict[TopicPartition, tuple[int, ...]]:
         """Replicas by partition. Raises MalformedZnodeError."""
-        value = _decode(cls.PATH, data)
+        value = decode_object(cls.PATH, data)
         try:
             return {
                 TopicPartition(str(each["topic"]), int(each["partition"])): tuple(
@@ -410,7 +412,7 @@ class PreferredElectionZnode:
     @classmethod
     def decode(cls, data: bytes | None) -> tuple[TopicPartition, ...]:
         """The partitions. Raises MalformedZnodeError."""
-        value = _decode(cls.PATH, data)
+        value = decode_object(cls.PATH, data)
         try:
             return tuple(
                 TopicPartition(str(each["topic"]), int(each["partition"]))
@@ -460,12 +462,12 @@ class ClusterIdZnode:
     @staticmethod
     def encode(cluster_id: str) -> bytes:
         """Its version is, in Kafka too, a string."""
-        return _encode({"version": "1", "id": cluster_id})
+        return encode_object({"version": "1", "id": cluster_id})
 
     @classmethod
     def decode(cls, data: bytes | None) -> str:
         """Raises MalformedZnodeError."""
-        value = _decode(cls.PATH, data).get("id")
+        value = decode_object(cls.PATH, data).get("id")
         if not isinstance(value, str) or not value:
             raise MalformedZnodeError(cls.PATH, "it has no id")
         return value
@@ -479,7 +481,7 @@ class ControllerZnode:
     @staticmethod
     def encode(broker_id: int, *, now_ms: int) -> bytes:
         """Version 2; -1 says that the controller is not a KRaft one."""
-        return _encode(
+        return encode_object(
             {
                 "version": 2,
                 "brokerid": broker_id,
@@ -491,7 +493,7 @@ class ControllerZnode:
     @classmethod
     def decode(cls, data: bytes | None) -> int:
         """The id of the broker that is the controller. Raises MalformedZnodeError."""
-        broker_id = _decode(cls.PATH, data).get("brokerid")
+        broker_id = decode_object(cls.PATH, data).get("brokerid")
         if not isinstance(broker_id, int):
             raise MalformedZnodeError(cls.PATH, "it names no broker")
         return broker_id
@@ -524,7 +526,7 @@ class ProducerIdBlockZnode:
     @staticmethod
     def encode(block: ProducerIdBlock) -> bytes:
         """Version 1; 64-bit numbers are strings."""
-        return _encode(
+        return encode_object(
             {
                 "version": 1,
                 "broker": block.broker,
@@ -541,7 +543,7 @@ class ProducerIdBlockZnode:
         """
         if data is None:
             return ProducerIdBlock(broker=-1, first=0, last=-1)
-        value = _decode(cls.PATH, data)
+        value = decode_object(cls.PATH, data)
         try:
             return ProducerIdBlock(
                 int(value["broker"]), int(value["block_start"]), int(value["block_end"])
@@ -562,7 +564,7 @@ class FeatureZnode:
     def encode(self) -> bytes:
         """Version 2, which 3.3 and later write."""
         levels = {name: {"max_version_level": level} for name, level in self.features.items()}
-        return _encode({"version": 2, "status": self.ENABLED, "features": levels})
+        return encode_object({"version": 2, "status": self.ENABLED, "features": levels})
 
 
 class LogDirEventZnode:
@@ -578,20 +580,16 @@ class LogDirEventZnode:
     @classmethod
     def encode(cls, broker_id: int) -> bytes:
         """Version 1; Kafka knows the one event."""
-        return _encode({"version": 1, "broker": broker_id, "event": cls.FAILURE})
+        return encode_object({"version": 1, "broker": broker_id, "event": cls.FAILURE})
 
     @staticmethod
     def decode(path: str, data: bytes | None) -> int:
         """The broker to ask. Raises MalformedZnodeError."""
-        broker_id = _decode(path, data).get("broker")
+        broker_id = decode_object(path, data).get("broker")
         if not isinstance(broker_id, int):
             raise MalformedZnodeError(path, "it names no broker")
         return broker_id
 
-
-# Where Apache's authorizer keeps who may do what: `Topic/orders` below the first is about that
-# topic, below the second about all whose names begin like that (kafka.zk.ZkAclStore, KIP-290).
-ACL_ROOTS = ("/kafka-acl", "/kafka-acl-extended/prefixed")
 
 # The znodes that a broker finds or makes before it does anything else.
 PERSISTENT_PATHS = (

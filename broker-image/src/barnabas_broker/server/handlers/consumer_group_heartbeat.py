@@ -49,7 +49,9 @@ def handle(
             version=call.version,
             client=Client(call.client_id or "", f"/{call.client_host}"),
             waiter=waiter,
-            visible=lambda name: call.allowed(AclOperation.DESCRIBE, ResourceType.TOPIC, name),
+            visible=lambda name: call.allowed(
+                AclOperation.DESCRIBE, ResourceType.TOPIC, name, audited=False
+            ),
         )
         return shard.consumer_heartbeat(beat, now_ms)
 

@@ -27,7 +27,7 @@ from barnabas_kafka.settings.topic import describe_topic
 def handle(request: CreateTopicsRequest, call: Call) -> Work[Future[Work[CreateTopicsResponse]]]:
     """Answer for each topic once; a name that is sent twice is refused."""
     sent = Counter(topic.name for topic in request.topics)
-    on_cluster = call.allowed_on_cluster(AclOperation.CREATE)
+    on_cluster = call.allowed_on_cluster(AclOperation.CREATE, audited=False)
     answers: dict[str, CreatableTopicResult] = {}
     new = []
     for topic in request.topics:
@@ -81,7 +81,19 @@ def _refusal(name: str, times: int, on_cluster: bool, call: Call) -> CreatableTo
         code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
     else:
         return None
-    return CreatableTopicResult(name=name, error_code=code, error_message=message)
+    return CreatableTopicResult(
+        name=name,
+        error_code=code,
+        error_message=message,
+        topic_config_error_code=ErrorCode.NONE
+        if _may_describe_configs(name, call)
+        else ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    )
+
+
+def _may_describe_configs(name: str, call: Call) -> bool:
+    topic = ResourceType.TOPIC
+    return call.allowed(AclOperation.DESCRIBE_CONFIGS, topic, name, audited=False)
 
 
 def _new_topic(topic: CreatableTopic) -> NewTopic:
@@ -100,7 +112,7 @@ def _answer(created: CreatedTopic, call: Call) -> CreatableTopicResult:
         return CreatableTopicResult(
             name=outcome.name, error_code=outcome.error, error_message=outcome.message
         )
-    if not call.allowed(AclOperation.DESCRIBE_CONFIGS, ResourceType.TOPIC, outcome.name):
+    if not _may_describe_configs(outcome.name, call):
         return CreatableTopicResult(
             name=outcome.name,
             topic_id=created.id,

@@ -99,7 +99,8 @@ def _checked(call: Call, asked: DeleteTopicState) -> DeletableTopicResult:
         name = topic.name
     if name is None:
         return _refused(asked, ErrorCode.INVALID_REQUEST)
-    if by_id and not call.allowed(AclOperation.DESCRIBE, ResourceType.TOPIC, name):
+    topic_type = ResourceType.TOPIC
+    if by_id and not call.allowed(AclOperation.DESCRIBE, topic_type, name, audited=False):
         # Who may not see the topic must not learn its name; its id he has already.
         return _refused(asked, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     answer = DeletableTopicResult(name=name, topic_id=asked.topic_id)

@@ -85,7 +85,10 @@ def _refusal(request: InitProducerIdRequest, call: Call) -> ErrorCode | None:
             return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         if not transactional_id:
             return ErrorCode.INVALID_REQUEST
-    elif not call.allowed_on_cluster(AclOperation.IDEMPOTENT_WRITE):
+    elif not (
+        call.allowed_on_cluster(AclOperation.IDEMPOTENT_WRITE, audited=False)
+        or call.allowed_on_any(AclOperation.WRITE, ResourceType.TOPIC)  # KIP-679.
+    ):
         return ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_PRODUCER_EPOCH):
         return ErrorCode.INVALID_REQUEST

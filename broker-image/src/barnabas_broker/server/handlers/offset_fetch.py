@@ -183,7 +183,7 @@ def _all_topics(offsets: Offsets, call: Call) -> Work[list[OffsetFetchResponseTo
         topic = topics.setdefault(name, OffsetFetchResponseTopics(name=name))
         topic.partitions.append(_partition(partition, committed))
         yield
-    return [topic for topic in topics.values() if _may_describe(topic.name, call)]
+    return [topic for topic in topics.values() if _may_describe(topic.name, call, audited=False)]
 
 
 def _topic(
@@ -208,8 +208,8 @@ def _refused_topic(asked: OffsetFetchRequestTopics, code: ErrorCode) -> OffsetFe
     return OffsetFetchResponseTopics(name=asked.name, partitions=answers)
 
 
-def _may_describe(topic: str, call: Call) -> bool:
-    return call.allowed(AclOperation.DESCRIBE, ResourceType.TOPIC, topic)
+def _may_describe(topic: str, call: Call, *, audited: bool = True) -> bool:
+    return call.allowed(AclOperation.DESCRIBE, ResourceType.TOPIC, topic, audited=audited)
 
 
 def _partition(partition: int, committed: CommittedOffset | None) -> OffsetFetchResponsePartitions:

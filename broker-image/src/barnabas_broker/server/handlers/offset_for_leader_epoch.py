@@ -17,22 +17,30 @@ from barnabas_kafka.protocol.registry import ApiKey, VersionRange
 
 
 def handle(request: OffsetForLeaderEpochRequest, call: Call) -> OffsetForLeaderEpochResponse:
-    """For each partition: the largest epoch not above the one asked about, and where it ended."""
+    """For each partition: the largest epoch not above the one asked about, and where it ended.
+
+    Consumers may ask about what they may describe (KIP-320), brokers about everything.
+    """
+    broker = call.allowed_on_cluster(AclOperation.CLUSTER_ACTION, audited=False)
     return OffsetForLeaderEpochResponse(
         topics=[
             OffsetForLeaderTopicResult(
                 topic=topic.topic,
-                partitions=[_answer(call, topic.topic, entry) for entry in topic.partitions],
+                partitions=[
+                    _answer(call, topic.topic, entry, broker) for entry in topic.partitions
+                ],
             )
             for topic in request.topics
         ]
     )
 
 
-def _answer(call: Call, topic: str, entry: OffsetForLeaderPartition) -> EpochEndOffset:
+def _answer(
+    call: Call, topic: str, entry: OffsetForLeaderPartition, broker: bool
+) -> EpochEndOffset:
     answer = EpochEndOffset(partition=entry.partition)
     try:
-        if not call.allowed(AclOperation.DESCRIBE, ResourceType.TOPIC, topic):
+        if not (broker or call.allowed(AclOperation.DESCRIBE, ResourceType.TOPIC, topic)):
             raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         partition = call.broker.replicas.leader(
             TopicPartition(topic, entry.partition), entry.current_leader_epoch

@@ -32,7 +32,7 @@ Answer = WriteTxnMarkersResponse | Future[WriteTxnMarkersResponse]
 
 def handle(request: WriteTxnMarkersRequest, call: Call) -> Work[Answer]:
     """Append every marker, and answer when all of them count."""
-    allowed = call.allowed_on_cluster(AclOperation.ALTER) or call.allowed_on_cluster(
+    allowed = call.allowed_on_cluster(AclOperation.ALTER, audited=False) or call.allowed_on_cluster(
         AclOperation.CLUSTER_ACTION
     )
     uncounted: list[Uncounted] = []

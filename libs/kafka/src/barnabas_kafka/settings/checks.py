@@ -203,7 +203,6 @@ _CHECKS: Final[tuple[Callable[[BrokerSettings], Iterator[SettingError]], ...]] =
 
 # Classes that decide who may do what: ignoring one would open what its user wants closed.
 _GUARDS: Final[tuple[Key[Any], ...]] = (
-    security.AUTHORIZER_CLASS_NAME,
     security.PRINCIPAL_BUILDER_CLASS,
     identity.CREATE_TOPIC_POLICY_CLASS_NAME,
     identity.ALTER_CONFIG_POLICY_CLASS_NAME,
@@ -222,11 +221,18 @@ def _selector(settings: BrokerSettings) -> Iterator[SettingError]:
         yield _error(settings, replication.REPLICA_SELECTOR_CLASS, allowed)
 
 
+def _authorizer(settings: BrokerSettings) -> Iterator[SettingError]:
+    if settings[security.AUTHORIZER_CLASS_NAME] not in ("", *security.AUTHORIZERS):
+        allowed = "is not served; " + " and ".join(security.AUTHORIZERS) + " are"
+        yield _error(settings, security.AUTHORIZER_CLASS_NAME, allowed)
+
+
 def not_offered(settings: BrokerSettings) -> Iterator[SettingError]:
     """Settings that must not be passed over in silence, and are not served."""
     for key in _GUARDS:
         if settings[key] != key.default:
             yield _error(settings, key, "is not served; without it the cluster would be open")
+    yield from _authorizer(settings)
     yield from _selector(settings)
     for switch, reason in _SWITCHES:
         if settings[switch]:

@@ -18,12 +18,17 @@ from ..declare import (
 from ..definitions import Importance, Served, UpdateMode
 from .notes import NO_JAVA
 
+AUTHORIZERS = (
+    "kafka.security.authorizer.AclAuthorizer",
+    "kafka.security.auth.SimpleAclAuthorizer",
+)
+"""Kafka's class since 2.4, and the one that it replaced, with the same rules."""
+
 AUTHORIZER_CLASS_NAME = string(
     "authorizer.class.name",
     "",
     "Java class that decides who may do what; empty lets everybody do everything.",
     importance=Importance.LOW,
-    served=Served.LATER,
 )
 PRINCIPAL_BUILDER_CLASS = java_class(
     "principal.builder.class",

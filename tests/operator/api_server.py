@@ -17,7 +17,7 @@ from urllib.parse import parse_qs, urlsplit
 import yaml
 
 from barnabas_operator.kube import EVENTS, KINDS, LEASES, Kind, KubeError
-from tests.operator.memory_kube import MemoryKube
+from tests.operator.memory_kube import MemoryKube, metadata_of, select
 from tests.waiting import RUN, seconds
 
 # What every API server has; kopf waits until it sees them.
@@ -56,10 +56,10 @@ class ApiRequest(BaseHTTPRequestHandler):
         elif query.get("watch"):
             self._watch()
         else:
-            labels = dict(
-                pair.split("=") for pair in query.get("labelSelector", "").split(",") if pair
-            )
-            items = self.server.kube.list(kind, namespace, labels)
+            selector = query.get("labelSelector", "")
+            items = select(self.server.kube.list, kind, namespace, selector)
+            if "as=PartialObjectMetadataList" in self.headers["Accept"]:
+                items = [metadata_of(each) for each in items]
             for item in items:
                 item["metadata"].setdefault("resourceVersion", "1")
                 # As a real one: items of a list do not say what they are.

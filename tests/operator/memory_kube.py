@@ -21,6 +21,7 @@ from barnabas_operator.kube import (
     PODS,
     STATEFUL_SETS,
     Document,
+    Documents,
     Kind,
     KubeError,
 )
@@ -54,6 +55,26 @@ class Fault:
     status: int
     times: int | None
     applied: bool
+
+
+def select(
+    find: Callable[[Kind, str | None, Mapping[str, str]], Documents],
+    kind: Kind,
+    namespace: str | None,
+    selector: str,
+) -> Documents:
+    """What a label selector selects, out of what a list by labels finds."""
+    terms = [term.partition("=") for term in selector.split(",") if term]
+    return [
+        body
+        for body in find(kind, namespace, {key: value for key, equals, value in terms if equals})
+        if {key for key, _, _ in terms} <= (body["metadata"].get("labels") or {}).keys()
+    ]
+
+
+def metadata_of(body: Document) -> Document:
+    """As PartialObjectMetadata has it."""
+    return {name: value for name, value in body.items() if name not in ("spec", "data", "status")}
 
 
 class MemoryKube:
@@ -141,6 +162,10 @@ class MemoryKube:
                 and namespace in (None, place)
                 and wanted <= (body["metadata"].get("labels") or {}).items()
             ]
+
+    def metadata(self, kind: Kind, namespace: str | None, selector: str) -> Documents:
+        """See Kube."""
+        return [metadata_of(body) for body in select(self.list, kind, namespace, selector)]
 
     def apply(self, body: Document, *, uid: str | None = None) -> Document:
         """See Kube."""

@@ -51,6 +51,18 @@ def test_objects_and_absence(kube: ApiServer) -> None:
     assert kube.get(CLUSTERS, "default", "another") is None
 
 
+def test_metadata_of_what_a_selector_selects(kube: ApiServer, server: Server) -> None:
+    """Without specs and statuses, by a label's value or by the label alone."""
+    server.kube.put(CONFIG_MAP)
+    server.kube.put({**CONFIG_MAP, "metadata": {"name": "d", "namespace": "default"}})
+    for selector in ("a=b", "a"):
+        (found,) = kube.metadata(CONFIG_MAPS, None, selector)
+        assert found["metadata"]["name"] == "c"
+        assert found["metadata"]["resourceVersion"]
+        assert "data" not in found
+    assert kube.metadata(CONFIG_MAPS, "elsewhere", "a") == []
+
+
 def test_lists_say_what_their_items_are(kube: ApiServer) -> None:
     """The API server leaves kind and version out of a list's items."""
     topics = kube.list(TOPICS, None)

@@ -21,6 +21,7 @@ from barnabas_operator.plan.observed import Images
 from barnabas_operator.plan.shrink import Size
 from barnabas_operator.plan.steps import DeletePod
 from barnabas_operator.reconcile import clusters as reconcile_clusters
+from barnabas_operator.reconcile import steady
 from tests.operator import examples
 from tests.operator.world import BAD_IMAGE, BROKERS, ENSEMBLE, ApiFault, World, edited
 
@@ -163,11 +164,13 @@ class Life(RuleBasedStateMachine):
         assert self.world.writes == []
 
     def _is_settled(self) -> bool:
-        status = self.world.find("KafkaCluster", "quickstart").get("status", {})
+        cluster = self.world.find("KafkaCluster", "quickstart")
+        status = cluster.get("status", {})
+        seen = status.get("observedGeneration") == cluster["metadata"]["generation"]
         found = {each["type"]: each["status"] for each in status.get("conditions", ())}
         types = {"Reconciling", "Stalled"} & found.keys()
         current = not any(self.world.is_outdated(name) for name in self.world.pods())
-        return found.get("Ready") == "True" and not types and current
+        return seen and found.get("Ready") == "True" and not types and current
 
 
 SOAKS = settings.get_current_profile_name() == "soak"
@@ -208,6 +211,7 @@ MUTATIONS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
     "restart check": (reconcile_clusters, "hold_back", lambda plan, *_: plan),
     "replicas held": (snapshot, "brokers_to_run", lambda asked, *_: Size(replicas=asked)),
     "broken at once": (clusters, "broken_to_replace", lambda *_: None),
+    "changes are read": (steady.SteadyClusters, "_is_as_before", lambda *_: True),
     "errors end the pass": (KubeError, "refused", property(lambda self: True)),  # type: ignore[dict-item]
 }
 

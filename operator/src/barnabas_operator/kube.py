@@ -21,6 +21,7 @@ from barnabas_operator.api import GROUP, VERSION
 from barnabas_operator.names import FIELD_MANAGER
 
 Document = dict[str, Any]
+Documents = list[Document]
 
 TIMEOUT_S: Final = 15
 CONNECTIONS: Final = 64
@@ -29,6 +30,9 @@ FIRST_RETRY_S: Final = 0.2
 # A longer delay is left to the work queue: a pass that sleeps occupies a thread.
 LONGEST_RETRY_S: Final = 2.0
 PAGE: Final = 500
+JSON: Final = "application/json"
+# A list without specs and statuses, from every API server that can leave them out.
+METADATA: Final = f"{JSON};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,{JSON}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,12 @@ class Kind:
     def root(self) -> str:
         """The path of its API group and version."""
         return f"/{'apis' if '/' in self.api_version else 'api'}/{self.api_version}"
+
+    @property
+    def group_and_version(self) -> tuple[str, str]:
+        """Its API group, empty for the core's, and version."""
+        group, _, version = self.api_version.rpartition("/")
+        return group, version
 
 
 CONFIG_MAPS: Final = Kind("v1", "ConfigMap", "configmaps")
@@ -92,6 +102,13 @@ class Kube(Protocol):
         self, kind: Kind, namespace: str | None, labels: Mapping[str, str] | None = None
     ) -> list[Document]:
         """The objects of a namespace (None: of all), with these labels."""
+        ...
+
+    def metadata(self, kind: Kind, namespace: str | None, selector: str) -> Documents:
+        """The objects of a namespace (None: of all) that a label selector selects.
+
+        Of each there may be nothing but its metadata.
+        """
         ...
 
     def apply(self, body: Document, *, uid: str | None = None) -> Document:
@@ -158,12 +175,20 @@ class ApiServer:
         self, kind: Kind, namespace: str | None, labels: Mapping[str, str] | None = None
     ) -> list[Document]:
         """See Kube."""
+        selector = ",".join(f"{key}={value}" for key, value in (labels or {}).items())
+        return self._list(kind, namespace, selector, JSON)
+
+    def metadata(self, kind: Kind, namespace: str | None, selector: str) -> Documents:
+        """See Kube."""
+        return self._list(kind, namespace, selector, METADATA)
+
+    def _list(self, kind: Kind, namespace: str | None, selector: str, accept: str) -> Documents:
         query: dict[str, Any] = {"limit": PAGE}
-        if labels:
-            query["labelSelector"] = ",".join(f"{key}={value}" for key, value in labels.items())
+        if selector:
+            query["labelSelector"] = selector
         found: list[Document] = []
         while True:
-            page = self._call("GET", _path(kind, namespace), query=query)
+            page = self._call("GET", _path(kind, namespace), query=query, accept=accept)
             # Items of a list come without saying what they are.
             head = {"apiVersion": kind.api_version, "kind": kind.kind}
             found += [{**head, **item} for item in page.get("items", ())]
@@ -250,19 +275,21 @@ class ApiServer:
         *,
         query: Mapping[str, Any] | None = None,
         body: Document | None = None,
-        content_type: str = "application/json",
+        content_type: str = JSON,
+        accept: str = JSON,
     ) -> Document:
         """A request; a read is repeated a few times while the server is busy."""
+        headers = {"Accept": accept, "Content-Type": content_type}
         for attempt in range(RETRIES):
             try:
-                return self._call_once(method, path, query, body, content_type)
+                return self._call_once(method, path, query, body, headers)
             except KubeError as error:
                 delay = max(error.retry_after, FIRST_RETRY_S * 2**attempt)
                 if not _may_repeat(method, error) or delay > LONGEST_RETRY_S:
                     raise
             # Many passes meet the same busy server: not all of them come back together.
             self._pause(delay * random.uniform(1.0, 1.5))  # noqa: S311 - no secret
-        return self._call_once(method, path, query, body, content_type)
+        return self._call_once(method, path, query, body, headers)
 
     def _call_once(
         self,
@@ -270,9 +297,8 @@ class ApiServer:
         path: str,
         query: Mapping[str, Any] | None,
         body: Document | None,
-        content_type: str,
+        headers: dict[str, str],
     ) -> Document:
-        headers = {"Accept": "application/json", "Content-Type": content_type}
         with _errors(f"{method} {path}"):
             request = self._client.param_serialize(
                 method,

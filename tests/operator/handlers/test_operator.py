@@ -23,7 +23,12 @@ IMAGES = {
     f"BARNABAS_{component}_IMAGE": f"{component.lower()}:1"
     for component in ("BROKER", "ZOOKEEPER", "PIPELINE")
 }
-WATCHED = {"kafkaclusters", "kafkatopics", "kafkapipelines", "statefulsets"}
+RESOURCES = {"kafkaclusters", "kafkatopics", "kafkapipelines"}
+OWNED = {
+    "statefulsets", "services", "configmaps", "poddisruptionbudgets", "pods",
+    "persistentvolumeclaims",
+}  # fmt: skip
+WATCHED = RESOURCES | OWNED
 
 
 def test_environment() -> None:
@@ -111,10 +116,14 @@ def test_it_makes_a_cluster_mends_it_and_leaves_nothing_behind(tmp_path: Path) -
                 assert "finalizers" not in body["metadata"]
                 assert "annotations" not in body["metadata"]
                 assert body["status"]["conditions"]
-    watched = {
-        path.split("?")[0].rsplit("/", 1)[1] for _, path, _ in server.seen if "watch=" in path
-    }
-    assert watched == WATCHED
+    watches = [path for _, path, _ in server.seen if "watch=" in path]
+    assert {_plural(path) for path in watches} == WATCHED
+    # What others have in the namespace is not asked for.
+    assert {_plural(path) for path in watches if "labelSelector=" in path} == OWNED
+
+
+def _plural(path: str) -> str:
+    return path.split("?")[0].rsplit("/", 1)[1]
 
 
 def test_a_deleted_namespace_does_not_stop_the_others(tmp_path: Path) -> None:

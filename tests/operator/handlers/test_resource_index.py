@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from barnabas_operator.handlers.resource_index import ResourceIndex
-from barnabas_operator.kube import CLUSTERS, TOPICS, Document
+from barnabas_operator.handlers.resource_index import KINDS, ResourceIndex
+from barnabas_operator.kube import CLAIMS, CLUSTERS, PODS, SERVICES, TOPICS, Document, Kind
+from barnabas_operator.names import CLUSTER, INSTANCE
 from tests.operator import examples
 
 
@@ -98,3 +99,83 @@ def test_topics_that_went_with_another_word_than_delete_are_remembered() -> None
     document["metadata"]["uid"] = "e"
     index.observe(TOPICS, {"type": "DELETED", "object": document})
     assert [index.retained(uid) for uid in ("a", "b", "e")] == [False, True, True]
+
+
+def _list_all(index: ResourceIndex, *documents: tuple[Kind, Document]) -> None:
+    for kind in KINDS:
+        found = [document for each, document in documents if each is kind]
+        index.replace(kind, None, found, index.begin())
+
+
+def _service(version: str, labels: dict[str, str]) -> Document:
+    meta = {"namespace": "default", "name": "s", "uid": "u", "resourceVersion": version}
+    return {"metadata": {**meta, "labels": labels}}
+
+
+OURS = {INSTANCE: "quickstart", CLUSTER: "quickstart"}
+
+
+def test_a_revision_is_another_one_after_each_change() -> None:
+    """Of what a pass reads, and of nothing else; a list that finds nothing new is no change."""
+    index = ResourceIndex()
+    assert index.revision("default", "quickstart") is None
+    _list_all(index, (SERVICES, _service("1", OURS)))
+    seen = [index.revision("default", "quickstart")]
+    other = index.revision("default", "other")
+    _list_all(index, (SERVICES, _service("1", OURS)))
+    index.observe(SERVICES, {"type": None, "object": _service("1", OURS)})
+    assert index.revision("default", "quickstart") == seen[0]
+    for event in ("MODIFIED", "DELETED", "ADDED"):
+        index.observe(SERVICES, {"type": event, "object": _service("2", OURS)})
+        seen.append(index.revision("default", "quickstart"))
+    _list_all(index)
+    seen.append(index.revision("default", "quickstart"))
+    _list_all(index, (SERVICES, _service("2", OURS)))
+    seen.append(index.revision("default", "quickstart"))
+    # One object after another is there, and none of the states is taken for another; without any
+    # object there is nothing to tell apart.
+    assert [seen.index(each) for each in seen] == [0, 1, 2, 3, 2, 5]
+    assert index.revision("default", "other") == other
+
+
+def test_objects_are_found_by_either_label() -> None:
+    """Claims have no instance label, objects of earlier versions have none of ours."""
+    index = ResourceIndex()
+    _list_all(index)
+    for kind, label in ((CLAIMS, CLUSTER), (PODS, INSTANCE)):
+        before = index.revision("default", "quickstart")
+        index.observe(kind, {"type": "ADDED", "object": _service("1", {label: "quickstart"})})
+        assert index.revision("default", "quickstart") != before
+
+
+def test_a_resource_that_may_mean_any_cluster_changes_all_of_its_namespace() -> None:
+    """It stands in the way of deletions everywhere."""
+    index = ResourceIndex()
+    _list_all(index)
+    before = index.revision("default", "quickstart"), index.revision("elsewhere", "quickstart")
+    index.observe(TOPICS, {"type": "ADDED", "object": _topic("d", cluster=["newer"])})
+    assert index.revision("default", "quickstart") != before[0]
+    assert index.revision("elsewhere", "quickstart") == before[1]
+
+
+def test_there_is_no_revision_while_a_kind_may_be_out_of_date() -> None:
+    """A list failed, or a watch ended: changes may be missed."""
+    index = ResourceIndex()
+    _list_all(index)
+    index.invalidate(PODS, None)
+    assert index.revision("default", "quickstart") is None
+    index.replace(PODS, None, [], index.begin())
+    assert index.revision("default", "quickstart") is not None
+
+
+def test_nothing_is_kept_of_what_is_gone() -> None:
+    """Names of clusters come and go, and labels are what anybody writes."""
+    index = ResourceIndex()
+    _list_all(index)
+    for number in range(100):
+        document = _service("1", {INSTANCE: f"c{number}"})
+        index.observe(SERVICES, {"type": "ADDED", "object": document})
+        index.observe(SERVICES, {"type": "DELETED", "object": document})
+    _list_all(index)
+    kept = ("_objects", "_owners", "_by_cluster", "_last_event")
+    assert {name: len(vars(index)[name]) for name in kept} == dict.fromkeys(kept, 0)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
-from barnabas_operator.handlers.watches import GenerationFilter, settings
+from barnabas_operator.handlers.watches import GenerationFilter, settings, watch
+from barnabas_operator.kube import KubeError
 from barnabas_operator.names import APPROVE_ROLL
+from barnabas_operator.reconcile.reconciler import OWNED
+from tests.waiting import ANSWER, seconds
 
 
 def _event(kind: str, *, generation: int = 1, leaving: bool = False) -> dict[str, Any]:
@@ -44,3 +48,30 @@ def test_kopf_only_watches() -> None:
     assert not chosen.posting.enabled
     assert chosen.scanning.disabled
     assert chosen.watching.client_timeout is not None
+
+
+def test_a_watch_that_ends_says_that_events_may_be_missed() -> None:
+    """What is known of its namespace may be out of date from then on."""
+
+    def refuse(_: str | None) -> None:
+        raise KubeError(403, "forbidden")
+
+    async def first_loss() -> str | None:
+        lost: asyncio.Queue[str | None] = asyncio.Queue()
+        watching = asyncio.create_task(
+            watch("ns", lambda *_, **__: None, lambda *_: None, refuse, lost.put_nowait)
+        )
+        try:
+            async with asyncio.timeout(seconds(ANSWER)):
+                return await lost.get()
+        finally:
+            watching.cancel()
+
+    assert asyncio.run(first_loss()) == "ns"
+
+
+def test_what_is_owned_is_selected_by_the_api_server() -> None:
+    """Not all pods of the namespace are sent, parsed and thrown away."""
+    selectors = settings().watching.label_selectors
+    for kind, selector in OWNED.items():
+        assert selectors[(*kind.group_and_version, kind.plural)] == selector

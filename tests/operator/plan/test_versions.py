@@ -144,7 +144,7 @@ def test_a_roll_waits_for_its_approval() -> None:
         reconcile(KEY, _context(kube, OLD))
         kube.settle(pods=False)
     # Only a person ends this: there is nothing to look for soon.
-    assert reconcile(KEY, _context(kube, OLD)) == RESYNC_S
+    assert reconcile(KEY, _context(kube, OLD)).again_in == RESYNC_S
     assert "evict Pod quickstart-broker-0" not in kube.writes
     conditions = kube.find("KafkaCluster", "quickstart")["status"]["conditions"]
     (held,) = [each for each in conditions if each["type"] == "Reconciling"]
@@ -154,5 +154,5 @@ def test_a_roll_waits_for_its_approval() -> None:
     approved = examples.cluster(rollPolicy=policy, config={"num.partitions": "3"})
     approved["metadata"]["annotations"] = {"barnabas.io/approve-roll": token}
     kube.put(approved)
-    assert reconcile(KEY, _context(kube, OLD)) == SOON_S
+    assert reconcile(KEY, _context(kube, OLD)).again_in == SOON_S
     assert "evict Pod quickstart-broker-0" in kube.writes

@@ -42,7 +42,7 @@ def test_it_waits_for_cluster_then_topic_then_pod() -> None:
     kube.put(examples.cluster())
     reconcile(KEY, context_on(kube, brokers))
     kube.settle()
-    assert reconcile(KEY, context_on(kube, brokers)) == SOON_S
+    assert reconcile(KEY, context_on(kube, brokers)).again_in == SOON_S
     assert _status(kube)["phase"] == "WaitingForTopics"
     assert ("StatefulSet", "default", f"{NAME}-pipeline") not in kube.objects
     brokers.views["packages"] = PACKAGES
@@ -55,7 +55,7 @@ def test_figures_of_a_running_pipeline() -> None:
     """Phase, rows, rate and lag are what the pod says; they are asked for every few seconds."""
     brokers = MemoryBrokers(views={"packages": PACKAGES})
     kube = _up(brokers)
-    assert reconcile(KEY, context_on(kube, brokers, RUNNING)) == FIGURES_S
+    assert reconcile(KEY, context_on(kube, brokers, RUNNING)).again_in == FIGURES_S
     status = _status(kube)
     assert (status["phase"], status["rows"], status["rowsPerSecond"]) == ("Running", 500, 99.5)
     assert (status["lag"], status["lastBatchId"]) == (7, 3)

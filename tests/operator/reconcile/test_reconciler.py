@@ -56,9 +56,9 @@ def test_the_quickstart_comes_up_pass_by_pass() -> None:
     """Soon again while something is under way, seldom when all is well."""
     kube = MemoryKube(*examples.quickstart()[:3])
     brokers = MemoryBrokers()
-    assert reconcile(KEY, context_on(kube, brokers)) == SOON_S
+    assert reconcile(KEY, context_on(kube, brokers)).again_in == SOON_S
     kube.settle()
-    assert reconcile(KEY, context_on(kube, brokers)) == RESYNC_S
+    assert reconcile(KEY, context_on(kube, brokers)).again_in == RESYNC_S
     assert sorted(brokers.views) == ["files", "packages"]
     assert kube.find("KafkaTopic", "files")["status"]["partitions"] == 3
 
@@ -85,7 +85,7 @@ def test_a_cluster_that_goes_is_left_alone() -> None:
     document = examples.cluster()
     document["metadata"]["deletionTimestamp"] = "2026-01-03T00:00:00Z"
     kube = MemoryKube(document)
-    assert reconcile(KEY, context_on(kube)) == RESYNC_S
+    assert reconcile(KEY, context_on(kube)).again_in == RESYNC_S
     assert kube.writes == []
 
 
@@ -94,13 +94,13 @@ def test_a_steady_pass_lists_no_resources_and_writes_nothing() -> None:
     kube = MemoryKube(*examples.quickstart()[:3], examples.topic("t", cluster="other"))
     brokers, index = MemoryBrokers(), ResourceIndex()
     context = dataclasses.replace(context_on(kube, brokers), index=index.named)
-    assert reconcile(KEY, context) == SOON_S
+    assert reconcile(KEY, context).again_in == SOON_S
     kube.settle()
     reconcile(KEY, context)
     find_keys(kube, ["default"], index)
     kube.writes.clear()
     kube.requests.clear()
-    assert reconcile(KEY, context) == RESYNC_S
+    assert reconcile(KEY, context).again_in == RESYNC_S
     assert kube.writes == []
     listed = [request for request in kube.requests if request.startswith("list Kafka")]
     assert listed == []

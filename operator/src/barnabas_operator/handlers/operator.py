@@ -10,7 +10,7 @@ import signal
 import socket
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -27,12 +27,20 @@ from barnabas_operator.handlers.health import Health, serve
 from barnabas_operator.handlers.metrics import Metrics
 from barnabas_operator.handlers.rate_limits import RateLimit
 from barnabas_operator.handlers.resource_index import ResourceIndex
-from barnabas_operator.handlers.watches import watch
+from barnabas_operator.handlers.watches import LAST_RETRY_S, watch
 from barnabas_operator.handlers.work_queue import WorkQueue
 from barnabas_operator.kube import CLUSTERS, PIPELINES, TOPICS, ApiServer, KubeError
 from barnabas_operator.plan.observed import Images
 from barnabas_operator.reconcile.context import Context
-from barnabas_operator.reconcile.reconciler import RESYNC_S, Key, find_keys, reconcile
+from barnabas_operator.reconcile.reconciler import (
+    OWNED,
+    RESYNC_S,
+    Found,
+    Key,
+    find_keys,
+    index_owned,
+)
+from barnabas_operator.reconcile.steady import SteadyClusters
 
 VERSION: Final = metadata.version("barnabas-operator")
 HEALTH_PORT: Final = 8080
@@ -41,6 +49,8 @@ CLIENTS: Final = 32
 RENEWALS_AT_ONCE: Final = 8
 # Of a pass that was asked to end: no call takes longer, and Kubernetes waits for thirty seconds.
 LAST_CALL_S: Final = 20.0
+# How often everything that is owned is listed, for changes of which no watch has told.
+RELIST_S: Final = 300.0
 # How often figures of a pipeline that runs are written.
 FIGURES_S: Final = 30.0
 
@@ -130,48 +140,88 @@ class Stopping:
             await self._event.wait()
 
 
+class Passes:
+    """What the controller calls in threads, and what is remembered between passes."""
+
+    def __init__(
+        self,
+        environment: Environment,
+        kube: ApiServer,
+        *,
+        leads: Callable[[Key], bool],
+        stopping: Stopping,
+    ) -> None:
+        self.leads = leads
+        self.index = ResourceIndex()
+        self._environment = environment
+        self._namespaces = environment.namespaces or (None,)
+        self._kube = kube
+        self._stopping = stopping
+        self._steady = SteadyClusters(self.index.revision)
+        self._brokers = functools.lru_cache(CLIENTS)(AdminBrokers)
+        self._limits = EventLimits()
+        self._figures = RateLimit(FIGURES_S)
+        # The first resync is not kept waiting: its passes read everything themselves.
+        self._relist_at = time.monotonic() + environment.resync_s
+
+    def work(self, key: Key) -> float:
+        """See Controller."""
+        deadline = time.monotonic() + PASS_DEADLINE_S
+        check = Deadline(deadline, self._stopping, functools.partial(self.leads, key)).check
+        kube = guarded(self._kube, check)
+        context = Context(
+            kube=kube,
+            brokers=lambda servers: guarded(self._brokers(servers), check),
+            progress=progress.ask,
+            restart_check=restart_check.restart_check,
+            in_sync=restart_check.in_sync,
+            recovery=restart_check.recovery,
+            ensemble_mode=ensemble.mode,
+            images=self._environment.images,
+            now=datetime.now(tz=UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            events=EventRecorder(kube, self._limits, self._environment.identity),
+            figures_due=self._figures.allows,
+            index=self.index.named,
+            retained=self.index.retained,
+        )
+        return self._steady.reconcile(key, context)
+
+    def find(self) -> Found:
+        """See Controller; now and then changes are looked for of which no watch has told."""
+        found = find_keys(self._kube, self._namespaces, self.index)
+        self._steady.forget(found.is_gone)
+        if time.monotonic() >= self._relist_at:
+            index_owned(self._kube, self._namespaces, self.index)
+            self._relist_at = time.monotonic() + RELIST_S
+        return found
+
+    def lost(self, namespace: str | None) -> None:
+        """A watch ended: what is owned there may change without an event."""
+        for kind in OWNED:
+            self.index.invalidate(kind, namespace)
+        self._relist_at = min(self._relist_at, time.monotonic() + LAST_RETRY_S)
+
+
 async def _run(environment: Environment, metrics: Metrics, stopping: Stopping) -> None:
     kube = ApiServer.connect()
-    brokers = functools.lru_cache(CLIENTS)(AdminBrokers)
     namespaces = environment.namespaces or (None,)
     # One Lease in each watched namespace, so that operators of several releases exclude each other.
     elections = {
         namespace: Election(kube, namespace or environment.own_namespace, environment.identity)
         for namespace in namespaces
     }
-    index = ResourceIndex()
-    limits = EventLimits()
-    figures = RateLimit(FIGURES_S)
-
-    def election_of(key: Key) -> Election:
-        return elections[key.namespace if environment.namespaces else None]
-
-    def work(key: Key) -> float:
-        deadline = time.monotonic() + PASS_DEADLINE_S
-        check = Deadline(deadline, stopping, election_of(key).leads).check
-        context = Context(
-            kube=guarded(kube, check),
-            brokers=lambda servers: guarded(brokers(servers), check),
-            progress=progress.ask,
-            restart_check=restart_check.restart_check,
-            in_sync=restart_check.in_sync,
-            recovery=restart_check.recovery,
-            ensemble_mode=ensemble.mode,
-            images=environment.images,
-            now=datetime.now(tz=UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-            events=EventRecorder(guarded(kube, check), limits, environment.identity),
-            figures_due=figures.allows,
-            index=index.named,
-            retained=index.retained,
-        )
-        return reconcile(key, context)
-
+    passes = Passes(
+        environment,
+        kube,
+        leads=lambda key: elections[key.namespace if environment.namespaces else None].leads(),
+        stopping=stopping,
+    )
     controller = Controller(
-        work,
-        lambda: find_keys(kube, namespaces, index),
+        passes.work,
+        passes.find,
         metrics,
         resync_s=environment.resync_s,
-        queue=WorkQueue(leads=lambda key: election_of(key).leads()),
+        queue=WorkQueue(leads=passes.leads),
     )
     # Renewals do not wait behind lists.
     threads = ThreadPoolExecutor(RENEWALS_AT_ONCE, "lease")
@@ -180,12 +230,11 @@ async def _run(environment: Environment, metrics: Metrics, stopping: Stopping) -
         metrics.leads(election.namespace, is_leader=election.leads())
         controller.wake()
 
+    observe, check_served = passes.index.observe, functools.partial(_check_served, kube)
     tasks = [asyncio.create_task(controller.run()), asyncio.create_task(stopping.wait())]
     tasks += [
-        asyncio.create_task(
-            watch(namespace, controller.add, index.observe, functools.partial(_check_served, kube))
-        )
-        for namespace in namespaces
+        asyncio.create_task(watch(each, controller.add, observe, check_served, passes.lost))
+        for each in namespaces
     ]
     tasks += [
         asyncio.create_task(each.run(threads, functools.partial(changed, each)))

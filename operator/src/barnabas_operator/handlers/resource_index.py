@@ -1,9 +1,13 @@
-"""KafkaTopics and KafkaPipelines by the cluster that they name, kept up by watches and resyncs.
+"""What the watches and the resyncs have seen of each cluster, so that a pass need not list it.
 
-A pass of one cluster would otherwise list every topic of its namespace. A list replaces what the
-index has of a namespace; events since that list began count more. A namespace that was never listed
-in full has no answer, so a start works from lists. The index may be late: what cannot be undone is
-decided by a list of its own (reconcile.kafka_topics).
+Of KafkaTopics and KafkaPipelines it has the documents, by the cluster that they name: a pass would
+otherwise list every topic of its namespace. Of KafkaClusters and of what the operator owns it has
+uid and resourceVersion alone, and with them the revision of a cluster: a number that is another one
+after each change. It says that nothing has changed, and nothing else (reconcile.steady).
+
+A list replaces what the index has of a namespace; events since that list began count more. A
+namespace that was never listed in full has no answer, so a start works from lists. The index may be
+late: what cannot be undone is decided by a list of its own (reconcile.kafka_topics).
 
 The event of a deletion has the last spec, which may say Retain where no pass has seen it.
 """
@@ -16,15 +20,22 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from barnabas_operator.api.storage import DeletionPolicy
-from barnabas_operator.kube import PIPELINES, TOPICS, Document, Kind
+from barnabas_operator.kube import CLUSTERS, PIPELINES, TOPICS, Document, Kind
+from barnabas_operator.names import CLUSTER, INSTANCE
+from barnabas_operator.reconcile.reconciler import OWNED
+from barnabas_operator.reconcile.steady import Revision
 
-KINDS: Final = (TOPICS, PIPELINES)
+# Kept as documents.
+NAMING: Final = (TOPICS, PIPELINES)
+KINDS: Final = (CLUSTERS, *NAMING, *OWNED)
 # So many deleted topics are remembered, the latest.
 DELETIONS: Final = 10_000
 
 # Kind, namespace, name.
 Place = tuple[str, str, str]
-# Kind, namespace, cluster; the cluster is None where a resource names none in a known way.
+# Namespace and cluster; the cluster is None where a resource names none in a known way.
+Owner = tuple[str, str | None]
+# Kind and owner.
 Naming = tuple[str, str, str | None]
 
 
@@ -35,7 +46,11 @@ class ResourceIndex:
         self._deletions = deletions
         self._lock = threading.Lock()
         self._by_cluster: dict[Naming, dict[str, Document]] = {}
-        self._naming: dict[Place, Naming] = {}
+        # The owner of each object, with its uid and resourceVersion.
+        self._objects: dict[Place, tuple[Owner, str]] = {}
+        # The number of objects of each owner, and the number of its last change.
+        self._owners: dict[Owner, tuple[int, int]] = {}
+        self._changes = 0
         # What was listed in full: kind and namespace, "" for all.
         self._complete: set[tuple[str, str]] = set()
         self._events = 0
@@ -53,13 +68,11 @@ class ResourceIndex:
         self, kind: Kind, namespace: str | None, documents: Iterable[Document], begun: int
     ) -> None:
         """All objects of a kind in a namespace (None: in all), as a list had them."""
-        if kind not in KINDS:
-            return
         listed = {_place(kind, document): document for document in documents}
         with self._lock:
             known = [
                 place
-                for place in self._naming
+                for place in self._objects
                 if place[0] == kind.kind and namespace in (None, place[1])
             ]
             for place in known:
@@ -75,10 +88,13 @@ class ResourceIndex:
                     del self._last_event[place]
             self._complete.add((kind.kind, namespace or ""))
 
+    def invalidate(self, kind: Kind, namespace: str | None) -> None:
+        """What the index has of a kind may be out of date until it is listed again."""
+        with self._lock:
+            self._complete.discard((kind.kind, namespace or ""))
+
     def observe(self, kind: Kind, event: Mapping[str, Any]) -> None:
         """An event of a watch."""
-        if kind not in KINDS:
-            return
         document = event["object"]
         place = _place(kind, document)
         with self._lock:
@@ -94,7 +110,7 @@ class ResourceIndex:
     def named(self, kind: Kind, namespace: str, cluster: str) -> list[Document] | None:
         """What names the cluster or may mean it; None if the index cannot tell."""
         with self._lock:
-            if self._complete.isdisjoint({(kind.kind, namespace), (kind.kind, "")}):
+            if not self._is_complete(kind, namespace):
                 return None
             found = {
                 **self._by_cluster.get((kind.kind, namespace, None), {}),
@@ -102,10 +118,23 @@ class ResourceIndex:
             }
             return [found[name] for name in sorted(found)]
 
+    def revision(self, namespace: str, cluster: str) -> Revision | None:
+        """Another one after each change of what a pass reads; None if the index cannot tell."""
+        with self._lock:
+            if not all(self._is_complete(kind, namespace) for kind in KINDS):
+                return None
+            own, any_of_them = (
+                self._owners.get((namespace, each), (0, 0))[1] for each in (cluster, None)
+            )
+            return own, any_of_them
+
     def retained(self, uid: str) -> bool:
         """Whether a KafkaTopic was deleted whose last policy was not Delete."""
         with self._lock:
             return uid in self._retained
+
+    def _is_complete(self, kind: Kind, namespace: str) -> bool:
+        return not self._complete.isdisjoint({(kind.kind, namespace), (kind.kind, "")})
 
     def _retain(self, uid: str) -> None:
         if uid:
@@ -114,26 +143,60 @@ class ResourceIndex:
             self._retained.popitem(last=False)
 
     def _put(self, kind: Kind, place: Place, document: Document) -> None:
+        owner, version = (place[1], _cluster_of(kind, document)), _version(document)
+        if version and self._objects.get(place) == (owner, version):
+            return
         self._remove(place)
-        spec = document.get("spec")
-        named = spec.get("cluster") if isinstance(spec, Mapping) else None
-        naming = (kind.kind, place[1], named if isinstance(named, str) else None)
+        self._objects[place] = owner, version
+        self._count(owner, 1)
+        if kind not in NAMING:
+            return
         # The larger half of many objects, and nothing that a pass asks of these kinds.
         meta = {
             name: value for name, value in document["metadata"].items() if name != "managedFields"
         }
         head = {"apiVersion": kind.api_version, "kind": kind.kind}
-        self._by_cluster.setdefault(naming, {})[place[2]] = {**document, **head, "metadata": meta}
-        self._naming[place] = naming
+        kept = {**document, **head, "metadata": meta}
+        self._by_cluster.setdefault((kind.kind, *owner), {})[place[2]] = kept
 
     def _remove(self, place: Place) -> None:
-        naming = self._naming.pop(place, None)
-        if naming is None:
+        owner, _ = self._objects.pop(place, (None, ""))
+        if owner is None:
             return
-        documents = self._by_cluster[naming]
-        del documents[place[2]]
+        self._count(owner, -1)
+        documents = self._by_cluster.get(naming := (place[0], *owner), {})
+        documents.pop(place[2], None)
         if not documents:
-            del self._by_cluster[naming]
+            self._by_cluster.pop(naming, None)
+
+    def _count(self, owner: Owner, more: int) -> None:
+        """One object more or less; an owner without any is forgotten, its number is not reused."""
+        self._changes += 1
+        count = self._owners.get(owner, (0, 0))[0] + more
+        if count:
+            self._owners[owner] = count, self._changes
+        else:
+            self._owners.pop(owner, None)
+
+
+def _cluster_of(kind: Kind, document: Mapping[str, Any]) -> str | None:
+    """The cluster whose passes read an object."""
+    if kind is CLUSTERS:
+        return str(document["metadata"]["name"])
+    if kind in NAMING:
+        spec = document.get("spec")
+        named = spec.get("cluster") if isinstance(spec, Mapping) else None
+        return named if isinstance(named, str) else None
+    labels = document["metadata"].get("labels") or {}
+    # Claims have only the one, and objects of earlier versions only the other.
+    return labels.get(CLUSTER) or labels.get(INSTANCE)
+
+
+def _version(document: Mapping[str, Any]) -> str:
+    """Uid and resourceVersion; empty if there is none."""
+    meta = document["metadata"]
+    version = meta.get("resourceVersion", "")
+    return f"{meta.get('uid', '')}/{version}" if version else ""
 
 
 def _policy(document: Mapping[str, Any]) -> object:

@@ -1,4 +1,8 @@
-"""What kopf watches, and what an event means: that a cluster is to be looked at."""
+"""What kopf watches, and what an event means.
+
+An event of a resource, or of a StatefulSet, asks for a pass. Those of everything else that the
+operator owns only tell that the next pass has something to look at.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +16,9 @@ from typing import Any, Final, NoReturn, Protocol
 import kopf
 
 from barnabas_operator.api import GROUP, VERSION
-from barnabas_operator.kube import CLUSTERS, PIPELINES, TOPICS, Kind, KubeError
-from barnabas_operator.names import FIELD_MANAGER, INSTANCE, MANAGED_BY
-from barnabas_operator.reconcile.reconciler import Key, key_of
+from barnabas_operator.kube import CLUSTERS, PIPELINES, STATEFUL_SETS, TOPICS, Kind, KubeError
+from barnabas_operator.names import INSTANCE
+from barnabas_operator.reconcile.reconciler import OWNED, Key, key_of
 
 # A watch that the server or something between has silently dropped is noticed after that.
 SERVER_TIMEOUT_S: Final = 300
@@ -78,30 +82,40 @@ def register(add: Add, observe: Observe) -> kopf.OperatorRegistry:
         if key is not None and generations.is_new(event):
             add(key, changed=True)
 
-    async def on_stateful_set(labels: Mapping[str, str], namespace: str | None, **_: Any) -> None:
-        if namespace and INSTANCE in labels:
-            add(Key(namespace, labels[INSTANCE]), changed=False)
+    async def on_owned(kind: Kind, event: kopf.RawEvent) -> None:
+        observe(kind, event)
+        meta = event["object"]["metadata"]
+        cluster = (meta.get("labels") or {}).get(INSTANCE)
+        # Its status follows its pods: one kind tells of both.
+        if kind is STATEFUL_SETS and cluster:
+            add(Key(meta["namespace"], cluster), changed=False)
 
-    def handler(kind: Kind) -> Callable[..., Coroutine[Any, Any, None]]:
+    def handler(
+        kind: Kind, handle: Callable[[Kind, kopf.RawEvent], Coroutine[Any, Any, None]]
+    ) -> Callable[..., Coroutine[Any, Any, None]]:
         async def on_event(event: kopf.RawEvent, **_: Any) -> None:
-            await on_resource(kind, event)
+            await handle(kind, event)
 
         return on_event
 
     for kind in (CLUSTERS, TOPICS, PIPELINES):
-        kopf.on.event(GROUP, VERSION, kind.plural, registry=registry)(handler(kind))
-    # Its status follows its pods: one watch tells of both.
-    kopf.on.event(
-        "apps", "v1", "statefulsets", labels={MANAGED_BY: FIELD_MANAGER}, registry=registry
-    )(on_stateful_set)
+        kopf.on.event(GROUP, VERSION, kind.plural, registry=registry)(handler(kind, on_resource))
+    for kind in OWNED:
+        kopf.on.event(*kind.group_and_version, kind.plural, registry=registry)(
+            handler(kind, on_owned)
+        )
     kopf.on.login(registry=registry)(log_in)
     return registry
 
 
 async def watch(
-    namespace: str | None, add: Add, observe: Observe, is_served: Callable[[str | None], None]
+    namespace: str | None,
+    add: Add,
+    observe: Observe,
+    is_served: Callable[[str | None], None],
+    lost: Callable[[str | None], None],
 ) -> NoReturn:
-    """Watch one namespace (None: all) for ever.
+    """Watch one namespace (None: all) for ever; `lost` is told when events may be missed.
 
     kopf ends all of its watches when one of them is refused, as in a namespace that was deleted.
     So each namespace has a kopf of its own, which is started again with back-off. kopf looks for
@@ -125,6 +139,7 @@ async def watch(
         except Exception as error:
             logger.debug("Watch failed: namespace=%s", namespace or "(all)", exc_info=True)
             problem = f"{type(error).__name__}: {error}"
+        lost(namespace)
         if time.monotonic() - started > LAST_RETRY_S:
             delay = FIRST_RETRY_S
         text = "Watch failed: namespace=%s %s; retry in %.0f s"
@@ -148,4 +163,7 @@ def settings() -> kopf.OperatorSettings:
     chosen.scanning.disabled = True
     chosen.watching.server_timeout = SERVER_TIMEOUT_S
     chosen.watching.client_timeout = CLIENT_TIMEOUT_S
+    # By the API server: what others have in the namespace is neither sent nor kept.
+    for kind, selector in OWNED.items():
+        chosen.watching.label_selectors[(*kind.group_and_version, kind.plural)] = selector
     return chosen

@@ -41,28 +41,36 @@ class DeletionGuard:
     unparsed: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Managed:
+    """The statuses of a cluster's KafkaTopics.
+
+    `settled`: every topic was described and has its status, none was changed, none is an orphan.
+    """
+
+    statuses: list[TopicStatus]
+    settled: bool = False
+
+
 def reconcile_topics_of(
     cluster: Resource[KafkaCluster],
     topics: Sequence[Topic],
     guard: DeletionGuard,
     context: Context,
-) -> list[TopicStatus]:
-    """One pass over all KafkaTopics of a cluster and the ledger; returns their statuses.
-
-    Raises KubeError.
-    """
+) -> Managed:
+    """One pass over all KafkaTopics of a cluster and the ledger. Raises KubeError."""
     leaving = [topic for topic in topics if topic.meta.deleting]
     topics = [topic for topic in topics if not topic.meta.deleting]
     store = LedgerStore.read(cluster, context.kube)
     store.write(_without_retained(store.entries, topics, leaving, context))
     if not cluster.body.status.serves_topics:
         text = f"KafkaCluster {cluster.meta.name} does not answer"
-        return _wait(topics, "WaitingForCluster", text, context)
+        return Managed(statuses=_wait(topics, "WaitingForCluster", text, context))
     brokers = context.brokers(bootstrap_servers(cluster))
     try:
         result = reconcile_topics(topics, brokers, ledger=store.entries, remember=store.write)
     except BrokersError as error:
-        return _wait(topics, "Unreachable", str(error), context)
+        return Managed(statuses=_wait(topics, "Unreachable", str(error), context))
     store.write(result.ledger)
     outcomes = [(topic, result.outcomes[topic.meta.name]) for topic in topics]
     statuses = _write(
@@ -73,7 +81,12 @@ def reconcile_topics_of(
             store.write(_delete_orphans(cluster, result.ledger, guard, brokers, context))
         except BrokersError as error:
             logger.warning("%s: topics cannot be deleted: %s", cluster.meta.name, error)
-    return statuses
+    settled = (
+        result.settled
+        and len(statuses) == len(topics)
+        and not orphans(store.entries, guard.present)
+    )
+    return Managed(statuses=statuses, settled=settled)
 
 
 def _without_retained(

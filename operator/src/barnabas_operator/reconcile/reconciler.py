@@ -7,14 +7,30 @@ stand in the way of the others.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable
+import logging
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from barnabas_operator.api.clusters import KafkaCluster
-from barnabas_operator.api.conditions import RECONCILING, Condition
+from barnabas_operator.api.conditions import READY, RECONCILING, Condition
 from barnabas_operator.api.reading import Resource, read_cluster, read_pipeline, read_topic
-from barnabas_operator.kube import CLUSTERS, PIPELINES, TOPICS, Document, Kind, Kube, KubeError
+from barnabas_operator.kube import (
+    BUDGETS,
+    CLAIMS,
+    CLUSTERS,
+    CONFIG_MAPS,
+    PIPELINES,
+    PODS,
+    SERVICES,
+    STATEFUL_SETS,
+    TOPICS,
+    Document,
+    Kind,
+    Kube,
+    KubeError,
+)
+from barnabas_operator.names import CLUSTER, FIELD_MANAGER, MANAGED_BY
 from barnabas_operator.plan.findings import Reason
 from barnabas_operator.plan.ledger import Present
 from barnabas_operator.reconcile.clusters import reconcile_cluster
@@ -27,6 +43,8 @@ from barnabas_operator.reconcile.kafka_topics import (
 from barnabas_operator.reconcile.pipelines import reconcile_pipeline
 from barnabas_operator.reconcile.reading import read_named, read_one
 
+logger: Final = logging.getLogger(__name__)
+
 # The API server checks against its definitions, which may be newer: it is lenient about fields.
 READ_CLUSTER: Final = functools.partial(read_cluster, lenient=True)
 READ_TOPIC: Final = functools.partial(read_topic, lenient=True)
@@ -37,6 +55,17 @@ READ_PIPELINE: Final = functools.partial(read_pipeline, lenient=True)
 SOON_S: Final = 2.0
 FIGURES_S: Final = 5.0
 RESYNC_S: Final = 30.0
+
+# What the operator owns, by label selector. Claims have no `managed-by`: they outlive their owner.
+_MANAGED: Final = f"{MANAGED_BY}={FIELD_MANAGER}"
+OWNED: Final[Mapping[Kind, str]] = {
+    STATEFUL_SETS: _MANAGED,
+    SERVICES: _MANAGED,
+    CONFIG_MAPS: _MANAGED,
+    BUDGETS: _MANAGED,
+    PODS: _MANAGED,
+    CLAIMS: CLUSTER,
+}
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -85,6 +114,10 @@ class Index(Protocol):
         """What was listed."""
         ...
 
+    def invalidate(self, kind: Kind, namespace: str | None) -> None:
+        """What could not be listed."""
+        ...
+
 
 def find_keys(kube: Kube, namespaces: Iterable[str | None], index: Index | None = None) -> Found:
     """Every cluster that is or is named; a namespace of None stands for all.
@@ -106,8 +139,34 @@ def find_keys(kube: Kube, namespaces: Iterable[str | None], index: Index | None 
     return Found(keys=frozenset(keys), errors=errors)
 
 
-def reconcile(key: Key, context: Context) -> float:
-    """One pass; returns the seconds until the next one is due. Raises KubeError."""
+def index_owned(kube: Kube, namespaces: Iterable[str | None], index: Index) -> None:
+    """List what the operator owns, so that changes are found of which no watch has told.
+
+    Where that fails the index cannot tell, and passes read everything themselves.
+    """
+    for namespace in namespaces:
+        for kind, selector in OWNED.items():
+            begun = index.begin()
+            try:
+                index.replace(kind, namespace, kube.metadata(kind, namespace, selector), begun)
+            except KubeError as error:
+                index.invalidate(kind, namespace)
+                logger.debug("Listing failed: namespace=%s %s", namespace or "(all)", error)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What came of a pass: the seconds until the next one is due, and whether that may be skipped.
+
+    `settled`: nothing was to be done, nothing is waited for, and the time of day had no say.
+    """
+
+    again_in: float
+    settled: bool = False
+
+
+def reconcile(key: Key, context: Context) -> Outcome:
+    """One pass. Raises KubeError."""
     kube = context.kube
     document = kube.get(CLUSTERS, key.namespace, key.cluster)
     documents = _named(TOPICS, key, context)
@@ -116,8 +175,9 @@ def reconcile(key: Key, context: Context) -> float:
     cluster = read_one(document, READ_CLUSTER, context) if document else None
     if cluster is not None and cluster.meta.deleting:
         # Its objects go with it; its topics stay on their disks.
-        return RESYNC_S
+        return Outcome(again_in=RESYNC_S)
     told: list[tuple[Condition, ...]] = []
+    settled = False
     if cluster is not None:
         status = reconcile_cluster(cluster, context)
         body = KafkaCluster(spec=cluster.body.spec, status=status)
@@ -127,8 +187,9 @@ def reconcile(key: Key, context: Context) -> float:
             present=Present.of(documents, key.cluster),
             unparsed=(*topics.unparsed, *pipelines.unparsed),
         )
-        statuses = reconcile_topics_of(cluster, topics.resources, guard, context)
-        told += [each.conditions for each in statuses]
+        managed = reconcile_topics_of(cluster, topics.resources, guard, context)
+        told += [each.conditions for each in managed.statuses]
+        settled = managed.settled and _is_settled(status.conditions) and not pipelines.resources
     elif document is None:
         wait_for_cluster(topics.resources, context)
     told += [
@@ -137,8 +198,13 @@ def reconcile(key: Key, context: Context) -> float:
         if not pipeline.meta.deleting
     ]
     if any(_is_under_way(each) for conditions in told for each in conditions):
-        return SOON_S
-    return FIGURES_S if pipelines.resources else RESYNC_S
+        return Outcome(again_in=SOON_S)
+    return Outcome(again_in=FIGURES_S if pipelines.resources else RESYNC_S, settled=settled)
+
+
+def _is_settled(conditions: Iterable[Condition]) -> bool:
+    """Whether a cluster is Ready and nothing else. A warning may be one that ends with time."""
+    return [(each.type, each.status) for each in conditions] == [(READY, "True")]
 
 
 def _is_under_way(condition: Condition) -> bool:

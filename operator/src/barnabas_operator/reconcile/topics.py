@@ -56,11 +56,15 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """Outcomes by the names of resources, and the ledger. `failed`: a broker did not answer."""
+    """Outcomes by the names of resources, and the ledger.
+
+    `failed`: a broker did not answer. `settled`: all were described, and nothing was to be changed.
+    """
 
     outcomes: Mapping[str, Outcome]
     ledger: Ledger
     failed: bool
+    settled: bool
 
 
 def reconcile_topics(
@@ -114,6 +118,7 @@ def reconcile_topics(
         outcomes=outcomes,
         ledger=next_ledger(entries, {name: managed[name] for name in known}, known),
         failed=any(not error.reachable for error in errors.values()),
+        settled=not (errors or changed),
     )
 
 

@@ -1,0 +1,137 @@
+"""Skips the pass of a cluster in which nothing has changed since one that had nothing to do.
+
+A settled pass follows from the API's objects and the brokers' answers alone. Watches and resyncs
+count the changes of the objects; the brokers are asked in every pass. Where either is not as it was
+the pass is made, and reads everything it acts on from the API server: what is cached never decides
+what is done, only that nothing is. After a while a pass is made in any case.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final, cast
+
+from barnabas_operator.brokers import Brokers, BrokersError
+from barnabas_operator.kube import TOPICS
+from barnabas_operator.plan.ledger import Present
+from barnabas_operator.plan.observed import ClusterView
+from barnabas_operator.plan.topics import TopicView
+from barnabas_operator.reconcile.context import Context
+from barnabas_operator.reconcile.reconciler import RESYNC_S, Key, reconcile
+
+# A whole pass after that, whatever the cache says.
+FULL_PASS_S: Final = 600.0
+
+# The last changes of a cluster's objects, and of those that may be any cluster's.
+Revision = tuple[int, int]
+Answer = Mapping[str, TopicView | BrokersError]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Settled:
+    """What a settled pass was made from."""
+
+    revision: Revision
+    servers: str
+    view: ClusterView
+    # The topics that resources name, and what the brokers said of those that exist.
+    named: frozenset[str]
+    topics: Answer
+    until: float
+
+
+class SteadyClusters:
+    """Makes passes, or finds that there is nothing to do.
+
+    `revision` is given namespace and cluster; None where it is not known what has changed. Passes
+    of one cluster follow one another; those of several may run at once.
+    """
+
+    def __init__(
+        self,
+        revision: Callable[[str, str], Revision | None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._revision = revision
+        self._clock = clock
+        self._settled: dict[Key, _Settled] = {}
+
+    def reconcile(self, key: Key, context: Context) -> float:
+        """One pass; returns the seconds until the next one is due. Raises KubeError."""
+        # Before anything is read: what changes from now on is another revision.
+        revision = self._revision(key.namespace, key.cluster)
+        before = self._settled.pop(key, None)
+        if before is not None and self._is_as_before(before, revision, context):
+            self._settled[key] = before
+            return RESYNC_S
+        recorder = _Recorder(context.brokers)
+        outcome = reconcile(key, replace(context, brokers=recorder.connect))
+        named = context.index(TOPICS, key.namespace, key.cluster)
+        if outcome.settled and revision and recorder.view and named is not None:
+            self._settled[key] = _Settled(
+                revision=revision,
+                servers=recorder.servers,
+                view=recorder.view,
+                named=Present.of(named, key.cluster).topics,
+                topics=recorder.topics,
+                # Clusters that were settled together are not all read together.
+                until=self._clock() + FULL_PASS_S * random.uniform(0.5, 1.0),  # noqa: S311
+            )
+        return outcome.again_in
+
+    def forget(self, gone: Callable[[Key], bool]) -> None:
+        """Drop the clusters for which it holds."""
+        for key in [key for key in self._settled if gone(key)]:
+            self._settled.pop(key, None)
+
+    def _is_as_before(self, before: _Settled, revision: Revision | None, context: Context) -> bool:
+        if revision != before.revision or self._clock() >= before.until:
+            return False
+        try:
+            brokers = context.brokers(before.servers)
+            if brokers.describe() != before.view:
+                return False
+            return brokers.topics(brokers.topic_names() & before.named) == before.topics
+        except BrokersError:
+            # The pass asks again, and says so.
+            return False
+
+
+class _Recorder:
+    """Brokers whose last answers are kept."""
+
+    def __init__(self, connect: Callable[[str], Brokers]) -> None:
+        self._connect = connect
+        self.servers = ""
+        self.view: ClusterView | None = None
+        self.topics: Answer = {}
+
+    def connect(self, servers: str) -> Brokers:
+        """The brokers behind these addresses."""
+        self.servers = servers
+        return cast(Brokers, _Recorded(self._connect(servers), self))
+
+
+class _Recorded:
+    """The brokers themselves, with a note of what they say."""
+
+    def __init__(self, brokers: Brokers, recorder: _Recorder) -> None:
+        self._brokers = brokers
+        self._recorder = recorder
+
+    def __getattr__(self, name: str) -> Any:
+        """Everything else of the port."""
+        return getattr(self._brokers, name)
+
+    def describe(self) -> ClusterView:
+        """See Brokers."""
+        self._recorder.view = view = self._brokers.describe()
+        return view
+
+    def topics(self, names: Collection[str]) -> Answer:
+        """See Brokers."""
+        self._recorder.topics = answer = self._brokers.topics(names)
+        return answer

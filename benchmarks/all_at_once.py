@@ -24,7 +24,15 @@ from typing import Final
 
 import click
 
-from benchmarks.hostile import ANSWER_WITHIN_S, PACE_S, Canary, CanaryError, prepare, under_attack
+from benchmarks.hostile import (
+    ANSWER_WITHIN_S,
+    PACE_S,
+    Canary,
+    CanaryError,
+    prepare,
+    set_priority,
+    under_attack,
+)
 from benchmarks.metering import memory_mib
 from benchmarks.targets import Barnabas
 from tests.oracle.apache import free_port
@@ -153,7 +161,7 @@ def main(seconds: float, first: bool, out: Path | None) -> None:
     if first:
         # Inherited by the broker. Not by real-time scheduling: among the broker's own threads, of
         # which several have much to do here, that hands a core on after a tenth of a second only.
-        os.nice(FIRST)
+        set_priority(os.getpid(), FIRST)
     admin_port = free_port()
     settings = {"barnabas.admin.listener": f"127.0.0.1:{admin_port}"}
     with ExitStack() as stack:
@@ -161,6 +169,8 @@ def main(seconds: float, first: bool, out: Path | None) -> None:
         target = stack.enter_context(Barnabas(Path(root), settings=settings))
         target.start()
         port, pid = int(target.broker.bootstrap.rpartition(":")[2]), target.broker.pid
+        if first:
+            set_priority(pid, FIRST)
         prepare(target.broker.bootstrap)
         before = watch(port, admin_port, pid, seconds=seconds)
         rows = [before.row("before")]

@@ -101,10 +101,18 @@ class Row:
     note: str = ""
 
 
+def set_priority(pid: int, nice: int) -> None:
+    """Give a process a priority; its session, too, where Linux schedules sessions in groups."""
+    os.setpriority(os.PRIO_PROCESS, pid, nice)
+    with suppress(OSError):
+        Path(f"/proc/{pid}/autogroup").write_text(str(nice), "ascii")
+
+
 def _attack(name: str, port: int) -> None:
     """An attack as it would be from elsewhere: its processor time is not taken from the others."""
     os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
-    os.nice(NICE)
+    os.setsid()
+    set_priority(os.getpid(), NICE)
     (ATTACKS | ADMIN_ATTACKS)[name](port, VICTIM)
 
 

@@ -31,7 +31,7 @@ from tests.waiting import ANSWER, seconds, wait_for
 RSS_MIB_MAX = 450
 """Requests 100 and one of 100 beyond, responses 64, a batch of 64 being looked at, the rest."""
 
-JOINS, JOIN_BYTES = 60, 15 << 20
+JOINS, JOIN_BYTES = 60, 4 << 20
 """Members that each tell as much about themselves as a group would take."""
 JOINED_MIB_MAX, LEFT_MIB_MAX = 230, 60
 """What they add to a broker's memory at most: what groups may take, and a request or two; and what

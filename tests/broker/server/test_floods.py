@@ -13,8 +13,7 @@ import pytest
 from barnabas_broker.security.principals import ANONYMOUS
 from barnabas_broker.server import session
 from barnabas_broker.server.dispatch import Caller
-from barnabas_broker.server.session import FLOOD_READ_BYTES
-from barnabas_broker.server.turns import Line
+from barnabas_broker.server.session import FLOOD_READ_BYTES, Shared
 from tests.broker.server.sessions import Client, frames, serving
 
 
@@ -46,14 +45,15 @@ class Server:
     """The server of a story."""
 
     requests: Requests
-    line: Line
+    shared: Shared
 
     async def settle(self) -> list[str]:
         """Let the loop go round until nobody waits for a turn; what was served meanwhile."""
         before = len(self.requests.served)
         for _ in range(100):
             await asyncio.sleep(0)
-        assert not self.line._waiting
+        shared = self.shared
+        assert not any(each._waiting for each in (shared.line, shared.receiving, shared.serving))
         return self.requests.served[before:]
 
 
@@ -68,7 +68,7 @@ def play(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(session, "monotonic", lambda: requests.now)
         with serving(requests) as sessions:
             clients = [sessions.connect(name) for name in "ab"]
-            await story(Server(requests, sessions.shared.line), *clients)
+            await story(Server(requests, sessions.shared), *clients)
 
     asyncio.run(run())
 
@@ -183,5 +183,69 @@ def test_what_does_not_go_together_is_seldom_tried(monkeypatch: pytest.MonkeyPat
         assert server.requests.tried == 2
         b.send("11")
         assert server.requests.tried == 3
+
+    play(story, monkeypatch)
+
+
+def test_a_long_request_waits_where_its_round_was_spent_on_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """From the second on, as the first shows that it is long; who is short never waits."""
+
+    async def story(server: Server, a: Client, b: Client) -> None:
+        monkeypatch.setattr(session, "perf_counter", lambda: server.requests.now)
+        server.requests.turn_s = session.ROUND_LONG_S
+        a.send("1")
+        await server.settle()
+        b.send("1")
+        assert server.requests.served == ["a1", "b1"]
+        a.send("2", left_out=1)
+        assert a.transport.reading
+        a.arrive(b"2")  # However it is cut.
+        assert server.requests.served[2:] == []
+        assert not a.transport.reading
+        server.requests.turn_s = 0
+        assert await server.settle() == ["a2"]
+        assert a.transport.reading
+        server.requests.turn_s = session.ROUND_LONG_S
+        b.send("2")
+        a.send("3")
+        assert server.requests.served[3:] == ["b2", "a3"]
+        await server.settle()
+
+    play(story, monkeypatch)
+
+
+def test_large_requests_are_received_and_served_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A round receives so much of all of them together, and serves one of them."""
+    monkeypatch.setattr(session, "LARGE_REQUEST_BYTES", 100)
+    monkeypatch.setattr(session, "RECEIVED_AT_ONCE", 400)
+    monkeypatch.setattr(session, "UNBUDGETED_BYTES", 10)
+    size = 900
+    head = size.to_bytes(4, "big")
+
+    async def story(server: Server, a: Client, b: Client) -> None:
+        server.shared.round_bytes._budget = 500
+        for client in (a, b):
+            client.arrive(head + b"-" * 96)
+        assert len(a.session.get_buffer(-1)) == 400
+        a.arrive(b"-" * 400)
+        assert len(a.session.get_buffer(-1)) == 10
+        assert not a.transport.reading
+        b.arrive(b"-" * 10)
+        assert not b.transport.reading
+        await server.settle()
+        for client, left in ((a, 403), (b, 793)):
+            while left:
+                assert client.transport.reading
+                arriving = min(left, len(client.session.get_buffer(-1)))
+                client.arrive(b"-" * arriving)
+                left -= arriving
+                await server.settle()
+        for client in (a, b):
+            client.arrive(b"-")
+        assert server.requests.served == []
+        await server.settle()
+        assert [each[0] for each in server.requests.served] == ["a", "b"]
 
     play(story, monkeypatch)

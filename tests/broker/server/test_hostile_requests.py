@@ -11,12 +11,18 @@ from pathlib import Path
 
 import pytest
 
+from barnabas_broker.coordinator.group import limits
 from barnabas_broker.server import upkeep
 from barnabas_broker.server.node import Node
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from barnabas_kafka.protocol.messages.describe_groups import DescribeGroupsRequest
 from barnabas_kafka.protocol.messages.fetch import FetchResponse
+from barnabas_kafka.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from barnabas_kafka.protocol.messages.join_group import (
     JoinGroupRequest,
     JoinGroupRequestProtocol,
@@ -473,3 +479,22 @@ def test_metadata_that_no_record_could_hold_is_refused_at_once(wire: Wire) -> No
     metadata = [JoinGroupRequestProtocol(name="range", metadata=bytes(17 << 20))]
     request = join_request("vast", protocols=metadata)
     assert wire.ask(request, 9).error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
+
+
+def test_a_topic_for_larger_records_has_room_for_larger_members(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a member may tell depends on what the topic of groups takes, as its record has to."""
+    monkeypatch.setattr(limits, "JOIN_BYTES_MAX", 1 << 20)
+    settings = {"message.max.bytes": "1000", "group.initial.rebalance.delay.ms": "0"}
+    metadata = [JoinGroupRequestProtocol(name="range", metadata=bytes(1_100_000))]
+    with running_node(tmp_path, settings) as node, Wire(port_of(node)) as wire:
+        find(wire, "large")
+        request = join_request("large", protocols=metadata)
+        assert wire.ask(request, 9).error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
+        change = AlterableConfig(name="max.message.bytes", config_operation=0, value="1000000")
+        topic = AlterConfigsResource(
+            resource_type=2, resource_name="__consumer_offsets", configs=[change]
+        )
+        wire.ask(IncrementalAlterConfigsRequest(resources=[topic]), 1)
+        assert wire.ask(request, 9).error_code == ErrorCode.MEMBER_ID_REQUIRED

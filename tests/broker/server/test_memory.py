@@ -210,6 +210,21 @@ def test_who_is_served_turn_by_turn_stays_while_memory_is_short() -> None:
     assert served in list(memory.overdue(2 * SHORT_GRACE_S + 1))
 
 
+def test_who_is_received_turn_by_turn_stays_while_memory_is_short() -> None:
+    """It is never seen when it is its turn to send, but what it sends has arrived."""
+    memory = FrameMemory(BufferPool(), budget=4 * MIB)
+    _, received, _, lane, waiting = started(memory, 5)
+    received.fill()
+    received.receiving = False
+    for sender in (lane, waiting):
+        sender.fill()
+    assert memory.is_short
+    assert list(memory.overdue(0.0)) == []
+    received.received_bytes += MIB // 2
+    assert received not in list(memory.overdue(SHORT_GRACE_S + 1))
+    assert received in list(memory.overdue(2 * SHORT_GRACE_S + 2))
+
+
 def test_a_request_that_came_fast_and_then_stopped_is_dropped() -> None:
     """What it brought before buys it no more time than others have."""
     memory = FrameMemory(BufferPool(), budget=4 * MIB)

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from barnabas_broker.server.turns import TURN_S, Line, Turns, Unfinished, Work, each
+from barnabas_broker.server.turns import TURN_S, Line, Round, Turns, Unfinished, Work, each
 
 
 class Clock:
@@ -121,3 +121,20 @@ def test_each_round_of_the_loop_serves_one_of_a_line() -> None:
         return seen
 
     assert "".join(asyncio.run(story())) == "a-b-c-a-b-c-a-b-c--"
+
+
+def test_every_round_of_the_loop_has_its_budget() -> None:
+    """What is spent is the round's in which it was spent; what is over it is not owed later."""
+
+    async def story() -> None:
+        rounds = Round(2)
+        assert not rounds.is_over
+        for _ in range(2):
+            rounds.spend(1)
+            assert not rounds.is_over
+            rounds.spend(5)
+            assert rounds.is_over
+            await asyncio.sleep(0)
+            assert not rounds.is_over
+
+    asyncio.run(story())

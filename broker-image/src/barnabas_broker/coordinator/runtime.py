@@ -246,6 +246,12 @@ class Runtime(Generic[S, R]):
         return [held.shard for held in self._held.values()]
 
     @property
+    def batch_bytes_max(self) -> int:
+        """How large a batch the log of some shard takes; 0 where there is none."""
+        held = self._held.values()
+        return max((it.partition.rules.log_config.max_message_bytes for it in held), default=0)
+
+    @property
     def loading(self) -> bool:
         """Whether some shards are still being read back."""
         return any(held.loading is not None for held in self._held.values())

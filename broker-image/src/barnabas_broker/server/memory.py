@@ -108,6 +108,11 @@ class FrameMemory:
         return bool(self._waiting)
 
     @property
+    def is_shared(self) -> bool:
+        """Whether more than one request is unfinished."""
+        return len(self._holds) > 1
+
+    @property
     def held(self) -> int:
         """Bytes held in all."""
         return sum(hold.size for hold in self._holds.values())
@@ -191,11 +196,11 @@ class FrameMemory:
             if not holder.receiving or received - hold.marked_bytes >= GRACE_S * BYTES_PER_S_MIN:
                 hold.mark(now, received)
             return now - hold.marked_at > GRACE_S
+        if received - hold.marked_bytes >= SHORT_GRACE_S * SHORT_BYTES_PER_S_MIN:
+            hold.mark(now, received)  # Paused or not: large requests are received in turns.
         if not holder.receiving:
             idle = now - max(hold.marked_at, short_since) > SHORT_GRACE_S
             return idle and hold.size > SMALLEST_BYTES
-        if received - hold.marked_bytes >= SHORT_GRACE_S * SHORT_BYTES_PER_S_MIN:
-            hold.mark(now, received)
         return (
             now - max(hold.marked_at, short_since) > SHORT_GRACE_S
             or now - max(hold.since, short_since) > SHORT_WHOLE_S

@@ -19,9 +19,10 @@ from barnabas_broker.server.handlers.sync_group import refusal as sync_refusal
 from barnabas_broker.server.outbound import Item
 from barnabas_broker.server.parking import Answers, ParkedRequest
 from barnabas_broker.server.reading_rights import ReadingRights
-from barnabas_kafka.errors import KafkaError
+from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.protocol import codec, registry
 from barnabas_kafka.protocol.headers import encode_response_header
+from barnabas_kafka.protocol.messages.join_group import JoinGroupResponse
 from barnabas_kafka.protocol.messages.sync_group import SyncGroupResponse
 from barnabas_kafka.protocol.plain_rebalance import (
     answer_join,
@@ -41,6 +42,9 @@ log = logging.getLogger(__name__)
 PROTOCOLS_AT_ONCE: Final = 100
 ASSIGNMENTS_AT_ONCE: Final = 10_000
 """Of what a request names; those with more go the general way."""
+
+COPIED_BYTES_MAX: Final = 1 << 20
+"""Larger requests go the general way, where no more of them is copied than members keep."""
 
 _JOIN_GROUP: Final = registry.api(ApiKey.JOIN_GROUP)
 _SYNC_GROUP: Final = registry.api(ApiKey.SYNC_GROUP)
@@ -109,6 +113,12 @@ class PlainRebalances:
         Raises UnanswerableError for any bug: what the group has made of the request is not known
         then, so that nothing may be tried again.
         """
+        if len(frame) > COPIED_BYTES_MAX:
+            if len(frame) > self._broker.groups.join_bytes_max:
+                # Before it is copied: that alone takes milliseconds, in which nobody is served.
+                refused = JoinGroupResponse(error_code=ErrorCode.GROUP_MAX_SIZE_REACHED)
+                return [_declared(_JOIN_GROUP, version, correlation_id, refused)]
+            return None
         request = read_join(bytes(frame), version, PROTOCOLS_AT_ONCE)
         if request is None or not self._may_speak(request.group_id, caller):
             return None
@@ -129,6 +139,8 @@ class PlainRebalances:
         self, frame: memoryview, version: int, correlation_id: int, caller: "Caller", now_ms: int
     ) -> list[Item] | ParkedRequest | None:
         """As `join`."""
+        if len(frame) > COPIED_BYTES_MAX:
+            return None
         request = read_sync(bytes(frame), version, ASSIGNMENTS_AT_ONCE)
         if request is None or not self._may_speak(request.group_id, caller):
             return None

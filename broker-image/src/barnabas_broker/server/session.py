@@ -21,16 +21,21 @@ what came joins that line with what comes next, too, instead of having a turn at
 of unfinished requests is shared by all sessions (`server.memory`), and so is what waits to be sent
 (`server.output`).
 
+What all sessions together may take of one round of the loop is limited, too (`server.turns.Round`):
+the bytes of large requests that are received in it, and the time for requests that take long. Once
+that is used up, who sends a large request, or whose last one took long, waits in a line of its
+own kind. Requests that are served in microseconds never wait for more than a round.
+
 The buffer that a request was decoded from is valid only while its handler runs: a handler that
 waits must not keep slices of it.
 """
 
 import asyncio
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from struct import Struct
-from time import monotonic, perf_counter_ns
+from time import monotonic, perf_counter, perf_counter_ns
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from barnabas_broker.server.buffers import Buffer
@@ -42,7 +47,7 @@ from barnabas_broker.server.memory import FrameMemory
 from barnabas_broker.server.outbound import Item, Outbound
 from barnabas_broker.server.output import OutputMemory
 from barnabas_broker.server.parking import ParkedRequest
-from barnabas_broker.server.turns import Line
+from barnabas_broker.server.turns import Line, Round
 from barnabas_broker.server.writability import Writability
 from barnabas_kafka.protocol.codec import DecodeError, EncodeError
 
@@ -73,9 +78,28 @@ FLUSH_BYTES: Final = 64 << 10
 large responses must not become gigabytes of responses."""
 
 
-MOVED_AT_ONCE: Final = 4 << 20
-"""How much of a request is copied to a larger buffer at once: some milliseconds, as its pages are
-new to the process."""
+MOVED_AT_ONCE: Final = 512 << 10
+"""How much of a request is copied to a larger buffer at once: some tenths of a millisecond, as its
+pages are new to the process."""
+
+LARGE_REQUEST_BYTES: Final = 256 << 10
+"""Requests above this are received in turns while several arrive, and each is served in a turn of
+its own then."""
+
+RECEIVED_AT_ONCE: Final = 256 << 10
+"""How much of a large request is received at once while several arrive."""
+
+ROUND_BYTES: Final = 1 << 20
+"""How much of all large requests is received in one round of the loop."""
+
+UNBUDGETED_BYTES: Final = 4 << 10
+"""How much is received of a large request, which cannot be put off any more, beyond that."""
+
+LONG_REQUEST_S: Final = 0.00005
+"""A request that took longer to serve is a long one, and so is the next on its connection."""
+
+ROUND_LONG_S: Final = 0.001
+"""How much time all long requests have in one round of the loop before the next of them waits."""
 
 LAST_REQUESTS_S: Final = 30.0
 """How long requests are kept whose client has closed, behind one that still waits."""
@@ -91,6 +115,12 @@ class Shared:
     writability: Writability
     line: Line
     burst: Burst
+    receiving: Line = field(default_factory=Line)
+    """Who goes on receiving a large request."""
+    serving: Line = field(default_factory=Line)
+    """Who is served a long request."""
+    round_bytes: Round = field(default_factory=lambda: Round(ROUND_BYTES))
+    round_s: Round = field(default_factory=lambda: Round(ROUND_LONG_S))
 
 
 class Session(asyncio.BufferedProtocol):
@@ -104,6 +134,7 @@ class Session(asyncio.BufferedProtocol):
         "_floods",
         "_kept",
         "_listener",
+        "_long",
         "_loop",
         "_memory",
         "_needed",
@@ -134,6 +165,7 @@ class Session(asyncio.BufferedProtocol):
         self._starved = False  # It needs more memory for its request than there is.
         self._turn_over = False  # It has requests to serve, and will be called.
         self._floods = False  # What was last received at once took several turns to serve.
+        self._long = False  # Its last request took long to serve.
         self._apart = 0  # So many more requests are served one by one.
         self._out: list[Item] = []
         self.active_at = self._loop.time()
@@ -156,12 +188,18 @@ class Session(asyncio.BufferedProtocol):
 
     def get_buffer(self, sizehint: int) -> memoryview:
         if self._kept is None:
+            if self._shared.round_bytes.is_over:
+                return self._memory.read_into[:UNBUDGETED_BYTES]
             if self._floods:
                 return self._memory.read_into[:FLOOD_READ_BYTES]
             return self._memory.read_into
         # No further than the request in hand: what follows it is then received in the large shared
         # buffer again, whole requests at a time, instead of leaving a piece behind every time.
-        return memoryview(self._kept)[self._filled : self._needed]
+        end = self._needed
+        if end > LARGE_REQUEST_BYTES and self._memory.is_shared:
+            over = self._shared.round_bytes.is_over
+            end = min(end, self._filled + (UNBUDGETED_BYTES if over else RECEIVED_AT_ONCE))
+        return memoryview(self._kept)[self._filled : end]
 
     def buffer_updated(self, nbytes: int) -> None:
         self.active_at = self._loop.time()
@@ -170,18 +208,34 @@ class Session(asyncio.BufferedProtocol):
             received = self._memory.read_into[:nbytes]
             if self._floods:
                 self._floods = False
-                self._keep_for_turn(received)
+                self._keep_for_turn(received, self._shared.line)
             elif self._waiting_for is not None:
                 self._keep(received)
                 self._pause()
+            elif self._long and self._shared.round_s.is_over:
+                self._keep_for_turn(received, self._shared.serving)
             elif not self._serve_one(received):
                 self._serve_frames(received)
             return
         self._filled += nbytes
-        if self._filled >= self._needed:
+        if self._must_wait(nbytes):
+            self._pause()
+        elif self._filled >= self._needed:
             self._serve_frames(memoryview(kept)[: self._filled])
         elif self._filled == len(kept):
             self._grow()
+
+    def _must_wait(self, nbytes: int) -> bool:
+        """Whether a request of which so much has come waits for its turn, in a line then."""
+        shared, is_whole = self._shared, self._filled >= self._needed
+        if self._needed > LARGE_REQUEST_BYTES and self._memory.is_shared:
+            shared.round_bytes.spend(nbytes)
+            if not (is_whole or shared.round_bytes.is_over):
+                return False
+        elif not (is_whole and self._long and shared.round_s.is_over):
+            return False
+        self._join(shared.serving if is_whole else shared.receiving)
+        return True
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._outbound.close()
@@ -319,6 +373,8 @@ class Session(asyncio.BufferedProtocol):
                 self._needed += size
         old = self._kept
         kept = self._memory.take(self, len(rest), frame_bytes=self._needed, now=self._loop.time())
+        if self._needed > LARGE_REQUEST_BYTES and self._memory.is_shared:
+            self._shared.round_bytes.spend(len(rest))
         kept[: len(rest)] = rest
         if old is not None:
             self._memory.give_back(old)
@@ -345,10 +401,11 @@ class Session(asyncio.BufferedProtocol):
             self._memory.give_back(larger)
             return
         end = position + MOVED_AT_ONCE
+        self._shared.round_bytes.spend(min(end, len(kept)) - position)
         with memoryview(kept) as source, memoryview(larger) as target:
             target[position : min(end, len(kept))] = source[position:end]
         if end < len(kept):
-            self._shared.line.join(partial(self._move, kept, larger, end))
+            self._shared.receiving.join(partial(self._move, kept, larger, end))
             return
         self._memory.give_back(kept)
         self._kept = larger
@@ -391,6 +448,7 @@ class Session(asyncio.BufferedProtocol):
 
         Returns whether it may leave in a burst with others.
         """
+        began = perf_counter()
         try:
             reply = self._dispatcher.serve(frame, self.caller)
         except (DecodeError, UnanswerableError) as error:
@@ -399,6 +457,10 @@ class Session(asyncio.BufferedProtocol):
         if type(reply) is bytes:
             self._out.append(reply)
             return True
+        took = perf_counter() - began
+        self._long = took > LONG_REQUEST_S
+        if self._long:
+            self._shared.round_s.spend(took)
         if isinstance(reply, list):
             self._out.extend(reply)
             # Slices of files, or much: learn now whether they can leave.
@@ -426,7 +488,18 @@ class Session(asyncio.BufferedProtocol):
     def _answered(self, reply: Reply, future: "asyncio.Future[Any]") -> None:
         if future.cancelled() or self._transport.is_closing():
             return
+        if self._long and self._shared.round_s.is_over:
+            self._shared.serving.join(partial(self._encode, reply, future))
+        else:
+            self._encode(reply, future)
+
+    def _encode(self, reply: Reply, future: "asyncio.Future[Any]") -> None:
+        """Send the answer that was waited for, which takes long where the request did."""
+        if self._transport.is_closing():
+            return
         self._waiting_for = None
+        if self._long:
+            self._shared.round_s.spend(LONG_REQUEST_S)
         try:
             answer = self._dispatcher.encode(reply, future)
         except UnanswerableError as error:
@@ -480,18 +553,18 @@ class Session(asyncio.BufferedProtocol):
     def _end_turn(self) -> None:
         """Let others be served before the rest of what came together."""
         self._floods = True
-        self._join_line()
+        self._join(self._shared.line)
 
-    def _keep_for_turn(self, received: memoryview) -> None:
+    def _keep_for_turn(self, received: memoryview, line: Line) -> None:
         """Have what came wait for its turn: a round of the loop is one turn, not one of each."""
         self._keep(received)
         if self._filled >= self._needed:
-            self._join_line()
+            self._join(line)
             self._pause()
 
-    def _join_line(self) -> None:
+    def _join(self, line: Line) -> None:
         self._turn_over = True
-        self._shared.line.join(self._begin_turn)
+        line.join(self._begin_turn)
 
     def _begin_turn(self) -> None:
         self._turn_over = False

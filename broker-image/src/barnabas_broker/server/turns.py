@@ -62,6 +62,34 @@ class Line:
         turn()
 
 
+class Round:
+    """A budget that every round of one event loop has anew, in whatever unit it is spent.
+
+    A round calls all callbacks that are ready, and receives once from every readable socket: what
+    each of a hundred connections may do in a round at once, all others wait for.
+    """
+
+    __slots__ = ("_budget", "_spent")
+
+    def __init__(self, budget: float) -> None:
+        self._budget = budget
+        self._spent = 0.0
+
+    @property
+    def is_over(self) -> bool:
+        """Whether this round has no more to spend."""
+        return self._spent >= self._budget
+
+    def spend(self, amount: float) -> None:
+        """Spend some of this round's budget, or more than there is of it."""
+        if not self._spent:
+            asyncio.get_running_loop().call_soon(self._begin)
+        self._spent += amount
+
+    def _begin(self) -> None:
+        self._spent = 0.0
+
+
 class Turns:
     """The unfinished work of one event loop."""
 

@@ -143,6 +143,7 @@ def test_the_defaults_are_kafkas() -> None:
         initial_delay_ms=3000,
         members_max=10_000,
         metadata_bytes_max=4096,
+        join_bytes_max=4 * (2**20 + 12),
         retention_ms=7 * 24 * 3600 * 1000,
     )
 
@@ -160,6 +161,7 @@ def test_large_batches_allow_for_large_groups() -> None:
     """The record of a group is one of them."""
     settings = BrokerSettings.from_mapping({"message.max.bytes": str(100 << 20)})
     assert Limits.from_settings(settings).told_bytes_max == 400 << 20
+    assert Limits.from_settings(settings).join_bytes_max == 400 << 20
 
 
 def test_every_state_has_its_row() -> None:

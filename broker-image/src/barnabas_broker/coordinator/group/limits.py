@@ -26,6 +26,13 @@ TOLD_BYTES_MAX = 16 * 1024 * 1024
 that is more. All of it is in memory; of each member's protocols one is written, as a part of the
 record of the group, which has to fit into one batch."""
 
+BATCHES_TOLD = 4
+"""So many of the largest batches all members of a group may tell, and one member."""
+
+JOIN_BYTES_MAX = 4 * 1024 * 1024
+"""How large a JoinGroup request may be, or four of the largest batches where that is more. The
+metadata of a member is a part of the record of its group: what is larger could never be written."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsumerLimits:
@@ -65,6 +72,7 @@ class Limits:
     members_max: int
     metadata_bytes_max: int
     told_bytes_max: int = TOLD_BYTES_MAX
+    join_bytes_max: int = JOIN_BYTES_MAX
     memory_bytes_max: int = MEMORY_BYTES_MAX
     """For all groups of the broker together (`coordinator.memory`)."""
     retention_ms: int
@@ -81,7 +89,8 @@ class Limits:
             members_max=_members_max(settings, keys.GROUP_MAX_SIZE),
             metadata_bytes_max=settings[keys.OFFSET_METADATA_MAX_BYTES],
             memory_bytes_max=given or default_limit(memory_bytes),
-            told_bytes_max=max(TOLD_BYTES_MAX, 4 * settings[keys.MESSAGE_MAX_BYTES]),
+            told_bytes_max=max(TOLD_BYTES_MAX, BATCHES_TOLD * settings[keys.MESSAGE_MAX_BYTES]),
+            join_bytes_max=max(JOIN_BYTES_MAX, BATCHES_TOLD * settings[keys.MESSAGE_MAX_BYTES]),
             retention_ms=settings[keys.OFFSETS_RETENTION_MINUTES] * MINUTE_MS,
             consumers=ConsumerLimits.from_settings(settings),
         )

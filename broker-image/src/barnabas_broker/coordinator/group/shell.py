@@ -15,7 +15,7 @@ from barnabas_broker.coordinator import runtime
 from barnabas_broker.coordinator.group import plain_commits, records
 from barnabas_broker.coordinator.group.consumer.expressions import Expressions
 from barnabas_broker.coordinator.group.group import Group
-from barnabas_broker.coordinator.group.limits import Limits
+from barnabas_broker.coordinator.group.limits import BATCHES_TOLD, Limits
 from barnabas_broker.coordinator.group.records import Record
 from barnabas_broker.coordinator.group.shard import Shard
 from barnabas_broker.coordinator.group.turns import Turn, Waiter
@@ -166,6 +166,11 @@ class GroupCoordinator:
     def groups(self) -> Sequence[Group]:
         """All groups coordinated here, as far as they are loaded."""
         return [group for shard in self._runtime.shards for group in shard.groups.values()]
+
+    @property
+    def join_bytes_max(self) -> int:
+        """How large a JoinGroup request may be (`Limits.join_bytes_max`)."""
+        return max(self._limits.join_bytes_max, BATCHES_TOLD * self._runtime.batch_bytes_max)
 
     @property
     def bytes_in_use(self) -> int:

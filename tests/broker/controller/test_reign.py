@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from barnabas_broker.cluster.image import MetadataImage
 from barnabas_broker.controller.configs import ConfigChange, ConfigResource
 from barnabas_broker.controller.in_sync_changes import InSyncChange, InSyncRequest
 from barnabas_broker.controller.requests import ConfigRequest
@@ -55,6 +56,22 @@ def test_a_controller_that_dies_is_followed_by_another(cluster: Cluster) -> None
     assert (cluster.reigning.epoch, sorted(cluster.image.brokers)) == (2, [2, 3])
     assert cluster.leaders("t") == [(2, (2, 3)), (2, (2, 3))]
     assert cluster.leaders("only") == [(-1, (1,))]
+
+
+def test_the_broker_of_the_next_controller_hears_who_has_gone(cluster: Cluster) -> None:
+    """Each image follows on the one before, so that nobody of it waits for who is away."""
+    images = [cluster.controllers[2].image]
+    gone: set[int] = set()
+
+    def listen(old: MetadataImage, new: MetadataImage) -> None:
+        assert old is images[-1]
+        images.append(new)
+        gone.update(old.brokers.keys() - new.brokers.keys())
+
+    cluster.controllers[2].add_listener(listen)
+    cluster.kill(1)
+    assert cluster.image.controller_id == 2
+    assert gone == {1}
 
 
 def test_a_broker_that_comes_back_leads_what_only_it_has(cluster: Cluster) -> None:

@@ -43,11 +43,22 @@ class Ledger:
 
     def __init__(self, store: CoordinationStore) -> None:
         self.store = store
-        self.image = MetadataImage(cluster_id="")
+        self.image = self._published = MetadataImage(cluster_id="")
         self.office: Office | None = None
         self.failures = 0
         self._failures_mended = 0
         self._listeners: list[Listener] = []
+
+    def load(self, image: MetadataImage) -> None:
+        """Begin with an image that the listeners know already."""
+        self.image = self._published = image
+
+    def assume(self, image: MetadataImage) -> None:
+        """Decide by an image of which the listeners hear with the next `publish`.
+
+        They are then told of all that has changed since the last image that they were told of.
+        """
+        self.image = image
 
     @property
     def stale(self) -> bool:
@@ -184,7 +195,7 @@ class Ledger:
 
     def publish(self, image: MetadataImage) -> Failures:
         """Make `image` the current one and tell the listeners; returns what they could not do."""
-        before, self.image = self.image, image
+        before, self.image, self._published = self._published, image, image
         failures: dict[str, KafkaError] = {}
 
         def tell(listener: Listener) -> None:

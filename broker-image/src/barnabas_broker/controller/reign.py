@@ -171,7 +171,7 @@ class Reign:
         self._offline = {}  # All are told everything, and answer.
         self._ends = {}
         self.unsettled = {}
-        self._ledger.image = replace(self._image, brokers=brokers)
+        self._ledger.assume(replace(self._image, brokers=brokers))
         leading = self.leading(first_epoch=first_epoch, doubtful=doubtful(brokers))
         names = self._store.children(TopicZnode.ROOT)
         found = load_topics(self._store, names, tell=log_malformed)

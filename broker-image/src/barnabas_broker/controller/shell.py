@@ -152,7 +152,8 @@ class Controller:
             now_ms=now_ms,
         )
         self._first_epoch = 0
-        self._ledger.image = self.stored = taken.image
+        self.stored = taken.image
+        self._ledger.load(taken.image)
         self._ledger.office = taken.office
         self.deleting = taken.deleting
         self._settings.load(self.image.broker_configs)
@@ -172,8 +173,8 @@ class Controller:
             self.deleting = frozenset(self._store.children(DeleteTopicZnode.ROOT))
         if not self.settings[keys.AUTHORIZER_CLASS_NAME]:
             warn_of_acls(self._store)
-        self._ledger.image = MetadataImage(
-            cluster_id=identity, broker_configs=self.stored.broker_configs
+        self._ledger.load(
+            MetadataImage(cluster_id=identity, broker_configs=self.stored.broker_configs)
         )
         self._settings.load(self.image.broker_configs)
         return self.image

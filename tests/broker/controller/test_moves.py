@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
+from barnabas_broker.cluster.image import PartitionState
+from barnabas_broker.controller import in_sync_changes
 from barnabas_broker.controller.in_sync_changes import InSyncChange, InSyncRequest
 from barnabas_broker.controller.moves import ElectionType
+from barnabas_broker.controller.reign import Reign
 from barnabas_broker.controller.topics import NewTopic
 from barnabas_broker.zk.store import Create
 from barnabas_broker.zk.znodes import TopicZnode
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.ids import TopicPartition
 
-from .ensemble import NOW_MS, Cluster
+from .ensemble import NOW_MS, Cluster, Lost
 
 TP = TopicPartition("t", 0)
 
@@ -182,3 +186,65 @@ def test_what_old_tools_ask_for(cluster: Cluster) -> None:
         cluster.ensemble.commit([Create(path, b"?")])
         cluster.settle()
         assert cluster.stores[1].exists(path) is None
+
+
+def test_a_change_of_the_isr_looks_at_no_other_partition(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There may be many thousands, and followers come and go all the time."""
+
+    def partitions(_: Reign) -> list[TopicPartition]:
+        raise AssertionError("all partitions are looked at")
+
+    monkeypatch.setattr(Reign, "partitions", partitions)
+    catch_up(cluster, 1)
+    catch_up(cluster, 1, 2)
+
+
+def test_an_error_with_one_change_of_the_isr_is_that_of_no_other(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever it is; its leader asks again."""
+    cluster.create(NewTopic(name="odd", assignments=[(0, (1, 2))]))
+    real = in_sync_changes.judge
+
+    def faulty(state: PartitionState, change: InSyncChange, **more: Any) -> ErrorCode | None:
+        return real(state, change, **more) if change.topic == "t" else ErrorCode(1 // 0)
+
+    monkeypatch.setattr(in_sync_changes, "judge", faulty)
+    epoch = cluster.reigning.image.brokers[1].epoch
+    changes = [InSyncChange(name, 0, 0, 0, (1,)) for name in ("odd", "t")]
+    request = InSyncRequest(1, epoch, changes, version=1)
+    answers = cluster.reigning.alter_partitions(request, now_ms=NOW_MS)
+    assert [it.error for it in answers] == [ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.NONE]
+
+
+@pytest.mark.parametrize("asked", ["election", "move"])
+def test_what_old_tools_ask_for_stays_until_it_is_written(cluster: Cluster, asked: str) -> None:
+    """A write that fails is tried again; taken away before, nobody would."""
+    partition = {"topic": "t", "partition": 0}
+    if asked == "move":
+        path, partition = "/admin/reassign_partitions", {**partition, "replicas": [1, 3]}
+    else:
+        path = "/admin/preferred_replica_election"
+        cluster.kill(1)
+        cluster.start(1)
+        catch_up(cluster, 2, 1)
+        assert cluster.leaders("t")[0][0] == 2
+    store = cluster.stores[cluster.reigning.image.controller_id]
+    data = json.dumps({"version": 1, "partitions": [partition]}).encode()
+    store.commit([Create(path, data)], now_ms=NOW_MS)
+    controller = cluster.reigning
+    store.losses.append(Lost.REQUEST)
+    with pytest.raises(KafkaError):  # And is tried again for that.
+        controller.catch_up({path}, now_ms=NOW_MS)
+    assert store.exists(path) is not None
+    controller.catch_up(None, now_ms=NOW_MS)
+    cluster.settle()
+    state = cluster.reigning.image.partition(TP)
+    assert state is not None
+    if asked == "move":
+        assert 3 in state.replicas
+    else:
+        assert state.leader == 1
+        assert store.exists(path) is None

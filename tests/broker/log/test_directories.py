@@ -292,7 +292,8 @@ def test_too_few_descriptors_are_no_failure_of_a_disk(tmp_path: Path) -> None:
     logs = open_directories(*paths)
     partitions = [TopicPartition("t", number) for number in range(4)]
     for tp in partitions:
-        logs.create(tp, LogConfig(), None, NOW)
+        fill(logs.create(tp, LogConfig(), None, NOW), 5)
+    kept = {tp: read_all(log) for tp, log in logs.logs.items()}
     logs.close()
     refused: list[str] = []
     for but in range(1, 40):
@@ -303,6 +304,8 @@ def test_too_few_descriptors_are_no_failure_of_a_disk(tmp_path: Path) -> None:
             refused.append(str(error))
             continue
         assert (set(logs.logs), logs.offline) == (set(partitions), {})
+        assert logs.clean_start  # The refused starts have not used up that the stop was clean.
+        assert {tp: read_all(log) for tp, log in logs.logs.items()} == kept
         logs.close()
         break
     assert len(refused) > 4

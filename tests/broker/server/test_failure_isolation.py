@@ -6,11 +6,15 @@ from typing import Any
 
 import pytest
 
+from barnabas_broker.controller.moves import Moves
+from barnabas_broker.controller.shell import Controller
 from barnabas_broker.coordinator.group.shell import GroupCoordinator
 from barnabas_broker.coordinator.transaction.shell import TransactionCoordinator
 from barnabas_broker.replica.manager import ReplicaManager
 from barnabas_broker.replica.partition import Partition
+from barnabas_broker.server.call import Call
 from barnabas_broker.server.handlers import alter_configs as alter_configs_handler
+from barnabas_broker.server.handlers import delete_topics as delete_topics_handler
 from barnabas_broker.server.handlers import describe_configs as describe_configs_handler
 from barnabas_broker.server.handlers import incremental_alter_configs as incremental_handler
 from barnabas_broker.server.node import Node
@@ -22,12 +26,23 @@ from barnabas_kafka.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnTransaction,
 )
 from barnabas_kafka.protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResource
+from barnabas_kafka.protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from barnabas_kafka.protocol.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsTopic,
+)
+from barnabas_kafka.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from barnabas_kafka.protocol.messages.delete_groups import DeleteGroupsRequest
 from barnabas_kafka.protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
     DeleteRecordsTopic,
 )
+from barnabas_kafka.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from barnabas_kafka.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -38,6 +53,7 @@ from barnabas_kafka.protocol.messages.describe_producers import (
     TopicRequest,
 )
 from barnabas_kafka.protocol.messages.describe_transactions import DescribeTransactionsRequest
+from barnabas_kafka.protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
 from barnabas_kafka.protocol.messages.find_coordinator import FindCoordinatorRequest
 from barnabas_kafka.protocol.messages.incremental_alter_configs import (
     AlterConfigsResource as IncrementalResource,
@@ -51,6 +67,16 @@ from barnabas_kafka.protocol.messages.list_offsets import (
     ListOffsetsTopic,
 )
 from barnabas_kafka.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from barnabas_kafka.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from barnabas_kafka.protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
 from barnabas_kafka.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
@@ -240,7 +266,79 @@ def add_partitions_to_txn(wire: Wire, names: Sequence[str]) -> list[int]:
     ]
 
 
+def offset_commit(wire: Wire, names: Sequence[str]) -> list[int]:
+    """Commit an offset of each topic."""
+    partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=1)
+    named = [*names, "nowhere"]  # Which no fast path serves.
+    topics = [OffsetCommitRequestTopic(name=it, partitions=[partition]) for it in named]
+    answer = wire.ask(OffsetCommitRequest(group_id="offsets", topics=topics), 8)
+    return [it.partitions[0].error_code for it in answer.topics][: len(names)]
+
+
+def offset_delete(wire: Wire, names: Sequence[str]) -> list[int]:
+    """Delete the offset of each topic."""
+    offset_commit(wire, ["fine"])  # Else there is no such group.
+    partitions = [OffsetDeleteRequestPartition(partition_index=0)]
+    topics = [OffsetDeleteRequestTopic(name=it, partitions=partitions) for it in names]
+    answer = wire.ask(OffsetDeleteRequest(group_id="offsets", topics=topics), 0)
+    return [it.partitions[0].error_code for it in answer.topics]
+
+
+def find_coordinator(wire: Wire, names: Sequence[str]) -> list[int]:
+    """The coordinators of groups."""
+    answer = wire.ask(FindCoordinatorRequest(key_type=0, coordinator_keys=list(names)), 4)
+    return [it.error_code for it in answer.coordinators]
+
+
+def create_topics(wire: Wire, names: Sequence[str]) -> list[int]:
+    """Whether topics could be created."""
+    topics = [CreatableTopic(name=it, num_partitions=1, replication_factor=1) for it in names]
+    answer = wire.ask(CreateTopicsRequest(topics=topics, validate_only=True), 7)
+    return [it.error_code for it in answer.topics]
+
+
+def create_partitions(wire: Wire, names: Sequence[str]) -> list[int]:
+    """Whether topics could have more partitions."""
+    topics = [CreatePartitionsTopic(name=it, count=20) for it in names]
+    answer = wire.ask(CreatePartitionsRequest(topics=topics, validate_only=True), 3)
+    return [it.error_code for it in answer.results]
+
+
+def delete_topics(wire: Wire, names: Sequence[str]) -> list[int]:
+    """Delete topics that there are not."""
+    topics = [DeleteTopicState(name=it) for it in names]
+    request = DeleteTopicsRequest(topics=[DeleteTopicState(name="fine")], timeout_ms=60_000)
+    wire.ask(request, 6)
+    request.topics = topics
+    answer = wire.ask(request, 6)
+    return [it.error_code for it in answer.responses]
+
+
+def elect_leaders(wire: Wire, names: Sequence[str]) -> list[int]:
+    """Elect the preferred leaders of topics."""
+    topics = [TopicPartitions(topic=it, partitions=[0]) for it in names]
+    answer = wire.ask(ElectLeadersRequest(topic_partitions=topics, timeout_ms=60_000), 2)
+    return [it.partition_result[0].error_code for it in answer.replica_election_results]
+
+
+def reassign(wire: Wire, names: Sequence[str]) -> list[int]:
+    """Have topics lie where they are."""
+    moved = [ReassignablePartition(partition_index=0, replicas=[0])]
+    topics = [ReassignableTopic(name=it, partitions=moved) for it in names]
+    request = AlterPartitionReassignmentsRequest(topics=topics, timeout_ms=60_000)
+    answer = wire.ask(request, 0)
+    return [it.partitions[0].error_code for it in answer.responses]
+
+
 BY_NAME = [
+    (offset_commit, Call, "allowed"),
+    (offset_delete, Call, "allowed"),
+    (find_coordinator, Call, "allowed"),
+    (delete_topics, delete_topics_handler, "_checked"),
+    (create_topics, Controller, "_plan"),
+    (create_partitions, Controller, "_growth"),
+    (elect_leaders, Moves, "_elected"),
+    (reassign, Moves, "_planned"),
     (describe_groups, GroupCoordinator, "group"),
     (offset_fetch, GroupCoordinator, "group"),
     (offset_fetch, GroupCoordinator, "settled"),
@@ -270,8 +368,9 @@ def test_the_other_groups_and_resources_are_served(
     real = getattr(owner, name)
 
     def faulty(*args: Any, **more: Any) -> Any:
-        subjects = [getattr(getattr(it, "tp", None), "topic", it) for it in args]
-        if "bad" in subjects:
+        subjects = [getattr(it, "tp", it) for it in args]
+        names = [getattr(it, "topic", getattr(it, "name", it)) for it in subjects]
+        if "bad" in names:
             raise ValueError("a defect")
         return real(*args, **more)
 

@@ -174,6 +174,12 @@ class MetadataImage:
         topic = self.topics.get(topic_partition.topic)
         return None if topic is None else topic.partition(topic_partition.partition)
 
+    def all_partitions(self) -> Iterator[TopicPartition]:
+        """Every partition of every topic."""
+        for topic in self.topics.values():
+            for number in range(len(topic.partitions)):
+                yield TopicPartition(topic.name, number)
+
     def leaderless(self) -> Iterator[tuple[TopicPartition, PartitionState]]:
         """The partitions that nobody leads."""
         for topic in self.topics.values():

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
+from barnabas_broker.cluster.failures import refusal
 from barnabas_broker.cluster.image import MetadataImage, PartitionState, TopicImage
 from barnabas_broker.invariants import violated
 from barnabas_broker.zk.znodes import LeaderAndIsr
@@ -86,13 +87,16 @@ def judge_all(
             found.append(Judged(None, ErrorCode.UNKNOWN_TOPIC_ID, change))
             continue
         tp = TopicPartition(str(change.topic) if topic is None else topic.name, change.partition)
-        error = judge(
-            None if topic is None else topic.partition(change.partition),
-            change,
-            broker_id=request.broker_id,
-            eligible=frozenset(eligible_for(tp)) - change.outdated(image),
-            version=request.version,
-        )
+        try:
+            error = judge(
+                None if topic is None else topic.partition(change.partition),
+                change,
+                broker_id=request.broker_id,
+                eligible=frozenset(eligible_for(tp)) - change.outdated(image),
+                version=request.version,
+            )
+        except Exception as failure:  # The boundary between one partition and the others.
+            error = refusal(failure, "AlterPartition", tp).code
         found.append(Judged(tp, error, change))
     assert len(found) == len(request.changes), violated("every change is judged")
     return found

@@ -8,6 +8,7 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 
+from barnabas_broker.cluster.failures import refusal
 from barnabas_broker.cluster.image import MetadataImage, PartitionState
 from barnabas_broker.controller.elections import elect_offline, elect_preferred
 from barnabas_broker.controller.following import Heard
@@ -82,7 +83,10 @@ class Moves:
         except KafkaError as error:
             return dict.fromkeys(wanted, error)
         for tp in wanted:
-            elected = self._elected(kind, tp)
+            try:
+                elected = self._elected(kind, tp)
+            except Exception as error:  # The boundary between one partition and the others.
+                elected = refusal(error, "Leader election", tp)
             if isinstance(elected, LeaderAndIsr):
                 changes[tp] = elected
                 answers[tp] = None
@@ -170,8 +174,8 @@ class Moves:
             try:
                 planned[tp] = self._planned(tp, replicas, factor_may_change)
                 answers[tp] = None
-            except KafkaError as error:
-                answers[tp] = error
+            except Exception as error:  # The boundary between one partition and the others.
+                answers[tp] = refusal(error, "Reassignment", tp)
         try:
             answers |= self._advance(planned, now_ms=now_ms)
         except KafkaError as error:
@@ -278,9 +282,11 @@ class Moves:
         except MalformedZnodeError as error:
             _log.error("%s; it is taken away", error)
             wanted = ()
-        for tp, refusal in self.elect(ElectionType.PREFERRED, wanted, now_ms=now_ms).items():
-            if refusal is not None:
-                _log.info("no preferred leader of %s: %s", tp, refusal)
+        for tp, told in self.elect(ElectionType.PREFERRED, wanted, now_ms=now_ms).items():
+            if told is not None and told.code is ErrorCode.UNKNOWN_SERVER_ERROR:
+                raise told  # Not written, or nobody knows: the znode stays until it is tried again.
+            if told is not None:
+                _log.info("no preferred leader of %s: %s", tp, told)
         self._ledger.write([Delete(path)], now_ms=now_ms)
 
     def _grant_moves(self, now_ms: int) -> None:
@@ -300,9 +306,11 @@ class Moves:
             for tp, replicas in wanted.items()
             if not _is_moving_to(states[tp], replicas)
         }
-        for tp, refusal in self.reassign(new, now_ms=now_ms).items():
-            if refusal is not None:
-                _log.warning("%s is not moved: %s", tp, refusal)
+        for tp, told in self.reassign(new, now_ms=now_ms).items():
+            if told is not None and told.code is ErrorCode.UNKNOWN_SERVER_ERROR:
+                raise told  # Not written, or nobody knows: the znode stays until it is tried again.
+            if told is not None:
+                _log.warning("%s is not moved: %s", tp, told)
         self._tidy(now_ms=now_ms)
 
     def _tidy(self, *, now_ms: int) -> None:

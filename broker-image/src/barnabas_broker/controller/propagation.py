@@ -18,6 +18,7 @@ told nothing gets UpdateMetadata first, for it must know where those are whom it
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import zip_longest
 
 from barnabas_broker.cluster.image import (
     BrokerRegistration,
@@ -145,11 +146,15 @@ def _changed_topics(old: View | None, new: View) -> Iterator[_Changed]:
             continue
         if before is not None and not before.is_same_as(topic.id):
             before = None
-        partitions = []
-        for number, state in enumerate(topic.partitions):
-            known = None if before is None else before.partition(number)
-            if known is not state and known != state and state.leader_epoch >= 0:
-                partitions.append((number, known, state))
+        known_states = () if before is None else before.partitions
+        partitions = [
+            (number, known, state)
+            for number, (state, known) in enumerate(
+                zip_longest(topic.partitions, known_states[: len(topic.partitions)])
+            )
+            # By identity first: of thousands of partitions few have changed.
+            if known is not state and known != state and state.leader_epoch >= 0
+        ]
         if partitions:
             yield _Changed(topic, partitions, fresh=old is not None)
 
@@ -340,7 +345,7 @@ def _newly_deleting(old: View | None, new: View) -> list[TopicImage]:
 
 def _vanished(old: View | None, new: View) -> list[TopicImage]:
     """Topics whose deletion ended before this broker, which holds none of it, was told of it."""
-    if old is None:
+    if old is None or old.image.topics.keys() <= new.image.topics.keys():
         return []
     return [
         topic

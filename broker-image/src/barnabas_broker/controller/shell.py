@@ -17,13 +17,14 @@ from functools import partial
 from random import Random
 from uuid import UUID
 
+from barnabas_broker.cluster.failures import refusal
 from barnabas_broker.cluster.image import BrokerRegistration, MetadataImage, PartitionState
 from barnabas_broker.controller import writes
 from barnabas_broker.controller.adoption import Adoption, plan_adoptions
 from barnabas_broker.controller.careful_election import EndsAnswer
 from barnabas_broker.controller.following import Follower, Heard
 from barnabas_broker.controller.identity import new_id
-from barnabas_broker.controller.in_sync_changes import InSyncAnswer, InSyncRequest
+from barnabas_broker.controller.in_sync_changes import InSyncAnswer, InSyncRequest, partitions_of
 from barnabas_broker.controller.in_sync_writes import tell_in_sync, write_in_sync
 from barnabas_broker.controller.internal import automatic_topic
 from barnabas_broker.controller.ledger import Ledger, Listener
@@ -275,7 +276,7 @@ class Controller:
         self.check_reigns()
         answers = self.reign.alter_partitions(request, now_ms=now_ms)
         try:
-            self.moves.finish(self.moves.under_way(), now_ms=now_ms)
+            self.moves.finish(partitions_of(request, self.image), now_ms=now_ms)
         except KafkaError as error:  # Everything is read again, and then it is tried again.
             _log.warning("a move is not finished yet: %s", error)
         return answers
@@ -505,8 +506,9 @@ class Controller:
                 plan = self._plan(each, taken)
                 if topic_id is not None:
                     operations[plan.name] = self._creation(plan, topic_id)
-            except KafkaError as error:
-                answers.append(CreatedTopic(outcome=Outcome.refused(each.name, error)))
+            except Exception as error:  # The boundary between one topic and the others.
+                told = refusal(error, "CreateTopics", each.name)
+                answers.append(CreatedTopic(outcome=Outcome.refused(each.name, told)))
                 continue
             taken.add(plan.name)
             answers.append(CreatedTopic.planned(plan, topic_id))
@@ -626,8 +628,9 @@ class Controller:
             try:
                 operations[growth.name] = self._growth(growth)
                 answers.append(Outcome(growth.name))
-            except KafkaError as error:
-                answers.append(Outcome.refused(growth.name, error))
+            except Exception as error:  # The boundary between one topic and the others.
+                told = refusal(error, "CreatePartitions", growth.name)
+                answers.append(Outcome.refused(growth.name, told))
         if validate_only:
             return answers
         try:

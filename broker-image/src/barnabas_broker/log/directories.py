@@ -191,7 +191,7 @@ class LogDirectories:
             )
         except (OSError, KafkaError) as error:
             if isinstance(error, OSError):
-                refuse_without_means(there[0].home.path, error)
+                there[0].home.refuse_without_means(error)
             _log.error("%s is not opened, its move cannot be settled: %s", tp, error)
             settled = two_copies.Settled()
         if settled.log is None or settled.home is None:
@@ -212,7 +212,7 @@ class LogDirectories:
 
     def _give_up(self, directory: DirectoryState, error: OSError) -> None:
         """Go on without a directory that fails at the start, if there is another one."""
-        refuse_without_means(directory.path, error)
+        directory.refuse_without_means(error)
         reason = error.strerror or str(error)
         for log in self._logs_in(directory):
             log.close(clean=False)
@@ -657,6 +657,8 @@ class LogDirectories:
                 else:
                     for log in self._logs_in(directory):
                         log.close(clean=False)
+                    if not clean and any(each.refused for each in self._directories):
+                        directory.restore_marker()
             finally:
                 directory.lock.release()
         self.logs = {}

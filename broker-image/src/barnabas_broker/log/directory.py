@@ -19,6 +19,7 @@ from barnabas_broker.log.files import (
     make_directory,
     read_file,
     remove_file,
+    rename,
     replace_file,
     sync_directory,
 )
@@ -89,6 +90,7 @@ class DirectoryState:
         "_cleaned",
         "_marks",
         "_meta",
+        "_set_aside",
         "_written",
         "broker_epoch",
         "checkpointed",
@@ -101,6 +103,7 @@ class DirectoryState:
         "log_starts",
         "path",
         "recovery_points",
+        "refused",
     )
 
     def __init__(self, path: Path, lock: DirectoryLock) -> None:
@@ -120,6 +123,10 @@ class DirectoryState:
         self.checkpointed: set[TopicPartition] = set()
         #: left by a clean shutdown, or new
         self.clean = False
+        #: where the marker is that this start consumed
+        self._set_aside: Path | None = None
+        #: whether this is why the start is refused, though the disk has not failed
+        self.refused = False
         #: the broker epoch the marker of that shutdown names
         self.broker_epoch = -1
         self.recovery_points: dict[TopicPartition, int] = {}
@@ -197,7 +204,9 @@ class DirectoryState:
         except FileNotFoundError:
             self.clean = not any(self.partition_paths())
             return
-        remove_file(path)
+        consumed = self.path / names.CLEAN_SHUTDOWN_CONSUMED
+        rename(path, consumed)
+        self._set_aside = consumed
         sync_directory(self.path)
         self.clean = True
         self.broker_epoch = checkpoints.parse_clean_shutdown(content)
@@ -384,10 +393,29 @@ class DirectoryState:
             else:
                 self._marks = content
 
+    def refuse_without_means(self, error: OSError) -> None:
+        """As the function, once the directory is ours."""
+        self.refused = lacks_means(error)
+        refuse_without_means(self.path, error)
+
+    def restore_marker(self) -> None:
+        """Leave the directory as a start found it that was refused before anything was written.
+
+        Else the next start would take a clean shutdown for an unclean one. Takes no descriptor, for
+        there may be none.
+        """
+        if self._set_aside is not None:
+            try:
+                rename(self._set_aside, self.path / names.CLEAN_SHUTDOWN)
+            except OSError as error:
+                _log.error("%s is not marked as clean: %s", self.path, error)
+
     def mark_clean(self, broker_epoch: int) -> None:
         """Write the marker: the very last thing that happens to a directory."""
         marker = self.path / names.CLEAN_SHUTDOWN
         try:
             replace_file(marker, checkpoints.format_clean_shutdown(broker_epoch))
+            if self._set_aside is not None:
+                remove_file(self._set_aside)
         except OSError as error:
             _log.error("%s is not marked as clean: %s", self.path, error)

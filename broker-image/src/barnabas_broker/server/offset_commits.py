@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
+from barnabas_broker.cluster.failures import refusal
 from barnabas_broker.security.acls import AclOperation, ResourceType
 from barnabas_broker.server.call import Call
 from barnabas_broker.server.turns import Work, each
@@ -38,12 +39,16 @@ def faults(topics: Sequence[Topic], call: Call) -> Work[Codes]:
     """The partitions that are not committed, whatever the group says."""
     found: Codes = {}
     for topic in topics:
-        allowed = call.allowed(AclOperation.READ, ResourceType.TOPIC, topic.name)
+        try:
+            allowed = call.allowed(AclOperation.READ, ResourceType.TOPIC, topic.name)
+            otherwise = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        except Exception as error:  # The boundary between one topic and the others.
+            allowed, otherwise = False, refusal(error, "OffsetCommit", topic.name).code
         for entry in topic.partitions:
             yield
             partition = TopicPartition(topic.name, entry.partition_index)
             if not allowed:
-                found[partition] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+                found[partition] = otherwise
             elif call.broker.image.partition(partition) is None:
                 found[partition] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     return found

@@ -37,11 +37,14 @@ def test_each_partition_is_answered_for(version: int) -> None:
 
 
 def test_whoever_is_no_controller_says_so_of_all_partitions() -> None:
-    """Where none is named, the answer as a whole says it: nothing was looked at."""
+    """Of each that it knows, as Kafka's brokers do; there is nothing wrong with the request."""
     cluster = Cluster(2)
+    cluster.create(NewTopic(name="t", assignments=[(0, (1, 2)), (1, (2, 1))]))
     answer = cluster.ask(2, handle, ElectLeadersRequest(topic_partitions=None), 2)
-    assert answer.error_code == ErrorCode.NOT_CONTROLLER
-    assert answer.replica_election_results == []
+    assert answer.error_code == ErrorCode.NONE
+    (topic,) = answer.replica_election_results
+    codes = [each.error_code for each in topic.partition_result]
+    assert (topic.topic, codes) == ("t", [ErrorCode.NOT_CONTROLLER] * 2)
 
 
 def test_what_is_no_election_and_who_may_not_ask() -> None:

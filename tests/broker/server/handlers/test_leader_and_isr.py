@@ -64,6 +64,24 @@ class Replicas:
         return tp in self._counted_out
 
 
+def test_an_error_with_one_partition_is_that_of_no_other() -> None:
+    """Whatever it is."""
+
+    class Faulty(Replicas):
+        def is_counted_out(self, tp: TopicPartition) -> bool:
+            if tp.partition == 1:
+                raise ValueError("a defect")
+            return False
+
+    asked = request()
+    for state in asked.topic_states[0].partition_states:
+        state.leader, state.isr, state.replicas = 2, [2], [2]
+    answer = Cluster(2).ask(2, handle, asked, HANDLER.versions.max, replicas=Faulty())
+    (topic,) = answer.topics
+    codes = [each.error_code for each in topic.partition_errors]
+    assert codes == [ErrorCode.NONE, ErrorCode.UNKNOWN_SERVER_ERROR]
+
+
 def test_what_is_to_be_led_here_is_expected_until_it_is() -> None:
     """Clients that hear of it elsewhere are not told that it does not exist."""
     replicas = Replicas()

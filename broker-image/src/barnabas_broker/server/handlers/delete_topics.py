@@ -8,6 +8,7 @@ from asyncio import Future
 from collections.abc import Sequence
 from functools import partial
 
+from barnabas_broker.cluster.failures import refusal
 from barnabas_broker.controller.requests import Outcome
 from barnabas_broker.controller.shell import Controller
 from barnabas_broker.security.acls import AclOperation, ResourceType
@@ -38,11 +39,11 @@ def handle(
         asked: Sequence[DeleteTopicState] = request.topics
     else:
         asked = yield from each(request.topic_names, lambda name: DeleteTopicState(name=name))
-    refusal = _refusal(asked, call)
-    if refusal is None:
-        answers = yield from each(asked, partial(_checked, call))
+    fault = _refusal(asked, call)
+    if fault is None:
+        answers = yield from each(asked, partial(_judged, call))
     else:
-        answers = yield from each(asked, partial(_refused, code=refusal))
+        answers = yield from each(asked, partial(_refused, code=fault))
     names = [topic.name for topic in answers if topic.name is not None and not topic.error_code]
     image = call.broker.image
     known = [image.topics[name] for name in names if name in image.topics]
@@ -86,6 +87,13 @@ def _refusal(asked: Sequence[DeleteTopicState], call: Call) -> ErrorCode | None:
 
 def _refused(asked: DeleteTopicState, code: ErrorCode) -> DeletableTopicResult:
     return DeletableTopicResult(name=asked.name, topic_id=asked.topic_id, error_code=code)
+
+
+def _judged(call: Call, asked: DeleteTopicState) -> DeletableTopicResult:
+    try:
+        return _checked(call, asked)
+    except Exception as error:  # The boundary between one topic and the others.
+        return _refused(asked, refusal(error, "DeleteTopics", asked.name).code)
 
 
 def _checked(call: Call, asked: DeleteTopicState) -> DeletableTopicResult:

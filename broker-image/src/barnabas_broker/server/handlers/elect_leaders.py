@@ -41,9 +41,8 @@ def handle(
         try:
             controller.check_reigns()
         except KafkaError as error:
-            # Of all partitions none is named that could carry the error.
-            code = error.code if asked is None else ErrorCode.NONE
-            return _response(code, dict.fromkeys(asked or (), error))
+            named = call.broker.image.all_partitions() if asked is None else asked
+            return _response(ErrorCode.NONE, dict.fromkeys(named, error))
         answers = controller.moves.elect(kind, asked, now_ms=call.now_ms)
         return _response(ErrorCode.NONE, answers)
 

@@ -9,6 +9,7 @@ asked about at once.
 from asyncio import Future
 from dataclasses import dataclass
 
+from barnabas_broker.cluster.failures import refusal
 from barnabas_broker.cluster.image import NO_LEADER
 from barnabas_broker.cluster.views import live_endpoints
 from barnabas_broker.coordinator.group.shell import GROUPS_TOPIC
@@ -62,17 +63,29 @@ def handle(request: FindCoordinatorRequest, call: Call) -> Answer:
         unknown = ErrorCode.INVALID_REQUEST
         message = f"coordinators of type {request.key_type} are not known here"
         return _response(call, [_refused(key, unknown, message) for key in asked])
-    allowed = {key for key in asked if call.allowed(AclOperation.DESCRIBE, kind.resource, key)}
+    refusals = {key: _refusal(key, kind, call) for key in asked}
+
+    def answer(why: str | None) -> FindCoordinatorResponse:
+        return _response(call, [refusals[key] or _found(key, kind, call, why) for key in asked])
+
     return then(
-        with_internal_topic(kind.topic, call) if allowed else None,
-        lambda why: _response(call, [_found(key, kind, call, allowed, why) for key in asked]),
+        None if all(refusals.values()) else with_internal_topic(kind.topic, call),
+        answer,
         lambda error: _response(call, [_refused(key, error.code) for key in asked]),
     )
 
 
-def _found(key: str, kind: _Kind, call: Call, allowed: set[str], why: str | None) -> Coordinator:
-    if key not in allowed:
-        return _refused(key, kind.refusal)
+def _refusal(key: str, kind: _Kind, call: Call) -> Coordinator | None:
+    """The answer for a key that the caller may not ask for."""
+    try:
+        if call.allowed(AclOperation.DESCRIBE, kind.resource, key):
+            return None
+    except Exception as error:  # The boundary between one key and the others.
+        return _refused(key, refusal(error, "FindCoordinator", key).code)
+    return _refused(key, kind.refusal)
+
+
+def _found(key: str, kind: _Kind, call: Call, why: str | None) -> Coordinator:
     image = call.broker.image
     topic = image.topic(kind.topic)
     state = None

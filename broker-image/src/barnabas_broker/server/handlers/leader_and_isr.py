@@ -3,6 +3,7 @@
 from asyncio import Future
 from collections.abc import Mapping
 
+from barnabas_broker.cluster.failures import refusal
 from barnabas_broker.controller.shell import Controller
 from barnabas_broker.replica.manager import ReplicaManager
 from barnabas_broker.security.acls import AclOperation
@@ -32,9 +33,9 @@ def handle(
         return LeaderAndIsrResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
 
     def obey(controller: Controller) -> Told:
-        refusal = controller.hear_controller(request.controller_epoch, request.broker_epoch)
-        if refusal is not None:
-            return refusal, {}
+        stale = controller.hear_controller(request.controller_epoch, request.broker_epoch)
+        if stale is not None:
+            return stale, {}
         return ErrorCode.NONE, controller.member.take_leadership(request)
 
     replicas = call.broker.replicas
@@ -87,8 +88,11 @@ def _of_replica(tp: TopicPartition, error: ErrorCode, replicas: ReplicaManager) 
     """
     if error not in (ErrorCode.NONE, ErrorCode.KAFKA_STORAGE_ERROR):
         return error
-    if replicas.is_counted_out(tp):
-        return ErrorCode.KAFKA_STORAGE_ERROR
+    try:
+        if replicas.is_counted_out(tp):
+            return ErrorCode.KAFKA_STORAGE_ERROR
+    except Exception as failure:  # The boundary between one partition and the others.
+        return refusal(failure, "LeaderAndIsr", tp).code
     return error if replicas.get(tp) is None else ErrorCode.NONE
 
 

@@ -6,6 +6,7 @@ Version 0 belongs to consumers that keep their offsets in ZooKeeper, where they 
 from asyncio import Future
 from functools import partial
 
+from barnabas_broker.cluster.failures import refusal
 from barnabas_broker.coordinator.group.commits import (
     commit_write_error,
     commits,
@@ -103,8 +104,9 @@ def _committed(
         response: OffsetCommitResponse | Future[OffsetCommitResponse] = call.broker.groups.ask(
             request.group_id, step
         )
-    except KafkaError as error:
-        return refused_commit(request, error.code)
+    except Exception as error:  # Closing the connection would leave the client without a reason.
+        code = refusal(error, "OffsetCommit", request.group_id).code
+        return refused_commit(request, commit_write_error(code))
     return response
 
 

@@ -2,6 +2,7 @@
 
 from asyncio import Future
 
+from barnabas_broker.cluster.failures import refusal
 from barnabas_broker.coordinator.group.commits import deletions, write_error
 from barnabas_broker.coordinator.group.shard import Shard
 from barnabas_broker.coordinator.group.turns import Turn, Waiter
@@ -55,15 +56,17 @@ def handle(
 def _faults(request: OffsetDeleteRequest, call: Call) -> dict[TopicPartition, ErrorCode | None]:
     faults: dict[TopicPartition, ErrorCode | None] = {}
     for topic in request.topics:
-        allowed = call.allowed(AclOperation.READ, ResourceType.TOPIC, topic.name)
         for each in topic.partitions:
             partition = TopicPartition(topic.name, each.partition_index)
-            faults[partition] = _fault(partition, call, allowed=allowed)
+            try:
+                faults[partition] = _fault(partition, call)
+            except Exception as error:  # The boundary between one partition and the others.
+                faults[partition] = refusal(error, "OffsetDelete", partition).code
     return faults
 
 
-def _fault(partition: TopicPartition, call: Call, *, allowed: bool) -> ErrorCode | None:
-    if not allowed:
+def _fault(partition: TopicPartition, call: Call) -> ErrorCode | None:
+    if not call.allowed(AclOperation.READ, ResourceType.TOPIC, partition.topic):
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
     if call.broker.image.partition(partition) is None:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -70,10 +70,10 @@ def _asked(request: StopReplicaRequest, version: int) -> Iterator[tuple[TopicPar
 
 
 def _stopped(broker: Broker, tp: TopicPartition, epoch: int, *, delete: bool) -> ErrorCode:
-    held = broker.replicas.get(tp)
-    if held is not None and 0 <= epoch < held.leader_epoch:
-        return ErrorCode.FENCED_LEADER_EPOCH
     try:
+        held = broker.replicas.get(tp)
+        if held is not None and 0 <= epoch < held.leader_epoch:
+            return ErrorCode.FENCED_LEADER_EPOCH
         broker.replicas.stop(tp, delete=delete)
     except Exception as error:
         return refusal(error, "StopReplica", tp).code

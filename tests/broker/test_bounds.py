@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,6 +23,11 @@ from barnabas_broker.security.acls import AclOperation, ResourcePattern, Resourc
 from barnabas_broker.security.audit import SPEAKERS_MAX
 from barnabas_broker.security.authorizer import DECISIONS_MAX, AclAuthorizer
 from barnabas_broker.security.principals import ANONYMOUS, Principal
+from barnabas_broker.server.admission import Admission
+from barnabas_broker.server.fair_queue import FORGOTTEN_BEYOND, FairQueue, flow_of
+from barnabas_broker.server.heavy import HeavyWork
+from barnabas_broker.server.limits import ConnectionLimits
+from barnabas_kafka.errors import KafkaError
 from tests.broker.coordinator.group.consumer.stories import ConsumerStory
 from tests.broker.coordinator.group.stories import Story
 from tests.broker.coordinator.transaction.stories import Story as TransactionStory
@@ -30,7 +36,8 @@ from tests.broker.server.members import join_request
 SOURCE: Final = Path(barnabas_broker.__file__).parent
 DOCUMENT: Final = Path(__file__).parents[2] / "docs" / "bounds.md"
 LOOKED_AT: Final = (
-    "coordinator/**/*.py", "log/producer_state.py", "replica/fetch_session.py", "security/a*.py",
+    "coordinator/**/*.py", "log/producer_state.py", "replica/**/*.py", "security/a*.py",
+    "server/**/*.py", "controller/**/*.py",
 )  # fmt: skip
 TABLES: Final = ("dict", "set", "OrderedDict", "Counter")
 
@@ -43,6 +50,65 @@ NOT_OF_CLIENTS: Final = {
     "ProducerState._unreplicated": "ended transactions, until they are replicated",
     "Plan.entries": "of one request",
     "Session.targets": "bounded by the cache of sessions",
+    "Admission.of_listener": "settings",
+    "Admission._rates": "settings",
+    "Background.down": "names of tasks in the code",
+    "Background.failures": "names of tasks in the code",
+    "Background.tasks": "tasks of those who begin them, each of which has its bound",
+    "Background._short": "as Background.tasks",
+    "BufferPool._free": "sizes in the code",
+    "_Channel.unusable": "partitions that exist",
+    "ControlChannels._channels": "brokers that are registered",
+    "ControllerThread._heard": "znodes that are watched",
+    "Counters.totals": "causes in the code",
+    "Counters._said_at": "causes in the code",
+    "Counters._unsaid": "causes in the code",
+    "Route.header_versions": "versions in the code",
+    "Dispatcher._plain": "APIs in the code",
+    "HostResolver._under_way": "hosts of registered brokers",
+    "LogCleaner._running": "partitions that exist",
+    "LogCleaner._processes": "settings",
+    "LogMover._tasks": "partitions that exist",
+    "LogMover._ends": "partitions that exist",
+    "HttpThread._places": "64 places of the admin port",
+    "HttpThread._urgent_places": "16 places of the admin port",
+    "ApiMetrics.versions": "versions in the code",
+    "ApiMetrics.errors": "error codes in the code",
+    "RequestMetrics.by_api": "APIs in the code",
+    "Peers._links": "brokers that are registered",
+    "_Connection._versions": "APIs of another broker",
+    "_Connection._pending": "our own requests",
+    "AlterPartitions._waiting": "partitions that are led here",
+    "Copied.told": "partitions that are followed",
+    "Fetcher.copied": "partitions that are followed",
+    "Fetchers.running": "brokers that are registered",
+    "Fetchers._place": "partitions that are followed",
+    "Fetchers._apart": "partitions that are followed",
+    "Fetchers._stopping": "brokers that are registered",
+    "IsrChanges._tasks": "partitions that are led here",
+    "TransactionPeers._kept": "transactions that are ending, of bounded transactional ids",
+    "TransactionPeers._tasks": "transactions that are ending, of bounded transactional ids",
+    "Upkeep._flushing": "partitions that exist",
+    "Upkeep._tasks": "names of tasks in the code",
+    "Ends._by_broker": "brokers that are registered",
+    "Follower._missing": "topics that exist",
+    "Reign.deleting": "topics that exist",
+    "Reign._unconfirmed": "topics that exist",
+    "Reign._offline": "partitions that exist",
+    "Reign._asked": "brokers that are registered",
+    "Reign._ends": "partitions that exist",
+    "Reign.unsettled": "partitions that exist",
+    "GroupCommit._waiting": "partitions that exist",
+    "GroupCommits._of": "log directories",
+    "InSync._followers": "brokers that are registered",
+    "InSyncNotices._written": "partitions that are led here",
+    "LeaderSession.told": "partitions that are followed",
+    "ReplicaManager._partitions": "partitions that exist",
+    "ReplicaManager.traffic": "topics that exist",
+    "ReplicaManager._out_of_reach": "partitions that the controller names",
+    "ReplicaManager._retries": "partitions that exist",
+    "ReplicaManager._expected": "partitions that the controller names",
+    "TopicRules._produce_rules": "topics that exist",
     "_Evening._kept": "of one decision",
     "_Evening.assigned": "of one decision",
 }
@@ -217,6 +283,40 @@ def audited() -> int:
     return len(authorizer.audit._windows) - (SPEAKERS_MAX + 1) + MAX
 
 
+def addresses() -> int:
+    """Addresses that connect, and come back."""
+    admission = Admission(ConnectionLimits(MAX, MAX, {}, {}, 0, {}, frozenset()))
+    for number in range(10 * TRIED):
+        address = f"10.0.0.{number}"
+        if admission.has_room("L") and not admission.refuses(address):
+            admission.came("L", address, 0.0)
+        if number % 3 == 0:
+            left = next(iter(admission.of_address))
+            admission.went("L", left)
+    return len(admission.of_address)
+
+
+def holders() -> int:
+    """Clients whose large requests wait; the first may always."""
+    heavy = HeavyWork(waiting_bytes_max=MAX, least_bytes=1)
+    for number in range(10 * TRIED):
+        with suppress(KafkaError):
+            heavy.reserve(1, flow_of(ANONYMOUS, f"10.0.0.{number}", 1))
+    heavy.close()
+    return len(heavy._held)
+
+
+def flows() -> int:
+    """Clients that each have one thing done."""
+    queue: FairQueue[int] = FairQueue()
+    most = 0
+    for number in range(50 * TRIED):
+        queue.push(number, f"client-{number}", 1)
+        queue.pop()
+        most = max(most, len(queue._ends))
+    return most * MAX // (FORGOTTEN_BEYOND + 3)
+
+
 FILLERS: Final[dict[str, Callable[[], int]]] = {
     "coordinator/group/shard.py Shard.groups": groups,
     "coordinator/group/group.py Group.members": members,
@@ -228,6 +328,9 @@ FILLERS: Final[dict[str, Callable[[], int]]] = {
     "coordinator/transaction/shard.py Shard.transactions": transactional_ids,
     "log/producer_state.py ProducerState.producers": producers,
     "replica/fetch_session.py SessionCache.sessions": sessions,
+    "server/admission.py Admission.of_address": addresses,
+    "server/heavy.py HeavyWork._held": holders,
+    "server/fair_queue.py FairQueue._ends": flows,
     "security/authorizer.py _Current.decisions": decisions,
     "security/audit.py AuditLog._windows": audited,
 }

@@ -116,6 +116,10 @@ class SharedStore:
         """Names of the children."""
         return self.ensemble.tree.children(path)
 
+    def children_many(self, paths: Sequence[str]) -> list[list[str] | None]:
+        """Names of the children of each, None for none."""
+        return [self.children(path) if self.exists(path) is not None else None for path in paths]
+
     def commit(self, operations: Sequence[Operation], *, now_ms: int) -> Committed:
         """All or nothing."""
         lost = self.losses.pop(0) if self.losses else None

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import Mock
 from uuid import UUID
 
 import pytest
@@ -11,6 +12,7 @@ from barnabas_broker.controller.loading import load_topic
 from barnabas_broker.controller.steps import Steps
 from barnabas_broker.zk.embedded import EmbeddedStore
 from barnabas_broker.zk.store import CoordinationError, Create, Delete, SetData
+from barnabas_broker.zk.znodes import ConfigZnode
 from barnabas_kafka.errors import ErrorCode, KafkaError
 
 
@@ -57,6 +59,35 @@ def test_a_topic_is_created_grown_and_deleted_without_a_trace(store: EmbeddedSto
     store.commit(operations, now_ms=1)
     assert store.children("/brokers/topics") == store.children("/config/topics") == []
     assert store.children("/admin/delete_topics") == ["t"]
+
+
+def test_a_deletion_asks_as_often_however_many_partitions_there_are(store: EmbeddedStore) -> None:
+    """The controller does nothing else meanwhile, and ZooKeeper may be milliseconds away."""
+    asked = []
+    for name, partitions in (("small", 1), ("large", 400)):
+        states = writes.first_states([(1,)] * partitions, controller_epoch=3)
+        created = writes.create_topic(store, name, UUID(int=6), states=states, config={})
+        store.commit(created, now_ms=1)
+        watched = Mock(wraps=store)
+        operations = writes.delete_topic(watched, name)
+        asked.append(len(watched.mock_calls))
+        assert len(operations) == len(created) + 1
+    assert asked[0] == asked[1]
+
+
+def test_a_change_of_settings_asks_as_often_after_many_others(store: EmbeddedStore) -> None:
+    """Those of the last quarter of an hour are still announced."""
+    asked = []
+    for _ in range(30):
+        watched = Mock(wraps=store)
+        changes = writes.change_config(watched, ConfigZnode.for_topic("t"), {}, now_ms=1)
+        asked.append(len(watched.mock_calls))
+        store.commit(changes, now_ms=1)
+    assert {*asked} == {asked[0]}
+    later = writes.change_config(
+        store, ConfigZnode.for_topic("t"), {}, now_ms=2 + writes.CHANGE_NOTIFICATION_TTL_MS
+    )
+    assert sum(isinstance(each, Delete) for each in later) == 30
 
 
 def fail(error: Exception) -> None:

@@ -125,6 +125,10 @@ def test_many_are_read_in_order(store: SessionStore) -> None:
         *(b"%d" % number for number in range(25)),
         *[None] * 5,
     ]
+    names = store.children_many(["/", *(f"/n{number}" for number in range(30))])
+    assert names[0] is not None
+    assert {f"n{number}" for number in range(25)} <= {*names[0]}
+    assert names[1:] == [*[[]] * 25, *[None] * 5]
 
 
 def test_names_in_sequence(store: SessionStore) -> None:

@@ -641,7 +641,8 @@ class Reign:
         topics = {name: self._image.topics[name] for name in names}
         with self._ledger.reading():
             marks = {name: DeleteTopicZnode(name).path for name in topics}
-            missing = {n: [Create(it)] for n, it in marks.items() if self._store.exists(it) is None}
+            found = zip(marks.items(), self._store.get_many([*marks.values()]), strict=True)
+            missing = {name: [Create(path)] for (name, path), there in found if there is None}
         refused = self._ledger.write_each(missing, now_ms=now_ms)
         topics = {name: topic for name, topic in topics.items() if name not in refused}
         self.deleting |= topics

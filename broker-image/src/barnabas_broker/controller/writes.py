@@ -5,7 +5,7 @@ its tools see a topic, a deletion or a change of settings in the way they expect
 in several steps is one transaction here.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from uuid import UUID
 
 from barnabas_broker.cluster.image import TopicImage
@@ -133,14 +133,31 @@ def delete_topic(store: CoordinationStore, name: str) -> list[Operation]:
 
 
 def delete_subtree(store: CoordinationStore, path: str) -> list[Operation]:
-    """Delete a znode and all below it, children first; nothing where it is gone already."""
-    operations: list[Operation] = []
-    if store.exists(path) is None:
-        return operations
-    for child in store.children(path):
-        operations += delete_subtree(store, f"{path}/{child}")
-    operations.append(Delete(path))
-    return operations
+    """Delete a znode and all below it, children first; nothing where it is gone already.
+
+    Each level is asked for at once. One znode after the other, a topic of 400 partitions was 1,600
+    round trips, during which the controller did nothing else.
+    """
+    children: dict[str, list[str]] = {}
+    level = [path]
+    while level:
+        answers = zip(level, store.children_many(level), strict=True)
+        found = {
+            above: [f"{above}/{it}" for it in names]
+            for above, names in answers
+            if names is not None
+        }
+        children |= found
+        level = [each for below in found.values() for each in below]
+    return [Delete(each) for each in _bottom_up(path, children)]
+
+
+def _bottom_up(path: str, children: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """A znode behind all below it; those that are not in `children` do not exist."""
+    if path in children:
+        for child in children[path]:
+            yield from _bottom_up(child, children)
+        yield path
 
 
 def change_config(
@@ -148,10 +165,9 @@ def change_config(
 ) -> list[Operation]:
     """Replace the settings of an entity and tell brokers; old notifications go."""
     operations = [put(store, znode.path, znode.encode(config))]
-    for name in store.children(ConfigChangeZnode.ROOT):
-        path = f"{ConfigChangeZnode.ROOT}/{name}"
-        stat = store.exists(path)
-        if stat is not None and now_ms - stat.ctime_ms > CHANGE_NOTIFICATION_TTL_MS:
+    paths = [f"{ConfigChangeZnode.ROOT}/{it}" for it in store.children(ConfigChangeZnode.ROOT)]
+    for path, found in zip(paths, store.get_many(paths), strict=True):
+        if found is not None and now_ms - found[1].ctime_ms > CHANGE_NOTIFICATION_TTL_MS:
             operations.append(Delete(path))
     change = ConfigChangeZnode.encode(znode)
     operations.append(Create(ConfigChangeZnode.PREFIX, change, sequential=True))

@@ -96,6 +96,12 @@ class EmbeddedStore:
         with self._lock:
             return self._tree.children(path)
 
+    def children_many(self, paths: Sequence[str]) -> list[list[str] | None]:
+        """Names of the children of each znode, sorted; None for those that do not exist."""
+        with self._lock:
+            tree = self._tree
+            return [None if tree.exists(it) is None else tree.children(it) for it in paths]
+
     def commit(self, operations: Sequence[Operation], *, now_ms: int) -> Committed:
         """Apply all operations or none; on return they are on disk.
 

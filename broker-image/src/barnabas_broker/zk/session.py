@@ -238,6 +238,11 @@ class SessionStore:
         names: list[str] = self._ask(path, self._client.get_children_async(self._full(path)))
         return sorted(names)
 
+    def children_many(self, paths: Sequence[str]) -> list[list[str] | None]:
+        """Names of the children of each znode, None where there is none; several at a time."""
+        answers = self._each(paths, lambda path: self._client.get_children_async(self._full(path)))
+        return [None if names is None else sorted(names) for names in answers]
+
     # --- writing
 
     def commit(self, operations: Sequence[Operation], *, now_ms: int) -> Committed:

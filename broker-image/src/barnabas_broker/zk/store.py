@@ -85,6 +85,10 @@ class CoordinationStore(Protocol):
         """Names of the children, sorted. Raises NoNodeError."""
         ...
 
+    def children_many(self, paths: Sequence[str]) -> list[list[str] | None]:
+        """Names of the children of each znode, sorted; None for those that do not exist."""
+        ...
+
     def commit(self, operations: Sequence[Operation], *, now_ms: int) -> Committed:
         """Apply all operations or none; on return they are durable.
 

@@ -4,6 +4,7 @@ import asyncio
 import errno
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
@@ -281,6 +282,39 @@ def test_a_record_that_cannot_be_replayed_is_skipped(
     run(work, tmp_path, monkeypatch)
     assert "__consumer_offsets-0: the record at 1 is skipped: " in caplog.text
     assert str(error) in caplog.text
+
+
+def test_an_appended_record_that_cannot_be_replayed_has_the_log_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Some of a turn would be in the log and not in the shard, until the next leader reads it."""
+
+    async def work(world: World) -> None:
+        assert await world.load() == CONTENTS
+
+        def append(batch: bytearray, *, now_ms: int) -> Any:
+            batch[:8] = world.log.log_end_offset.to_bytes(8, "big")
+            world.log.append_as_follower(batch, now_ms=now_ms)
+            return SimpleNamespace(last_offset=world.log.log_end_offset - 1)
+
+        world.partition.append_own = append
+        world.partition.check_leader = world.partition.check_in_sync = lambda: None
+        world.faults.due["replay"] = [ValueError("a defect")]
+
+        def step(_: Shard, _waiter: object, now_ms: int) -> Turn[bytes]:
+            return Turn(now_ms, records=[b"d", b"b", b"e"])
+
+        with pytest.raises(ValueError, match="a defect"):
+            world.runtime.ask("key", step)
+        with pytest.raises(KafkaError) as loading:
+            world.runtime.held("key")
+        assert loading.value.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        await wait_for_async("the load", lambda: world.runtime.loading, until=lambda it: not it)
+        (shard,) = world.runtime.shards
+        assert shard.values == [*CONTENTS, b"d", b"b", b"e"]
+
+    run(work, tmp_path, monkeypatch)
+    assert "a record that was appended cannot be replayed, loading again" in caplog.text
 
 
 def test_who_leads_no_longer_does_not_retry(

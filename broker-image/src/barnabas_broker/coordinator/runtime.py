@@ -323,10 +323,26 @@ class Runtime(Generic[S, R]):
                 self.perform(held, turn)
             self.time(held)
         except Exception:
+            _stop_loading(held)  # Which `perform` may have begun; here it is retried anyway.
             held.loading = loading
             raise
         held.load_error = ""
         log.info("loaded %s in %d ms", tp, now_ms - began_ms)
+
+    def _load_again(self, held: Held[S]) -> None:
+        """Begin again with what the log has: a shard differs from it.
+
+        Where a record cannot be replayed at all it is left out then, as a whole.
+        """
+        log.error(
+            "%s: a record that was appended cannot be replayed, loading again", held.partition.tp
+        )
+        if held.wake is not None:
+            held.wake.cancel()
+            held.wake = None
+        _tell(held.shard.resign(self._clock_ms()))
+        held.shard = self._new_shard()
+        held.loading = self._loop.create_task(self._load(held))
 
     def _note_failed_load(self, held: Held[S], error: Exception, delay_s: float) -> None:
         """Log why, with a traceback where the error is none that a log or a disk gives."""
@@ -361,8 +377,12 @@ class Runtime(Generic[S, R]):
         if turn.records:
             code = self._append(held, turn)
             if code is None:
-                for record in turn.records:
-                    self._replay(held, turn, record)
+                try:
+                    for record in turn.records:
+                        self._replay(held, turn, record)
+                except Exception:  # The log has it: what the shard has of it, nobody knows.
+                    self._load_again(held)
+                    raise
             else:
                 appended = False
                 turn = turn.refused(code)
@@ -527,7 +547,8 @@ class Runtime(Generic[S, R]):
         except Exception:  # Nobody else would do what is due, of any group.
             tp = held.partition.tp
             log.exception("What is due in %s failed, retrying in %.1f s", tp, WAKE_RETRY_S)
-            self._wake_later(held)
+            if held.loading is None:
+                self._wake_later(held)
         else:
             self.time(held)
 
@@ -536,6 +557,11 @@ class Runtime(Generic[S, R]):
             held.wake.cancel()
         held.wake_ms = 0  # What is overdue does not have it tried sooner.
         held.wake = self._loop.call_later(WAKE_RETRY_S, self._wake, held)
+
+
+def _stop_loading(held: Held[Any]) -> None:
+    if held.loading is not None:
+        held.loading.cancel()
 
 
 def steady_ms(loop: asyncio.AbstractEventLoop) -> int:

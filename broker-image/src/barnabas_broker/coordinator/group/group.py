@@ -309,6 +309,8 @@ class Group:
         members keep what they wait for; when a log is read, it is all there is.
         """
         before = self.members
+        # Before anything is changed: what cannot be read leaves the group as it was.
+        read = {it.member_id: _read(it) for it in written.members if it.member_id not in before}
         for member in before.values():
             self._unweigh(member)
         self.protocol_type = written.protocol_type or None
@@ -318,7 +320,7 @@ class Group:
         self.members = {}
         for each in written.members:
             said = (written.protocol or "", each.subscription)
-            member = before.get(each.member_id) or _read(each)
+            member = before.get(each.member_id) or read[each.member_id]
             if said not in member.protocols:
                 member.protocols = (said,)
             member.assignment = each.assignment

@@ -311,7 +311,7 @@ class Barnabas(Target):
         self.settings = COMMON_SETTINGS | dict(settings or {})
         self.command = (command or Path(sys.executable).with_name("barnabas")).absolute()
         if not self.command.exists():
-            raise BenchmarkError(f"{self.command} does not exist: install barnabas-broker[cli]")
+            raise BenchmarkError(f"{self.command} does not exist: run `make bench`")
 
     def _new(self, directory: Path) -> Broker:
         return _BarnabasBroker(self.command, directory, self.settings)

@@ -22,7 +22,7 @@ if settings.get_current_profile_name() != "ci":
 LONGEST = (
     "tests/oracle/test_same_answers.py",
     "tests/oracle/test_on_zookeeper.py",
-    "tests/clients/test_wheels.py",
+    "tests/clients/test_install.py",
     "tests/clients/test_kill_under_load.py",
     "tests/clients/test_transactions.py",
     "tests/clients/test_troubleshooting.py",

@@ -4,7 +4,11 @@ The compiled module is an optimisation only. Without mypy or a C compiler, or if
 package installs as pure Python and behaves the same.
 """
 
+import os
+import runpy
+import shutil
 import sys
+import sysconfig
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +16,9 @@ from setuptools import setup
 from setuptools.command.build_ext import build_ext
 from setuptools.errors import BaseError, CCompilerError
 
-COMPILED = [
-    "src/barnabas_kafka/protocol/plain_commit.py",
-    "src/barnabas_kafka/protocol/plain_fetch.py",
-    "src/barnabas_kafka/protocol/plain_heartbeat.py",
-    "src/barnabas_kafka/protocol/plain_produce.py",
-    "src/barnabas_kafka/protocol/plain_rebalance.py",
-    "src/barnabas_kafka/records/walk.py",
-]
+# Read from the sources: the package itself cannot be imported before it is built.
+MODULES = runpy.run_path("src/barnabas_kafka/compiled.py")["MODULES"]
+COMPILED = [f"src/{name.replace('.', '/')}.py" for name in MODULES]
 
 
 def go_on_without(error: BaseException) -> None:
@@ -33,9 +32,20 @@ def go_on_without(error: BaseException) -> None:
             stale.unlink()
 
 
+def check_compiler() -> None:
+    """OSError where nothing can be compiled here; mypyc would find out after half a minute."""
+    command = (os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc").split()
+    if not any(shutil.which(word) for word in command):
+        raise FileNotFoundError(f"there is no C compiler: {' '.join(command)}")
+    header = Path(sysconfig.get_path("include"), "Python.h")
+    if not header.is_file():
+        raise FileNotFoundError(f"Python's headers are not installed: {header}")
+
+
 def extensions() -> list[Any]:
     """The compiled modules, or none if mypyc is missing or cannot translate them."""
     try:
+        check_compiler()
         from mypyc.build import mypycify
 
         # One by one: a group of modules would share a file with a name of its own, which nobody

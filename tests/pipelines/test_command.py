@@ -93,7 +93,7 @@ def test_without_spark_the_way_to_it_is_named(tmp_path: Path, file: Path) -> Non
     assert out.returncode == 1
     assert out.stderr == (
         "Error: pipelines need pyspark, which is not installed here:"
-        " `make spark` in the sources, or pip install 'barnabas-pipelines[spark]'\n"
+        " `make spark` in the sources, or pip install pyspark==4.2.0\n"
     )
 
 

@@ -26,6 +26,7 @@ JARS_VARIABLE: Final = "BARNABAS_SPARK_JARS"
 DEFAULT_DRIVER_MEMORY: Final = "512m"  # Spark asks for 450 MiB at least.
 DEFAULT_LOG_LEVEL: Final = "error"
 JAVA_LEAST: Final = 17
+SPARK_VERSION: Final = "4.2.0"  # The extra's; tests/test_distribution.py compares them.
 _JAVA_VERSION: Final = re.compile(r'version "([0-9]+)')
 
 # The first compiler only and a collector without threads: half the CPU time of a start, and 60 MB
@@ -60,7 +61,7 @@ def check_installed() -> None:
     if importlib.util.find_spec("pyspark") is None:
         text = (
             "pipelines need pyspark, which is not installed here:"
-            " `make spark` in the sources, or pip install 'barnabas-pipelines[spark]'"
+            f" `make spark` in the sources, or pip install pyspark=={SPARK_VERSION}"
         )
         raise PipelineError(text)
     java = java_program()

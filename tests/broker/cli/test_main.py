@@ -11,8 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from barnabas_broker import __version__
 from barnabas_broker.cli.main import VERBS, main
+from barnabas_broker.cli.version import built_as
 from barnabas_broker.testing import Broker
+from barnabas_kafka import compiled
 from tests.broker.cli.conftest import Run, run_command
 from tests.broker.server.test_stop_signals import SERVER, told_at
 
@@ -109,7 +112,7 @@ def test_without_the_client_library_the_way_out_is_named() -> None:
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False, text=True)
     assert out.returncode == 1
     assert out.stderr == (
-        "Error: this command needs confluent_kafka: pip install 'barnabas-broker[cli]'\n"
+        "Error: this command needs confluent-kafka: pip install confluent-kafka\n"
     )
 
 
@@ -152,10 +155,22 @@ def test_the_id_alone_is_printed(run: Run, kafka_broker: Broker) -> None:
 def test_what_to_write_in_a_bug_report() -> None:
     """Our version first, then what it runs on."""
     first, *rest = run_command("version").stdout.splitlines()
-    assert first == f"barnabas {metadata.version('barnabas-broker')}"
+    assert first == f"barnabas {__version__}"
     assert f"  python {platform.python_version()}" in rest
     versions = run_command("version", "--output", "json").json()
+    assert versions["barnabas"] == __version__
+    assert versions["build"] == built_as()
     assert versions["confluent-kafka"] == metadata.version("confluent-kafka")
+
+
+def test_the_version_says_how_it_was_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broker that is slow for want of a compiler shows it wherever its version is shown."""
+    assert run_command("--version").stdout == f"barnabas {__version__} ({built_as()})\n"
+    monkeypatch.setattr(compiled, "interpreted", lambda: compiled.MODULES)
+    count = len(compiled.MODULES)
+    assert built_as() == f"pure Python: {count} of {count} modules are not compiled"
+    monkeypatch.setattr(compiled, "interpreted", lambda: ())
+    assert built_as() == "compiled"
 
 
 NAMESPACE = ("unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child")

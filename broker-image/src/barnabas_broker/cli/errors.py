@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import TracebackType
-from typing import IO, Any, Self
+from typing import IO, Any, Final, Self
 
 import click
 
@@ -34,6 +34,15 @@ class InputError(CommandError):
     """A setting or a value is wrong and nothing was tried: exit code 2."""
 
     exit_code = USAGE
+
+
+# What commands for clients import, and the distribution that has it. A broker alone needs none.
+CLIENT_PACKAGES: Final = {"confluent_kafka": "confluent-kafka", "rich": "rich"}
+
+
+def missing_package(error: ModuleNotFoundError) -> str | None:
+    """The distribution to install for a failed import; None where it is not a client's."""
+    return CLIENT_PACKAGES.get((error.name or "").partition(".")[0])
 
 
 class Attempts:

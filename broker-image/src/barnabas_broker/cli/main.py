@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from barnabas_broker.cli.errors import CommandError
+from barnabas_broker.cli.errors import CommandError, missing_package
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoints
@@ -62,15 +62,23 @@ class LazyGroup(click.Group):
             formatter.write_dl(rows)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; name the extra that brings what it could not import."""
+        """Run the command; name the package that brings what it could not import."""
         try:
             return super().invoke(ctx)
         except ModuleNotFoundError as error:
-            missing = (error.name or "").partition(".")[0]
-            if missing not in {"confluent_kafka", "rich"}:
+            if (missing := missing_package(error)) is None:
                 raise
-            text = f"this command needs {missing}: pip install 'barnabas-broker[cli]'"
-            raise CommandError(text) from None
+            raise CommandError(f"this command needs {missing}: pip install {missing}") from None
+
+
+def _print_version(context: click.Context, _option: click.Parameter, asked: bool) -> None:
+    """Print the version and how this installation was built, and exit."""
+    if asked:
+        from barnabas_broker import __version__
+        from barnabas_broker.cli.version import built_as
+
+        click.echo(f"barnabas {__version__} ({built_as()})")
+        context.exit()
 
 
 def _plugins() -> EntryPoints:
@@ -142,6 +150,14 @@ EPILOG = (
     verbs=VERBS,
     epilog=EPILOG,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Show the version, and whether its inner loops are compiled.",
 )
 def main() -> None:
     """A Kafka-compatible broker, and tools for it and for any other Kafka."""

@@ -8,22 +8,36 @@ from importlib import metadata
 
 import click
 
-PACKAGES = ("barnabas-broker", "barnabas-kafka", "uvloop", "confluent-kafka")
+from barnabas_broker import __version__
+from barnabas_kafka import compiled
+
+PACKAGES = ("uvloop", "confluent-kafka")
 
 
 @click.command()
 @click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def version(output: str) -> None:
     """Show which versions these are."""
-    versions = {name: _installed(name) for name in PACKAGES}
-    versions["python"] = platform.python_version()
-    versions["platform"] = f"{platform.system()} {platform.release()} {platform.machine()}"
+    facts = {
+        "build": built_as(),
+        **{name: _installed(name) for name in PACKAGES},
+        "python": platform.python_version(),
+        "platform": f"{platform.system()} {platform.release()} {platform.machine()}",
+    }
     if output == "json":
-        click.echo(json.dumps(versions, indent=2))
+        click.echo(json.dumps({"barnabas": __version__, **facts}, indent=2))
         return
-    click.echo(f"barnabas {versions['barnabas-broker']}")
-    for name, number in list(versions.items())[1:]:
-        click.echo(f"  {name} {number or 'not installed'}")
+    click.echo(f"barnabas {__version__}")
+    for name, fact in facts.items():
+        click.echo(f"  {name} {fact or 'not installed'}")
+
+
+def built_as() -> str:
+    """`compiled`, or `pure Python` with how many of the compiled modules are missing."""
+    missing = len(compiled.interpreted())
+    if not missing:
+        return "compiled"
+    return f"pure Python: {missing} of {len(compiled.MODULES)} modules are not compiled"
 
 
 def _installed(name: str) -> str | None:

@@ -71,6 +71,7 @@ from barnabas_broker.server.upkeep import Upkeep
 from barnabas_broker.server.writability import Writability
 from barnabas_broker.server.zookeeper_offsets import ZooKeeperOffsets
 from barnabas_broker.zk.store import CoordinationStore
+from barnabas_kafka import compiled
 from barnabas_kafka.errors import KafkaError
 from barnabas_kafka.ids import TopicPartition
 from barnabas_kafka.settings import broker as keys
@@ -676,6 +677,13 @@ def _announce(settings: BrokerSettings, image: MetadataImage, broker_id: int) ->
         broker_id,
         image.cluster_id,
     )
+    if interpreted := compiled.interpreted():
+        log.warning(
+            "Running as pure Python, slower: %d of %d modules are not compiled;"
+            " install a C compiler and Python's headers, and install Barnabas again",
+            len(interpreted),
+            len(compiled.MODULES),
+        )
     for name, value in sorted(settings.changed.items()):
         log.info("setting %s = %s", name, value)
     for name, key in sorted(settings.without_effect.items()):

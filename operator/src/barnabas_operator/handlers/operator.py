@@ -14,10 +14,9 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from importlib import metadata
 from typing import Final
 
-from barnabas_operator import ensemble, progress, restart_check
+from barnabas_operator import __version__, ensemble, progress, restart_check
 from barnabas_operator.brokers import AdminBrokers
 from barnabas_operator.handlers.controller import Controller
 from barnabas_operator.handlers.election import Election
@@ -42,7 +41,6 @@ from barnabas_operator.reconcile.reconciler import (
 )
 from barnabas_operator.reconcile.steady import SteadyClusters
 
-VERSION: Final = metadata.version("barnabas-operator")
 HEALTH_PORT: Final = 8080
 # A client keeps connections and threads; a few clusters' worth of them is kept.
 CLIENTS: Final = 32
@@ -82,7 +80,7 @@ class Environment:
         return cls(
             images=Images(
                 **images,
-                operator=VERSION,
+                operator=__version__,
                 versions=_versions(variables.get("BARNABAS_VERSIONS") or "{}", images),
             ),
             namespaces=tuple(listed),
@@ -98,7 +96,7 @@ def _versions(text: str, own: Mapping[str, str]) -> Mapping[str, Mapping[str, st
     listed = json.loads(text)
     if not isinstance(listed, dict) or not all(isinstance(each, dict) for each in listed.values()):
         raise ValueError("BARNABAS_VERSIONS must be a JSON object of images by version")
-    return {VERSION: {name: own[name] for name in ("broker", "zookeeper")}, **listed}
+    return {__version__: {name: own[name] for name in ("broker", "zookeeper")}, **listed}
 
 
 def run(environment: Environment) -> None:

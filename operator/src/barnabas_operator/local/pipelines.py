@@ -27,8 +27,8 @@ FAILED: Final = "Failed"
 RUNNING: Final = "Running"
 NOT_INSTALLED: Final = "NotInstalled"
 HOW_TO_INSTALL: Final = (
-    "pipelines are not installed here:"
-    " `make spark` in the sources, or pip install 'barnabas-pipelines[spark]'"
+    "pipelines are not installed here: `make spark` in the sources,"
+    " or install the distribution barnabas with its extra `pipelines`"
 )
 # How `barnabas pipeline run` begins when it lacks pyspark or Java; what to do follows.
 _LACKS: Final = "pipelines need "

@@ -11,13 +11,12 @@ import click
 from click.core import ParameterSource
 
 from barnabas_broker.cli.client import DEFAULT_TIMEOUT_S, Connection
-from barnabas_broker.cli.errors import FAILED, CommandError
+from barnabas_broker.cli.errors import FAILED, CommandError, missing_package
 from barnabas_broker.cli.kafka.arguments import Takes, normalise
 from barnabas_broker.cli.properties import client_properties, java_properties, parse_assignments
 from barnabas_broker.cli.zookeeper_client import OPTION, config_option, tool_credentials
 
 Command = Callable[..., Any]
-CLIENT_PACKAGES = {"confluent_kafka", "rich"}
 
 
 class Several(click.Option):
@@ -47,7 +46,7 @@ class Tool(click.Command):
             raise WrongUsage(error.format_message(), ctx) from None
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the tool; name the extra that brings what it could not import."""
+        """Run the tool; name the package that brings what it could not import."""
         try:
             return super().invoke(ctx)
         except CommandError as error:
@@ -55,11 +54,9 @@ class Tool(click.Command):
         except click.UsageError as error:
             raise WrongUsage(error.format_message(), ctx) from None
         except ModuleNotFoundError as error:
-            missing = (error.name or "").partition(".")[0]
-            if missing not in CLIENT_PACKAGES:
+            if (missing := missing_package(error)) is None:
                 raise
-            text = f"this command needs {missing}: pip install 'barnabas-broker[cli]'"
-            raise CommandError(text) from None
+            raise CommandError(f"this command needs {missing}: pip install {missing}") from None
 
     def _takes(self, ctx: click.Context) -> dict[str, Takes]:
         """What every long option takes."""

@@ -19,7 +19,7 @@ def check(path: Path) -> None:
     try:
         import matplotlib  # noqa: F401 - whether it is there
     except ModuleNotFoundError:
-        text = "--plot needs matplotlib: pip install 'barnabas-broker[perf]'"
+        text = "--plot needs matplotlib: pip install matplotlib"
         raise InputError(text) from None
 
 

@@ -1,0 +1,77 @@
+"""The distribution `barnabas` is the sum of the members: what they need, run and offer is in it."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Final
+
+import barnabas_broker
+import barnabas_operator
+from barnabas_pipelines.session import SPARK_VERSION
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+MEMBERS: Final = ("libs/kafka", "libs/zookeeper", "broker-image", "operator", "pipelines")
+# What one needs for Kubernetes only; the rest of the operator's is what `barnabas local` runs on.
+KUBERNETES: Final = {"kopf", "kubernetes"}
+
+
+def project(folder: str) -> dict[str, Any]:
+    """The pyproject.toml of a folder."""
+    return tomllib.loads((ROOT / folder / "pyproject.toml").read_text())
+
+
+def others(requirements: Iterable[str]) -> set[str]:
+    """The requirements that are not for a sibling."""
+    return {text for text in requirements if not text.startswith("barnabas-")}
+
+
+def name(requirement: str) -> str:
+    """The distribution that a requirement is for."""
+    return re.split(r"[^a-z0-9-]", requirement)[0]
+
+
+def test_it_needs_what_the_members_need() -> None:
+    """Pins are the same, so that a user's broker runs on what the tests ran on."""
+    whole = project(".")["project"]
+    members = [project(folder)["project"] for folder in MEMBERS]
+    needed = others(text for member in members for text in member["dependencies"])
+    extras = project("broker-image")["project"]["optional-dependencies"]
+    kubernetes = {text for text in needed if name(text) in KUBERNETES}
+    assert set(whole["dependencies"]) == needed - kubernetes | others(extras["cli"])
+    assert {key: set(value) for key, value in whole["optional-dependencies"].items()} == {
+        "operator": kubernetes,
+        "perf": others(extras["perf"]),
+        "pipelines": set(project("pipelines")["project"]["optional-dependencies"]["spark"]),
+    }
+    assert whole["optional-dependencies"]["pipelines"] == [f"pyspark=={SPARK_VERSION}"]
+
+
+def test_it_has_their_commands_and_packages() -> None:
+    """No package, script, subcommand or plugin of a member is left out."""
+    whole = project(".")
+    scripts: dict[str, str] = {}
+    entry_points: dict[str, dict[str, str]] = {}
+    for folder in MEMBERS:
+        member = project(folder)["project"]
+        scripts |= member.get("scripts", {})
+        for group, offered in member.get("entry-points", {}).items():
+            entry_points.setdefault(group, {}).update(offered)
+    assert whole["project"]["scripts"] == scripts
+    assert whole["project"]["entry-points"] == entry_points
+    packages = whole["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+    found = [path for folder in MEMBERS for path in (ROOT / folder).glob("src/*/__init__.py")]
+    assert sorted(packages) == sorted(str(path.parent.relative_to(ROOT)) for path in found)
+
+
+def test_there_is_one_version() -> None:
+    """The distribution's, each member's, those in the code, and the pins of siblings."""
+    version = project(".")["project"]["version"]
+    assert barnabas_broker.__version__ == barnabas_operator.__version__ == version
+    for folder in MEMBERS:
+        member = project(folder)["project"]
+        assert member.get("version", version) == version
+        siblings = {text for text in member["dependencies"] if text.startswith("barnabas-")}
+        assert all(text.endswith(f"=={version}") for text in siblings)

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
+from weakref import WeakKeyDictionary
 
 import pytest
 
@@ -47,11 +48,13 @@ from barnabas_kafka.protocol.messages.produce import (
 )
 from barnabas_kafka.protocol.schema import Message
 from barnabas_kafka.settings.broker import BrokerSettings
+from tests.broker.server.moved_clock import MovedLoop
 from tests.waiting import ANSWER, START, seconds, watch_loop
 
 #: How long a record may wait for those who copy it: less than a client waits for its answer.
 ACKNOWLEDGED_MS = 30_000
 M = TypeVar("M", bound=Message)
+_LOOPS: WeakKeyDictionary[Node, MovedLoop] = WeakKeyDictionary()
 
 
 @contextmanager
@@ -84,7 +87,8 @@ def running_node(directory: Path, settings: Mapping[str, str] | None = None) -> 
             }
         )
     )
-    loop = asyncio.new_event_loop()
+    loop = MovedLoop()
+    _LOOPS[node] = loop
     thread = threading.Thread(target=loop.run_forever, name="broker under test")
     thread.start()
     watch_loop(f"broker in {directory}", loop)
@@ -98,6 +102,11 @@ def running_node(directory: Path, settings: Mapping[str, str] | None = None) -> 
             loop.call_soon_threadsafe(loop.stop)
             thread.join(seconds(ANSWER))
             loop.close()
+
+
+def pass_time(node: Node, passed_s: float) -> None:
+    """Move the clock of a running broker on: its timers that are due then run at once."""
+    _LOOPS[node].pass_time(passed_s)
 
 
 def port_of(node: Node) -> int:

@@ -13,8 +13,8 @@ from barnabas_broker.server import listener, upkeep
 from barnabas_broker.server.counters import Cause
 from barnabas_broker.server.listener import SEND_BUFFER_BYTES
 from barnabas_broker.server.node import Node
-from barnabas_kafka.protocol.messages.api_versions import ApiVersionsRequest
-from tests.broker.server.running import Wire, port_of, running_node
+from barnabas_kafka.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from tests.broker.server.running import Wire, pass_time, port_of, running_node
 from tests.broker.server.test_dynamic_settings import alter
 from tests.waiting import ANSWER, seconds
 
@@ -125,7 +125,9 @@ def test_connections_beyond_the_rate_come_in_later(tmp_path: Path) -> None:
     with running_node(tmp_path, {"max.connection.creation.rate": "1"}) as node:
         for _ in range(4):
             with Wire(port_of(node)) as wire:
-                assert wire.ask(VERSIONS, 3).error_code == 0
+                wire.send(VERSIONS, 3)
+                pass_time(node, 1)
+                assert wire.receive(ApiVersionsResponse, 3)[1].error_code == 0
         assert node.counters.totals[Cause.CONNECTION_RATE] >= 1
 
 

@@ -16,6 +16,7 @@ from barnabas_kafka.records.builder import build_batch
 from tests.broker.server.running import (
     Wire,
     fetch_request,
+    pass_time,
     port_of,
     produce_request,
     running_node,
@@ -137,13 +138,16 @@ def test_garbage_ends_the_connection_and_nothing_else(node: Node, wire: Wire) ->
 def test_a_silent_connection_is_ended(tmp_path: Path) -> None:
     """`connections.max.idle.ms` applies to who says nothing, not to who waits for an answer."""
     with (
-        running_node(tmp_path, {"connections.max.idle.ms": "300"}) as node,
+        running_node(tmp_path, {"connections.max.idle.ms": "300000"}) as node,
         Wire(port_of(node)) as waiting,
         Wire(port_of(node)) as silent,
     ):
         waiting.create_topic("t")
-        waiting.send(fetch_request([("t", 0, 0)], max_wait_ms=2500), 12)
+        assert silent.ask(ApiVersionsRequest(), 0).error_code == 0
+        waiting.send(fetch_request([("t", 0, 0)], max_wait_ms=900_000), 12)
+        pass_time(node, 301)
         assert silent.closed_by_broker()
+        pass_time(node, 900)
         assert waiting.receive(FetchResponse, 12)[1].responses[0].partitions[0].error_code == 0
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from barnabas_broker.zk import session
+from barnabas_broker.zk import registry, session
 from barnabas_broker.zk.registry import RegistryError, brokers_in
 from barnabas_broker.zk.session import SessionStore
 from barnabas_broker.zk.session_counts import SessionCounts, SessionState
@@ -97,8 +97,11 @@ def test_a_port_that_is_none() -> None:
 
 
 @pytest.mark.parametrize("connect", ["127.0.0.1:1", "127.0.0.1:1,127.0.0.1:2/chroot"])
-def test_no_broker_is_found_without_zookeeper(connect: str) -> None:
+def test_no_broker_is_found_without_zookeeper(
+    monkeypatch: pytest.MonkeyPatch, connect: str
+) -> None:
     """In bounded time, and with what to type instead."""
+    monkeypatch.setattr(registry, "TIMEOUT_MS", 300)
     with pytest.raises(RegistryError, match="--bootstrap-server"):
         brokers_in(connect)
 

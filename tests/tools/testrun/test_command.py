@@ -36,3 +36,11 @@ def test_ci_fails_before_the_first_test(tmp_path: Path) -> None:
     for words in ("kcat          apt-get install kcat", "helm          see docs/kubernetes.md"):
         assert words in done.stdout
     assert done.stdout.endswith("CI=true, and programs are missing: no test was run\n")
+
+
+def test_a_series_ends_with_its_first_red_run() -> None:
+    """REPEAT=3 is three runs only if each of them is green."""
+    done = run_command("--suite", "clientz", "--repeat", "3")
+    assert done.returncode == 2
+    assert "barnabas: run 1 of 3\n" in done.stdout
+    assert "run 2 of 3" not in done.stdout

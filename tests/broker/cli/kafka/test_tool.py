@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from barnabas_broker.testing import Broker
+from barnabas_broker.zk import registry
 
 TOOLS = (
     "broker_api_versions", "configs", "console_consumer", "console_producer", "consumer_groups",
@@ -66,8 +67,9 @@ def test_no_broker_is_named(kafka_broker: Broker) -> None:
     assert "--bootstrap-server" in run("topics", "--list", fails=True).stderr
 
 
-def test_no_zookeeper_answers() -> None:
+def test_no_zookeeper_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     """The error says what to type instead."""
+    monkeypatch.setattr(registry, "TIMEOUT_MS", 300)
     outcome = run("topics", "--list", "--zookeeper", "127.0.0.1:1", fails=True)
     assert "--bootstrap-server" in outcome.stderr
 

@@ -3,6 +3,9 @@
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
+from barnabas_broker.server import node as node_module
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.protocol.messages.describe_transactions import DescribeTransactionsRequest
 from barnabas_kafka.protocol.messages.end_txn import EndTxnRequest
@@ -91,16 +94,20 @@ def test_what_counts_only_on_disk_is_answered_then(tmp_path: Path) -> None:
         assert log.durable_offset == log.log_end_offset == 4
 
 
-def test_what_is_open_for_too_long_is_aborted(tmp_path: Path) -> None:
-    """And its producer is shut out."""
+def test_what_is_open_for_too_long_is_aborted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the wall clock, as in Kafka; and its producer is shut out."""
+    clock_ms, passed_ms = node_module.clock_ms, [0]
+    monkeypatch.setattr(node_module, "clock_ms", lambda: clock_ms() + passed_ms[0])
     settings = FEW | {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "20"}
     with running_node(tmp_path, settings) as node, Wire(port_of(node)) as wire:
         wire.create_topic("t")
-        # Not before a busy machine has written to it.
-        producer = Transactional(wire, "tx", timeout_ms=5000)
+        producer = Transactional(wire, "tx", timeout_ms=600_000)
         producer.init()
         producer.add("t")
         assert producer.produce("t", b"late") == 0
+        passed_ms[0] = 601_000
         await_state(wire, "tx", "CompleteAbort")
         assert producer.end(commit=True) == ErrorCode.PRODUCER_FENCED
         assert len(wire.fetch("t", isolation_level=READ_COMMITTED).aborted_transactions or []) == 1

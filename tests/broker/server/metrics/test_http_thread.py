@@ -1,8 +1,10 @@
 """Clients of the admin port that are slow, many or no clients of HTTP."""
 
+import asyncio
 import socket
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -129,3 +131,31 @@ def test_without_descriptors_it_waits_and_then_goes_on(served: Loop) -> None:
             client.connect(("127.0.0.1", served.server.server_port))
             client.sendall(b"GET /live HTTP/1.1\r\nHost: broker\r\n\r\n")
         assert client.recv(100).startswith(b"HTTP/1.1 200 ")
+
+
+def test_it_may_be_closed_while_it_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A broker that is told to stop at once ends its admin port as any other does."""
+    goes_on, begun, start = threading.Event(), threading.Event(), asyncio.start_server
+
+    async def start_late(*args: Any, **named: Any) -> asyncio.Server:
+        begun.set()
+        await asyncio.to_thread(goes_on.wait)
+        return await start(*args, **named)
+
+    monkeypatch.setattr(asyncio, "start_server", start_late)
+
+    async def answer(_path: str, _accept: str) -> http_thread.Answer:
+        raise AssertionError
+
+    server = http_thread.HttpThread(("127.0.0.1", 0), answer, urgent=())
+    server.open()
+    assert begun.wait(seconds(ANSWER))
+    join = server._thread.join
+
+    def joined() -> None:
+        goes_on.set()  # What close() asks of the thread is in its queue by now.
+        join(seconds(ANSWER))
+
+    monkeypatch.setattr(server._thread, "join", joined)
+    server.close()
+    assert not server._thread.is_alive()

@@ -26,6 +26,7 @@ from barnabas_broker.server.node import Node
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.ids import TopicPartition
 from barnabas_kafka.settings.broker import BrokerSettings
+from tests.broker.server.moved_clock import MovedLoop
 from tests.broker.server.running import port_of
 from tests.waiting import ANSWER, START, seconds, watch_loop
 
@@ -39,7 +40,7 @@ class Member:
 
     def __init__(self, broker: int, directory: Path, settings: Mapping[str, str]) -> None:
         self.id = broker
-        self.loop = asyncio.new_event_loop()
+        self.loop = MovedLoop()
         self.node = Node(
             BrokerSettings.from_mapping(
                 {

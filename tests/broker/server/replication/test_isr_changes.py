@@ -13,25 +13,33 @@ import pytest
 from barnabas_broker.cluster.image import PartitionState
 from barnabas_broker.log.flushing import FlushPlan
 from barnabas_broker.log.partition_log import PartitionLog
+from barnabas_broker.server import node as node_module
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.ids import TopicPartition
-from tests.broker.server.replication.hand_made import T0, HandMade, hand_made
+from barnabas_kafka.protocol.messages.produce import ProduceResponse
+from tests.broker.server.moved_clock import loops_monotonic_ms
+from tests.broker.server.replication.hand_made import T0, HandMade, Member, hand_made
 from tests.broker.server.replication.test_fetcher import batch
 from tests.broker.server.running import Wire, produce_request
 from tests.waiting import wait_for
 
+#: As long as no machine is busy.
+LAG_S = 600
+SHORT_FETCHES: dict[str, Any] = {"replica_fetch_wait_max_ms": 200}
+
 
 @pytest.fixture
-def pair(tmp_path: Path) -> Iterator[HandMade]:
-    """Two brokers, of which a follower may lag for a second."""
-    with hand_made(tmp_path, replica_lag_time_max_ms=1000, replica_fetch_wait_max_ms=200) as both:
+def pair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HandMade]:
+    """Two brokers whose clocks are moved, of which a follower may lag for LAG_S."""
+    monkeypatch.setattr(node_module, "monotonic_ms", loops_monotonic_ms)
+    with hand_made(tmp_path, replica_lag_time_max_ms=LAG_S * 1000, **SHORT_FETCHES) as both:
         yield both
 
 
 @pytest.fixture
 def patient(tmp_path: Path) -> Iterator[HandMade]:
     """Two brokers, of which a follower may lag for longer than any machine is busy."""
-    with hand_made(tmp_path, replica_fetch_wait_max_ms=200) as both:
+    with hand_made(tmp_path, **SHORT_FETCHES) as both:
         yield both
 
 
@@ -57,11 +65,22 @@ def test_a_follower_that_stops_leaves(pair: HandMade) -> None:
         until=lambda end: end == 0,
     )
     follower.do(lambda: follower.node.replication.fetchers.leave(leader.partition().tp))
+    request = produce_request("t", batch(b"a"))
+    request.timeout_ms = 10_000 * LAG_S
     with Wire(leader.port) as wire:
-        assert wire.produce("t", batch(b"a")).error_code == 0
+        wire.send(request, 9)
+        lag(leader)
+        answer = wire.receive(ProduceResponse, 9)[1].responses[0].partition_responses[0]
+    assert answer.error_code == 0
     assert pair.asked == [(0,)]
     assert pair.state().isr == (0,)
     assert follower.ends() == (0, 0)
+
+
+def lag(leader: Member) -> None:
+    """Let the time pass in which a follower has to fetch the leader's only record."""
+    wait_for("the record", leader.ends, until=lambda ends: ends[1] == 1)
+    leader.loop.pass_time(LAG_S + 1)
 
 
 def followed_no_more(pair: HandMade) -> PartitionLog:
@@ -76,13 +95,20 @@ def followed_no_more(pair: HandMade) -> PartitionLog:
     follower.do(lambda: follower.node.replication.fetchers.leave(leader.partition().tp))
     with Wire(leader.port) as wire:
         assert wire.produce("t", batch(b"a"), acks=1).error_code == 0
+    lag(leader)
     return leader.partition().log
 
 
 @pytest.mark.parametrize(("flush", "on_disk"), [("false", 0), ("true", 1)])
-def test_the_log_is_on_disk_before_others_leave(tmp_path: Path, flush: str, on_disk: int) -> None:
+def test_the_log_is_on_disk_before_others_leave(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flush: str, on_disk: int
+) -> None:
     """Where barnabas.isr.shrink.flush asks for it; Apache leaves it to the system."""
-    given: dict[str, Any] = {"replica_lag_time_max_ms": 1000, "barnabas_isr_shrink_flush": flush}
+    monkeypatch.setattr(node_module, "monotonic_ms", loops_monotonic_ms)
+    given: dict[str, Any] = {
+        "replica_lag_time_max_ms": LAG_S * 1000,
+        "barnabas_isr_shrink_flush": flush,
+    }
     with hand_made(tmp_path, **given) as pair:
         flushed: list[int] = []
         change = pair.members[0].node.replication.alter_partition
@@ -109,7 +135,11 @@ def test_nobody_leaves_when_the_log_cannot_be_on_disk(
         tried.append(plan.up_to)
         plan.error = OSError(errno.EIO, os.strerror(errno.EIO))
 
-    given: dict[str, Any] = {"replica_lag_time_max_ms": 1000, "barnabas_isr_shrink_flush": "true"}
+    monkeypatch.setattr(node_module, "monotonic_ms", loops_monotonic_ms)
+    given: dict[str, Any] = {
+        "replica_lag_time_max_ms": LAG_S * 1000,
+        "barnabas_isr_shrink_flush": "true",
+    }
     with hand_made(tmp_path, **given) as pair:
         monkeypatch.setattr(FlushPlan, "run", fail)
         log = followed_no_more(pair)
@@ -141,11 +171,16 @@ def test_a_shrink_below_the_minimum_meets_who_waits(pair: HandMade) -> None:
     )
     follower.do(lambda: follower.node.replication.fetchers.leave(leader.partition().tp))
     request = produce_request("t", batch(b"a"))
-    request.timeout_ms = 3000
+    request.timeout_ms = 2000 * LAG_S
     with Wire(leader.port) as wire:
-        answer = wire.ask(request, 9).responses[0].partition_responses[0]
+        wire.send(request, 9)
+        lag(leader)
+        wait_for(
+            "the ISR of (0,)", lambda: leader.partition().state.isr, until=lambda isr: isr == (0,)
+        )
+        leader.loop.pass_time(LAG_S)
+        answer = wire.receive(ProduceResponse, 9)[1].responses[0].partition_responses[0]
     assert answer.error_code == ErrorCode.REQUEST_TIMED_OUT
-    wait_for("the ISR of (0,)", lambda: leader.partition().state.isr, until=lambda isr: isr == (0,))
     assert leader.ends() == (0, 1)
 
 

@@ -74,7 +74,7 @@ class HttpThread:
         self._thread = threading.Thread(target=self._run, name="admin", daemon=True)
         self._places: dict[asyncio.Task[None], None] = {}  # In the order in which they came.
         self._urgent_places: set[asyncio.Task[None]] = set()
-        self._server: asyncio.Server
+        self._closing = asyncio.Event()
 
     def open(self) -> None:
         """Begin to answer."""
@@ -84,7 +84,7 @@ class HttpThread:
     def close(self) -> None:
         """Answer nobody any more. Blocks until the thread has ended."""
         if self._thread.is_alive():
-            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._loop.call_soon_threadsafe(self._closing.set)
             self._thread.join()
         self.socket.close()
         if not self._loop.is_closed():
@@ -94,15 +94,15 @@ class HttpThread:
 
     def _run(self) -> None:
         with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
-            runner.run(self._listen())
-            self._loop.run_forever()
-            self._server.close()
+            runner.run(self._serve_until_closed())
 
-    async def _listen(self) -> None:
+    async def _serve_until_closed(self) -> None:
         # Where there is no descriptor for a newcomer asyncio tries again after a second.
-        self._server = await asyncio.start_server(
+        server = await asyncio.start_server(
             self._come, sock=self.socket, backlog=BACKLOG, limit=HEAD_BYTES_MAX
         )
+        await self._closing.wait()
+        server.close()
 
     async def _come(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = cast("asyncio.Task[None]", asyncio.current_task())

@@ -62,7 +62,10 @@ _FAMILIES: Final = {
     f"{_BROKER}server/test_node.py": ("addresses",),
     f"{_BROKER}server/test_parking.py": ("departures",),
     f"{_BROKER}server/test_peers.py": ("controller_link",),
-    f"{_BROKER}zk/test_jaas.py": ("credentials",),
+    f"{_BROKER}security/test_sasl.py": ("sasl_settings",),
+    f"{_BROKER}security/test_listener_tls.py": ("ssl_principals",),
+    f"{_BROKER}controller/test_scram_credentials.py": ("user_credential_manager",),
+    f"{_BROKER}server/test_sasl_authenticator.py": ("listener_security", "tls_outbound"),
     f"{_BROKER}zk/test_session.py": ("registry", "session_counts"),
     f"{_BROKER}zk/test_znodes.py": ("acls",),
     f"{_KAFKA}reassignment/test_planning.py": ("throttles",),
@@ -121,6 +124,16 @@ TESTED_IN: Final = {
         for part in ("cutting", "fetchers", "leader_link")
     },
     f"{_BROKER}server/producer_ids.py": f"{_HANDLER_TESTS}test_init_producer_id.py",
+    **{
+        f"{_BROKER}server/handlers/{api}.py": "tests/broker/server/test_sasl_authenticator.py"
+        for api in (
+            "alter_user_scram_credentials",
+            "describe_user_scram_credentials",
+            "sasl_authenticate",
+            "sasl_handshake",
+        )
+    },
+    f"{_BROKER}zk/credentials.py": "tests/broker/security/test_jaas.py",
     f"{_BROKER}zk/store.py": "tests/broker/zk/test_embedded.py",
     f"{_LOCAL}tables.py": "tests/operator/local/test_command.py",
     f"{_LOCAL}topics.py": "tests/operator/local/test_up.py",

@@ -58,6 +58,7 @@ class Places:
     """Stands for the listener."""
 
     name = "PLAINTEXT"
+    security = None
 
     def opened(self, session: Session) -> None:
         """Nothing to count."""

@@ -60,6 +60,13 @@ NOT_OF_TOPICS.add("num.recovery.threads.per.data.dir")
 NOT_OF_TOPICS.add("transaction.partition.verification.enable")
 #: Shown in test_fetcher.py, and by what the controller elects.
 NOT_OF_TOPICS |= {"num.replica.fetchers", "unclean.leader.election.enable"}
+#: Shown in test_sasl_authenticator.py.
+NOT_OF_TOPICS |= {
+    name
+    for name, key in KEYS.items()
+    if name.startswith(("ssl.", "sasl.")) and key.served is Served.ACTS
+}
+NOT_OF_TOPICS -= {"ssl.principal.mapping.rules", "sasl.server.max.receive.size"}
 #: Shown in test_listener.py.
 NOT_OF_TOPICS |= {name for name in KEYS if name.startswith("max.connection")}
 

@@ -190,7 +190,6 @@ def test_listeners_that_agree() -> None:
         {"zookeeper.metadata.migration.enable": "true"},
         {"config.providers": "file"},
         {"replica.selector.class": "com.example.Selector"},
-        {"listeners": "SSL://:9093,PLAINTEXT://:9092"},
     ],
 )
 def test_what_must_not_be_passed_over(given: dict[str, str]) -> None:

@@ -123,9 +123,10 @@ class MetadataImage:
     """Brokers, topics and dynamic configuration at one moment.
 
     `broker_configs` maps a broker id in decimal, or `DEFAULT_BROKER` for the cluster-wide
-    defaults, to dynamic broker settings. `partial` are the topics that are not fully
-    announced. `memo` is for what others work out from an image and want
-    to keep for as long as it is the current one; each image starts without.
+    defaults, to dynamic broker settings. `user_configs` maps a user to what is set for it: SCRAM
+    credentials, which must not be shown. `partial` are the topics that are not fully announced.
+    `memo` is for what others work out from an image and want to keep for as long as it is the
+    current one; each image starts without.
     """
 
     cluster_id: str
@@ -134,6 +135,7 @@ class MetadataImage:
     topics: Mapping[str, TopicImage] = field(default_factory=dict)
     topic_ids: Mapping[UUID, str] = field(default_factory=dict)
     broker_configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    user_configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
     version: int = 0
     partial: frozenset[str] = frozenset()
     memo: dict[object, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
@@ -193,6 +195,7 @@ class MetadataImage:
         put: tuple[TopicImage, ...] = (),
         remove: frozenset[str] = frozenset(),
         broker_configs: Mapping[str, Mapping[str, str]] | None = None,
+        user_configs: Mapping[str, Mapping[str, str]] | None = None,
         brokers: Mapping[int, BrokerRegistration] | None = None,
         controller_id: int | None = None,
     ) -> "MetadataImage":
@@ -216,6 +219,7 @@ class MetadataImage:
             topic_ids=topic_ids,
             partial=partial,
             broker_configs=self.broker_configs if broker_configs is None else broker_configs,
+            user_configs=self.user_configs if user_configs is None else user_configs,
             brokers=self.brokers if brokers is None else brokers,
             controller_id=self.controller_id if controller_id is None else controller_id,
             version=self.version + 1,

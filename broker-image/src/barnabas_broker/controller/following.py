@@ -16,12 +16,18 @@ from dataclasses import dataclass, field, replace
 from barnabas_broker.cluster.image import TopicImage
 from barnabas_broker.controller.leading import Leading, lead_topic
 from barnabas_broker.controller.ledger import Ledger
-from barnabas_broker.controller.loading import load_broker_configs, load_configs, load_topics
+from barnabas_broker.controller.loading import (
+    load_broker_configs,
+    load_configs,
+    load_topics,
+    load_user_configs,
+)
 from barnabas_broker.controller.settings_shell import SettingsShell
 from barnabas_broker.zk.store import CoordinationStore, Delete, Watch
 from barnabas_broker.zk.znodes import (
     CONFIG_BROKERS,
     CONFIG_TOPICS,
+    CONFIG_USERS,
     ConfigChangeZnode,
     ConfigZnode,
     DeleteTopicZnode,
@@ -85,7 +91,7 @@ class Follower:
 
     def read_settings(self, heard: Heard) -> None:
         """Bring settings of topics and brokers up to date that others have changed."""
-        names, broker_configs = self._config_changes(heard)
+        names, broker_configs, users = self._config_changes(heard)
         known = self.ledger.image.topics
         if heard.paths is None:
             names = set(known)
@@ -102,7 +108,13 @@ class Follower:
                 configs = None
             else:
                 self.settings.load(configs)
-        self._publish(put, configs)
+        if heard.paths is None:
+            user_configs: Mapping[str, Mapping[str, str]] | None = load_user_configs(self._store)
+        else:
+            user_configs = self.ledger.read_users(users)
+        if user_configs == self.ledger.image.user_configs:
+            user_configs = None
+        self._publish(put, configs, user_configs)
 
     def read_topics(self, heard: Heard, leading: Leading, *, now_ms: int) -> None:
         """Bring topics up to date that others have made or grown, and see that they are led."""
@@ -120,14 +132,19 @@ class Follower:
         found |= load_topics(self._store, needed, tell=_stays)
         known = self.ledger.image.topics
         images = [it.image.with_offline_of(known.get(name)) for name, it in found.items()]
-        self._publish([image for image in images if image != known.get(image.name)], None)
+        self._publish([image for image in images if image != known.get(image.name)])
 
     def _publish(
-        self, put: list[TopicImage], configs: Mapping[str, Mapping[str, str]] | None
+        self,
+        put: list[TopicImage],
+        configs: Mapping[str, Mapping[str, str]] | None = None,
+        users: Mapping[str, Mapping[str, str]] | None = None,
     ) -> None:
-        if not put and configs is None:
+        if not put and configs is None and users is None:
             return
-        image = self.ledger.image.with_changes(put=tuple(put), broker_configs=configs)
+        image = self.ledger.image.with_changes(
+            put=tuple(put), broker_configs=configs, user_configs=users
+        )
         for name, error in self.ledger.publish(image).items():
             _log.error("topic %s is not served: %s", name, error.message)
 
@@ -146,17 +163,21 @@ class Follower:
         self._missing = gone
         return present if heard.paths is None else wanted | (present - known.keys())
 
-    def _config_changes(self, heard: Heard) -> tuple[set[str], bool]:
-        """Topics whose settings may have changed, and whether those of brokers may have."""
+    def _config_changes(self, heard: Heard) -> tuple[set[str], bool, set[str]]:
+        """Topics whose settings may have changed, whether those of brokers may have, and users.
+
+        Users are named as their znodes are.
+        """
         if not heard.of(ConfigChangeZnode.ROOT):
-            return set(), False
+            return set(), False, set()
         self._store.watch(ConfigChangeZnode.ROOT, Watch.CHILDREN)
         names = self._store.children(ConfigChangeZnode.ROOT)
         new = [name for name in names if name > self._last_change]
         self._last_change = max(names, default=self._last_change)
         if heard.paths is None:
-            return set(), True
+            return set(), True, set()
         topics: set[str] = set()
+        users: set[str] = set()
         brokers = False
         paths = [f"{ConfigChangeZnode.ROOT}/{name}" for name in new]
         for path, found in zip(paths, self._store.get_many(paths), strict=True):
@@ -168,9 +189,11 @@ class Follower:
                 _log.error("a notification is ignored: %s", error)
                 continue
             brokers |= entity_type == CONFIG_BROKERS
+            if entity_type == CONFIG_USERS and name and "/" not in name:
+                users.add(name)
             if entity_type == CONFIG_TOPICS and name in self.ledger.image.topics:
                 topics.add(name)
-        return topics, brokers
+        return topics, brokers, users
 
 
 def _stays(error: MalformedZnodeError) -> None:

@@ -5,7 +5,7 @@ time, so that it cannot say anything else than what a restart would find.
 """
 
 import logging
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import islice
@@ -14,10 +14,20 @@ from typing import Final, TypeVar
 from barnabas_broker.cluster.failures import each_isolated
 from barnabas_broker.cluster.image import MetadataImage
 from barnabas_broker.controller.isolated_writes import commit_each
-from barnabas_broker.controller.loading import load_broker_configs, load_config, load_topic
+from barnabas_broker.controller.loading import (
+    load_broker_configs,
+    load_config,
+    load_topic,
+    load_user_configs,
+)
 from barnabas_broker.controller.office import Office, commit_fenced
 from barnabas_broker.zk.store import CoordinationError, CoordinationStore, Operation
-from barnabas_broker.zk.znodes import ConfigZnode, ControllerEpochZnode, TopicZnode
+from barnabas_broker.zk.znodes import (
+    CONFIG_USERS,
+    ConfigZnode,
+    ControllerEpochZnode,
+    TopicZnode,
+)
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_zookeeper.errors import NodeExistsError, ZooKeeperError
 
@@ -94,11 +104,12 @@ class Ledger:
         configured: Iterable[str] = (),
         removed: Iterable[str] = (),
         broker_configs: bool = False,
+        users: Iterable[str] = (),
         now_ms: int,
     ) -> Failures:
         """Commit and publish; the keywords say which parts of the image the operations change.
 
-        `configured` are topics of which only the settings do.
+        `configured` are topics of which only the settings do, `users` those whose settings do.
         Returns what listeners could not do. Raises KafkaError, having logged why, where nothing
         was written or nobody can tell: NOT_CONTROLLER when another controller has followed,
         TOPIC_ALREADY_EXISTS when somebody else was quicker, else UNKNOWN_SERVER_ERROR.
@@ -119,9 +130,23 @@ class Ledger:
                 for name in configured
             )
             configs = load_broker_configs(self.store) if broker_configs else None
+            user_configs = self.read_users([ConfigZnode.for_user(it).name for it in users])
         return self.publish(
-            self.image.with_changes(put=put, remove=frozenset(removed), broker_configs=configs)
+            self.image.with_changes(
+                put=put,
+                remove=frozenset(removed),
+                broker_configs=configs,
+                user_configs=user_configs,
+            )
         )
+
+    def read_users(self, names: Collection[str]) -> Mapping[str, Mapping[str, str]] | None:
+        """The settings of all users once those of these znodes are read again; None for none."""
+        if not names:
+            return None
+        users = {ConfigZnode(CONFIG_USERS, name).user for name in names}
+        others = {it: found for it, found in self.image.user_configs.items() if it not in users}
+        return {**others, **load_user_configs(self.store, names)}
 
     def commit_each(
         self, topics: Mapping[str, Sequence[Operation]], *, removed: bool = False, now_ms: int

@@ -15,6 +15,7 @@ from barnabas_broker.cluster.image import (
 from barnabas_broker.zk.store import CoordinationStore, Stat
 from barnabas_broker.zk.znodes import (
     CONFIG_BROKERS,
+    CONFIG_USERS,
     DEFAULT_ENTITY,
     BrokerZnode,
     ConfigZnode,
@@ -193,6 +194,20 @@ def _partition(assignment: ReplicaAssignment, loaded: StoredState | None) -> Par
         partition_epoch=version,
         recovering=state.recovering,
     )
+
+
+def load_user_configs(
+    store: CoordinationStore, names: Iterable[str] | None = None
+) -> dict[str, dict[str, str]]:
+    """What is set for users, by user; `names` are those of their znodes, None for all.
+
+    A user without settings has none here. Settings that cannot be read are logged, and count as
+    none: the other users can log in all the same.
+    """
+    wanted = store.children(f"/config/{CONFIG_USERS}") if names is None else names
+    znodes = [ConfigZnode(CONFIG_USERS, name) for name in sorted(wanted) if name != DEFAULT_ENTITY]
+    configs = load_configs(store, znodes, tell=lambda error: _log.error("%s", error))
+    return {it.user: configs[it.name] for it in znodes if configs.get(it.name)}
 
 
 def load_broker_configs(store: CoordinationStore) -> Mapping[str, Mapping[str, str]]:

@@ -54,6 +54,7 @@ from barnabas_broker.controller.topics import (
     plan_growth,
     plan_topic,
 )
+from barnabas_broker.controller.user_credential_manager import UserCredentialManager
 from barnabas_broker.security.principals import Principal
 from barnabas_broker.zk.store import (
     CoordinationError,
@@ -116,6 +117,7 @@ class Controller:
         self.member = Member(self._ledger, broker_id=broker_id)
         self.reign = Reign(self._ledger, self._settings, broker_id=broker_id, random=random)
         self.moves = Moves(self._ledger, self.reign)
+        self.user_credentials = UserCredentialManager(self._ledger)
 
     @property
     def image(self) -> MetadataImage:
@@ -174,8 +176,9 @@ class Controller:
             self.deleting = frozenset(self._store.children(DeleteTopicZnode.ROOT))
         if not self.settings[keys.AUTHORIZER_CLASS_NAME]:
             warn_of_acls(self._store)
+        brokers, users = self.stored.broker_configs, self.stored.user_configs
         self._ledger.load(
-            MetadataImage(cluster_id=identity, broker_configs=self.stored.broker_configs)
+            MetadataImage(cluster_id=identity, broker_configs=brokers, user_configs=users)
         )
         self._settings.load(self.image.broker_configs)
         return self.image
@@ -260,8 +263,8 @@ class Controller:
         Returns why it is refused, None if it is to be obeyed: it has followed all before it.
         """
         refusal = self.member.standing.refusal(controller_epoch, broker_epoch)
-        alone = not self._shared
-        if refusal is None and (alone or (self.reigns and controller_epoch <= self.epoch)):
+        obsolete = self.reigns and controller_epoch <= self.epoch
+        if refusal is None and (obsolete or not self._shared):
             refusal = ErrorCode.STALE_CONTROLLER_EPOCH
         if refusal is None:
             self.member.heard(controller_epoch)
@@ -567,8 +570,7 @@ class Controller:
 
     def _elsewhere(self, name: str) -> Outcome:
         """The answer of a broker that is not the controller."""
-        error = KafkaError(ErrorCode.NOT_CONTROLLER, "This is not the correct controller.")
-        return Outcome.refused(name, error)
+        return Outcome(name, ErrorCode.NOT_CONTROLLER, "This is not the correct controller.")
 
     def delete_topics(
         self, names: Sequence[str], *, principal: Principal, now_ms: int
@@ -646,10 +648,8 @@ class Controller:
     def _growth(self, growth: Growth) -> list[Operation]:
         topic = self.image.topic(growth.name)
         if topic is None:
-            raise KafkaError(
-                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-                f"The topic '{growth.name}' does not exist.",
-            )
+            message = f"The topic '{growth.name}' does not exist."
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
         added = plan_growth(topic, self.image, count=growth.count, assignments=growth.assignments)
         return writes.grow_topic(topic, self._first_states(added))
 

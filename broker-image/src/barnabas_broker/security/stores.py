@@ -8,6 +8,7 @@ command that converts it. Private keys out of PKCS12 go to OpenSSL by way of mem
 from __future__ import annotations
 
 import os
+import re
 import ssl
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +21,7 @@ PEM: Final = "PEM"
 PKCS12: Final = "PKCS12"
 JKS: Final = "JKS"
 
+_PEM_BLOCK: Final = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----([A-Za-z0-9+/=\s]+)-----END \1-----")
 _ENDINGS: Final = {".pem": PEM, ".p12": PKCS12, ".pfx": PKCS12, ".jks": JKS}
 
 
@@ -58,7 +60,7 @@ class Store:
 def load_identity(context: ssl.SSLContext, store: Store) -> None:
     """Have a context show the certificate of a key store. Raises StoreError."""
     if store.format == PEM:
-        _load_chain(context, store, str(store.path), store.password)
+        _load_chain(context, str(store.path), str(store.path), store.password)
         return
     from cryptography.hazmat.primitives.serialization import (  # Late, a third of a second.
         Encoding,
@@ -72,12 +74,7 @@ def load_identity(context: ssl.SSLContext, store: Store) -> None:
     chain = [found.cert, *found.additional_certs]
     text = found.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     text += b"".join(each.certificate.public_bytes(Encoding.PEM) for each in chain)
-    descriptor = os.memfd_create("key store", os.MFD_CLOEXEC)
-    try:
-        os.write(descriptor, text)
-        _load_chain(context, store, f"/proc/self/fd/{descriptor}", None)
-    finally:
-        os.close(descriptor)
+    _load_text(context, str(store.path), text, None)
 
 
 def load_trust(context: ssl.SSLContext, store: Store) -> None:
@@ -95,22 +92,64 @@ def load_trust(context: ssl.SSLContext, store: Store) -> None:
         text = "".join(each.certificate.public_bytes(Encoding.PEM).decode() for each in held)
     if "-----BEGIN" not in text:
         raise StoreError(f"{store.path}: there is no certificate in it")
+    _trust(context, str(store.path), text)
+
+
+def load_pem_identity(
+    context: ssl.SSLContext, *, key: str, chain: str, password: str | None
+) -> None:
+    """Have a context show a certificate whose key and chain are settings. Raises StoreError."""
+    text = f"{pem_blocks(key)}{pem_blocks(chain)}".encode()
+    _load_text(context, "the inline PEM key store", text, password)
+
+
+def load_pem_trust(context: ssl.SSLContext, certificates: str) -> None:
+    """Have a context trust the certificates of a setting, and none but them. Raises StoreError."""
+    text = pem_blocks(certificates)
+    if not text:
+        raise StoreError("the inline PEM trust store: there is no certificate in it")
+    _trust(context, "the inline PEM trust store", text)
+
+
+def pem_blocks(text: str) -> str:
+    """The PEM blocks of a setting's value with their line breaks.
+
+    A properties file holds a value in one line, so Kafka takes any white space for a line break.
+    """
+    return "".join(
+        "\n".join((f"-----BEGIN {kind}-----", *body.split(), f"-----END {kind}-----\n"))
+        for kind, body in _PEM_BLOCK.findall(text)
+    )
+
+
+def _trust(context: ssl.SSLContext, name: str, text: str) -> None:
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     try:
         context.load_verify_locations(cadata=text)
     except (ssl.SSLError, ValueError) as error:
-        raise StoreError(f"{store.path}: its certificates cannot be read ({error})") from error
+        raise StoreError(f"{name}: its certificates cannot be read ({error})") from error
 
 
-def _load_chain(context: ssl.SSLContext, store: Store, file: str, password: str | None) -> None:
+def _load_text(context: ssl.SSLContext, name: str, text: bytes, password: str | None) -> None:
+    """Load PEM by way of memory: a private key is never written to a disk."""
+    descriptor = os.memfd_create("key store", os.MFD_CLOEXEC)
+    try:
+        with open(descriptor, "wb", closefd=False) as file:
+            file.write(text)
+        _load_chain(context, name, f"/proc/self/fd/{descriptor}", password)
+    finally:
+        os.close(descriptor)
+
+
+def _load_chain(context: ssl.SSLContext, name: str, file: str, password: str | None) -> None:
     try:
         # Without a password OpenSSL would ask the terminal for one.
         context.load_cert_chain(file, password=password or "")
     except ssl.SSLError as error:
         wrong = "the password is wrong, or it does not hold a private key and its certificate"
-        raise StoreError(f"{store.path}: {wrong} ({error.reason or error})") from error
+        raise StoreError(f"{name}: {wrong} ({error.reason or error})") from error
     except OSError as error:
-        raise StoreError(f"{store.path}: {error.strerror}") from error
+        raise StoreError(f"{name}: {error.strerror}") from error
 
 
 def _pkcs12(store: Store) -> PKCS12KeyAndCertificates:

@@ -48,6 +48,7 @@ from barnabas_kafka.settings import broker as keys
 
 if TYPE_CHECKING:
     from barnabas_broker.server.broker import Broker
+    from barnabas_broker.server.sasl_authenticator import DelayedFailure, SaslAuthenticator
 
 log = logging.getLogger(__name__)
 
@@ -62,6 +63,7 @@ _HEARTBEAT: Final = int(ApiKey.HEARTBEAT)
 _JOIN_GROUP: Final = int(ApiKey.JOIN_GROUP)
 _OFFSET_COMMIT: Final = int(ApiKey.OFFSET_COMMIT)
 _PRODUCE: Final = int(ApiKey.PRODUCE)
+_SASL_HANDSHAKE: Final = int(ApiKey.SASL_HANDSHAKE)
 _SYNC_GROUP: Final = int(ApiKey.SYNC_GROUP)
 
 
@@ -72,6 +74,8 @@ class Caller:
     listener: str
     client_host: str
     principal: Principal
+    authenticator: "SaslAuthenticator | None" = None
+    """By whom it was authenticated, and may be again; None without SASL."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +117,10 @@ class Reply:
     future: "asyncio.Future[Any]"
 
 
-PlainWay = Callable[[memoryview, int, int, Caller, int], bytes | list[Item] | ParkedRequest | None]
+PlainWay = Callable[
+    [memoryview, int, int, Caller, int],
+    "bytes | list[Item] | ParkedRequest | DelayedFailure | None",
+]
 """Frame, version, correlation id, caller and time; what to send, who waits for it, or None.
 
 Bytes alone are a small answer to what takes some microseconds: it may leave in a burst with others.
@@ -176,6 +183,7 @@ class Dispatcher:
             _HEARTBEAT: PlainHeartbeats(broker, authorizer).serve,
             _JOIN_GROUP: rebalances.join,
             _SYNC_GROUP: rebalances.sync,
+            _SASL_HANDSHAKE: _reauthenticate,
         }
         self.request_bytes_max = broker.settings[keys.SOCKET_REQUEST_MAX_BYTES]
 
@@ -185,7 +193,7 @@ class Dispatcher:
 
     def serve(
         self, frame: memoryview, caller: Caller
-    ) -> bytes | list[Item] | Reply | ParkedRequest | None:
+    ) -> "bytes | list[Item] | Reply | ParkedRequest | DelayedFailure | None":
         """Serve one request frame (without its size).
 
         Returns what to send, what to wait for, or None where the request has no response. Bytes
@@ -299,14 +307,26 @@ class Dispatcher:
 
 
 def _counted(
-    items: bytes | list[Item] | ParkedRequest, route: Route, version: int, began_ns: int
-) -> bytes | list[Item] | ParkedRequest:
+    items: "bytes | list[Item] | ParkedRequest | DelayedFailure",
+    route: Route,
+    version: int,
+    began_ns: int,
+) -> "bytes | list[Item] | ParkedRequest | DelayedFailure":
     """What came of a short way, counted; or to be counted when it is answered."""
     if isinstance(items, ParkedRequest):
         items.metrics, items.began_ns = route.metrics, began_ns
     else:
         route.metrics.served(version, perf_counter_ns() - began_ns)
     return items
+
+
+def _reauthenticate(
+    frame: memoryview, _version: int, _correlation_id: int, caller: Caller, _now_ms: int
+) -> "bytes | list[Item] | DelayedFailure | None":
+    """SaslHandshake of a client that SASL has authenticated; None leaves it to the handler."""
+    if caller.authenticator is None:
+        return None
+    return caller.authenticator.reauthenticate(frame, caller)
 
 
 def _unknown(route: Route | None, api_key: int, version: int, correlation_id: int) -> list[Item]:
@@ -318,7 +338,9 @@ def _unknown(route: Route | None, api_key: int, version: int, correlation_id: in
         raise UnanswerableError(f"API key {api_key} (version {version}) is not served here")
     if api_key != ApiKey.API_VERSIONS:
         raise UnanswerableError(f"{route.api.name} version {version} is not served here")
-    return [_frame(unsupported_version_response(route.handler.versions), 0, correlation_id, 0)]
+    return [
+        response_frame(unsupported_version_response(route.handler.versions), 0, correlation_id, 0)
+    ]
 
 
 def _handled(route: Route, request: Any, call: Call, served: list[PlainAnswer]) -> Any:
@@ -393,13 +415,13 @@ def _encoded(route: Route, call: Call, response: Any) -> list[Item]:
     try:
         if call.api_key == _FETCH:
             return _fetch_items(response, version, call.correlation_id, header_version)
-        return [_frame(response, version, call.correlation_id, header_version)]
+        return [response_frame(response, version, call.correlation_id, header_version)]
     except codec.EncodeError as error:
         log.exception("the response to %s version %d is wrong", route.api.name, call.version)
         raise UnanswerableError(f"{route.api.name} could not be answered") from error
 
 
-def _frame(response: Any, version: int, correlation_id: int, header_version: int) -> bytes:
+def response_frame(response: Any, version: int, correlation_id: int, header_version: int) -> bytes:
     """Size, response header and body of one response."""
     body = response if type(response) is bytes else codec.encode(response, version)
     if header_version:

@@ -8,10 +8,12 @@ import asyncio
 import errno
 import logging
 import socket
+import ssl
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from typing import Final
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 from barnabas_broker.cluster.failures import each_isolated
 from barnabas_broker.cluster.image import Endpoint
@@ -25,6 +27,7 @@ from barnabas_broker.server.startup import StartupError
 from barnabas_kafka.settings import broker as keys
 from barnabas_kafka.settings.broker import BrokerSettings
 from barnabas_kafka.settings.listeners import Listener as Address
+from barnabas_kafka.settings.listeners import SecurityProtocol
 
 OS_BUFFER = -1
 """The value of a socket buffer setting that leaves the size to the operating system."""
@@ -41,7 +44,18 @@ ACCEPTS_AT_ONCE: Final = 32
 RETRY_ACCEPT_S: Final = 0.5
 """How long to leave newcomers alone after the operating system had no descriptor for one."""
 
+RENEWAL_S: Final = 1.0
+"""How often to look for changed key stores and settings."""
+
+TLS_HANDSHAKE_TIMEOUT_S: Final = 10.0
+TLS_SHUTDOWN_TIMEOUT_S: Final = 1.0
+"""How long a connection may take to agree on TLS, and at its end the client to confirm it."""
+
 _LOOPBACK: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - these are not bound to here
+
+if TYPE_CHECKING:
+    from barnabas_broker.server.broker import Broker
+    from barnabas_broker.server.listener_security import ListenerSecurity
 
 MakeSession = Callable[["Listener"], Session]
 
@@ -114,6 +128,17 @@ class Entrance:
         if listener in self._admission.limits.protected:
             self._evict()
 
+    def handshake_failed(self, listener: str, host: str, error: ssl.SSLError, now: float) -> None:
+        """A client and the listener could not agree on TLS."""
+        self._counters.note(
+            Cause.FAILED_AUTHENTICATION,
+            now,
+            "Failed authentication with %s on listener %s: SSL handshake failed: %s",
+            host,
+            listener,
+            error.reason or error,
+        )
+
     def _evict(self) -> None:
         """End the most idle client of a listener for clients, if there is one to end."""
         protected = self._admission.limits.protected
@@ -127,8 +152,15 @@ class Entrance:
 class Listener:
     """One listening socket. `port` is the bound port, also where 0 was asked for."""
 
-    def __init__(self, address: Address, settings: BrokerSettings, sock: socket.socket) -> None:
+    def __init__(
+        self,
+        address: Address,
+        settings: BrokerSettings,
+        sock: socket.socket,
+        security: "ListenerSecurity | None" = None,
+    ) -> None:
         self.name = address.name
+        self.security = security
         self.port: int = sock.getsockname()[1]
         self.address = replace(address, port=self.port)
         self._settings = settings
@@ -140,15 +172,25 @@ class Listener:
         self._opening: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._empty = asyncio.Event()
+        self._renewal: asyncio.Task[None] | None = None
         self._serving = False
         self._full = False
         self._closing = False
 
     @classmethod
-    def bind(cls, address: Address, settings: BrokerSettings) -> "Listener":
-        """Take the address, without accepting anybody yet; raises StartupError."""
+    def bind(
+        cls,
+        address: Address,
+        settings: BrokerSettings,
+        broker: "Callable[[], Broker]",
+    ) -> "Listener":
+        """Take the address, without accepting anybody yet; raises StartupError.
+
+        `broker` gives settings and users as they are when a client comes.
+        """
+        security = _security(address, settings, broker)
         try:
-            return cls(address, settings, _bound(address, settings))
+            return cls(address, settings, _bound(address, settings), security)
         except OSError as error:
             raise StartupError(_explain(address, error)) from error
 
@@ -166,12 +208,18 @@ class Listener:
         self._make_session = make_session
         self._entrance = entrance
         entrance.listeners.append(self)
+        if self.security is not None:
+            renew = partial(asyncio.to_thread, self.security.renew)
+            name = f"renewal of the certificates of {self.name}"
+            self._renewal = background().every(name, lambda: RENEWAL_S, renew)
         self._socket.listen(self._settings[keys.SOCKET_LISTEN_BACKLOG_SIZE])
         self._accept_again()
 
     async def close(self) -> None:
         """Accept nobody any more and end every session."""
         self._closing = True
+        if self._renewal is not None:
+            self._renewal.cancel()
         self._pause_accepting()
         self._socket.close()
         for session in list(self.sessions):
@@ -248,8 +296,22 @@ class Listener:
         task.add_done_callback(self._opening.discard)
 
     async def _open(self, sock: socket.socket, host: str) -> None:
+        context = None if self.security is None else self.security.context
         try:
-            await self._loop.connect_accepted_socket(lambda: self._make_session(self), sock)
+            if context is None:
+                await self._loop.connect_accepted_socket(lambda: self._make_session(self), sock)
+            else:
+                await self._loop.connect_accepted_socket(
+                    lambda: self._make_session(self),
+                    sock,
+                    ssl=context,
+                    ssl_handshake_timeout=TLS_HANDSHAKE_TIMEOUT_S,
+                    ssl_shutdown_timeout=TLS_SHUTDOWN_TIMEOUT_S,
+                )
+        except ssl.SSLError as error:
+            sock.close()
+            self._entrance.handshake_failed(self.name, host, error, self._loop.time())
+            self._entrance.went(self.name, host)
         except OSError as error:
             sock.close()
             self._entrance.went(self.name, host)
@@ -284,6 +346,17 @@ class Listener:
                 session.refuse(Cause.IDLE, f"idle for more than {idle_ms} ms")
 
         each_isolated(list(self.sessions), look, "Closing", name=lambda _: "an idle connection")
+
+
+def _security(
+    address: Address, settings: BrokerSettings, broker: "Callable[[], Broker]"
+) -> "ListenerSecurity | None":
+    if address.protocol is SecurityProtocol.PLAINTEXT:
+        return None
+    # Only where it is wanted: a start without security does without its modules.
+    from barnabas_broker.server.listener_security import ListenerSecurity
+
+    return ListenerSecurity(address, settings, broker)
 
 
 def _bound(address: Address, settings: BrokerSettings) -> socket.socket:

@@ -226,7 +226,7 @@ class Node:
 
     def _bind(self, settings: BrokerSettings) -> None:
         for address in settings.listeners:
-            listener = Listener.bind(address, settings)
+            listener = Listener.bind(address, settings, lambda: self.broker)
             self.listeners.append(listener)
             self._stops.push_async_callback(listener.close)
 

@@ -1,5 +1,9 @@
 """One client connection: bytes in, requests dispatched in order, responses out in order.
 
+On a listener with SASL an authenticator serves in the place of the dispatcher until the client is
+authenticated (`server.sasl_authenticator`); on one with TLS what is sent goes through the transport
+(`server.tls_outbound`).
+
 A session serves one request at a time, as Apache's broker does (it mutes the channel): responses
 leave in request order without any bookkeeping, and a client that pipelines behind a long poll
 waits for it. Responses to requests that arrived in one read leave in one send; small ones that can
@@ -32,12 +36,14 @@ waits must not keep slices of it.
 
 import asyncio
 import logging
-from dataclasses import dataclass, field
+import ssl
+from dataclasses import dataclass, field, replace
 from functools import partial
 from struct import Struct
 from time import monotonic, perf_counter, perf_counter_ns
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from barnabas_broker.security.principals import Principal
 from barnabas_broker.server.buffers import Buffer
 from barnabas_broker.server.bursts import Burst
 from barnabas_broker.server.counters import Cause, Counters
@@ -47,12 +53,14 @@ from barnabas_broker.server.memory import FrameMemory
 from barnabas_broker.server.outbound import Item, Outbound
 from barnabas_broker.server.output import OutputMemory
 from barnabas_broker.server.parking import ParkedRequest
+from barnabas_broker.server.tls_outbound import TlsOutbound
 from barnabas_broker.server.turns import Line, Round
 from barnabas_broker.server.writability import Writability
 from barnabas_kafka.protocol.codec import DecodeError, EncodeError
 
 if TYPE_CHECKING:
     from barnabas_broker.server.listener import Listener
+    from barnabas_broker.server.sasl_authenticator import SaslAuthenticator
 
 log = logging.getLogger(__name__)
 
@@ -128,6 +136,7 @@ class Session(asyncio.BufferedProtocol):
 
     __slots__ = (
         "_apart",
+        "_authenticator",
         "_begun",
         "_dispatcher",
         "_filled",
@@ -153,7 +162,8 @@ class Session(asyncio.BufferedProtocol):
     def __init__(self, listener: "Listener", dispatcher: Dispatcher, shared: Shared) -> None:
         self._loop = asyncio.get_running_loop()
         self._listener = listener
-        self._dispatcher = dispatcher
+        self._dispatcher: Dispatcher | SaslAuthenticator = dispatcher
+        self._authenticator: SaslAuthenticator | None = None
         self._shared = shared
         self._memory = shared.memory
         self._kept: Buffer | None = None  # Bytes not served yet: `_kept[_begun:_filled]`.
@@ -174,17 +184,25 @@ class Session(asyncio.BufferedProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        fd = transport.get_extra_info("socket").fileno()
-        self._outbound = Outbound(
-            self._loop,
-            fd,
-            self._shared.writability,
-            on_drained=self._drained,
-            on_broken=self._broken,
-        )
+        tls = transport.get_extra_info("ssl_object")
+        self._outbound: Outbound | TlsOutbound
+        if tls is None:
+            self._outbound = Outbound(
+                self._loop,
+                transport.get_extra_info("socket").fileno(),
+                self._shared.writability,
+                on_drained=self._drained,
+                on_broken=self._broken,
+            )
+        else:
+            self._outbound = TlsOutbound(
+                self._loop, self._transport, on_drained=self._drained, on_broken=self._broken
+            )
         peer = transport.get_extra_info("peername")
-        self.caller = self._dispatcher.caller(self._listener.name, str(peer[0]) if peer else "?")
+        dispatcher = cast(Dispatcher, self._dispatcher)
+        self.caller = dispatcher.caller(self._listener.name, str(peer[0]) if peer else "?")
         self._listener.opened(self)
+        self._authenticate(dispatcher, tls)
 
     def get_buffer(self, sizehint: int) -> memoryview:
         if self._kept is None:
@@ -237,8 +255,18 @@ class Session(asyncio.BufferedProtocol):
         self._join(shared.serving if is_whole else shared.receiving)
         return True
 
+    def pause_writing(self) -> None:
+        if isinstance(self._outbound, TlsOutbound):
+            self._outbound.pause_writing()
+
+    def resume_writing(self) -> None:
+        if isinstance(self._outbound, TlsOutbound):
+            self._outbound.resume_writing()
+
     def connection_lost(self, exc: Exception | None) -> None:
         self._outbound.close()
+        if self._authenticator is not None:
+            self._authenticator.close()
         self._shared.output.drained(self)
         if self._waiting_for is not None:
             self._waiting_for.cancel()
@@ -278,6 +306,47 @@ class Session(asyncio.BufferedProtocol):
         """Drop the connection at once for something its client did; counted and logged."""
         self._complain(cause, reason)
         self._transport.abort()
+
+    # Authentication.
+
+    def _authenticate(self, dispatcher: Dispatcher, tls: ssl.SSLObject | None) -> None:
+        """Take the principal of a client certificate, or begin SASL, as the listener has it."""
+        security = self._listener.security
+        if security is None:
+            return
+        if security.sasl is not None:
+            self._authenticator = security.sasl.authenticator(self, dispatcher)
+            self._dispatcher = self._authenticator
+            return
+        try:
+            principal = security.certificate_principal(tls)
+        except ValueError as error:
+            self.note_failed_authentication(str(error))
+            self._transport.abort()
+            return
+        self.caller = replace(self.caller, principal=principal)
+
+    def authenticate_by(self, authenticator: "SaslAuthenticator") -> None:
+        """Have the authenticator serve what comes next: the client authenticates again."""
+        self._dispatcher = authenticator
+
+    def authenticated(self, principal: Principal) -> None:
+        """Have the dispatcher serve what comes next, for this principal."""
+        authenticator = self._authenticator
+        assert authenticator is not None, "only an authenticator calls this"
+        self.caller = replace(self.caller, principal=principal, authenticator=authenticator)
+        self._dispatcher = authenticator.dispatcher
+
+    def note_failed_authentication(self, reason: str) -> None:
+        """Count a client that was not authenticated, and log it."""
+        self._shared.counters.note(
+            Cause.FAILED_AUTHENTICATION,
+            self._loop.time(),
+            "Failed authentication with %s on listener %s: %s",
+            self.caller.client_host,
+            self._listener.name,
+            reason,
+        )
 
     # Called by the memory.
 
@@ -504,7 +573,7 @@ class Session(asyncio.BufferedProtocol):
             answer = self._dispatcher.encode(reply, future)
         except UnanswerableError as error:
             self._complain(Cause.BAD_REQUEST, str(error))
-            self._close_when_sent()
+            self.close_when_sent()
             return
         if isinstance(answer, Reply):
             self._wait_for(answer)
@@ -522,7 +591,7 @@ class Session(asyncio.BufferedProtocol):
         except EncodeError as error:
             log.exception("a response is wrong")
             self._complain(Cause.BAD_REQUEST, str(error))
-            self._close_when_sent()
+            self.close_when_sent()
             return
         request.metrics.served(request.version, perf_counter_ns() - request.began_ns)
         self._go_on()
@@ -599,7 +668,8 @@ class Session(asyncio.BufferedProtocol):
             self.active_at = self._loop.time()
             self._transport.resume_reading()
 
-    def _close_when_sent(self) -> None:
+    def close_when_sent(self) -> None:
+        """End the connection behind what the operating system has taken."""
         # What is queued for a slow peer is not worth holding a refused connection open for.
         self._transport.close()
 
@@ -607,7 +677,7 @@ class Session(asyncio.BufferedProtocol):
         """End the connection for a request that has no answer, those before it being answered."""
         self._flush()
         self._complain(Cause.BAD_REQUEST, str(error))
-        self._close_when_sent()
+        self.close_when_sent()
 
     def _complain(self, cause: Cause, reason: str) -> None:
         self._shared.counters.note(

@@ -13,9 +13,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from barnabas_broker.security import jaas
+from barnabas_broker.security.listener_tls import CIPHERS, VERSIONS
 from barnabas_broker.security.stores import Store, StoreError, load_identity, load_trust
 from barnabas_broker.server.startup import StartupError
-from barnabas_broker.zk import jaas
 from barnabas_broker.zk.credentials import Credentials, Login
 from barnabas_kafka.settings import broker as keys
 from barnabas_kafka.settings.broker import BrokerSettings
@@ -26,19 +27,6 @@ FILE_PROPERTY: Final = "java.security.auth.login.config"
 SECTION_PROPERTY: Final = "zookeeper.sasl.clientconfig"
 SASL_PROPERTY: Final = "zookeeper.sasl.client"
 NETTY: Final = "org.apache.zookeeper.ClientCnxnSocketNetty"
-
-VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
-
-#: Java's names of the ciphers of TLS 1.2 that are still good, and OpenSSL's
-CIPHERS: Final = {
-    f"TLS_{exchange}_WITH_{java}": f"{exchange.replace('_', '-')}-{openssl}"
-    for exchange in ("ECDHE_ECDSA", "ECDHE_RSA", "DHE_RSA")
-    for java, openssl in (
-        ("AES_128_GCM_SHA256", "AES128-GCM-SHA256"),
-        ("AES_256_GCM_SHA384", "AES256-GCM-SHA384"),
-        ("CHACHA20_POLY1305_SHA256", "CHACHA20-POLY1305"),
-    )
-}
 
 
 def credentials(settings: BrokerSettings, environment: Mapping[str, str]) -> Credentials:

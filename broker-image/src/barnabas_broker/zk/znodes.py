@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import quote, unquote
 from uuid import UUID
 
 from barnabas_broker.cluster.image import DEFAULT_BROKER, BrokerRegistration, Endpoint
@@ -19,7 +20,8 @@ from barnabas_kafka.ids import TopicPartition, uuid_from_base64, uuid_to_base64
 DEFAULT_ENTITY = "<default>"
 CONFIG_TOPICS = "topics"
 CONFIG_BROKERS = "brokers"
-CONFIG_TYPES = (CONFIG_TOPICS, "clients", "users", CONFIG_BROKERS, "ips")
+CONFIG_USERS = "users"
+CONFIG_TYPES = (CONFIG_TOPICS, "clients", CONFIG_USERS, CONFIG_BROKERS, "ips")
 
 # Until an advertised listener names its protocol, its own name does.
 _SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
@@ -275,6 +277,16 @@ class ConfigZnode:
     def for_broker(cls, key: str) -> "ConfigZnode":
         """The znode of a broker id in decimal, or of the image's `DEFAULT_BROKER`."""
         return cls(CONFIG_BROKERS, DEFAULT_ENTITY if key == DEFAULT_BROKER else key)
+
+    @classmethod
+    def for_user(cls, user: str) -> "ConfigZnode":
+        """The znode of a user, whose name is written as Kafka's Sanitizer does."""
+        return cls(CONFIG_USERS, quote(user, safe="").replace("~", "%7E"))
+
+    @property
+    def user(self) -> str:
+        """The user whose znode this is."""
+        return unquote(self.name)
 
     @classmethod
     def for_topic(cls, topic: str) -> "ConfigZnode":

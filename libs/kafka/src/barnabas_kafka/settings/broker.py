@@ -166,11 +166,22 @@ class BrokerSettings:
         """Whether somebody set this name, at start or at run time."""
         return name in self.explicit or name in self.per_broker or name in self.cluster_wide
 
-    def own_of_listener(self, listener: str, key: Key[Any]) -> str | None:
-        """The text given for one listener, as `listener.name.<listener>.<key>`, or None."""
-        name = f"{_LISTENER_PREFIX}{listener.lower()}.{key.name}"
+    def own_of_listener(
+        self, listener: str, key: Key[Any], *, mechanism: str | None = None
+    ) -> str | None:
+        """The text given for one listener, or for one of its SASL mechanisms, or None.
+
+        Its name is `listener.name.<listener>.[<mechanism>.]<key>` (KIP-103, KIP-226).
+        """
+        parts = [listener.lower(), *([] if mechanism is None else [mechanism.lower()]), key.name]
+        name = _LISTENER_PREFIX + ".".join(parts)
         layers = (self.per_broker, self.cluster_wide, self.explicit)
         return next((layer[name] for layer in layers if name in layer), None)
+
+    def of_listener(self, listener: str, key: Key[T]) -> T:
+        """The value in effect for one listener: its own, else the broker's."""
+        text = self.own_of_listener(listener, key)
+        return self[key] if text is None else key.parse(text)
 
     @property
     def without_effect(self) -> dict[str, Key[Any]]:

@@ -240,15 +240,22 @@ def not_offered(settings: BrokerSettings) -> Iterator[SettingError]:
     for name in settings.explicit:
         if name == "config.providers":
             yield SettingError(name, settings.explicit[name], "values from providers are not read")
-    protocols = parse_protocol_map(
-        network.LISTENER_SECURITY_PROTOCOL_MAP.name,
-        settings[network.LISTENER_SECURITY_PROTOCOL_MAP],
-    )
+    yield from _among_brokers(settings)
+
+
+def _among_brokers(settings: BrokerSettings) -> Iterator[SettingError]:
+    """Brokers of a cluster connect to each other without TLS and SASL."""
+    if not settings[identity.ZOOKEEPER_CONNECT]:
+        return
     try:
-        own = parse_listeners("listeners", settings[network.LISTENERS], protocols=protocols)
+        own = settings.listeners
     except SettingError:
         return  # Reported among the contradictions.
+    of_brokers = (settings.inter_broker_listener, settings.control_plane_listener)
     for listener in own:
-        if listener.protocol is not SecurityProtocol.PLAINTEXT:
-            message = f"{listener.protocol.name} is not served yet, only PLAINTEXT"
+        if listener.name in of_brokers and listener.protocol is not SecurityProtocol.PLAINTEXT:
+            message = (
+                f"{listener.name} is {listener.protocol.name}; brokers connect to each other over "
+                "PLAINTEXT only: give them a listener of their own"
+            )
             yield _error(settings, network.LISTENERS, message)

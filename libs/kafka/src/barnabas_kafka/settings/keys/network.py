@@ -138,13 +138,11 @@ CONNECTION_FAILED_AUTHENTICATION_DELAY_MS = integer(
     "How long a failed authentication is left unanswered.",
     rule=at_least(0),
     importance=Importance.LOW,
-    served=Served.LATER,
 )
 CONNECTIONS_MAX_REAUTH_MS = long(
     "connections.max.reauth.ms",
     0,
     "How long an authenticated session lasts until it must authenticate again; 0 means for ever.",
-    served=Served.LATER,
 )
 REQUEST_TIMEOUT_MS = integer(
     "request.timeout.ms",

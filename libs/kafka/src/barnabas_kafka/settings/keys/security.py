@@ -52,14 +52,12 @@ SSL_CLIENT_AUTH = string(
     "Whether clients must (required), may (requested) or need not (none) show a certificate.",
     rule=one_of("required", "requested", "none"),
     update=UpdateMode.PER_BROKER,
-    served=Served.LATER,
 )
 SSL_PRINCIPAL_MAPPING_RULES = string(
     "ssl.principal.mapping.rules",
     "DEFAULT",
     "Rules that turn a certificate's name into a user name.",
     importance=Importance.LOW,
-    served=Served.LATER,
 )
 SSL_ALLOW_DN_CHANGES = boolean(
     "ssl.allow.dn.changes",
@@ -80,7 +78,8 @@ SSL_PROTOCOL = string(
     "TLSv1.3",
     "Newest TLS version offered.",
     update=UpdateMode.PER_BROKER,
-    served=Served.LATER,
+    served=Served.OTHERWISE,
+    note="ssl.enabled.protocols says which versions are offered.",
 )
 SSL_PROVIDER = string(
     "ssl.provider",
@@ -95,77 +94,66 @@ SSL_ENABLED_PROTOCOLS = words(
     ("TLSv1.2", "TLSv1.3"),
     "TLS versions allowed.",
     update=UpdateMode.PER_BROKER,
-    served=Served.LATER,
 )
 SSL_KEYSTORE_TYPE = string(
     "ssl.keystore.type",
     "JKS",
     "Format of the key store: JKS, PKCS12 or PEM.",
     update=UpdateMode.PER_BROKER,
-    served=Served.LATER,
 )
 SSL_KEYSTORE_LOCATION = string(
     "ssl.keystore.location",
     None,
     "File with the broker's key and certificate.",
     update=UpdateMode.PER_BROKER,
-    served=Served.LATER,
 )
 SSL_KEYSTORE_PASSWORD = password(
     "ssl.keystore.password",
     None,
     "Password of the key store.",
     update=UpdateMode.PER_BROKER,
-    served=Served.LATER,
 )
 SSL_KEY_PASSWORD = password(
     "ssl.key.password",
     None,
     "Password of the key inside.",
     update=UpdateMode.PER_BROKER,
-    served=Served.LATER,
 )
 SSL_KEYSTORE_KEY = password(
     "ssl.keystore.key",
     None,
     "The broker's key itself, as PEM.",
     update=UpdateMode.PER_BROKER,
-    served=Served.LATER,
 )
 SSL_KEYSTORE_CERTIFICATE_CHAIN = password(
     "ssl.keystore.certificate.chain",
     None,
     "The broker's certificates themselves, as PEM.",
     update=UpdateMode.PER_BROKER,
-    served=Served.LATER,
 )
 SSL_TRUSTSTORE_TYPE = string(
     "ssl.truststore.type",
     "JKS",
     "Format of the trust store: JKS, PKCS12 or PEM.",
     update=UpdateMode.PER_BROKER,
-    served=Served.LATER,
 )
 SSL_TRUSTSTORE_LOCATION = string(
     "ssl.truststore.location",
     None,
     "File with the certificates trusted.",
     update=UpdateMode.PER_BROKER,
-    served=Served.LATER,
 )
 SSL_TRUSTSTORE_PASSWORD = password(
     "ssl.truststore.password",
     None,
     "Password of the trust store.",
     update=UpdateMode.PER_BROKER,
-    served=Served.LATER,
 )
 SSL_TRUSTSTORE_CERTIFICATES = password(
     "ssl.truststore.certificates",
     None,
     "The trusted certificates themselves, as PEM.",
     update=UpdateMode.PER_BROKER,
-    served=Served.LATER,
 )
 SSL_KEYMANAGER_ALGORITHM = string(
     "ssl.keymanager.algorithm",
@@ -205,7 +193,6 @@ SSL_CIPHER_SUITES = words(
     (),
     "Cipher suites allowed; empty leaves it to the TLS library.",
     update=UpdateMode.PER_BROKER,
-    served=Served.LATER,
 )
 SSL_ENGINE_FACTORY_CLASS = java_class(
     "ssl.engine.factory.class",
@@ -236,14 +223,12 @@ SASL_ENABLED_MECHANISMS = words(
     ("GSSAPI",),
     "SASL mechanisms that clients may use.",
     update=UpdateMode.PER_BROKER,
-    served=Served.LATER,
 )
 SASL_JAAS_CONFIG = password(
     "sasl.jaas.config",
     None,
     "Login module and its options for a SASL mechanism, in JAAS form.",
     update=UpdateMode.PER_BROKER,
-    served=Served.LATER,
 )
 SASL_SERVER_CALLBACK_HANDLER_CLASS = java_class(
     "sasl.server.callback.handler.class",
@@ -277,7 +262,6 @@ SASL_SERVER_MAX_RECEIVE_SIZE = integer(
     "sasl.server.max.receive.size",
     524_288,
     "Largest SASL message accepted before authentication.",
-    served=Served.LATER,
 )
 SASL_KERBEROS_PRINCIPAL_TO_LOCAL_RULES = words(
     "sasl.kerberos.principal.to.local.rules",

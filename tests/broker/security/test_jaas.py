@@ -2,8 +2,8 @@
 
 import pytest
 
+from barnabas_broker.security.jaas import JaasError, LoginModule, parse
 from barnabas_broker.zk.credentials import Credentials, Login
-from barnabas_broker.zk.jaas import JaasError, LoginModule, parse
 
 
 def test_sections_modules_and_options() -> None:

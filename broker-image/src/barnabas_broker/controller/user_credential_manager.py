@@ -1,0 +1,50 @@
+"""Stores SCRAM credentials as `scram_credentials` decides, for all brokers to read."""
+
+import logging
+from collections.abc import Sequence
+
+from barnabas_broker.controller import writes
+from barnabas_broker.controller.ledger import Ledger
+from barnabas_broker.controller.requests import Outcome
+from barnabas_broker.controller.scram_credentials import Deletion, Upsertion, plan_credentials
+from barnabas_broker.security.principals import Principal
+from barnabas_broker.zk.znodes import ConfigZnode
+from barnabas_kafka.errors import KafkaError
+
+_log = logging.getLogger(__name__)
+
+
+class UserCredentialManager:
+    """Changes users' credentials in the controller's thread."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+
+    def alter(
+        self,
+        deletions: Sequence[Deletion],
+        upsertions: Sequence[Upsertion],
+        *,
+        principal: Principal,
+        now_ms: int,
+    ) -> list[Outcome]:
+        """Set and remove credentials; one answer for each user, whom others do not hold back."""
+        known = self._ledger.image.user_configs
+        changed, refused = plan_credentials(known, deletions, upsertions)
+        for user, config in changed.items():
+            try:
+                znode = ConfigZnode.for_user(user)
+                with self._ledger.reading():
+                    store = self._ledger.store
+                    operations = writes.change_config(store, znode, config, now_ms=now_ms)
+                self._ledger.commit(operations, users=[user], now_ms=now_ms)
+            except KafkaError as error:
+                refused[user] = error
+            else:
+                _log.info("altered SCRAM credentials of user %r for %s", user, principal)
+        changes: list[Deletion | Upsertion] = [*deletions, *upsertions]
+        users = dict.fromkeys(each.user for each in changes)
+        return [
+            Outcome.refused(user, refused[user]) if user in refused else Outcome(user)
+            for user in users
+        ]

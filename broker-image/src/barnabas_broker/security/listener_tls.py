@@ -1,0 +1,199 @@
+"""The TLS of one listener: from its `ssl.*` settings to a context, renewed while it serves.
+
+Key and trust stores are PEM or PKCS#12 files, or PEM in the settings themselves (KIP-651).
+Connections keep the context that they were accepted with, so a renewal ends none of them.
+"""
+
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from barnabas_broker.security.ssl_principals import MappingRule, parse_rules
+from barnabas_broker.security.stores import (
+    PEM,
+    Store,
+    StoreError,
+    load_identity,
+    load_pem_identity,
+    load_pem_trust,
+    load_trust,
+)
+from barnabas_kafka.settings import broker as keys
+from barnabas_kafka.settings.broker import BrokerSettings
+from barnabas_kafka.settings.definitions import Key, SettingError
+
+VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
+CLIENT_AUTH: Final = {
+    "none": ssl.CERT_NONE,
+    "requested": ssl.CERT_OPTIONAL,
+    "required": ssl.CERT_REQUIRED,
+}
+#: Java's names of the ciphers of TLS 1.2 that are still good, and OpenSSL's
+CIPHERS: Final = {
+    f"TLS_{exchange}_WITH_{java}": f"{exchange.replace('_', '-')}-{openssl}"
+    for exchange in ("ECDHE_ECDSA", "ECDHE_RSA", "DHE_RSA")
+    for java, openssl in (
+        ("AES_128_GCM_SHA256", "AES128-GCM-SHA256"),
+        ("AES_256_GCM_SHA384", "AES256-GCM-SHA384"),
+        ("CHACHA20_POLY1305_SHA256", "CHACHA20-POLY1305"),
+    )
+}
+CIPHERS_OF_1_3: Final = frozenset(
+    ("TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256")
+)
+"""Always offered with TLS 1.3: OpenSSL's interface in Python does not choose among them."""
+
+FILES: Final = (keys.SSL_KEYSTORE_LOCATION, keys.SSL_TRUSTSTORE_LOCATION)
+FileState = tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class ListenerTls:
+    """What a listener's connections are accepted with."""
+
+    context: ssl.SSLContext
+    rules: tuple[MappingRule, ...]
+    files: Mapping[Path, FileState]
+    """The store files that were read, as they were then: changed files are read again."""
+
+
+def listener_tls(settings: BrokerSettings, listener: str) -> ListenerTls:
+    """Read the settings and files of a listener; blocks.
+
+    Raises SettingError with the listener's own name of the setting, or StoreError.
+    """
+    of = _Of(settings, listener)
+    files = {path: file_state(path) for path in store_files(settings, listener)}
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    versions = _versions(of)
+    context.minimum_version, context.maximum_version = min(versions), max(versions)
+    # Sessions would outlive a change of what a client's certificate must be.
+    context.options |= ssl.OP_NO_TICKET | ssl.OP_NO_RENEGOTIATION
+    context.num_tickets = 0
+    _choose_ciphers(context, of)
+    _show_identity(context, of)
+    context.verify_mode = CLIENT_AUTH[of(keys.SSL_CLIENT_AUTH)]
+    if context.verify_mode is not ssl.CERT_NONE:
+        _trust(context, of)
+    try:
+        rules = parse_rules(of(keys.SSL_PRINCIPAL_MAPPING_RULES))
+    except ValueError as error:
+        raise of.error(keys.SSL_PRINCIPAL_MAPPING_RULES, str(error)) from None
+    return ListenerTls(context, rules, files)
+
+
+def store_files(settings: BrokerSettings, listener: str) -> list[Path]:
+    """The key store and trust store files of a listener."""
+    return [Path(name) for key in FILES if (name := settings.of_listener(listener, key))]
+
+
+def file_state(path: Path) -> FileState:
+    """What tells that a file was replaced or written; zeros where there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return (0, 0, 0)
+    return (found.st_ino, found.st_mtime_ns, found.st_size)
+
+
+class _Of:
+    """The settings of one listener."""
+
+    def __init__(self, settings: BrokerSettings, listener: str) -> None:
+        self._settings = settings
+        self._listener = listener
+
+    def __call__(self, key: Key[Any]) -> Any:
+        return self._settings.of_listener(self._listener, key)
+
+    def error(self, key: Key[Any], message: str) -> SettingError:
+        name = f"listener.name.{self._listener.lower()}.{key.name}"
+        if self._settings.own_of_listener(self._listener, key) is None:
+            name = key.name
+        value = self(key)
+        shown = None if key.sensitive or value is None else key.format(value)
+        return SettingError(name, shown, f"{message} (listener {self._listener})")
+
+    def store(self, location: Key[Any], kind: Key[Any], password: Key[Any]) -> Store:
+        """A store file. JKS is what Java says of a store whose type nobody gave."""
+        path = Path(self(location))
+        given = self(kind)
+        named = self._settings.own_of_listener(self._listener, kind) or self._settings.given(
+            kind.name
+        )
+        return Store(path=path, kind=given if named else None, password=self(password))
+
+
+def _versions(of: _Of) -> list[ssl.TLSVersion]:
+    names: tuple[str, ...] = of(keys.SSL_ENABLED_PROTOCOLS)
+    unknown = [name for name in names if name not in VERSIONS]
+    if unknown or not names:
+        allowed = " and ".join(VERSIONS)
+        raise of.error(keys.SSL_ENABLED_PROTOCOLS, f"only {allowed} are offered")
+    return [VERSIONS[name] for name in names]
+
+
+def _choose_ciphers(context: ssl.SSLContext, of: _Of) -> None:
+    names: tuple[str, ...] = of(keys.SSL_CIPHER_SUITES)
+    if not names:
+        return
+    key = keys.SSL_CIPHER_SUITES
+    if unknown := [name for name in names if name not in CIPHERS and name not in CIPHERS_OF_1_3]:
+        known = ", ".join([*CIPHERS, *sorted(CIPHERS_OF_1_3)])
+        raise of.error(key, f"{unknown[0]} is not offered, only {known}")
+    offers_1_3 = context.maximum_version is ssl.TLSVersion.TLSv1_3
+    if offers_1_3 and not set(names) >= CIPHERS_OF_1_3:
+        missing = ", ".join(sorted(CIPHERS_OF_1_3 - set(names)))
+        raise of.error(
+            key, f"the ciphers of TLSv1.3 cannot be chosen: add {missing}, or enable TLSv1.2 only"
+        )
+    chosen = [CIPHERS[name] for name in names if name in CIPHERS]
+    if chosen:
+        context.set_ciphers(":".join(chosen))
+    elif context.minimum_version is ssl.TLSVersion.TLSv1_2:
+        raise of.error(key, "no cipher for TLSv1.2 is among them")
+
+
+def _show_identity(context: ssl.SSLContext, of: _Of) -> None:
+    key, chain = of(keys.SSL_KEYSTORE_KEY), of(keys.SSL_KEYSTORE_CERTIFICATE_CHAIN)
+    if key or chain:
+        if not (key and chain):
+            lacks = keys.SSL_KEYSTORE_CERTIFICATE_CHAIN if key else keys.SSL_KEYSTORE_KEY
+            raise of.error(lacks, "a key needs a certificate chain, and a chain a key")
+        if of(keys.SSL_KEYSTORE_TYPE).upper() != PEM:
+            raise of.error(keys.SSL_KEYSTORE_TYPE, "an inline key store is of type PEM")
+        load_pem_identity(context, key=key, chain=chain, password=of(keys.SSL_KEY_PASSWORD))
+        return
+    if not of(keys.SSL_KEYSTORE_LOCATION):
+        raise of.error(
+            keys.SSL_KEYSTORE_LOCATION, "a TLS listener needs the broker's key and certificate"
+        )
+    store = of.store(keys.SSL_KEYSTORE_LOCATION, keys.SSL_KEYSTORE_TYPE, keys.SSL_KEYSTORE_PASSWORD)
+    if store.format == PEM:
+        # In PEM the key alone is encrypted; Kafka refuses a password of the store (KIP-651).
+        store = Store(path=store.path, kind=PEM, password=of(keys.SSL_KEY_PASSWORD))
+    load_identity(context, store)
+
+
+def _trust(context: ssl.SSLContext, of: _Of) -> None:
+    certificates = of(keys.SSL_TRUSTSTORE_CERTIFICATES)
+    if certificates:
+        if of(keys.SSL_TRUSTSTORE_TYPE).upper() != PEM:
+            raise of.error(keys.SSL_TRUSTSTORE_TYPE, "an inline trust store is of type PEM")
+        load_pem_trust(context, certificates)
+        return
+    if not of(keys.SSL_TRUSTSTORE_LOCATION):
+        raise of.error(
+            keys.SSL_TRUSTSTORE_LOCATION, "client certificates need a trust store to be checked by"
+        )
+    load_trust(
+        context,
+        of.store(
+            keys.SSL_TRUSTSTORE_LOCATION, keys.SSL_TRUSTSTORE_TYPE, keys.SSL_TRUSTSTORE_PASSWORD
+        ),
+    )
+
+
+__all__ = ["ListenerTls", "StoreError", "file_state", "listener_tls", "store_files"]

@@ -1,0 +1,72 @@
+"""SASL on the side of the broker: what a mechanism is, and PLAIN (RFC 4616)."""
+
+import hmac
+from collections.abc import Mapping
+from typing import Final, Protocol
+
+MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+"""What a listener can offer. GSSAPI and OAUTHBEARER are refused by name at the start."""
+
+
+class SaslError(Exception):
+    """An exchange failed. The text is for the broker's log; the client gets `told`, if anything.
+
+    A client learns no more than that its credentials are not accepted, except where Kafka's
+    mechanism says more (PLAIN does).
+    """
+
+    def __init__(self, reason: str, *, told: str | None = None) -> None:
+        super().__init__(reason)
+        self.told = told
+
+
+class SaslServer(Protocol):
+    """One authentication, from the first token to the last."""
+
+    @property
+    def user(self) -> str | None:
+        """The authenticated user, None before the exchange has succeeded."""
+        ...
+
+    def evaluate(self, token: bytes) -> bytes:
+        """The answer to a token of the client; raises SaslError."""
+        ...
+
+
+class PlainServer:
+    """One exchange of PLAIN: everything is in the first token (Kafka's PlainSaslServer)."""
+
+    def __init__(self, passwords: Mapping[str, str]) -> None:
+        self._passwords = passwords
+        self.user: str | None = None
+
+    def evaluate(self, token: bytes) -> bytes:
+        """The empty answer to `authzid NUL user NUL password`; raises SaslError."""
+        if self.user is not None:
+            raise SaslError("token after the end of the exchange")
+        try:
+            parts = token.decode().split("\0")
+        except UnicodeDecodeError:
+            raise SaslError("the token is not UTF-8") from None
+        if len(parts) != 3:
+            told = f"Invalid SASL/PLAIN response: expected 3 tokens, got {len(parts)}"
+            raise SaslError(told, told=told)
+        authzid, user, password = parts
+        if not user:
+            raise _failed("username not specified")
+        if not password:
+            raise _failed("password not specified")
+        expected = self._passwords.get(user)
+        # The same work whether the user exists or not.
+        matches = hmac.compare_digest((expected or "").encode(), password.encode())
+        if expected is None or not matches:
+            raise _failed("Invalid username or password")
+        if authzid and authzid != user:
+            raise _failed("Client requested an authorization id that is different from username")
+        self.user = user
+        return b""
+
+
+def _failed(reason: str) -> SaslError:
+    text = f"Authentication failed: {reason}"
+    return SaslError(text, told=text)

@@ -1,0 +1,103 @@
+"""The SASL of one listener: its mechanisms, and who may log in by each.
+
+Credentials of PLAIN are the `user_<name>` options of its login module; those of SCRAM are in the
+coordination data. A listener's login module is, as in Kafka (`JaasContext`), the setting
+`listener.name.<listener>.<mechanism>.sasl.jaas.config`, else the section `<listener>.KafkaServer`
+or `KafkaServer` of the JVM's login file.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from barnabas_broker.security.jaas import JaasError, LoginModule, parse
+from barnabas_broker.security.sasl import MECHANISMS
+from barnabas_kafka.settings import broker as keys
+from barnabas_kafka.settings.broker import BrokerSettings
+from barnabas_kafka.settings.definitions import SettingError
+
+PLAIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
+SCRAM_MODULE: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
+MODULES: Final = {
+    "PLAIN": PLAIN_MODULE,
+    "SCRAM-SHA-256": SCRAM_MODULE,
+    "SCRAM-SHA-512": SCRAM_MODULE,
+}
+SECTION: Final = "KafkaServer"
+_USER: Final = "user_"
+
+Sections = Mapping[str, tuple[LoginModule, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class ListenerSasl:
+    """What a listener authenticates clients by."""
+
+    mechanisms: tuple[str, ...]
+    passwords: Mapping[str, str] = field(repr=False)
+    """Of PLAIN, by user."""
+    receive_bytes_max: int
+    reauthentication_ms: Mapping[str, int]
+    """How long a session lasts by mechanism (KIP-368); 0 for ever."""
+    failure_delay_ms: int
+
+
+def listener_sasl(settings: BrokerSettings, listener: str, sections: Sections) -> ListenerSasl:
+    """Read the settings of a listener; raises SettingError for what is not offered or missing."""
+    enabled = settings.of_listener(listener, keys.SASL_ENABLED_MECHANISMS)
+    refused = [name for name in enabled if name not in MECHANISMS]
+    if refused or not enabled:
+        own = settings.own_of_listener(listener, keys.SASL_ENABLED_MECHANISMS)
+        name = keys.SASL_ENABLED_MECHANISMS.name
+        name = name if own is None else f"listener.name.{listener.lower()}.{name}"
+        reason = f"{refused[0]} is not offered" if refused else "no mechanism is enabled"
+        message = f"{reason} (listener {listener}); choose among {', '.join(MECHANISMS)}"
+        raise SettingError(name, ",".join(enabled), message)
+    modules = {each: _login_module(settings, listener, each, sections) for each in enabled}
+    plain = modules.get("PLAIN")
+    if "PLAIN" in modules and plain is None:
+        raise SettingError(
+            _jaas_name(listener, "PLAIN"), None, f"PLAIN needs a {PLAIN_MODULE} with its users"
+        )
+    options = {} if plain is None else plain.options
+    return ListenerSasl(
+        mechanisms=tuple(enabled),
+        passwords={
+            name.removeprefix(_USER): value
+            for name, value in options.items()
+            if name.startswith(_USER)
+        },
+        receive_bytes_max=settings[keys.SASL_SERVER_MAX_RECEIVE_SIZE],
+        reauthentication_ms={it: _reauthentication_ms(settings, listener, it) for it in enabled},
+        failure_delay_ms=settings[keys.CONNECTION_FAILED_AUTHENTICATION_DELAY_MS],
+    )
+
+
+def _reauthentication_ms(settings: BrokerSettings, listener: str, mechanism: str) -> int:
+    key = keys.CONNECTIONS_MAX_REAUTH_MS
+    own = settings.own_of_listener(listener, key, mechanism=mechanism)
+    return settings.of_listener(listener, key) if own is None else key.parse(own)
+
+
+def _login_module(
+    settings: BrokerSettings, listener: str, mechanism: str, sections: Sections
+) -> LoginModule | None:
+    name = _jaas_name(listener, mechanism)
+    text = settings.own_of_listener(listener, keys.SASL_JAAS_CONFIG, mechanism=mechanism)
+    if text is not None:
+        try:
+            (module,) = parse(f"{SECTION} {{ {text.strip()} }};")[SECTION]
+        except JaasError as error:
+            raise SettingError(name, None, f"malformed: {error}") from None
+        except ValueError:
+            raise SettingError(name, None, "it has to be one login module") from None
+        if module.name != MODULES[mechanism]:
+            wanted = f"{mechanism} needs {MODULES[mechanism]}, not {module.name}"
+            raise SettingError(name, None, wanted)
+        return module
+    section = sections.get(f"{listener.lower()}.{SECTION}") or sections.get(SECTION) or ()
+    return next((each for each in section if each.name == MODULES[mechanism]), None)
+
+
+def _jaas_name(listener: str, mechanism: str) -> str:
+    return f"listener.name.{listener.lower()}.{mechanism.lower()}.{keys.SASL_JAAS_CONFIG.name}"

@@ -1,0 +1,119 @@
+"""How the connections of one listener are protected, and by what their principals are known."""
+
+import logging
+import os
+import ssl
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+from barnabas_broker.security import jaas
+from barnabas_broker.security.listener_tls import (
+    FileState,
+    ListenerTls,
+    file_state,
+    listener_tls,
+    store_files,
+)
+from barnabas_broker.security.principals import ANONYMOUS, Principal
+from barnabas_broker.security.sasl_settings import Sections, listener_sasl
+from barnabas_broker.security.scram import ScramCredential, ScramMechanism, scram_credential
+from barnabas_broker.security.ssl_principals import certificate_principal
+from barnabas_broker.security.stores import StoreError
+from barnabas_broker.server.broker import Broker
+from barnabas_broker.server.sasl_authenticator import SaslProvider
+from barnabas_broker.server.startup import StartupError
+from barnabas_broker.server.zookeeper_security import FILE_PROPERTY, jvm_properties
+from barnabas_kafka.settings.broker import BrokerSettings
+from barnabas_kafka.settings.definitions import SettingError
+from barnabas_kafka.settings.listeners import Listener as Address
+from barnabas_kafka.settings.listeners import SecurityProtocol
+
+log = logging.getLogger(__name__)
+
+WITH_TLS: Final = frozenset((SecurityProtocol.SSL, SecurityProtocol.SASL_SSL))
+WITH_SASL: Final = frozenset((SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL))
+
+
+class ListenerSecurity:
+    """The TLS and SASL of a listener. Established connections never notice a renewal."""
+
+    def __init__(
+        self, address: Address, settings: BrokerSettings, broker: Callable[[], Broker]
+    ) -> None:
+        """Read settings and files; raises StartupError.
+
+        `broker` gives settings and users as they are, once it serves.
+        """
+        self._name = address.name
+        self._protocol = address.protocol
+        self._sections = login_sections(os.environ)
+        self._broker = broker
+        self._settings = settings
+        self.tls: ListenerTls | None = None
+        self.sasl: SaslProvider | None = None
+        self._seen: Mapping[Path, FileState] = {}
+        try:
+            self._read(settings)
+        except (SettingError, StoreError) as error:
+            raise StartupError(f"listener {address.name}: {error}") from error
+
+    @property
+    def context(self) -> ssl.SSLContext | None:
+        """What to accept the next connection with; None for plaintext."""
+        return None if self.tls is None else self.tls.context
+
+    def certificate_principal(self, tls: ssl.SSLObject | None) -> Principal:
+        """Whom a client's certificate names, ANONYMOUS without one. Raises ValueError."""
+        der = None if tls is None else tls.getpeercert(binary_form=True)
+        if der is None or self.tls is None:
+            return ANONYMOUS
+        principal = certificate_principal(der, self.tls.rules)
+        if principal is None:
+            raise ValueError("no rule of ssl.principal.mapping.rules matches its certificate")
+        return principal
+
+    def renew(self) -> None:
+        """Read settings and files again where they have changed; blocks.
+
+        What cannot be used is logged, and the listener keeps what it has.
+        """
+        settings = self._broker().settings
+        files = {path: file_state(path) for path in store_files(settings, self._name)}
+        if settings is self._settings and files == self._seen:
+            return
+        changed = self._settings is not settings
+        self._settings, self._seen = settings, files
+        try:
+            self._read(settings)
+        except (SettingError, StoreError) as error:
+            log.error("Listener %s keeps its earlier TLS and SASL settings: %s", self._name, error)
+            return
+        if self.tls is not None and not changed:
+            log.info("Reloaded the key store and trust store of listener %s", self._name)
+
+    def _read(self, settings: BrokerSettings) -> None:
+        tls = sasl = None
+        if self._protocol in WITH_TLS:
+            tls = listener_tls(settings, self._name)
+            self._seen = tls.files
+        if self._protocol in WITH_SASL:
+            found = listener_sasl(settings, self._name, self._sections)
+            sasl = SaslProvider(found, self._find_scram)
+        self.tls, self.sasl = tls, sasl
+
+    def _find_scram(self, mechanism: ScramMechanism, user: str) -> ScramCredential | None:
+        return scram_credential(self._broker().image.user_configs, mechanism, user)
+
+
+def login_sections(environment: Mapping[str, str]) -> Sections:
+    """The sections of the login file that KAFKA_OPTS names. Raises StartupError."""
+    properties = jvm_properties(environment.get("KAFKA_OPTS", ""))
+    file = properties.get(FILE_PROPERTY, "").removeprefix("=").removeprefix("file:")
+    if not file:
+        return {}
+    try:
+        return jaas.parse(Path(file).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise StartupError(f"-D{FILE_PROPERTY}={file}: {reason}") from error

@@ -1,0 +1,74 @@
+"""AlterUserScramCredentials: what is granted, refused, and stored."""
+
+import pytest
+
+from barnabas_broker.controller.scram_credentials import Deletion, Upsertion, plan_credentials
+from barnabas_broker.security.scram import ITERATIONS_MAX, ITERATIONS_MIN, ScramCredential
+from barnabas_kafka.errors import ErrorCode
+
+SHA_256, SHA_512 = 1, 2
+KNOWN = {"alice": {"SCRAM-SHA-256": "stored", "producer_byte_rate": "1000"}}
+
+
+def upsertion(
+    user: str = "alice", mechanism: int = SHA_512, iterations: int = ITERATIONS_MIN
+) -> Upsertion:
+    """A credential to set."""
+    return Upsertion(user, mechanism, iterations, b"salt", b"salted")
+
+
+def test_what_is_stored_beside_it_stays() -> None:
+    """Another mechanism, and quotas."""
+    changed, refused = plan_credentials(KNOWN, [], [upsertion()])
+    assert not refused
+    stored = changed["alice"].pop("SCRAM-SHA-512")
+    assert changed == KNOWN
+    assert ScramCredential.parse(stored).iterations == ITERATIONS_MIN
+
+
+def test_deleted() -> None:
+    """One mechanism of one user."""
+    changed, refused = plan_credentials(KNOWN, [Deletion("alice", SHA_256)], [])
+    assert (changed, refused) == ({"alice": {"producer_byte_rate": "1000"}}, {})
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "message"),
+    [
+        (upsertion(user=""), ErrorCode.UNACCEPTABLE_CREDENTIAL, "Username must not be empty"),
+        (upsertion(mechanism=3), ErrorCode.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism"),
+        (
+            upsertion(iterations=ITERATIONS_MIN - 1),
+            ErrorCode.UNACCEPTABLE_CREDENTIAL,
+            "Too few iterations",
+        ),
+        (
+            upsertion(iterations=ITERATIONS_MAX + 1),
+            ErrorCode.UNACCEPTABLE_CREDENTIAL,
+            "Too many iterations",
+        ),
+        (
+            Deletion("alice", SHA_512),
+            ErrorCode.RESOURCE_NOT_FOUND,
+            "Attempt to delete a user credential that does not exist",
+        ),
+    ],
+)
+def test_refused(change: Deletion | Upsertion, code: ErrorCode, message: str) -> None:
+    """In Kafka's words; another user of the same request is not concerned."""
+    good = upsertion(user="bob")
+    deletions = [change] if isinstance(change, Deletion) else []
+    upsertions = [good, *([change] if isinstance(change, Upsertion) else [])]
+    changed, refused = plan_credentials(KNOWN, deletions, upsertions)
+    (error,) = refused.values()
+    assert (error.code, error.message) == (code, message)
+    assert list(changed) == ["bob"]
+
+
+def test_all_changes_of_a_user_or_none() -> None:
+    """And none that contradict each other."""
+    changes = [upsertion(), upsertion(iterations=1, mechanism=SHA_256)]
+    assert plan_credentials(KNOWN, [], changes)[0] == {}
+    changed, refused = plan_credentials(KNOWN, [Deletion("alice", SHA_512)], [upsertion()])
+    assert not changed
+    assert refused["alice"].code == ErrorCode.DUPLICATE_RESOURCE

@@ -6,6 +6,7 @@ from barnabas_broker.security.acls import AclOperation, ResourceType
 from barnabas_broker.server.call import Call
 from barnabas_broker.server.handler import Handler
 from barnabas_kafka.errors import ErrorCode, KafkaError
+from barnabas_kafka.ids import TopicPartition
 from barnabas_kafka.protocol.messages.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
@@ -17,7 +18,7 @@ from barnabas_kafka.protocol.registry import ApiKey, VersionRange
 
 
 def handle(request: DescribeProducersRequest, call: Call) -> DescribeProducersResponse:
-    """Answer for each partition; only its leader knows."""
+    """Answer for each partition of which there is a replica here, whoever leads it."""
     return DescribeProducersResponse(
         topics=[
             TopicResponse(
@@ -34,7 +35,8 @@ def _partition(topic: str, index: int, call: Call) -> PartitionResponse:
     try:
         if not call.allowed(AclOperation.READ, ResourceType.TOPIC, topic):
             raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-        producers = call.broker.replicas.led(topic, index).log.producers.producers
+        replica = call.broker.replicas.readable(TopicPartition(topic, index))
+        producers = replica.log.producers.producers
     except Exception as error:
         told = refusal(error, "DescribeProducers", (topic, index))
         answer.error_code, answer.error_message = told.code, told.message

@@ -6,18 +6,25 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from confluent_kafka import TopicPartition
+from confluent_kafka import Consumer, Producer
+from confluent_kafka import TopicPartition as KafkaPartition
 
+from barnabas_broker.log.checkpoints import parse_offsets
+from barnabas_kafka.ids import TopicPartition
 from tests.clients import START_MS
 from tests.clients.brokers import Barnabas
 from tests.clients.librdkafka import consumer
 from tests.faults.load import Load, in_order, stored
-from tests.waiting import ANSWER, seconds
+from tests.waiting import ANSWER, SETTLE, seconds, wait_for
 
 TOPIC: Final = "killed"
 KILLS: Final = 4
 KILLS_OF_SOAK: Final = 100
 RECORDS_BETWEEN: Final = 3000
+#: Many logs of several segments each, of four records.
+LOGS: Final = 20
+SEGMENTS: Final = 6
+RECORD_BYTES: Final = 24_000
 #: Segments of some hundred records with dense indexes, so that kills meet rolls and index entries.
 SETTINGS: Final = {
     "broker.id": "0",
@@ -47,7 +54,7 @@ def check_lookups(broker: Barnabas, keys: dict[tuple[int, int], bytes]) -> None:
     some = list(first.items())[::97]
     with consumer(broker.bootstrap) as reader:
         for (partition, number), offset in some:
-            wanted = [TopicPartition(TOPIC, partition, START_MS + number)]
+            wanted = [KafkaPartition(TOPIC, partition, START_MS + number)]
             (found,) = reader.offsets_for_times(wanted, timeout=seconds(ANSWER))
             assert found.offset == offset, number
 
@@ -89,3 +96,58 @@ def test_acknowledged_records_survive(tmp_path: Path) -> None:
         for key, place in load.acknowledged.items():
             assert keys[place] == key
         assert set(keys.values()) == set(load.acknowledged)
+
+
+def test_flushed_segments_are_not_read_again(tmp_path: Path) -> None:
+    """After a kill recovery begins at the recovery point of each log, as Kafka's does.
+
+    Scanning would find the damage, and cut the log there.
+    """
+    with Barnabas(tmp_path, SETTINGS | {"num.partitions": str(LOGS)}) as broker:
+        producer = Producer({"bootstrap.servers": broker.bootstrap, "linger.ms": 0})
+        for _ in range(SEGMENTS):
+            for partition in range(LOGS):
+                for _ in range(2):
+                    producer.produce(TOPIC, bytes(RECORD_BYTES), partition=partition)
+            assert producer.flush(seconds(SETTLE)) == 0
+        wait_for("recovery points of all flushed segments", lambda: are_flushed(broker))
+        broker.kill()
+        before = broker.log_file.stat().st_size
+        for partition in range(LOGS):
+            damage(segments(broker, partition)[0])
+        damage(segments(broker, LOGS - 1)[-1])
+        broker.start()
+        with consumer(broker.bootstrap) as reader:
+            ends = [end_of(reader, partition) for partition in range(LOGS)]
+        assert ends[:-1] == [2 * SEGMENTS] * (LOGS - 1)
+        assert ends[LOGS - 1] == int(segments(broker, LOGS - 1)[-1].stem)
+        said = broker.log_file.read_text()[before:]
+        assert f"{LOGS} unflushed segments" in said
+
+
+def segments(broker: Barnabas, partition: int) -> list[Path]:
+    """The segments of a partition, from the oldest to the one that is written."""
+    return sorted((broker.log_dirs[0] / f"{TOPIC}-{partition}").glob("*.log"))
+
+
+def are_flushed(broker: Barnabas) -> bool:
+    """Whether each recovery point on disk is where the last segment begins, or after it."""
+    points = parse_offsets((broker.log_dirs[0] / "recovery-point-offset-checkpoint").read_bytes())
+    return all(
+        points.get(TopicPartition(TOPIC, it), 0) >= int(segments(broker, it)[-1].stem) > 0
+        for it in range(LOGS)
+    )
+
+
+def damage(segment: Path) -> None:
+    """Change a byte of the first record, so that its checksum is wrong."""
+    with segment.open("r+b") as file:
+        file.seek(RECORD_BYTES // 2)
+        file.write(b"\xff")
+
+
+def end_of(reader: Consumer, partition: int) -> int:
+    """Where a log ends."""
+    where = KafkaPartition(TOPIC, partition)
+    low_high: tuple[int, int] = reader.get_watermark_offsets(where, timeout=seconds(ANSWER))
+    return low_high[1]

@@ -143,17 +143,6 @@ def test_the_time_of_a_start_counts_from_the_command(tmp_path: Path) -> None:
     assert int(found[1]) >= 1000
 
 
-def test_the_broker_process_imports_no_client_and_no_renderer() -> None:
-    """They would cost every broker start-up time and memory."""
-    code = (
-        "import sys, barnabas_broker.cli.main, barnabas_broker.cli.broker, "
-        "barnabas_broker.server.lifecycle; "
-        "print(sorted({'confluent_kafka', 'rich', 'pytest'} & set(sys.modules)))"
-    )
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
-    assert out.stdout == "[]\n"
-
-
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_signals_stop_it_cleanly(number: signal.Signals) -> None:
     """Ctrl-C in the terminal where tests run reaches the broker too; that is a clean stop."""

@@ -31,8 +31,8 @@ from tests.waiting import ANSWER, seconds, wait_for
 RSS_MIB_MAX = 450
 """Requests 100 and one of 100 beyond, responses 64, a batch of 64 being looked at, the rest."""
 
-JOINS, JOIN_BYTES = 60, 4 << 20
-"""Members that each tell as much about themselves as a group would take."""
+JOINS, JOIN_BYTES = 60, 4_000_000
+"""Members that each tell as much about themselves as one request may."""
 JOINED_MIB_MAX, LEFT_MIB_MAX = 230, 60
 """What they add to a broker's memory at most: what groups may take, and a request or two; and what
 of it is left when they have gone."""

@@ -23,7 +23,7 @@ Response = AlterPartitionReassignmentsResponse
 def handle(request: AlterPartitionReassignmentsRequest, call: Call) -> Response | Future[Response]:
     """Answer when the moves have begun; they end when the new replicas are in sync."""
     if not call.allowed_on_cluster(AclOperation.ALTER):
-        return _refused(KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED))
+        return _unauthorised(request)
     wanted = {
         TopicPartition(topic.name, each.partition_index): each.replicas
         for topic in request.topics
@@ -46,6 +46,19 @@ def handle(request: AlterPartitionReassignmentsRequest, call: Call) -> Response 
 
 def _refused(error: KafkaError) -> Response:
     return Response(error_code=error.code, error_message=error.message)
+
+
+def _unauthorised(request: AlterPartitionReassignmentsRequest) -> Response:
+    """The error for the whole request and once more for each partition, as Kafka answers."""
+    error = KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    named = [
+        TopicPartition(topic.name, each.partition_index)
+        for topic in request.topics
+        for each in topic.partitions
+    ]
+    response = _response(dict.fromkeys(named, error))
+    response.error_code, response.error_message = error.code, error.message
+    return response
 
 
 def _response(answers: Answers | KafkaError) -> Response:

@@ -28,7 +28,8 @@ Response = UpdateFeaturesResponse
 def handle(request: UpdateFeaturesRequest, call: Call) -> Response | Future[Work[Response]]:
     """Answer for each feature, where this broker is the controller."""
     if not call.allowed_on_cluster(AclOperation.ALTER):
-        return Response(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED, error_message=None)
+        code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        return Response(error_code=code, error_message=code.message)
 
     def find(controller: Controller) -> KafkaError | None:
         try:

@@ -97,10 +97,14 @@ def stored_codecs(bootstrap: str, topic: str) -> set[Codec]:
 class Wire:
     """One connection."""
 
-    def __init__(self, bootstrap: str, *, patience_s: float | None = None) -> None:
+    def __init__(
+        self, bootstrap: str, *, patience_s: float | None = None, source: str | None = None
+    ) -> None:
         host, port = bootstrap.rsplit(":", 1)
         self._socket = socket.create_connection(
-            (host, int(port)), timeout=patience_s or seconds(ANSWER)
+            (host, int(port)),
+            timeout=patience_s or seconds(ANSWER),
+            source_address=None if source is None else (source, 0),
         )
         # Every send shall leave as a segment of its own.
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

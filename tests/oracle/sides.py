@@ -60,11 +60,15 @@ _FIRST_DRAWN: Final = {"producer_id": 0, "session_id": 1}
 class Side:
     """One of the two brokers, and what it has answered so far, by label.
 
-    One that `stumbles` is not waited for long when it is asked what it may never answer.
+    One that `stumbles` is not waited for long when it is asked what it may never answer. `source`
+    is the address that it is asked from.
     """
 
-    def __init__(self, bootstrap: str, *, stumbles: bool = False) -> None:
+    def __init__(
+        self, bootstrap: str, *, stumbles: bool = False, source: str | None = None
+    ) -> None:
         self.bootstrap = bootstrap
+        self.source = source
         self.stumbles = stumbles
         self.told: dict[str, Any] = {}
         self._wire: Wire | None = None
@@ -154,7 +158,7 @@ class Side:
 
     def _answer(self, request: Request, version: int, *, trap: bool = False) -> Any:
         if self._wire is None:
-            self._wire = Wire(self.bootstrap)
+            self._wire = Wire(self.bootstrap, source=self.source)
         self._wire.patience_s = seconds(SILENT if trap and self.stumbles else ANSWER)
         try:
             return self._wire.ask(request, api(ApiKey(request.api_key)).response, version)

@@ -41,6 +41,7 @@ class _Listener:
     """What a session asks of its listener."""
 
     name = "fuzz"
+    security = None
 
     def opened(self, session: Session) -> None:
         """Nothing to note."""

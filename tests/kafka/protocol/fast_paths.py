@@ -256,6 +256,8 @@ def _declared_fetch(request: FetchRequest, client_id: str | None, version: int) 
 
 
 def _has_undecodable_name(found: plain_fetch.PlainFetch) -> bool:
+    if found.names_rack:  # It is decoded only where a replica selector asks for it.
+        return True
     try:
         for name, _ in found.topics:
             str(name, "utf-8")

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Final
 
+from barnabas_broker.invariants import violated
 from barnabas_broker.security.principals import USER, Principal
 from barnabas_broker.security.sasl import PlainServer, SaslError, SaslServer
 from barnabas_broker.security.sasl_settings import ListenerSasl
@@ -238,7 +239,7 @@ class SaslAuthenticator:
         return [len(answer).to_bytes(_FRAME_SIZE_BYTES, "big") + answer]
 
     def _evaluate(self, token: bytes) -> bytes:
-        assert self._server is not None, "a token is evaluated behind its handshake"
+        assert self._server is not None, violated("a token is evaluated behind its handshake")
         answer = self._server.evaluate(token)
         user = self._server.user
         before = self._principal
@@ -249,7 +250,7 @@ class SaslAuthenticator:
 
     def _complete_if_done(self) -> int | None:
         """Hand over to the dispatcher behind the last token; the session's lifetime, if limited."""
-        assert self._server is not None
+        assert self._server is not None, violated("an exchange ends behind its handshake")
         user = self._server.user
         if user is None:
             return None

@@ -43,6 +43,7 @@ from struct import Struct
 from time import monotonic, perf_counter, perf_counter_ns
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from barnabas_broker.invariants import violated
 from barnabas_broker.security.principals import Principal
 from barnabas_broker.server.buffers import Buffer
 from barnabas_broker.server.bursts import Burst
@@ -333,7 +334,7 @@ class Session(asyncio.BufferedProtocol):
     def authenticated(self, principal: Principal) -> None:
         """Have the dispatcher serve what comes next, for this principal."""
         authenticator = self._authenticator
-        assert authenticator is not None, "only an authenticator calls this"
+        assert authenticator is not None, violated("clients of SASL have an authenticator")
         self.caller = replace(self.caller, principal=principal, authenticator=authenticator)
         self._dispatcher = authenticator.dispatcher
 

@@ -242,12 +242,8 @@ def test_acls(admin: Admin, release: str) -> None:
     wait_for("no ACL", lambda: admin.call(describe_acls(wanted)), until=lambda found: not found)
 
 
-def test_scram_credentials(admin: Admin, release: str) -> None:
+def test_scram_credentials(admin: Admin) -> None:
     """Set, found without the password, and removed."""
-    if release == "ours":
-        with pytest.raises(UnsupportedVersionError):
-            admin.call(describe_scram_credentials())
-        return
     set_ = [ScramCredential("alice", "pencil"), ScramCredential("alice", "pencil", "SCRAM-SHA-256")]
     admin.call(alter_scram_credentials(set_)).all()
     expected = {"alice": {"SCRAM-SHA-512": 4096, "SCRAM-SHA-256": 4096}}

@@ -33,6 +33,7 @@ from barnabas_kafka.protocol.messages.sasl_authenticate import (
 from barnabas_kafka.protocol.messages.sasl_handshake import SaslHandshakeRequest
 from barnabas_kafka.records.builder import build_batch
 from tests.broker.server.running import Wire, running_node
+from tests.broker.server.test_dynamic_settings import alter
 from tests.oracle.certificates import Certificate
 from tests.waiting import wait_for
 
@@ -249,6 +250,28 @@ def test_authenticated_again(node: Node) -> None:
         assert wire.ask(MetadataRequest(topics=None), 9).brokers
         early = wire.ask(SaslHandshakeRequest(mechanism="PLAIN"), 1)
         assert early.error_code == ErrorCode.ILLEGAL_SASL_STATE
+
+
+def test_a_revoked_password_is_not_authenticated_again(node: Node, admin: Wire) -> None:
+    """What the listener goes by counts when a client authenticates again."""
+    security = next(each.security for each in node.listeners if each.name == "REAUTH")
+    assert security is not None
+
+    def change(config: str | None, password: str) -> None:
+        name = "listener.name.reauth.plain.sasl.jaas.config"
+        assert alter(admin, name, config, of="0") == ErrorCode.NONE
+        wait_for(
+            "the password of alice",
+            lambda: security.sasl and security.sasl.settings.passwords["alice"],
+            until=lambda found: found == password,
+        )
+
+    with connect(node, "REAUTH") as wire:
+        assert log_in(wire).error_code == ErrorCode.NONE
+        change(f'{PLAIN_MODULE} required user_bob="builder" user_alice="changed";', "changed")
+        assert log_in(wire).error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+        assert wire.closed_by_broker()
+    change(None, "wonder")
 
 
 def test_sessions_expire(node: Node) -> None:

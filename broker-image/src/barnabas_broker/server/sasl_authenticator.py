@@ -172,6 +172,8 @@ class SaslAuthenticator:
         if last is not None and now - last < REAUTHENTICATION_INTERVAL_S:
             return None
         self._reauthenticated_at = now
+        # A password may have been revoked since the connection was accepted.
+        self._provider = self._session.sasl_provider or self._provider
         self._state = State.HANDSHAKE
         self._versions_asked = True
         self._timeout = self._loop.call_later(AUTHENTICATION_TIMEOUT_S, self._timed_out)

@@ -61,7 +61,7 @@ from barnabas_kafka.protocol.codec import DecodeError, EncodeError
 
 if TYPE_CHECKING:
     from barnabas_broker.server.listener import Listener
-    from barnabas_broker.server.sasl_authenticator import SaslAuthenticator
+    from barnabas_broker.server.sasl_authenticator import SaslAuthenticator, SaslProvider
 
 log = logging.getLogger(__name__)
 
@@ -326,6 +326,12 @@ class Session(asyncio.BufferedProtocol):
             self._transport.abort()
             return
         self.caller = replace(self.caller, principal=principal)
+
+    @property
+    def sasl_provider(self) -> "SaslProvider | None":
+        """What the listener authenticates by at the moment."""
+        security = self._listener.security
+        return None if security is None else security.sasl
 
     def authenticate_by(self, authenticator: "SaslAuthenticator") -> None:
         """Have the authenticator serve what comes next: the client authenticates again."""

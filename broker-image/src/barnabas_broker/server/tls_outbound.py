@@ -122,9 +122,9 @@ class TlsOutbound:
                     self._transport.write(head)
                 elif not self._write_chunk(head):
                     return
-        except OSError as error:
+        except (OSError, RuntimeError, ValueError) as error:  # A closed file or transport, too.
             self.moved_at = self._loop.time()
-            self._loop.call_soon(self._on_broken, error)
+            self._loop.call_soon(self._on_broken, _os_error(error))
 
     def _write_chunk(self, item: FileSlice) -> bool:
         """Write the next chunk of a slice; False where the rest of the queue has to wait.
@@ -173,8 +173,7 @@ class TlsOutbound:
         self._warming = None
         error = future.exception()
         if error is not None:
-            broken = error if isinstance(error, OSError) else OSError(str(error))
-            self._on_broken(broken)
+            self._on_broken(_os_error(error))
             return
         self._cold_from = position
         self._go_on()
@@ -182,6 +181,10 @@ class TlsOutbound:
 
 def _ignore(*_: object) -> None:
     """The callbacks of a closed queue."""
+
+
+def _os_error(error: BaseException) -> OSError:
+    return error if isinstance(error, OSError) else OSError(f"{type(error).__name__}: {error}")
 
 
 def _truncated(item: FileSlice) -> OSError:

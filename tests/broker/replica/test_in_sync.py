@@ -102,23 +102,6 @@ def test_one_who_is_added_counts_before_it_is_written() -> None:
     assert committed(view, 4, 10, now_ms=LAG_MS + 1) == 10
 
 
-def test_one_who_was_refused_is_not_waited_for_until_it_fetches_at_the_end() -> None:
-    """A broker that stops fetches on for a moment, and is not let in: producers go on at once."""
-    view = leader((1, 2))
-    fetch(view, 2, 10, end=10)
-    fetch(view, 3, 10, end=10)
-    change = view.wanted_expansion(3, high_watermark=10)
-    assert change is not None
-    fetch(view, 2, 11, end=11)
-    assert committed(view, 10, 11) == 10
-    view.change_refused(change)
-    assert committed(view, 10, 11) == 11
-    fetch(view, 2, 12, end=12)
-    fetch(view, 3, 11, end=12)
-    assert committed(view, 11, 12) == 11
-    assert view.wanted_expansion(3, high_watermark=11) is not None
-
-
 def test_one_who_is_removed_counts_until_it_is_written() -> None:
     """A shrink moves the mark only once it is committed."""
     view = leader()

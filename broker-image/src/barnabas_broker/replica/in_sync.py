@@ -411,10 +411,6 @@ class InSync:
         if self.pending is change:
             self.pending = None
             self._settle()
-            # Who was not let in may be about to stop: the mark waits for it again from when it
-            # has shown itself again, at the end of the log.
-            for broker in change.added:
-                self._followers[broker].caught_up_ms = NEVER
             assert self._maximal == _brokers(self.isr), violated("a refused change changes nothing")
 
 

@@ -66,6 +66,7 @@ _FAMILIES: Final = {
     f"{_BROKER}security/test_listener_tls.py": ("ssl_principals",),
     f"{_BROKER}controller/test_scram_credentials.py": ("user_credential_manager",),
     f"{_BROKER}server/test_sasl_authenticator.py": ("listener_security", "tls_outbound"),
+    f"{_BROKER}server/test_zookeeper_security.py": ("login_file",),
     f"{_BROKER}zk/test_session.py": ("registry", "session_counts"),
     f"{_BROKER}zk/test_znodes.py": ("acls",),
     f"{_KAFKA}reassignment/test_planning.py": ("throttles",),

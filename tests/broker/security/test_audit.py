@@ -9,36 +9,12 @@ import pytest
 from barnabas_broker.security import audit
 from barnabas_broker.security.acl_rules import Rules
 from barnabas_broker.security.acls import (
-    AccessControlEntry,
-    AclOperation,
-    Permission,
     ResourcePattern,
     ResourceType,
 )
 from barnabas_broker.security.authorizer import AclAuthorizer
 from barnabas_broker.security.principals import Principal
-
-ALICE = Principal("User", "alice")
-TOPIC = ResourcePattern(ResourceType.TOPIC, "orders")
-READ = AclOperation.READ
-MAY_READ = AccessControlEntry("User:alice", "*", READ, Permission.ALLOW)
-HOST = "10.0.0.1"
-
-
-class Clock:
-    """Seconds that pass when told to."""
-
-    def __init__(self) -> None:
-        self.now_s = 100.0
-
-    def __call__(self) -> float:
-        return self.now_s
-
-
-@pytest.fixture
-def authorizer() -> AclAuthorizer:
-    """One without rules."""
-    return AclAuthorizer(Rules(), monotonic_s=Clock())
+from tests.broker.security.examples import ALICE, HOST, MAY_READ, READ, TOPIC, Clock
 
 
 def test_refusals_are_logged_with_the_rule(

@@ -41,7 +41,7 @@ def test_what_is_refused(token: bytes, told: str) -> None:
     exchange = PlainServer(USERS)
     with pytest.raises(SaslError) as refused:
         exchange.evaluate(token)
-    assert told in (refused.value.told or "")
+    assert told in (refused.value.client_message or "")
     assert exchange.user is None
 
 

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from barnabas_broker.server.login_file import jvm_properties
 from barnabas_broker.server.startup import StartupError
-from barnabas_broker.server.zookeeper_security import credentials, jvm_properties
+from barnabas_broker.server.zookeeper_security import credentials
 from barnabas_broker.zk.credentials import Credentials, Login
 from barnabas_kafka.settings.broker import BrokerSettings
 from tests.oracle.certificates import Certificate

@@ -20,6 +20,13 @@ from barnabas_kafka.client.security import (
 )
 
 CLUSTER_NAME: Final = "kafka-cluster"
+NAMED: Final = {
+    "topic": AclResourceType.TOPIC,
+    "group": AclResourceType.GROUP,
+    "transactional_id": AclResourceType.TRANSACTIONAL_ID,
+    "delegation_token": AclResourceType.DELEGATION_TOKEN,
+}
+"""The resources with names, by the parameter of the option that both tools have for them."""
 Op = AclOperation
 
 VALID: Final[Mapping[AclResourceType, tuple[AclOperation, ...]]] = {
@@ -71,7 +78,7 @@ class Resource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subjects:
-    """Whom ACLs allow or deny something; without hosts that is any host."""
+    """The principals that ACLs allow or deny, and their hosts; without hosts any host."""
 
     allowed: Sequence[str] = ()
     denied: Sequence[str] = ()

@@ -9,6 +9,7 @@ import click
 
 from barnabas_broker.cli.acl_plans import (
     CLUSTER_NAME,
+    NAMED,
     Resource,
     Roles,
     Subjects,
@@ -33,13 +34,7 @@ from barnabas_kafka.client.security import (
 
 Command = Callable[..., Any]
 
-NAMED: Final = {
-    "topic": AclResourceType.TOPIC,
-    "group": AclResourceType.GROUP,
-    "transactional_id": AclResourceType.TRANSACTIONAL_ID,
-    "delegation_token": AclResourceType.DELEGATION_TOKEN,
-    "user": AclResourceType.USER,
-}
+RESOURCES: Final = {**NAMED, "user": AclResourceType.USER}
 
 
 def about(*patterns: str) -> Callable[[Command], Command]:
@@ -51,7 +46,7 @@ def about(*patterns: str) -> Callable[[Command], Command]:
             help="How names are compared.",
         )(command)  # fmt: skip
         command = click.option("--cluster", is_flag=True, help="The cluster.")(command)
-        for name in reversed(NAMED):
+        for name in reversed(RESOURCES):
             option = "--" + name.replace("_", "-")
             command = click.option(option, name, multiple=True, metavar="NAME")(command)
         return command
@@ -136,7 +131,9 @@ def remove(connection: Connection, output: str, **options: Any) -> None:
 def _resources(options: dict[str, Any]) -> list[Resource]:
     pattern = PatternType[options["pattern"].upper()]
     found = [
-        Resource(kind, name, pattern) for option, kind in NAMED.items() for name in options[option]
+        Resource(kind, name, pattern)
+        for option, kind in RESOURCES.items()
+        for name in options[option]
     ]
     if options["cluster"]:
         found.append(Resource(AclResourceType.CLUSTER, CLUSTER_NAME, PatternType.LITERAL))

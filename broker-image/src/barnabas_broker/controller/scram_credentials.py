@@ -1,7 +1,7 @@
 """Decides about AlterUserScramCredentials (KIP-554): what to store for each user, or why not.
 
-The rules and messages are those of Kafka's ZkAdminManager. A user of whom one change is refused
-keeps all its credentials; other users are not concerned.
+The rules and messages are those of Kafka's ZkAdminManager. If one change of a user is rejected,
+none of its changes is applied; other users are not affected.
 """
 
 from collections import Counter

@@ -45,7 +45,10 @@ class LoginModule:
     options: Mapping[str, str] = field(repr=False)
 
 
-def parse(text: str) -> dict[str, tuple[LoginModule, ...]]:
+Sections = Mapping[str, tuple[LoginModule, ...]]
+
+
+def parse(text: str) -> Sections:
     """The login modules of each section. Raises JaasError."""
     tokens = _Tokens(text)
     sections: dict[str, tuple[LoginModule, ...]] = {}

@@ -5,7 +5,6 @@ Connections keep the context that they were accepted with, so a renewal ends non
 """
 
 import ssl
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -14,7 +13,6 @@ from barnabas_broker.security.ssl_principals import MappingRule, parse_rules
 from barnabas_broker.security.stores import (
     PEM,
     Store,
-    StoreError,
     load_identity,
     load_pem_identity,
     load_pem_trust,
@@ -55,8 +53,6 @@ class ListenerTls:
 
     context: ssl.SSLContext
     rules: tuple[MappingRule, ...]
-    files: Mapping[Path, FileState]
-    """The store files that were read, as they were then: changed files are read again."""
 
 
 def listener_tls(settings: BrokerSettings, listener: str) -> ListenerTls:
@@ -65,7 +61,6 @@ def listener_tls(settings: BrokerSettings, listener: str) -> ListenerTls:
     Raises SettingError with the listener's own name of the setting, or StoreError.
     """
     of = _Of(settings, listener)
-    files = {path: file_state(path) for path in store_files(settings, listener)}
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     versions = _versions(of)
     context.minimum_version, context.maximum_version = min(versions), max(versions)
@@ -81,16 +76,17 @@ def listener_tls(settings: BrokerSettings, listener: str) -> ListenerTls:
         rules = parse_rules(of(keys.SSL_PRINCIPAL_MAPPING_RULES))
     except ValueError as error:
         raise of.error(keys.SSL_PRINCIPAL_MAPPING_RULES, str(error)) from None
-    return ListenerTls(context, rules, files)
+    return ListenerTls(context, rules)
 
 
-def store_files(settings: BrokerSettings, listener: str) -> list[Path]:
-    """The key store and trust store files of a listener."""
-    return [Path(name) for key in FILES if (name := settings.of_listener(listener, key))]
+def store_files(settings: BrokerSettings, listener: str) -> dict[Path, FileState]:
+    """The store files of a listener, with what changes when one is replaced or written."""
+    names = (settings.of_listener(listener, key) for key in FILES)
+    return {Path(name): _file_state(Path(name)) for name in names if name}
 
 
-def file_state(path: Path) -> FileState:
-    """What tells that a file was replaced or written; zeros where there is none."""
+def _file_state(path: Path) -> FileState:
+    """Zeros where there is no such file."""
     try:
         found = path.stat()
     except OSError:
@@ -194,6 +190,3 @@ def _trust(context: ssl.SSLContext, of: _Of) -> None:
             keys.SSL_TRUSTSTORE_LOCATION, keys.SSL_TRUSTSTORE_TYPE, keys.SSL_TRUSTSTORE_PASSWORD
         ),
     )
-
-
-__all__ = ["ListenerTls", "StoreError", "file_state", "listener_tls", "store_files"]

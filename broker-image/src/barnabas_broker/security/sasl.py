@@ -9,15 +9,15 @@ MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
 
 class SaslError(Exception):
-    """An exchange failed. The text is for the broker's log; the client gets `told`, if anything.
+    """An exchange failed. The text is for the broker's log, `client_message` for the client.
 
-    A client learns no more than that its credentials are not accepted, except where Kafka's
-    mechanism says more (PLAIN does).
+    Without a `client_message` the client learns only that its credentials are not accepted.
+    Kafka's PLAIN says more.
     """
 
-    def __init__(self, reason: str, *, told: str | None = None) -> None:
+    def __init__(self, reason: str, *, client_message: str | None = None) -> None:
         super().__init__(reason)
-        self.told = told
+        self.client_message = client_message
 
 
 class SaslServer(Protocol):
@@ -49,8 +49,8 @@ class PlainServer:
         except UnicodeDecodeError:
             raise SaslError("the token is not UTF-8") from None
         if len(parts) != 3:
-            told = f"Invalid SASL/PLAIN response: expected 3 tokens, got {len(parts)}"
-            raise SaslError(told, told=told)
+            text = f"Invalid SASL/PLAIN response: expected 3 tokens, got {len(parts)}"
+            raise SaslError(text, client_message=text)
         authzid, user, password = parts
         if not user:
             raise _failed("username not specified")
@@ -69,4 +69,4 @@ class PlainServer:
 
 def _failed(reason: str) -> SaslError:
     text = f"Authentication failed: {reason}"
-    return SaslError(text, told=text)
+    return SaslError(text, client_message=text)

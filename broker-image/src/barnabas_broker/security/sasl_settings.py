@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from barnabas_broker.security.jaas import JaasError, LoginModule, parse
+from barnabas_broker.security.jaas import JaasError, LoginModule, Sections, parse
 from barnabas_broker.security.sasl import MECHANISMS
 from barnabas_kafka.settings import broker as keys
 from barnabas_kafka.settings.broker import BrokerSettings
@@ -25,8 +25,6 @@ MODULES: Final = {
 }
 SECTION: Final = "KafkaServer"
 _USER: Final = "user_"
-
-Sections = Mapping[str, tuple[LoginModule, ...]]
 
 
 @dataclass(frozen=True, slots=True)

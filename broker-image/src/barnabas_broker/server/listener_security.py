@@ -3,27 +3,23 @@
 import logging
 import os
 import ssl
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Callable
 from typing import Final
 
-from barnabas_broker.security import jaas
 from barnabas_broker.security.listener_tls import (
-    FileState,
     ListenerTls,
-    file_state,
     listener_tls,
     store_files,
 )
 from barnabas_broker.security.principals import ANONYMOUS, Principal
-from barnabas_broker.security.sasl_settings import Sections, listener_sasl
+from barnabas_broker.security.sasl_settings import listener_sasl
 from barnabas_broker.security.scram import ScramCredential, ScramMechanism, scram_credential
 from barnabas_broker.security.ssl_principals import certificate_principal
 from barnabas_broker.security.stores import StoreError
 from barnabas_broker.server.broker import Broker
+from barnabas_broker.server.login_file import jvm_properties, login_file, read_sections
 from barnabas_broker.server.sasl_authenticator import SaslProvider
 from barnabas_broker.server.startup import StartupError
-from barnabas_broker.server.zookeeper_security import FILE_PROPERTY, jvm_properties
 from barnabas_kafka.settings.broker import BrokerSettings
 from barnabas_kafka.settings.definitions import SettingError
 from barnabas_kafka.settings.listeners import Listener as Address
@@ -47,12 +43,14 @@ class ListenerSecurity:
         """
         self._name = address.name
         self._protocol = address.protocol
-        self._sections = login_sections(os.environ)
+        file = login_file(jvm_properties(os.environ.get("KAFKA_OPTS", "")))
+        self._sections = read_sections(file) if file else {}
         self._broker = broker
         self._settings = settings
         self.tls: ListenerTls | None = None
         self.sasl: SaslProvider | None = None
-        self._seen: Mapping[Path, FileState] = {}
+        # Looked at before they are read: what changes meanwhile is read again.
+        self._files = store_files(settings, address.name)
         try:
             self._read(settings)
         except (SettingError, StoreError) as error:
@@ -79,11 +77,11 @@ class ListenerSecurity:
         What cannot be used is logged, and the listener keeps what it has.
         """
         settings = self._broker().settings
-        files = {path: file_state(path) for path in store_files(settings, self._name)}
-        if settings is self._settings and files == self._seen:
-            return
+        files = store_files(settings, self._name)
         changed = self._settings is not settings
-        self._settings, self._seen = settings, files
+        if not changed and files == self._files:
+            return
+        self._settings, self._files = settings, files
         try:
             self._read(settings)
         except (SettingError, StoreError) as error:
@@ -96,7 +94,6 @@ class ListenerSecurity:
         tls = sasl = None
         if self._protocol in WITH_TLS:
             tls = listener_tls(settings, self._name)
-            self._seen = tls.files
         if self._protocol in WITH_SASL:
             found = listener_sasl(settings, self._name, self._sections)
             sasl = SaslProvider(found, self._find_scram)
@@ -104,16 +101,3 @@ class ListenerSecurity:
 
     def _find_scram(self, mechanism: ScramMechanism, user: str) -> ScramCredential | None:
         return scram_credential(self._broker().image.user_configs, mechanism, user)
-
-
-def login_sections(environment: Mapping[str, str]) -> Sections:
-    """The sections of the login file that KAFKA_OPTS names. Raises StartupError."""
-    properties = jvm_properties(environment.get("KAFKA_OPTS", ""))
-    file = properties.get(FILE_PROPERTY, "").removeprefix("=").removeprefix("file:")
-    if not file:
-        return {}
-    try:
-        return jaas.parse(Path(file).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise StartupError(f"-D{FILE_PROPERTY}={file}: {reason}") from error

@@ -188,14 +188,14 @@ class SaslAuthenticator:
         mechanisms = self._provider.settings.mechanisms
         response = SaslHandshakeResponse(mechanisms=list(mechanisms))
         wanted = request.mechanism
+        reason = None
         if wanted not in mechanisms:
+            reason = "SASL mechanism that the listener does not offer"
+        elif self._principal is not None and wanted != self._mechanism:
+            reason = "another SASL mechanism during re-authentication"
+        if reason is not None:
             response.error_code = ErrorCode.UNSUPPORTED_SASL_MECHANISM
-            frame = response_frame(response, version, correlation_id, 0)
-            return self._fail(frame, "SASL mechanism that the listener does not offer")
-        if self._principal is not None and wanted != self._mechanism:
-            response.error_code = ErrorCode.UNSUPPORTED_SASL_MECHANISM
-            frame = response_frame(response, version, correlation_id, 0)
-            return self._fail(frame, "another SASL mechanism during re-authentication")
+            return self._fail(response_frame(response, version, correlation_id, 0), reason)
         self._framed = version >= 1
         self._mechanism = wanted
         self._server = self._provider.server(wanted)
@@ -220,7 +220,7 @@ class SaslAuthenticator:
             )
             refused = SaslAuthenticateResponse(
                 error_code=ErrorCode.SASL_AUTHENTICATION_FAILED,
-                error_message=error.told or generic,
+                error_message=error.client_message or generic,
             )
             return self._fail(framed(refused), str(error))
         lifetime_ms = self._complete_if_done() or 0
@@ -246,8 +246,10 @@ class SaslAuthenticator:
         user = self._server.user
         before = self._principal
         if user is not None and before is not None and before != Principal(USER, user):
-            told = f"Cannot change principals during re-authentication from {before} to User:{user}"
-            raise SaslError("another user during re-authentication", told=told)
+            message = (
+                f"Cannot change principals during re-authentication from {before} to User:{user}"
+            )
+            raise SaslError("another user during re-authentication", client_message=message)
         return answer
 
     def _complete_if_done(self) -> int | None:

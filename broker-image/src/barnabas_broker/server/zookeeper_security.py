@@ -7,7 +7,6 @@ starts this one; `barnabas.zookeeper.jaas.file` is the same as a setting.
 
 from __future__ import annotations
 
-import shlex
 import ssl
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,6 +15,12 @@ from typing import Any, Final
 from barnabas_broker.security import jaas
 from barnabas_broker.security.listener_tls import CIPHERS, VERSIONS
 from barnabas_broker.security.stores import Store, StoreError, load_identity, load_trust
+from barnabas_broker.server.login_file import (
+    FILE_PROPERTY,
+    jvm_properties,
+    login_file,
+    read_sections,
+)
 from barnabas_broker.server.startup import StartupError
 from barnabas_broker.zk.credentials import Credentials, Login
 from barnabas_kafka.settings import broker as keys
@@ -23,7 +28,6 @@ from barnabas_kafka.settings.broker import BrokerSettings
 from barnabas_kafka.settings.definitions import Key
 
 SECTION: Final = "Client"
-FILE_PROPERTY: Final = "java.security.auth.login.config"
 SECTION_PROPERTY: Final = "zookeeper.sasl.clientconfig"
 SASL_PROPERTY: Final = "zookeeper.sasl.client"
 NETTY: Final = "org.apache.zookeeper.ClientCnxnSocketNetty"
@@ -55,15 +59,11 @@ def _login(settings: BrokerSettings, environment: Mapping[str, str]) -> Login | 
     """The user of the JAAS file, None where there is no file or no section in it."""
     told = jvm_properties(environment.get("KAFKA_OPTS", ""))
     own = settings[keys.BARNABAS_ZOOKEEPER_JAAS_FILE]
-    file = own or told.get(FILE_PROPERTY, "").removeprefix("=").removeprefix("file:")
+    file = own or login_file(told)
     if not file or told.get(SASL_PROPERTY, "true").lower() == "false":
         return None
     named = keys.BARNABAS_ZOOKEEPER_JAAS_FILE.name if own else f"-D{FILE_PROPERTY}"
-    try:
-        sections = jaas.parse(Path(file).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise StartupError(f"{named}={file}: {reason}") from error
+    sections = read_sections(file, named)
     section = told.get(SECTION_PROPERTY, SECTION)
     if section not in sections:
         if own:
@@ -78,19 +78,6 @@ def _login(settings: BrokerSettings, environment: Mapping[str, str]) -> Login | 
             raise StartupError(f"{where}: username and password are missing")
         return Login(username=username, password=password, source=f"{section} in {file}")
     return None
-
-
-def jvm_properties(options: str) -> dict[str, str]:
-    """The properties among the options of a JVM; the last of a name counts.
-
-    Raises StartupError for quotes that do not end.
-    """
-    try:
-        words = shlex.split(options)
-    except ValueError as error:
-        raise StartupError(f"KAFKA_OPTS: {error}") from error
-    pairs = (word.removeprefix("-D").partition("=") for word in words if word.startswith("-D"))
-    return {name: value for name, _, value in pairs}
 
 
 def _tls(settings: BrokerSettings) -> ssl.SSLContext:

@@ -10,6 +10,7 @@ import click
 
 from barnabas_broker.cli.acl_plans import (
     CLUSTER_NAME,
+    NAMED,
     Resource,
     Roles,
     Subjects,
@@ -34,13 +35,7 @@ from barnabas_kafka.client.security import (
 
 Option = Callable[[Callable[..., Any]], Callable[..., Any]]
 
-NAMED: Final = {
-    "topic": AclResourceType.TOPIC,
-    "group": AclResourceType.GROUP,
-    "transactional_id": AclResourceType.TRANSACTIONAL_ID,
-    "delegation_token": AclResourceType.DELEGATION_TOKEN,
-    "user_principal": AclResourceType.USER,
-}
+RESOURCES: Final = {**NAMED, "user_principal": AclResourceType.USER}
 """The options that name resources, by the name of the parameter."""
 
 PATTERNS: Final = ("any", "match", "literal", "prefixed")
@@ -59,7 +54,7 @@ def several(name: str, text: str) -> Option:
 @several("--group", "A consumer group; * is every group.")
 @several("--transactional-id", "A transactional id; * is every one.")
 @several("--delegation-token", "A delegation token; * is every one.")
-@several("--user-principal", "A user, of whom tokens are made or described.")
+@several("--user-principal", "A user whose delegation tokens are created or described.")
 @click.option("--cluster", is_flag=True, help="The cluster.")
 @click.option(
     "--resource-pattern-type",
@@ -135,7 +130,7 @@ def _resources(options: dict[str, Any]) -> list[Resource]:
     pattern = PatternType[options["pattern"].upper()]
     found = [
         Resource(kind, name.strip(), pattern)
-        for option, kind in NAMED.items()
+        for option, kind in RESOURCES.items()
         for name in options[option]
     ]
     if options["cluster"]:

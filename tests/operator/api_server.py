@@ -18,6 +18,7 @@ import yaml
 
 from barnabas_operator.kube import EVENTS, KINDS, LEASES, Kind, KubeError
 from tests.operator.memory_kube import MemoryKube, metadata_of, select
+from tests.operator.openapi import refuse_unknown
 from tests.waiting import RUN, seconds
 
 # What every API server has; kopf waits until it sees them.
@@ -111,6 +112,7 @@ class ApiRequest(BaseHTTPRequestHandler):
     def do_PUT(self) -> None:
         """An object as a whole, if it is still the version that is meant."""
         body = self._body()
+        refuse_unknown(body)
         kind, namespace, name, _ = _place(urlsplit(self.path).path.strip("/").split("/"))
         found = self.server.kube.objects.get((kind.kind, namespace or "", name or ""))
         if namespace in self.server.forbidden:
@@ -123,6 +125,7 @@ class ApiRequest(BaseHTTPRequestHandler):
             self._send(200, self.server.kube.put(body))
 
     def _create(self, kind: Kind, namespace: str, body: Any) -> None:
+        refuse_unknown(body)
         key = (kind.kind, namespace, body["metadata"]["name"])
         if namespace in self.server.forbidden:
             self._fail(403, "forbidden")

@@ -28,6 +28,7 @@ from barnabas_operator.kube import (
 from barnabas_operator.names import FIELD_MANAGER
 from barnabas_operator.resources.objects import digest
 from tests.operator import field_management, validation
+from tests.operator.openapi import refuse_unknown
 
 NODE = "worker"
 NODE_ADDRESS = "172.18.0.3"
@@ -169,6 +170,7 @@ class MemoryKube:
 
     def apply(self, body: Document, *, uid: str | None = None) -> Document:
         """See Kube."""
+        refuse_unknown(body)
         meta = body["metadata"]
         key = (body["kind"], meta["namespace"], meta["name"])
         with self._request(f"apply {body['kind']} {meta['name']}", write=True):
@@ -220,6 +222,7 @@ class MemoryKube:
             found = self.objects.get((kind.kind, namespace, name))
             if found is not None:
                 found["status"] = _merged(found.get("status", {}), status)
+                refuse_unknown(found, part="status")
                 found["metadata"]["resourceVersion"] = str(next(self._versions))
 
     # --- how it is done ---------------------------------------------------------------------------

@@ -95,3 +95,17 @@ def problems(body: Mapping[str, Any], version: str) -> Iterator[str]:
     validator = jsonschema.Draft202012Validator(schema)
     for error in validator.iter_errors(json.loads(json.dumps(body))):
         yield f"{'.'.join(map(str, error.absolute_path)) or 'the object'}: {error.message}"
+
+
+def refuse_unknown(body: Mapping[str, Any], *, part: str = "") -> None:
+    """An AssertionError if the newest API server would drop or refuse something of an object.
+
+    With a `part` that alone is looked at, as where the rest is not what was written.
+    """
+    found = [each for each in _found(json.dumps(body, sort_keys=True)) if each.startswith(part)]
+    assert not found, f"{body['kind']} {body['metadata']['name']}: {found}"
+
+
+@functools.lru_cache(4096)
+def _found(text: str) -> tuple[str, ...]:
+    return tuple(problems(json.loads(text), NEWEST))

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 import yaml
 
+from barnabas_operator.kube import CLUSTERS
 from tests.operator import examples
+from tests.operator.memory_kube import MemoryKube
 from tests.operator.openapi import NEWEST, OLDEST, problems
 from tests.operator.resources.golden import GOLDEN
 
@@ -33,6 +35,21 @@ def test_a_misspelt_key_is_found_at_any_depth() -> None:
     (found,) = problems(body, NEWEST)
     assert found.startswith("spec.template.spec.containers.0: ")
     assert "volumMounts" in found
+
+
+def test_the_api_server_of_the_tests_refuses_what_a_real_one_drops() -> None:
+    """So every manifest that any test has the operator build is checked, and every status."""
+    kube = MemoryKube(examples.cluster())
+    body = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "c", "namespace": "default"},
+        "dta": {},
+    }
+    with pytest.raises(AssertionError, match="dta"):
+        kube.apply(body)
+    with pytest.raises(AssertionError, match="listners"):
+        kube.patch_status(CLUSTERS, "default", "quickstart", {"listners": []})
 
 
 def test_examples_are_what_the_crds_know() -> None:

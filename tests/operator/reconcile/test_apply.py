@@ -17,7 +17,7 @@ META = read_cluster(examples.cluster()).meta
 
 def _apply(name: str) -> Apply:
     meta = {"name": name, "namespace": "default"}
-    return Apply(body={"kind": "ConfigMap", "metadata": meta}, reason="missing")
+    return Apply(body={"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta}, reason="missing")
 
 
 def test_a_refused_step_does_not_stop_the_others() -> None:

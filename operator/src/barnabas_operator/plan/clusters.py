@@ -416,7 +416,10 @@ CHECKS: Final = (
         looks_at="whether an ensemble member is to be replaced, followers before the leader",
         run=check_ensemble_roll,
         reasons=(
-            Reason.ROLL_STOPPED, Reason.ROLL_WAITS_FOR_BROKERS, Reason.ROLL_WAITS_FOR_ENSEMBLE,
+            Reason.ROLL_STOPPED,
+            Reason.ROLL_WAITS_FOR_BROKERS,
+            Reason.ROLL_WAITS_FOR_ENSEMBLE,
+            Reason.ROLL_HELD_BACK,
         ),
     ),
     Check(

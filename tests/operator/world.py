@@ -16,7 +16,7 @@ from typing import Any
 from barnabas_operator.brokers import BrokersError
 from barnabas_operator.kube import PODS, STATEFUL_SETS, Document, Kind, KubeError
 from barnabas_operator.plan.observed import ClusterView, Images
-from barnabas_operator.plan.topics import CreateTopic
+from barnabas_operator.plan.topics import AlterConfig, CreateTopic, GrowPartitions, TopicView
 from barnabas_operator.reconcile.context import Context
 from barnabas_operator.reconcile.reconciler import Key
 from barnabas_operator.reconcile.steady import SteadyClusters
@@ -32,6 +32,11 @@ MIN_ISR = 2
 # Ticks that a pod needs to be ready (log recovery), and then to be in sync.
 START_TICKS, CATCH_UP_TICKS = 2, 2
 BAD_IMAGE = "no-such-image"
+# A label on what others made, and how the ids of their topics begin.
+FOREIGN = "foreign"
+# A value of a field as a newer version may have it.
+TOPIC = "KafkaTopic"
+NEWER = {"of": "a newer version"}
 
 
 class OperatorCrash(BaseException):
@@ -75,6 +80,9 @@ class World(MemoryKube):
         self.revision = 0
         self._told = b""
         self._operators: dict[str, SteadyClusters] = {}
+        # The uids of KafkaTopics that went while they said Retain, and the number of all that were.
+        self.retained: set[str] = set()
+        self.topics_made = 0
         self.put(examples.cluster(
             zookeeper={"replicas": 3, "storage": {"size": "1Gi"}},
             brokers={"replicas": 3, "storage": {"size": "2Gi"}},
@@ -104,6 +112,7 @@ class World(MemoryKube):
             context_on(self, self.brokers),
             images=images,
             index=self._index,
+            retained=lambda uid: uid in self.retained,
             restart_check=self._restart_check,
             in_sync=self._in_sync,
             ensemble_mode=self._mode,
@@ -163,8 +172,9 @@ class World(MemoryKube):
             yield
 
     def apply(self, body: Document, *, uid: str | None = None) -> Document:
-        """See Kube; a StatefulSet that shrinks removes no broker that holds replicas."""
+        """See Kube; nothing of others is changed, and no broker that holds replicas is removed."""
         key = (body["kind"], body["metadata"]["namespace"], body["metadata"]["name"])
+        assert not is_foreign(self.objects.get(key)), f"{key[2]} of another was taken over"
         if key == ("StatefulSet", "default", BROKERS) and key in self.objects:
             before = self.objects[key]["spec"]["replicas"]
             for removed in range(body["spec"]["replicas"], before):
@@ -184,6 +194,8 @@ class World(MemoryKube):
         assert not self.failed, f"{name} was deleted in a pass with an error"
         if pod_is_broken(pod):
             return
+        policy = self.find("KafkaCluster", "quickstart")["spec"].get("rollPolicy", {})
+        assert policy.get("type") != "OnApproval", f"{name} was deleted without approval"
         assert serves(pod), f"{name} was deleted though it was only not ready"
         away = [each for each in self.expected() if not serves(self.pods().get(each))]
         assert not away, f"{name} was deleted while {away} were away"
@@ -199,6 +211,34 @@ class World(MemoryKube):
         for partition, each in self.brokers.partitions():
             if broker in each.isr and len(each.replicas) > 1 and len(each.isr) >= MIN_ISR:
                 assert len(each.isr) > MIN_ISR, f"{name}: {partition} falls below its min ISR"
+
+    def put_topic(self, name: str, **spec: Any) -> None:
+        """A user applies a KafkaTopic, which is another one if there was none of the name."""
+        document = examples.topic(name, **{"partitions": 3, "replicas": 3, **spec})
+        found = self.objects.get(("KafkaTopic", "default", name))
+        self.topics_made += found is None
+        uid = found["metadata"]["uid"] if found else f"uid-of-{name}-{self.topics_made}"
+        document["metadata"]["uid"] = uid
+        self.put(document)
+
+    def remove_topic(self, name: str) -> None:
+        """A user deletes a KafkaTopic; what it said last is in the event."""
+        document = self.find("KafkaTopic", name)
+        if document["spec"]["deletionPolicy"] == "Retain":
+            self.retained.add(document["metadata"]["uid"])
+        self.remove("KafkaTopic", name)
+
+    def take_name(self, kind: str, name: str) -> None:
+        """Somebody replaces an object of the operator by one that no resource controls."""
+        if (kind, "default", name) in self.objects:
+            self.remove(kind, name)
+        head = {"name": name, "labels": {FOREIGN: ""}}
+        self.put({"apiVersion": "v1", "kind": kind, "metadata": head, "spec": {"ports": []}})
+
+    def return_names(self) -> None:
+        """Whoever did so removes it."""
+        for kind, _, name in [key for key, body in self.objects.items() if is_foreign(body)]:
+            self.remove(kind, name)
 
     def pods(self) -> dict[str, Document]:
         """The pods by name."""
@@ -289,6 +329,8 @@ class ModelBrokers(MemoryBrokers):
         self.world = world
         self.placed: dict[str, list[Partition]] = {}
         self.caught_up: dict[int, int] = {}
+        # The uid of the resource for which a topic was last created.
+        self.made_for: dict[str, str] = {}
 
     def live(self) -> list[int]:
         """The brokers that serve."""
@@ -330,16 +372,54 @@ class ModelBrokers(MemoryBrokers):
                 for number in range(possible[name].partitions)
             ]
             self.placed[name] = [Partition(replicas=each, isr={*each}) for each in placed]
+            resource = self.world.objects.get((TOPIC, "default", name))
+            self.made_for[name] = resource["metadata"]["uid"] if resource else ""
         return {**failed, **refused}
 
     def delete_topics(self, names: Collection[str]) -> Mapping[str, BrokersError]:
-        """See Brokers; a topic that a resource names is never deleted."""
-        named = {n for kind, _, n in self.world.objects if kind == "KafkaTopic"}
+        """See Brokers; only what was created for a resource that is gone and did not say Retain."""
+        resources = [body for (kind, _, _), body in self.world.objects.items() if kind == TOPIC]
+        named = {body["metadata"]["name"] for body in resources}
         assert not named & set(names), f"{named & set(names)} deleted, and a resource names it"
+        newer = [body for body in resources if body["spec"]["partitions"] == NEWER]
+        assert not newer, f"{names} deleted beside a resource that cannot be parsed"
+        self._judge_change(names)
+        retained = {name for name in names if self.made_for.get(name) in self.world.retained}
+        assert not retained, f"{retained} deleted, and the resource said Retain"
         failed = super().delete_topics(names)
         for name in set(names) - failed.keys():
             self.placed.pop(name, None)
         return failed
+
+    def grow_partitions(self, topics: Mapping[str, GrowPartitions]) -> Mapping[str, BrokersError]:
+        """See Brokers."""
+        self._judge_change(topics)
+        return super().grow_partitions(topics)
+
+    def alter_configs(self, topics: Mapping[str, AlterConfig]) -> Mapping[str, BrokersError]:
+        """See Brokers."""
+        self._judge_change(topics)
+        return super().alter_configs(topics)
+
+    def _judge_change(self, names: Collection[str]) -> None:
+        theirs = [
+            n for n in names if n in self.views and self.views[n].topic_id.startswith(FOREIGN)
+        ]
+        assert not theirs, f"{theirs} was created by another client, and changed"
+
+    def create_elsewhere(self, name: str) -> None:
+        """Another client creates a topic, after it has deleted the one that there was."""
+        # With fewer replicas no broker of it could ever be restarted: that is no operator's doing.
+        if len(live := self.live()[:3]) < 3:
+            return
+        self.views[name] = TopicView(
+            name=name,
+            topic_id=f"{FOREIGN}-{next(self.ids)}",
+            partitions=1,
+            replicas=3,
+            config={"cleanup.policy": "compact"},
+        )
+        self.placed[name] = [Partition(replicas=tuple(live), isr={*live})]
 
     def move_from(self, size: int) -> None:
         """What `barnabas reassign plan drain` does: nothing is left above `size`."""
@@ -364,6 +444,20 @@ class ModelBrokers(MemoryBrokers):
     def _answer(self) -> None:
         if not self.live():
             raise BrokersError("_TRANSPORT", "no broker", reachable=False)
+
+
+def is_foreign(body: Document | None) -> bool:
+    """Whether an object is one that others made."""
+    return body is not None and FOREIGN in (body["metadata"].get("labels") or {})
+
+
+def inject(body: Document) -> None:
+    """A mutating webhook that gives each container a variable."""
+    if body["kind"] == STATEFUL_SETS.kind:
+        for container in body["spec"]["template"]["spec"]["containers"]:
+            names = {each["name"] for each in container.setdefault("env", [])}
+            if "INJECTED" not in names:
+                container["env"].append({"name": "INJECTED", "value": "x"})
 
 
 def serves(pod: Document | None) -> bool:

@@ -59,14 +59,17 @@ class ApiRequest(BaseHTTPRequestHandler):
         else:
             selector = query.get("labelSelector", "")
             items = select(self.server.kube.list, kind, namespace, selector)
-            if "as=PartialObjectMetadataList" in self.headers["Accept"]:
+            partial = "as=PartialObjectMetadataList" in self.headers["Accept"]
+            if partial:
                 items = [metadata_of(each) for each in items]
             for item in items:
                 item["metadata"].setdefault("resourceVersion", "1")
                 # As a real one: items of a list do not say what they are.
                 item.pop("kind"), item.pop("apiVersion", None)
             head = {"apiVersion": kind.api_version, "kind": f"{kind.kind}List"}
-            self._send(200, {**head, "metadata": {"resourceVersion": "1"}, "items": items})
+            # As a real one may: a list of metadata that is empty is written as null.
+            told = (items or None) if partial else items
+            self._send(200, {**head, "metadata": {"resourceVersion": "1"}, "items": told})
 
     def do_PATCH(self) -> None:
         """Server-side apply, a merge patch, or a status."""

@@ -191,7 +191,8 @@ class ApiServer:
             page = self._call("GET", _path(kind, namespace), query=query, accept=accept)
             # Items of a list come without saying what they are.
             head = {"apiVersion": kind.api_version, "kind": kind.kind}
-            found += [{**head, **item} for item in page.get("items", ())]
+            # While a definition changes, the API server writes an empty list of metadata as null.
+            found += [{**head, **item} for item in page.get("items") or ()]
             if not (more := page["metadata"].get("continue")):
                 return found
             query["continue"] = more

@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from barnabas_broker.security.acls import AclOperation, Permission, ResourceType
 from barnabas_broker.server.node import Node, clock_ms
 from barnabas_kafka.errors import ErrorCode
+from barnabas_kafka.protocol.messages.create_acls import AclCreation, CreateAclsRequest
 from barnabas_kafka.protocol.messages.produce import (
     PartitionProduceData,
     ProduceRequest,
@@ -190,6 +192,57 @@ def test_transactional_records_need_a_transactional_id(wire: Wire, topic: str) -
     code = wire.produce(topic, batch).error_code
     assert code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     assert wire.fetch(topic).high_watermark == 0
+
+
+@pytest.mark.parametrize("version", [3, 9, 12])
+@pytest.mark.parametrize("transactional_id", [None, "theirs"])
+def test_nothing_is_appended_before_the_transaction_is_authorized(
+    tmp_path: Path, version: int, transactional_id: str | None
+) -> None:
+    """Batches of no transaction that come first are refused, too, as in `handleProduceRequest`.
+
+    A client that is told that its request was refused sends it again.
+    """
+    settings = {
+        "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
+        "allow.everyone.if.no.acl.found": "true",
+    }
+    with running_node(tmp_path, settings) as node, Wire(port_of(node)) as wire:
+        wire.create_topic("t", partitions=3)
+        denied = AclCreation(
+            resource_type=ResourceType.TRANSACTIONAL_ID,
+            resource_name="theirs",
+            principal="User:ANONYMOUS",
+            host="*",
+            operation=AclOperation.WRITE,
+            permission_type=Permission.DENY,
+        )
+        assert not wire.ask(CreateAclsRequest(creations=[denied]), 3).results[0].error_code
+        transactional = build_batch(
+            [(1, None, b"v", ())],
+            producer_id=7,
+            producer_epoch=0,
+            base_sequence=0,
+            transactional=True,
+        )
+        partitions = [
+            PartitionProduceData(index=0, records=BATCH),
+            PartitionProduceData(index=1, records=None),
+            PartitionProduceData(index=2, records=transactional),
+        ]
+        request = ProduceRequest(
+            transactional_id=transactional_id,
+            acks=1,
+            timeout_ms=1000,
+            topic_data=[TopicProduceData(name="t", partition_data=partitions)],
+        )
+        (answered,) = wire.ask(request, version).responses
+        code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        assert [each.error_code for each in answered.partition_responses] == [code] * 3
+        assert wire.fetch("t").high_watermark == 0
+        request.acks = 0
+        wire.send(request, version)
+        assert wire.closed_by_broker()
 
 
 def test_an_image_of_several_connections(node: Node, topic: str) -> None:

@@ -55,7 +55,14 @@ from barnabas_kafka.protocol.messages.produce import (
 )
 from barnabas_kafka.protocol.plain_produce import PlainAnswer
 from barnabas_kafka.protocol.registry import ApiKey, VersionRange
-from barnabas_kafka.records.batch import HEADER, BatchHeader
+from barnabas_kafka.records.batch import (
+    ATTRIBUTES_POSITION,
+    HEADER,
+    HEADER_SIZE,
+    MAGIC_POSITION,
+    TRANSACTIONAL_FLAG,
+    BatchHeader,
+)
 
 ACKS: Final = (ALL_IN_SYNC, 0, 1)
 
@@ -83,14 +90,22 @@ class _Course:
 
 
 def handle(request: ProduceRequest, call: Call) -> ProduceResponse | Future[Any] | None:
-    """Append the batches of every partition; one partition's error does not touch another's."""
+    """Append the batches of every partition; one partition's error does not touch another's.
+
+    But for a transaction that the caller may not write in: nothing is appended then.
+    """
+    if _has_transactional_records(request) and not _may_write(request, call):
+        error = KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        partitions = [data for topic in request.topic_data for data in topic.partition_data]
+        course = _Course([_refused(data, error) for data in partitions])
+        return _response(request, call, course)
     return resume(request, call, [])
 
 
 def resume(
     request: ProduceRequest, call: Call, served: Sequence[PlainAnswer]
 ) -> ProduceResponse | Future[Any] | None:
-    """`handle` where the first partitions are done already, with these answers."""
+    """`handle` where the first partitions, of no transaction, are done already."""
     course = _Course(
         [
             PartitionProduceResponse(
@@ -343,10 +358,8 @@ def _wanted(request: ProduceRequest, call: Call) -> Wanted:
     What is not sound or not allowed is left out here, and refused with its reason later.
     """
     wanted: defaultdict[Producer, list[TopicPartition]] = defaultdict(list)
-    if not _may_write(request, call):
-        return wanted
     for topic in request.topic_data:
-        if not call.allowed(AclOperation.WRITE, ResourceType.TOPIC, topic.name):
+        if not call.allowed(AclOperation.WRITE, ResourceType.TOPIC, topic.name, audited=False):
             continue
         for data in topic.partition_data:
             if data.records is None or len(data.records) < HEADER.size:
@@ -363,6 +376,18 @@ def _wanted(request: ProduceRequest, call: Call) -> Wanted:
             if not partition.log.producers.has_ongoing_transaction(*producer):
                 wanted[producer].append(partition.tp)
     return wanted
+
+
+def _has_transactional_records(request: ProduceRequest) -> bool:
+    """Whether the first batch of any partition is one of a transaction (`RequestUtils`)."""
+    return any(
+        data.records is not None
+        and len(data.records) >= HEADER_SIZE
+        and data.records[MAGIC_POSITION] == 2
+        and data.records[ATTRIBUTES_POSITION + 1] & TRANSACTIONAL_FLAG
+        for topic in request.topic_data
+        for data in topic.partition_data
+    )
 
 
 def _may_write(request: ProduceRequest, call: Call) -> bool:

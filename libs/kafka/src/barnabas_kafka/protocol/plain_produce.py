@@ -1,11 +1,11 @@
 """Produce requests of the ordinary kind, read in one pass without an object for every part.
 
 Nearly all requests to a busy broker are Produce, and nearly all of those are alike: version 3 to
-12, no transaction, no tagged fields, no nulls but the transactional id. `read` takes such a request
-apart into tuples that say where the records of each partition lie, and `answer` writes the
-response in which every partition succeeded. Whatever is not of that kind, malformed requests
-included, makes `read` return None, and the declared codec (`messages.produce`) says what it is;
-property tests hold that both read and write the same.
+12, no transaction, not even a batch of one, no tagged fields, no nulls but the transactional id.
+`read` takes such a request apart into tuples that say where the records of each partition lie, and
+`answer` writes the response in which every partition succeeded. Whatever is not of that kind,
+malformed requests included, makes `read` return None, and the declared codec (`messages.produce`)
+says what it is; property tests hold that both read and write the same.
 
 The layout, in versions 3 to 8 and from 9 on, where lengths and counts are one more than what they
 count, as unsigned varints, and `0` is an empty set of tagged fields::
@@ -49,6 +49,11 @@ PlainAnswer = tuple[int, int, int, int]
 
 _FLEXIBLE: Final = 9
 _CLIENT_ID: Final = 8
+
+# Where in a batch its magic and the lower byte of its attributes are, and the bit of transactions.
+_MAGIC: Final = 16
+_ATTRIBUTES: Final = 22
+_TRANSACTIONAL: Final = 0x10
 
 _SIZE_AND_CORRELATION: Final = Struct(">ii")
 _INT16: Final = Struct(">h")
@@ -147,6 +152,12 @@ def _partitions(
         length, position = count_at(data, position + 4, flexible)
         if length < 0 or length > size - position:
             return -1
+        if (
+            length > _ATTRIBUTES
+            and data[position + _MAGIC] == 2
+            and data[position + _ATTRIBUTES] & _TRANSACTIONAL
+        ):
+            return -1  # Whether the whole request is allowed is decided before a part is written.
         found.append((index, position, position + length))
         position += length
         if flexible:

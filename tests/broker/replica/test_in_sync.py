@@ -55,7 +55,9 @@ def test_a_follower_about_to_join_is_waited_for() -> None:
     fetch(view, 2, 10, end=10)
     fetch(view, 3, 7, end=7)
     assert committed(view, 0, 10, now_ms=LAG_MS) == 7
+    assert view.waits_for_joining, "the time alone can end that"
     assert committed(view, 0, 10, now_ms=LAG_MS + 1) == 10
+    assert not view.waits_for_joining
     alive = view.committed_end(0, own_end=10, log_end=10, now_ms=0, alive={1, 2})
     assert alive == 10, "its broker is gone, so it cannot come in"
 

@@ -1,6 +1,7 @@
 """The replica manager and its partitions, on real logs, driven by metadata images."""
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ from barnabas_broker.log.health import Finding
 from barnabas_broker.log.partition_log import PartitionLog
 from barnabas_broker.log.validator import validate_produce
 from barnabas_broker.replica.context import ReplicationContext
+from barnabas_broker.replica.delayed_delete_records import DelayedDeleteRecords, Undeleted
+from barnabas_broker.replica.delayed_produce import DelayedProduce, Uncounted
 from barnabas_broker.replica.manager import ReplicaManager
 from barnabas_broker.replica.partition import READ_COMMITTED, Partition
 from barnabas_broker.replica.topic_rules import TopicRules
@@ -54,6 +57,7 @@ class Bench:
         self.logs = LogDirectories.take([directory])
         self.logs.claim(broker_id=1, cluster_id="c")
         self.flushed: list[PartitionLog] = []
+        self.monotonic_ms = NOW_MS
         settings = BrokerSettings({})
         self.manager = ReplicaManager(
             1,
@@ -66,7 +70,7 @@ class Bench:
             ),
             clock_ms=lambda: NOW_MS,
             flush_soon=self.flushed.append,
-            context=ReplicationContext(lambda: NOW_MS),
+            context=ReplicationContext(lambda: self.monotonic_ms),
             among_others=among_others,
         )
         self.image = NOTHING
@@ -90,6 +94,14 @@ class Bench:
 def bench(tmp_path: Path) -> Bench:
     """A manager that has seen nothing yet."""
     return Bench(tmp_path)
+
+
+@pytest.fixture
+def loop() -> Iterator[asyncio.AbstractEventLoop]:
+    """An event loop that does not run: what waits has its time."""
+    made = asyncio.new_event_loop()
+    yield made
+    made.close()
 
 
 def refusal(bench: Bench, tp: TopicPartition = T0, epoch: int = -1) -> ErrorCode:
@@ -295,6 +307,125 @@ def test_who_has_gone_is_not_waited_for(bench: Bench) -> None:
     bench.see(replace(bench.image, brokers=left))
     assert partition.log.high_watermark == 1
     assert partition.verdict(1, acks=-1, leader_epoch=0) is ErrorCode.NONE
+
+
+class Written:
+    """A producer that waits for the record it wrote (see `DelayedProduce`)."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, partition: Partition) -> None:
+        self.told: list[ErrorCode] = []
+        end = partition.log.log_end_offset
+        waits = Uncounted(partition, end, partition.leader_epoch, self.told.append)
+        self._waiting = DelayedProduce(loop, [waits], acks=-1, timeout_ms=10**9, response=None)
+
+
+LAG_MS = ReplicationContext(lambda: 0).lag_max_ms
+
+
+def silent(bench: Bench) -> Partition:
+    """A partition whose mark waits for broker 3, outside the ISR: alive, and not heard of again."""
+    state = PartitionState((1, 2, 3), (1, 2), leader=1, leader_epoch=0, controller_epoch=1)
+    brokers = {it: BrokerRegistration(it, ()) for it in (1, 2, 3)}
+    bench.see(replace(image(state), brokers=brokers))
+    partition = bench.manager.leader(T0)
+    for broker in (2, 3):
+        partition.follower_fetched(broker, offset=0, log_start=0, leader_end=0, broker_epoch=-1)
+    wanted = partition.in_sync.pending
+    assert wanted is not None
+    partition.isr_change_refused(wanted)
+    bench.append(b"a")
+    partition.follower_fetched(2, offset=1, log_start=0, leader_end=1, broker_epoch=-1)
+    assert partition.log.high_watermark == 0
+    return partition
+
+
+@pytest.mark.parametrize("check", [ReplicaManager.recheck_held, ReplicaManager.shrink_isrs])
+def test_one_that_goes_silent_holds_the_mark_no_longer_than_the_lag_allows(
+    bench: Bench, loop: asyncio.AbstractEventLoop, check: Callable[[ReplicaManager], None]
+) -> None:
+    """Nobody has anything to send any more: the time alone lets the producer go on."""
+    partition = silent(bench)
+    producer = Written(loop, partition)
+    bench.monotonic_ms += LAG_MS
+    check(bench.manager)
+    assert (partition.log.high_watermark, producer.told) == (0, [])
+    bench.monotonic_ms += 1
+    partition.follower_fetched(2, offset=1, log_start=0, leader_end=1, broker_epoch=-1)
+    check(bench.manager)
+    assert (partition.log.high_watermark, producer.told) == (1, [ErrorCode.NONE])
+
+
+def test_a_held_mark_is_looked_at_for_as_long_as_it_is_held(bench: Bench) -> None:
+    """Again and again, and of a partition given up meanwhile never more."""
+    partition = silent(bench)
+    held = bench.manager._context
+    for _ in range(3):
+        bench.manager.recheck_held()
+        assert held.held == {partition}
+    bench.monotonic_ms += LAG_MS + 1
+    bench.manager.recheck_held()
+    assert held.held == set()
+    bench.append(b"b")
+    bench.manager.stop(T0, delete=False)
+    bench.manager.recheck_held()
+    assert held.held == set()
+
+
+def test_a_write_that_is_sent_again_moves_the_mark(bench: Bench) -> None:
+    """As in Kafka, where an append looks at the mark whatever it appends."""
+    partition = silent(bench)
+    batch = build_batch(
+        [(NOW_MS, None, b"b", ())], producer_id=7, producer_epoch=0, base_sequence=0
+    )
+
+    def send() -> bool:
+        batches = validate_produce(
+            memoryview(bytearray(batch)), rules=partition.rules.produce_rules(9), now_ms=NOW_MS
+        )
+        return partition.append(batches, now_ms=NOW_MS).duplicate
+
+    assert not send()
+    partition.follower_fetched(2, offset=2, log_start=0, leader_end=2, broker_epoch=-1)
+    bench.monotonic_ms += LAG_MS + 1
+    assert send()
+    assert partition.log.high_watermark == 2
+
+
+def test_a_smaller_minimum_moves_the_mark(bench: Bench, loop: asyncio.AbstractEventLoop) -> None:
+    """It was held for want of in-sync replicas; nobody has to write or fetch for it to move."""
+    bench.see(image(shared(1), min_insync_replicas="2"))
+    bench.append(b"a")
+    partition = bench.manager.leader(T0)
+    bench.monotonic_ms += LAG_MS + 1
+    producer = Written(loop, partition)
+    bench.see(image(shared(1), min_insync_replicas="1"))
+    assert (partition.log.high_watermark, producer.told) == (1, [ErrorCode.NONE])
+
+
+def test_a_replica_that_leaves_the_assignment_is_not_waited_for(
+    bench: Bench, loop: asyncio.AbstractEventLoop
+) -> None:
+    """Neither by who writes nor by who deletes, also where the leader epoch stays."""
+    bench.see(image(shared(1, 2)))
+    brokers = {it: BrokerRegistration(it, ()) for it in (1, 2)}
+    bench.see(replace(bench.image, brokers=brokers))
+    bench.append(b"a")
+    partition = bench.manager.leader(T0)
+    partition.follower_fetched(2, offset=1, log_start=0, leader_end=1, broker_epoch=-1)
+    partition.delete_records_before(1)
+    bench.append(b"b")
+    producer = Written(loop, partition)
+    deleted: list[ErrorCode] = []
+    deletion = DelayedDeleteRecords(
+        loop,
+        [Undeleted(partition, 1, deleted.append)],
+        timeout_ms=10**9,
+        response=None,
+    )
+    assert (producer.told, deleted) == ([], [])
+    bench.see(replace(bench.image, topics=image(replace(led_by(1), partition_epoch=1)).topics))
+    assert (producer.told, deleted) == ([ErrorCode.NONE], [ErrorCode.NONE])
+    assert deletion.future.done()
 
 
 def test_what_is_counted_out_when_a_directory_takes_nothing(bench: Bench) -> None:

@@ -22,6 +22,7 @@ OF_A_BROKER_ALONE = {
     "applying metadata",
     "checkpoints",
     "giving memory back",
+    "high watermark check",
     "high watermark checkpoints",
     "recovery point checkpoints",
     "log cleaner",

@@ -22,6 +22,8 @@ class ReplicationContext:
     `monotonic_ms` never goes back, unlike the wall clock; `lag_max_ms` is replica.lag.time.max.ms.
     `change_isr` is called on the event loop and returns at once; `flush_on_shrink` is
     barnabas.isr.shrink.flush. `doubts` says which logs may lack their ends.
+    `held` has the partitions whose high watermark waits for a replica outside the ISR:
+    `ReplicaManager.recheck_held` empties it, and those that still wait enter it again.
     """
 
     monotonic_ms: Callable[[], int]
@@ -30,3 +32,4 @@ class ReplicationContext:
     change_isr: "Callable[[Partition, IsrChange], None]" = _never
     alive: Collection[int] = field(default_factory=frozenset)
     doubts: Doubts = field(default_factory=Doubts)
+    held: "set[Partition]" = field(default_factory=set)

@@ -114,6 +114,7 @@ class InSync:
         "pending",
         "replicas",
         "rules",
+        "waits_for_joining",
     )
 
     def __init__(self, broker_id: int, rules: InSyncRules) -> None:
@@ -131,6 +132,8 @@ class InSync:
         self.epoch_start = NO_OFFSET
         #: the change that was asked for and is not decided yet
         self.pending: IsrChange | None = None
+        #: whether the last `committed_end` waits for a replica outside the ISR
+        self.waits_for_joining = False
 
     @property
     def leads(self) -> bool:
@@ -289,9 +292,12 @@ class InSync:
         It is the smallest log end among the maximal ISR and among those who are about to join it:
         caught up in time, but not let in yet. Not to wait for these would keep the mark ahead of
         them for as long as producers write. `own_end` is what this broker's copy counts for; of
-        those outside the ISR only brokers in `alive` count (None: all).
+        those outside the ISR only brokers in `alive` count (None: all). Where `waits_for_joining`
+        is set afterwards, call it again now and then: one that fetches no more is waited for until
+        `lag_max_ms` have passed, and only the time says so.
         """
         rules = self.rules
+        self.waits_for_joining = False
         if not self.leads or (rules.hold_below_min and self.is_under_min):
             return high_watermark
         end = own_end
@@ -299,7 +305,9 @@ class InSync:
             if follower.log_end_offset < end:
                 end = follower.log_end_offset
         if len(self._others) < len(self._followers) and end > high_watermark:
+            in_sync_end = end
             end = self._joining_end(end, log_end=log_end, now_ms=now_ms, alive=alive)
+            self.waits_for_joining = end < in_sync_end
         return max(end, high_watermark)
 
     def _joining_end(

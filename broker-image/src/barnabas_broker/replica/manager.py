@@ -194,6 +194,15 @@ class ReplicaManager:
         every = list(self._partitions.values())
         each_isolated(every, Partition.shrink_isr, "ISR expiration", name=_tp_of)
 
+    def recheck_held(self) -> None:
+        """Move high watermarks that wait for a replica outside the ISR which has gone silent.
+
+        Such a replica is waited for until replica.lag.time.max.ms have passed, and where neither
+        producers nor followers have anything to send, nothing but the time moves the mark.
+        """
+        held, self._context.held = self._context.held, set()
+        each_isolated(held, Partition.recheck_high_watermark, "High watermark check", name=_tp_of)
+
     def stop(self, tp: TopicPartition, *, delete: bool) -> None:
         """Hold a partition no more; its log is deleted, or left where it is.
 

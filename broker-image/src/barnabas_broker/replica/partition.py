@@ -180,6 +180,8 @@ class Partition:
             raise
         if changed:
             self.wake()
+        elif self.delete_waiters:  # The assignment may lack a replica that a deletion waited for.
+            self.look_at_deletions()
 
     def _take_state(self, state: PartitionState, *, changed: bool) -> None:
         assert not self.log.busy, violated("a log that is being cut changes its role afterwards")
@@ -210,6 +212,7 @@ class Partition:
         self.log.config = rules.log_config
         self.in_sync.rules = self._in_sync_rules()
         self._take_throttles(rules)
+        self.recheck_high_watermark()  # A smaller min.insync.replicas holds it no more.
 
     def _take_throttles(self, rules: TopicRules) -> None:
         place = self.tp.partition, self._broker_id
@@ -300,7 +303,9 @@ class Partition:
         info = self.log.append_as_leader(
             batches, leader_epoch=self.state.leader_epoch, now_ms=now_ms, origin=origin
         )
-        if not info.duplicate:
+        if info.duplicate:
+            self.recheck_high_watermark()  # Kafka's appendRecordsToLeader does so, too.
+        else:
             self._appended(len(batches.buffer), info.last_offset - info.first_offset + 1)
         return info
 
@@ -436,6 +441,11 @@ class Partition:
             self._advance_high_watermark()
         self.look_at_deletions()
 
+    def recheck_high_watermark(self) -> None:
+        """Move the high watermark where something else than a log end allows it: time, settings."""
+        if self.is_leader and self.log.failure is None:
+            self._advance_high_watermark()
+
     def look_at_deletions(self) -> None:
         """Answer deletions that waited for a follower: one has fetched, or has gone."""
         for deletion in list(self.delete_waiters):
@@ -470,6 +480,8 @@ class Partition:
         end = self.log.log_end_offset if self._commits is None else self._own_end()
         if end > self.log.high_watermark:
             self._raise_high_watermark(end)
+            for write in list(self.produce_waiters):
+                write.look()
 
     def _advance_with_followers(self) -> None:
         log, context = self.log, self._context
@@ -480,6 +492,8 @@ class Partition:
             now_ms=context.monotonic_ms(),
             alive=context.alive,
         )
+        if self.in_sync.waits_for_joining:
+            context.held.add(self)
         if end > log.high_watermark:
             self._raise_high_watermark(end)
             for write in list(self.produce_waiters):
@@ -552,7 +566,10 @@ class Partition:
             self.look_at_deletions()
 
     def shrink_isr(self) -> None:
-        """Ask that followers which lag for too long leave the ISR; to be called now and then."""
+        """Ask that followers which lag for too long leave the ISR; to be called now and then.
+
+        What holds the high watermark back may have ended with the time, too.
+        """
         if not self.is_leader or self._alone or self.log.failure is not None:
             return
         context = self._context
@@ -561,6 +578,8 @@ class Partition:
         )
         if change is not None:
             context.change_isr(self, change)
+        elif self.log.high_watermark < self.log.log_end_offset:
+            self._advance_with_followers()
 
     def isr_changed(self, state: PartitionState) -> None:
         """A change of the ISR that was asked for has been written."""

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from barnabas_broker.cluster.image import BrokerRegistration
+from barnabas_broker.server import node as node_module
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.protocol.messages.fetch import (
     FetchPartition,
@@ -21,14 +23,20 @@ from barnabas_kafka.protocol.messages.list_offsets import (
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
+from barnabas_kafka.protocol.messages.produce import ProduceResponse
+from tests.broker.server.moved_clock import loops_monotonic_ms
 from tests.broker.server.replication.hand_made import T_ID, HandMade, hand_made
 from tests.broker.server.replication.test_fetcher import batch
 from tests.broker.server.running import Wire, produce_request
+from tests.waiting import wait_for
+
+LAG_S = 30
 
 
 @pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[HandMade]:
+def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HandMade]:
     """Broker 0 leads t-0; broker 1, its follower, is the test."""
+    monkeypatch.setattr(node_module, "monotonic_ms", loops_monotonic_ms)
     with hand_made(tmp_path, 1) as alone:
         alone.appoint(0, replicas=(0, 1), isr=(0, 1))
         yield alone
@@ -90,6 +98,33 @@ def test_a_parked_fetch_is_answered_by_an_append(cluster: HandMade, wire: Wire) 
         wire.send(fetch(1, wait_ms=20_000), 12)
         answered = producer.receive_frame()
         assert answered
+
+
+def test_a_producer_does_not_wait_for_good_for_a_replica_outside_the_isr(
+    cluster: HandMade, wire: Wire
+) -> None:
+    """One that had all, that the controller refuses, and that then falls silent, as if frozen."""
+    cluster.refusal = ErrorCode.INELIGIBLE_REPLICA
+    for broker in (1, 2):
+        cluster.image = cluster.image.with_changes(
+            brokers={**cluster.image.brokers, broker: BrokerRegistration(broker, ())}
+        )
+    cluster.appoint(0, replicas=(0, 1, 2), isr=(0, 1))
+    leader = cluster.members[0]
+    for follower in (1, 2):
+        assert told(wire, fetch(0, follower=follower, current_leader_epoch=1)).error_code == 0
+    wait_for("the refusal", lambda: leader.partition().in_sync.pending, until=lambda it: it is None)
+    request = produce_request("t", batch(b"a"))
+    request.timeout_ms = 10 * LAG_S * 1000
+    with Wire(leader.port) as producer:
+        producer.send(request, 9)
+        wait_for("the append", leader.ends, until=lambda ends: ends == (0, 1))
+        assert told(wire, fetch(1, current_leader_epoch=1)).error_code == 0
+        assert leader.ends() == (0, 1)
+        leader.loop.pass_time(LAG_S + 1)
+        answer = producer.receive(ProduceResponse, 9)[1].responses[0].partition_responses[0]
+    assert answer.error_code == ErrorCode.NONE
+    assert leader.ends() == (1, 1)
 
 
 def test_a_parked_fetch_is_read_again_when_its_time_is_up(cluster: HandMade, wire: Wire) -> None:

@@ -31,6 +31,9 @@ from barnabas_kafka.settings.dynamic import (
 METADATA_RETRY_S: Final = 1.0
 """How often metadata is applied again to partitions where that met an unexpected error."""
 
+HELD_CHECK_S: Final = 1.0
+"""How often high watermarks are looked at that wait for a replica outside the ISR."""
+
 
 class Replication:
     """What copies from other brokers, and what looks after those that copy from here.
@@ -137,12 +140,16 @@ class Replication:
         async def shrink() -> None:
             replicas.shrink_isrs()
 
+        async def recheck() -> None:
+            replicas.recheck_held()
+
         async def retry() -> None:
             replicas.retry_failed()
 
         every = background().every
         self._tasks = [
             every("ISR expiration", lambda: self.context.lag_max_ms / 2000, shrink),
+            every("high watermark check", lambda: HELD_CHECK_S, recheck),
             every("applying metadata", lambda: METADATA_RETRY_S, retry),
         ]
 

@@ -65,10 +65,11 @@ _FAMILIES: Final = {
     f"{_BROKER}security/test_sasl.py": ("sasl_settings",),
     f"{_BROKER}security/test_listener_tls.py": ("ssl_principals",),
     f"{_BROKER}controller/test_scram_credentials.py": ("user_credential_manager",),
-    f"{_BROKER}server/test_sasl_authenticator.py": ("listener_security", "tls_outbound"),
+    f"{_BROKER}server/test_sasl_authenticator.py": ("tls_outbound",),
     f"{_BROKER}server/test_zookeeper_security.py": ("login_file",),
     f"{_BROKER}zk/test_session.py": ("registry", "session_counts"),
     f"{_BROKER}zk/test_znodes.py": ("acls",),
+    f"{_KAFKA}client/test_connection.py": ("authentication",),
     f"{_KAFKA}reassignment/test_planning.py": ("throttles",),
     f"{_KAFKA}protocol/test_fast_paths.py": (
         "plain_commit", "plain_fetch", "plain_heartbeat", "plain_produce", "plain_rebalance",

@@ -178,6 +178,62 @@ def test_listeners_that_agree() -> None:
     assert lines(given) == []
 
 
+SASL = {
+    "listeners": "IN://a:9092,OUT://a:9093",
+    "listener.security.protocol.map": "IN:SASL_SSL,OUT:PLAINTEXT",
+    "inter.broker.listener.name": "IN",
+    "zookeeper.connect": "z:2181",
+}
+MECHANISM = "sasl.mechanism.inter.broker.protocol"
+
+
+@pytest.mark.parametrize(
+    ("given", "line"),
+    [
+        (
+            {},
+            (
+                f"{MECHANISM}=GSSAPI: is not offered among brokers (listener IN); "
+                "choose PLAIN, SCRAM-SHA-256, SCRAM-SHA-512"
+            ),
+        ),
+        (
+            {MECHANISM: "OAUTHBEARER", "sasl.enabled.mechanisms": "OAUTHBEARER"},
+            (
+                f"{MECHANISM}=OAUTHBEARER: is not offered among brokers (listener IN); "
+                "choose PLAIN, SCRAM-SHA-256, SCRAM-SHA-512"
+            ),
+        ),
+        (
+            {
+                MECHANISM: "PLAIN",
+                "sasl.enabled.mechanisms": "PLAIN",
+                "listener.name.in.sasl.enabled.mechanisms": "SCRAM-SHA-256,SCRAM-SHA-512",
+            },
+            (
+                f"{MECHANISM}=PLAIN: must be included in sasl.enabled.mechanisms of listener IN, "
+                "which brokers use among themselves (SCRAM-SHA-256, SCRAM-SHA-512)"
+            ),
+        ),
+    ],
+)
+def test_a_mechanism_that_brokers_cannot_use(given: dict[str, str], line: str) -> None:
+    """It has to be offered here, and by the listener; a broker without others needs none."""
+    assert lines({**SASL, **given}) == [line]
+    assert lines({**SASL, **given, "zookeeper.connect": ""}) == []
+    assert lines({**SASL, **given, "inter.broker.listener.name": "OUT"}) == []
+
+
+def test_mechanisms_that_brokers_can_use() -> None:
+    """The names of listeners do not matter, nor what other listeners offer."""
+    enabled = {"sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512"}
+    for mechanism in ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"):
+        given = {**SASL, **enabled, MECHANISM: mechanism}
+        assert lines(given) == []
+        control = {"inter.broker.listener.name": "OUT", "control.plane.listener.name": "IN"}
+        assert lines({**given, **control}) == []
+
+
 @pytest.mark.parametrize(
     "given",
     [

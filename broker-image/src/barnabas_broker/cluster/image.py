@@ -33,6 +33,8 @@ class Endpoint:
     host: str
     port: int
     security_protocol: str = "PLAINTEXT"
+    server_name: str = ""
+    """The host that its certificate names, where that is not `host`."""
 
 
 @dataclass(frozen=True, slots=True)

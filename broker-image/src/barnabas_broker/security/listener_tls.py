@@ -1,7 +1,8 @@
 """The TLS of one listener: from its `ssl.*` settings to a context, renewed while it serves.
 
 Key and trust stores are PEM or PKCS#12 files, or PEM in the settings themselves (KIP-651).
-Connections keep the context that they were accepted with, so a renewal ends none of them.
+Connections keep the context that they were accepted with, so a renewal ends none of them. A broker
+connects to others with the stores of the listener through which it reaches them.
 """
 
 import ssl
@@ -43,6 +44,7 @@ CIPHERS_OF_1_3: Final = frozenset(
 )
 """Always offered with TLS 1.3: OpenSSL's interface in Python does not choose among them."""
 
+HTTPS: Final = "https"
 FILES: Final = (keys.SSL_KEYSTORE_LOCATION, keys.SSL_TRUSTSTORE_LOCATION)
 FileState = tuple[int, int, int]
 
@@ -61,22 +63,63 @@ def listener_tls(settings: BrokerSettings, listener: str) -> ListenerTls:
     Raises SettingError with the listener's own name of the setting, or StoreError.
     """
     of = _Of(settings, listener)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    versions = _versions(of)
-    context.minimum_version, context.maximum_version = min(versions), max(versions)
+    context = _context(ssl.PROTOCOL_TLS_SERVER, of)
     # Sessions would outlive a change of what a client's certificate must be.
     context.options |= ssl.OP_NO_TICKET | ssl.OP_NO_RENEGOTIATION
     context.num_tickets = 0
-    _choose_ciphers(context, of)
-    _show_identity(context, of)
     context.verify_mode = CLIENT_AUTH[of(keys.SSL_CLIENT_AUTH)]
-    if context.verify_mode is not ssl.CERT_NONE:
-        _trust(context, of)
+    if context.verify_mode is not ssl.CERT_NONE and not _trust(context, of):
+        raise of.error(
+            keys.SSL_TRUSTSTORE_LOCATION, "client certificates need a trust store to be checked by"
+        )
     try:
         rules = parse_rules(of(keys.SSL_PRINCIPAL_MAPPING_RULES))
     except ValueError as error:
         raise of.error(keys.SSL_PRINCIPAL_MAPPING_RULES, str(error)) from None
     return ListenerTls(context, rules)
+
+
+def client_context(settings: BrokerSettings, listener: str, server: ListenerTls) -> ssl.SSLContext:
+    """What to connect to that listener of other brokers with; blocks.
+
+    The broker shows its own certificate where the other asks for one. As in Kafka
+    (`SslEngineValidator`), it has to trust it itself: brokers of a cluster are alike, and one that
+    would not connect to itself reaches no other. Raises SettingError or StoreError.
+    """
+    of = _Of(settings, listener)
+    context = _context(ssl.PROTOCOL_TLS_CLIENT, of)
+    key = keys.SSL_ENDPOINT_IDENTIFICATION_ALGORITHM
+    algorithm = of(key).strip().lower()
+    if algorithm not in ("", HTTPS):
+        raise of.error(key, f"only {HTTPS} is offered, or nothing, which trusts any host name")
+    if not _trust(context, of):
+        context.load_default_certs()  # As Java does without a trust store.
+    context.check_hostname = False
+    try:
+        _shake_hands(context, server.context)
+    except ssl.SSLError as error:
+        reason = f"the listener's key store and trust store do not fit each other: {error}"
+        raise of.error(keys.SSL_TRUSTSTORE_LOCATION, reason) from error
+    context.check_hostname = algorithm == HTTPS
+    return context
+
+
+def _shake_hands(client: ssl.SSLContext, server: ssl.SSLContext) -> None:
+    """Have two contexts agree, in memory. Raises SSLError."""
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    sides = [
+        client.wrap_bio(to_client, to_server),
+        server.wrap_bio(to_server, to_client, server_side=True),
+    ]
+    while sides:
+        for side in list(sides):
+            before = to_server.pending + to_client.pending
+            try:
+                side.do_handshake()
+                sides.remove(side)
+            except ssl.SSLWantReadError:
+                if before == to_server.pending + to_client.pending == 0:
+                    raise
 
 
 def store_files(settings: BrokerSettings, listener: str) -> dict[Path, FileState]:
@@ -120,6 +163,16 @@ class _Of:
             kind.name
         )
         return Store(path=path, kind=given if named else None, password=self(password))
+
+
+def _context(protocol: int, of: _Of) -> ssl.SSLContext:
+    """What both sides of a connection have: versions, ciphers, and the broker's certificate."""
+    context = ssl.SSLContext(protocol)
+    versions = _versions(of)
+    context.minimum_version, context.maximum_version = min(versions), max(versions)
+    _choose_ciphers(context, of)
+    _show_identity(context, of)
+    return context
 
 
 def _versions(of: _Of) -> list[ssl.TLSVersion]:
@@ -173,20 +226,20 @@ def _show_identity(context: ssl.SSLContext, of: _Of) -> None:
     load_identity(context, store)
 
 
-def _trust(context: ssl.SSLContext, of: _Of) -> None:
+def _trust(context: ssl.SSLContext, of: _Of) -> bool:
+    """Have a context trust what the trust store holds; False where none is given."""
     certificates = of(keys.SSL_TRUSTSTORE_CERTIFICATES)
     if certificates:
         if of(keys.SSL_TRUSTSTORE_TYPE).upper() != PEM:
             raise of.error(keys.SSL_TRUSTSTORE_TYPE, "an inline trust store is of type PEM")
         load_pem_trust(context, certificates)
-        return
+        return True
     if not of(keys.SSL_TRUSTSTORE_LOCATION):
-        raise of.error(
-            keys.SSL_TRUSTSTORE_LOCATION, "client certificates need a trust store to be checked by"
-        )
+        return False
     load_trust(
         context,
         of.store(
             keys.SSL_TRUSTSTORE_LOCATION, keys.SSL_TRUSTSTORE_TYPE, keys.SSL_TRUSTSTORE_PASSWORD
         ),
     )
+    return True

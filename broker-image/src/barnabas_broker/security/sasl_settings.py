@@ -51,11 +51,11 @@ def listener_sasl(settings: BrokerSettings, listener: str, sections: Sections) -
         reason = f"{refused[0]} is not offered" if refused else "no mechanism is enabled"
         message = f"{reason} (listener {listener}); choose among {', '.join(MECHANISMS)}"
         raise SettingError(name, ",".join(enabled), message)
-    modules = {each: _login_module(settings, listener, each, sections) for each in enabled}
+    modules = {each: login_module(settings, listener, each, sections) for each in enabled}
     plain = modules.get("PLAIN")
     if "PLAIN" in modules and plain is None:
         raise SettingError(
-            _jaas_name(listener, "PLAIN"), None, f"PLAIN needs a {PLAIN_MODULE} with its users"
+            jaas_name(listener, "PLAIN"), None, f"PLAIN needs a {PLAIN_MODULE} with its users"
         )
     options = {} if plain is None else plain.options
     return ListenerSasl(
@@ -77,10 +77,11 @@ def _reauthentication_ms(settings: BrokerSettings, listener: str, mechanism: str
     return settings.of_listener(listener, key) if own is None else key.parse(own)
 
 
-def _login_module(
+def login_module(
     settings: BrokerSettings, listener: str, mechanism: str, sections: Sections
 ) -> LoginModule | None:
-    name = _jaas_name(listener, mechanism)
+    """The login module of a listener's mechanism, None for none. Raises SettingError."""
+    name = jaas_name(listener, mechanism)
     text = settings.own_of_listener(listener, keys.SASL_JAAS_CONFIG, mechanism=mechanism)
     if text is not None:
         try:
@@ -97,5 +98,6 @@ def _login_module(
     return next((each for each in section if each.name == MODULES[mechanism]), None)
 
 
-def _jaas_name(listener: str, mechanism: str) -> str:
+def jaas_name(listener: str, mechanism: str) -> str:
+    """The name of the setting that holds a login module."""
     return f"listener.name.{listener.lower()}.{mechanism.lower()}.{keys.SASL_JAAS_CONFIG.name}"

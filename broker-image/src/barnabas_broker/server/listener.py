@@ -54,6 +54,7 @@ TLS_SHUTDOWN_TIMEOUT_S: Final = 1.0
 _LOOPBACK: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - these are not bound to here
 
 if TYPE_CHECKING:
+    from barnabas_broker.security.client_security import ClientSecurity
     from barnabas_broker.server.broker import Broker
     from barnabas_broker.server.listener_security import ListenerSecurity
 
@@ -200,6 +201,11 @@ class Listener:
         host = self._socket.getsockname()[0]
         host = _LOOPBACK.get(host, host)
         return Endpoint(self.name, host, self.port, self.address.protocol.name)
+
+    @property
+    def client_security(self) -> "ClientSecurity | None":
+        """How this broker connects to the same listener of others; None for PLAINTEXT."""
+        return None if self.security is None else self.security.client
 
     def serve(self, make_session: MakeSession, entrance: "Entrance") -> None:
         """Accept connections from now on."""

@@ -4,7 +4,7 @@ import logging
 import os
 import ssl
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING
 
 from barnabas_broker.security.listener_tls import (
     ListenerTls,
@@ -23,12 +23,11 @@ from barnabas_broker.server.startup import StartupError
 from barnabas_kafka.settings.broker import BrokerSettings
 from barnabas_kafka.settings.definitions import SettingError
 from barnabas_kafka.settings.listeners import Listener as Address
-from barnabas_kafka.settings.listeners import SecurityProtocol
+
+if TYPE_CHECKING:
+    from barnabas_broker.security.client_security import ClientSecurity
 
 log = logging.getLogger(__name__)
-
-WITH_TLS: Final = frozenset((SecurityProtocol.SSL, SecurityProtocol.SASL_SSL))
-WITH_SASL: Final = frozenset((SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL))
 
 
 class ListenerSecurity:
@@ -49,6 +48,8 @@ class ListenerSecurity:
         self._settings = settings
         self.tls: ListenerTls | None = None
         self.sasl: SaslProvider | None = None
+        self.client: ClientSecurity | None = None
+        """How to connect to this listener of other brokers; None for one that they do not use."""
         # Looked at before they are read: what changes meanwhile is read again.
         self._files = store_files(settings, address.name)
         try:
@@ -91,13 +92,20 @@ class ListenerSecurity:
             log.info("Reloaded the key store and trust store of listener %s", self._name)
 
     def _read(self, settings: BrokerSettings) -> None:
-        tls = sasl = None
-        if self._protocol in WITH_TLS:
+        tls = sasl = client = None
+        if self._protocol.tls:
             tls = listener_tls(settings, self._name)
-        if self._protocol in WITH_SASL:
+        if self._protocol.sasl:
             found = listener_sasl(settings, self._name, self._sections)
             sasl = SaslProvider(found, self._find_scram)
-        self.tls, self.sasl = tls, sasl
+        if self._name in settings.listeners_among_brokers:
+            # Late, for it brings parts of the client's library.
+            from barnabas_broker.security.client_security import client_security
+
+            client = client_security(
+                settings, self._name, self._protocol, tls=tls, sections=self._sections
+            )
+        self.tls, self.sasl, self.client = tls, sasl, client
 
     def _find_scram(self, mechanism: ScramMechanism, user: str) -> ScramCredential | None:
         return scram_credential(self._broker().image.user_configs, mechanism, user)

@@ -316,6 +316,9 @@ class Node:
             local_endpoint=lambda name: next(
                 (each.local_endpoint for each in self.listeners if each.name == name), None
             ),
+            security=lambda name: next(
+                (each.client_security for each in self.listeners if each.name == name), None
+            ),
             image=lambda: controller.image,
             settings=lambda: controller.settings,
             broker_epoch=lambda: controller.broker_epoch,

@@ -6,6 +6,10 @@ it is first needed; which versions the peer speaks is asked on it before anythin
 may be of any release, Apache Kafka's included. Requests go out in the order of the calls and are
 answered in that order.
 
+How a connection is protected and authenticated is the own listener's of the same name. A session
+with a lifetime authenticates again before it is over (KIP-368); requests wait meanwhile, and keep
+their order.
+
 Everything is bounded: a request by its timeout, the requests under way by `IN_FLIGHT_MAX`, an
 answer by `answer_bytes_max`, and attempts to connect by a backoff that doubles. A request that
 timed out ends its connection, for the answers behind it would be as late (Kafka's NetworkClient).
@@ -14,11 +18,14 @@ Lives on the event loop.
 
 import asyncio
 import contextlib
+import logging
 import random
+import ssl
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from barnabas_broker.cluster.image import Endpoint
+from barnabas_broker.server.background import background
 from barnabas_broker.server.host_resolver import HostResolver
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.protocol import codec, registry
@@ -39,6 +46,8 @@ from barnabas_kafka.protocol.messages.api_versions import ApiVersionsRequest, Ap
 from barnabas_kafka.protocol.registry import ApiKey
 from barnabas_kafka.protocol.schema import Request, Response
 
+log = logging.getLogger(__name__)
+
 IN_FLIGHT_MAX: Final = 256
 """Requests on one connection that have no answer yet; whoever sends more is told so."""
 
@@ -54,10 +63,23 @@ ALLOCATED_AT_ONCE: Final = 16 << 20
 """Bytes allocated for an answer by its announced size alone; a larger one has more memory as it
 arrives. Above `replica.fetch.response.max.bytes`, so that usual answers are never copied."""
 
+AUTHENTICATION_BYTES_MAX: Final = 1 << 20
+"""The largest answer of a peer that is not authenticated yet, of the versions it speaks mostly."""
+
+NONCE_BYTES: Final = 24
+
+REAUTHENTICATION: Final = (0.85, 0.95)
+"""Between which shares of its lifetime a session authenticates again, as Kafka's clients do."""
+
 NOT_LIMITED: Final[Mapping[ApiKey, int]] = {}
 
 Answer = TypeVar("Answer", bound=Response)
 EndpointOf = Callable[[int], Endpoint | None]
+SecurityOf = Callable[[str], "ClientSecurity | None"]
+"""How to connect to a listener of other brokers, by its name; None is PLAINTEXT."""
+
+if TYPE_CHECKING:
+    from barnabas_broker.security.client_security import ClientSecurity
 
 
 class PeerError(Exception):
@@ -66,6 +88,10 @@ class PeerError(Exception):
 
 class UnreachableError(PeerError):
     """The peer is not known, cannot be connected to, hung up or did not answer in time."""
+
+
+class PeerAuthenticationError(UnreachableError):
+    """The peer and this broker do not accept each other."""
 
 
 class UnsupportedError(PeerError):
@@ -83,6 +109,7 @@ class Peers:
         answer_bytes_max: int = FRAME_SIZE_MAX,
         newest: Mapping[ApiKey, int] = NOT_LIMITED,
         resolver: HostResolver | None = None,
+        security: SecurityOf = lambda _: None,
     ) -> None:
         """`endpoint_of` gives the address of a broker as it is now, None where it is not alive.
 
@@ -91,6 +118,7 @@ class Peers:
         """
         self._resolver = resolver or HostResolver()
         self._newest = newest
+        self._security = security
         self._endpoint_of = endpoint_of
         self._client_id = client_id
         self._answer_bytes_max = answer_bytes_max
@@ -181,6 +209,7 @@ class Peers:
                 self._resolver,
                 client_id=self._client_id,
                 answer_bytes_max=self._answer_bytes_max,
+                security=self._security,
             )
         return link
 
@@ -196,8 +225,10 @@ class _Link:
         *,
         client_id: str,
         answer_bytes_max: int,
+        security: SecurityOf,
     ) -> None:
         self._resolver = resolver
+        self._security = security
         self.endpoint = endpoint
         self._name = f"broker {broker} at {endpoint.host}:{endpoint.port}"
         self._client_id = client_id
@@ -252,20 +283,28 @@ class _Link:
         loop = asyncio.get_running_loop()
         await asyncio.sleep(self._not_before - loop.time())
         endpoint = self.endpoint
-        if endpoint.security_protocol != "PLAINTEXT":
-            raise UnreachableError(f"{self._name} speaks {endpoint.security_protocol} to brokers")
+        security = self._security_now()
         connection = _Connection(self._name, self._client_id, self._answer_bytes_max)
         step = f"resolving {endpoint.host}"
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT_S):
                 addresses = await self._resolver.resolve(endpoint.host)
                 step = f"connecting to {' or '.join(addresses)}"
-                await _connect_to_any(addresses, endpoint.port, connection)
+                await _connect_to_any(addresses, endpoint, connection, security)
                 step = "asking which versions it speaks"
                 await connection.learn_versions()
+                if security is not None and security.mechanism is not None:
+                    step = f"authenticating with {security.mechanism.mechanism}"
+                    await connection.authenticate(self._security_now)
+                connection.ready = True
         except TimeoutError:  # An OSError that says nothing.
             reason = f"{step} took longer than {CONNECT_TIMEOUT_S:g} s"
             raise UnreachableError(f"cannot connect to {self._name}: {reason}") from None
+        except ssl.SSLError as error:
+            raise PeerAuthenticationError(
+                f"the connection to {self._name} failed authentication due to: SSL handshake "
+                f"failed: {error}"
+            ) from None
         except (OSError, UnicodeError) as error:  # The latter for a host that is no name at all.
             raise UnreachableError(f"cannot connect to {self._name}: {error}") from None
         finally:
@@ -273,16 +312,37 @@ class _Link:
                 connection.end(UnreachableError(f"{self._name} was not connected to"))
         return connection
 
+    def _security_now(self) -> "ClientSecurity | None":
+        """How to connect now; raises UnreachableError where the peer does it in another way."""
+        endpoint = self.endpoint
+        security = self._security(endpoint.listener)
+        protocol = "PLAINTEXT" if security is None else security.protocol.name
+        if endpoint.security_protocol != protocol:
+            raise UnreachableError(
+                f"cannot connect to {self._name}: its listener {endpoint.listener} is "
+                f"{endpoint.security_protocol}, the one of this broker is {protocol}"
+            )
+        return security
 
-async def _connect_to_any(addresses: Sequence[str], port: int, connection: "_Connection") -> None:
+
+async def _connect_to_any(
+    addresses: Sequence[str],
+    endpoint: Endpoint,
+    connection: "_Connection",
+    security: "ClientSecurity | None",
+) -> None:
     """Connect to the first of the addresses that accepts. Raises the last one's OSError."""
     loop = asyncio.get_running_loop()
+    options: dict[str, Any] = {}
+    if security is not None and security.tls is not None:
+        name = endpoint.server_name or endpoint.host
+        options = {"ssl": security.tls, "server_hostname": name}
     *others, last = addresses
     for address in others:
         with contextlib.suppress(OSError):
-            await loop.create_connection(lambda: connection, address, port)
+            await loop.create_connection(lambda: connection, address, endpoint.port, **options)
             return
-    await loop.create_connection(lambda: connection, last, port)
+    await loop.create_connection(lambda: connection, last, endpoint.port, **options)
 
 
 class _Connection(asyncio.BufferedProtocol):
@@ -296,7 +356,12 @@ class _Connection(asyncio.BufferedProtocol):
         self._name = name
         self._client_id = client_id
         self._limit = answer_bytes_max
+        #: whether it is connected and authenticated, so that answers of any size are taken
         self.ready = False
+        self._sending = asyncio.Lock()  # Fair: requests keep their order.
+        self._waiting = 0  # Requests that are not sent before an authentication is over.
+        self._security: Callable[[], ClientSecurity | None] = lambda: None
+        self._expiry: asyncio.TimerHandle | None = None
         self._transport: asyncio.Transport | None = None
         self._fault: UnreachableError | None = None
         self._versions: dict[int, tuple[int, int]] = {}
@@ -309,13 +374,68 @@ class _Connection(asyncio.BufferedProtocol):
 
     async def learn_versions(self) -> None:
         """Ask what the peer speaks: in version 0, which every broker there ever was answers."""
-        told = await self.ask(ApiVersionsRequest(), ApiVersionsResponse, 0)
+        told = await self._answer(ApiVersionsRequest(), ApiVersionsResponse, 0)
         if told.error_code != ErrorCode.NONE:
             raise UnreachableError(
                 f"{self._name} does not tell its versions: error {told.error_code}"
             )
         self._versions = {api.api_key: (api.min_version, api.max_version) for api in told.api_keys}
-        self.ready = True
+
+    async def authenticate(self, security: "Callable[[], ClientSecurity | None]") -> None:
+        """Authenticate with SASL now, and before each end of the session.
+
+        Raises UnreachableError, of which PeerAuthenticationError where either side refuses.
+        """
+        # Late, for a broker without SASL does without them.
+        import secrets
+
+        from barnabas_kafka.client.authentication import Authentication
+        from barnabas_kafka.client.errors import AuthenticationError
+
+        self._security = security
+        now = security()
+        mechanism = None if now is None else now.mechanism
+        if mechanism is None:
+            return
+        try:
+            nonce = secrets.token_urlsafe(NONCE_BYTES)
+            dialog = Authentication(mechanism.mechanism, mechanism.start(nonce))
+            request: Request | None = dialog.first()
+            while request is not None:
+                version = self.version(ApiKey(request.api_key), None)
+                kind = registry.api(request.api_key).response
+                response = await self._answer(request, kind, version)
+                # In a thread, for the hash of a SCRAM password takes milliseconds.
+                request = await asyncio.to_thread(dialog.answer, response)
+        except (AuthenticationError, UnsupportedError) as error:
+            raise PeerAuthenticationError(
+                f"the connection to {self._name} failed authentication due to: {error}"
+            ) from None
+        self._await_expiry(dialog.session_lifetime_ms / 1000)
+
+    def _await_expiry(self, lifetime_s: float) -> None:
+        if lifetime_s <= 0 or self._fault is not None:
+            return
+        delay_s = lifetime_s * random.uniform(*REAUTHENTICATION)  # noqa: S311 - no secret
+        self._expiry = asyncio.get_running_loop().call_later(
+            delay_s, self._expires, lifetime_s - delay_s
+        )
+
+    def _expires(self, left_s: float) -> None:
+        name = "authenticating with a broker again"
+        background().once(name, self._authenticate_again(max(left_s, CONNECT_TIMEOUT_S)))
+
+    async def _authenticate_again(self, timeout_s: float) -> None:
+        try:
+            async with asyncio.timeout(timeout_s), self._sending:
+                await self.authenticate(self._security)
+        except TimeoutError:
+            reason = f"authenticating again with {self._name} took longer than {timeout_s:g} s"
+            self.end(UnreachableError(reason))
+        except UnreachableError as error:
+            log.warning("%s", error)
+            self._fault = error  # It says more than that the peer has closed the connection.
+            self.end(error)
 
     def version(self, api_key: ApiKey, version_max: int | None) -> int:
         """The newest version of a request that both sides know; raises UnsupportedError."""
@@ -330,18 +450,33 @@ class _Connection(asyncio.BufferedProtocol):
 
     async def ask(self, request: Request, kind: type[Answer], version: int) -> Answer:
         """The answer to a request; raises UnreachableError where none comes that can be read."""
+        if len(self._pending) + self._waiting >= IN_FLIGHT_MAX:
+            raise UnreachableError(f"{self._name} has {IN_FLIGHT_MAX} requests to answer already")
+        self._waiting += 1
+        try:
+            async with self._sending:
+                answered = self._send(request, version)
+        finally:
+            self._waiting -= 1
+        return self._decode(await answered, request.api_key, kind, version)
+
+    async def _answer(self, request: Request, kind: type[Answer], version: int) -> Answer:
+        """The answer to a request of an authentication, for which others wait."""
+        answered = self._send(request, version)
+        return self._decode(await answered, request.api_key, kind, version)
+
+    def _send(self, request: Request, version: int) -> "asyncio.Future[bytearray]":
         if self._fault is not None or self._transport is None:
             raise self._fault or UnreachableError(f"{self._name} is not connected")
-        if len(self._pending) >= IN_FLIGHT_MAX:
-            raise UnreachableError(f"{self._name} has {IN_FLIGHT_MAX} requests to answer already")
-        key = request.api_key
         self._correlation_id = correlation_id = self._correlation_id + 1 & 0x7FFFFFFF
-        header = RequestHeader(key, version, correlation_id, self._client_id)
+        header = RequestHeader(request.api_key, version, correlation_id, self._client_id)
         body = codec.encode(request, version)
         answered = asyncio.get_running_loop().create_future()
         self._pending[correlation_id] = answered
         self._transport.write(frame(encode_request_header(header), body))
-        data = await answered
+        return answered
+
+    def _decode(self, data: bytearray, key: int, kind: type[Answer], version: int) -> Answer:
         try:
             header_version = registry.api(key).response_header_version(version)
             _, start = decode_response_header(data, header_version)
@@ -355,6 +490,9 @@ class _Connection(asyncio.BufferedProtocol):
         """Close the connection; all who wait for answers get `fault`."""
         self.alive = False
         self._fault = self._fault or fault
+        if self._expiry is not None:
+            self._expiry.cancel()
+            self._expiry = None
         if self._transport is not None:
             self._transport.abort()
         pending, self._pending = self._pending, {}
@@ -392,7 +530,8 @@ class _Connection(asyncio.BufferedProtocol):
             if self._received < LENGTH_SIZE:
                 return
             try:
-                size = frame_size(self._length, limit=self._limit)
+                limit = self._limit if self.ready else AUTHENTICATION_BYTES_MAX
+                size = frame_size(self._length, limit=min(limit, self._limit))
             except FrameError as error:
                 self.end(UnreachableError(f"what {self._name} sends is no answer: {error}"))
                 return

@@ -35,6 +35,7 @@ def replication(logs: LogDirectories, peer: BrokerRegistration, **given: str) ->
         0,
         logs,
         local_endpoint=lambda name: INSIDE if name == INSIDE.listener else None,
+        security=lambda _: None,
         image=lambda: image,
         settings=lambda: BrokerSettings.from_mapping(LISTENERS | settings),
         broker_epoch=lambda: 1,

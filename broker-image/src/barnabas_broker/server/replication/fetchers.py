@@ -20,7 +20,7 @@ from barnabas_broker.replica.partition import Partition
 from barnabas_broker.replica.replication_quota import ReplicationQuota
 from barnabas_broker.server.background import background
 from barnabas_broker.server.host_resolver import HostResolver
-from barnabas_broker.server.peers import EndpointOf, Peers
+from barnabas_broker.server.peers import EndpointOf, Peers, SecurityOf
 from barnabas_broker.server.replication.cutting import Cutting
 from barnabas_broker.server.replication.fetcher import Copied, Fetcher
 from barnabas_broker.server.replication.leader_link import LeaderLink
@@ -60,6 +60,7 @@ class Fetchers:
         cutting: Cutting,
         *,
         resolver: HostResolver,
+        security: SecurityOf,
         quota: ReplicationQuota,
         doubts: Doubts,
         monotonic_ms: Callable[[], int],
@@ -72,6 +73,7 @@ class Fetchers:
         self._cutting = cutting
         self._quota = quota
         self._resolver = resolver
+        self._security = security
         self._doubts = doubts
         self._monotonic_ms = monotonic_ms
         self._settings = settings
@@ -174,6 +176,7 @@ class Fetchers:
             answer_bytes_max=ANSWER_BYTES_MAX,
             newest=newest_versions(spoken(settings)),
             resolver=self._resolver,
+            security=self._security,
         )
         fetcher = Fetcher(
             name,

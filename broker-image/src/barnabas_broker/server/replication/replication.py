@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 from weakref import WeakSet
 
@@ -14,7 +15,7 @@ from barnabas_broker.replica.manager import ReplicaManager
 from barnabas_broker.replica.replication_quota import ReplicationQuota, ReplicationQuotas
 from barnabas_broker.server.background import background
 from barnabas_broker.server.host_resolver import HostResolver
-from barnabas_broker.server.peers import EndpointOf, Peers
+from barnabas_broker.server.peers import EndpointOf, Peers, SecurityOf
 from barnabas_broker.server.replication.alter_partition import AlterPartitions
 from barnabas_broker.server.replication.cutting import Cutting
 from barnabas_broker.server.replication.fetchers import Fetchers
@@ -38,7 +39,8 @@ HELD_CHECK_S: Final = 1.0
 class Replication:
     """What copies from other brokers, and what looks after those that copy from here.
 
-    `local_endpoint` is the bound address of a listener of this broker. `image`, `settings` and
+    `local_endpoint` is the bound address of a listener of this broker, `security` how to connect to
+    that listener of others. `image`, `settings` and
     `broker_epoch` are asked for as they are now. `alter_partition` may be set before `start`;
     `context` and `fetchers` are for the ReplicaManager, `quotas` for whoever answers followers or
     moves logs.
@@ -50,6 +52,7 @@ class Replication:
         logs: LogDirectories,
         *,
         local_endpoint: Callable[[str], Endpoint | None],
+        security: SecurityOf,
         image: Callable[[], MetadataImage],
         settings: Callable[[], BrokerSettings],
         broker_epoch: Callable[[], int],
@@ -58,6 +61,7 @@ class Replication:
     ) -> None:
         self._broker_id = broker_id
         self._local_endpoint = local_endpoint
+        self._security = security
         self._image = image
         self._settings = settings
         self._newest = newest_versions(spoken(settings()))
@@ -88,6 +92,7 @@ class Replication:
             Cutting(logs, clock_ms=clock_ms),
             quota=self.quotas.follower,
             resolver=self._resolver,
+            security=security,
             doubts=logs.doubts,
             monotonic_ms=monotonic_ms,
             settings=settings,
@@ -118,7 +123,10 @@ class Replication:
             return None
         # The DNS name of a terminating pod may vanish before its controlled shutdown completes.
         own = self._local_endpoint(listener) if broker == self._broker_id else None
-        return own or known.endpoint(listener)
+        registered = known.endpoint(listener)
+        if own is None or registered is None:
+            return own or registered
+        return replace(own, server_name=registered.host)
 
     def peers(self, purpose: str) -> Peers:
         """Connections to other brokers for one purpose; whoever asked for them closes them."""
@@ -130,7 +138,13 @@ class Replication:
 
     def _peers(self, purpose: str, endpoint_of: EndpointOf) -> Peers:
         client_id = f"broker-{self._broker_id}-{purpose}"
-        made = Peers(endpoint_of, client_id=client_id, newest=self._newest, resolver=self._resolver)
+        made = Peers(
+            endpoint_of,
+            client_id=client_id,
+            newest=self._newest,
+            resolver=self._resolver,
+            security=self._security,
+        )
         self._made.add(made)
         return made
 

@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final, cast
 
+from barnabas_kafka.client.authentication import Authentication
 from barnabas_kafka.client.errors import (
-    AuthenticationError,
     BrokerError,
     MalformedResponseError,
     UnsupportedVersionError,
-    error_code,
 )
 from barnabas_kafka.client.sasl import Exchange
 from barnabas_kafka.errors import ErrorCode
@@ -30,14 +29,6 @@ from barnabas_kafka.protocol.headers import (
     encode_request_header,
 )
 from barnabas_kafka.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
-from barnabas_kafka.protocol.messages.sasl_authenticate import (
-    SaslAuthenticateRequest,
-    SaslAuthenticateResponse,
-)
-from barnabas_kafka.protocol.messages.sasl_handshake import (
-    SaslHandshakeRequest,
-    SaslHandshakeResponse,
-)
 from barnabas_kafka.protocol.registry import ApiKey
 from barnabas_kafka.protocol.schema import Request, Response
 
@@ -94,11 +85,8 @@ class Connection:
     ) -> None:
         """`mechanism` and `exchange` belong together; without them there is no SASL."""
         self.state = State.VERSIONS
-        self.session_lifetime_ms = 0
-        """How long the broker keeps the session after authentication; 0 is for ever (KIP-368)."""
         self._client_id = client_id
-        self._mechanism = mechanism
-        self._exchange = exchange
+        self._authentication = None if exchange is None else Authentication(mechanism, exchange)
         self._frames = FrameReader(limit=response_bytes_max)
         self._output = bytearray()
         self._pending: deque[_Sent] = deque()
@@ -110,6 +98,11 @@ class Connection:
             ),
             VERSIONS_VERSION,
         )
+
+    @property
+    def session_lifetime_ms(self) -> int:
+        """How long the broker keeps the session after authentication; 0 is for ever (KIP-368)."""
+        return 0 if self._authentication is None else self._authentication.session_lifetime_ms
 
     @property
     def in_flight(self) -> int:
@@ -197,10 +190,13 @@ class Connection:
     def _advance(self, response: Response) -> None:
         if isinstance(response, ApiVersionsResponse):
             self._take_versions(response)
-        elif isinstance(response, SaslHandshakeResponse):
-            self._take_handshake(response)
-        else:
-            self._take_token(cast(SaslAuthenticateResponse, response))
+            return
+        request = cast(Authentication, self._authentication).answer(response)
+        if request is None:
+            self.state = State.READY
+            return
+        self.state = State.AUTHENTICATING
+        self._send(request, self.version(ApiKey.SASL_AUTHENTICATE))
 
     def _take_versions(self, response: ApiVersionsResponse) -> None:
         if response.error_code == ErrorCode.UNSUPPORTED_VERSION and not self._versions:
@@ -212,42 +208,14 @@ class Connection:
         self._versions = {
             api.api_key: (api.min_version, api.max_version) for api in response.api_keys
         }
-        if self._exchange is None:
+        if self._authentication is None:
             self.state = State.READY
             return
         self.state = State.HANDSHAKE
         version = self.version(ApiKey.SASL_HANDSHAKE)
         if version < 1:  # Tokens without SaslAuthenticate, before Kafka 1.0.
             raise UnsupportedVersionError("the broker does not have SaslAuthenticate")
-        self._send(SaslHandshakeRequest(mechanism=self._mechanism), version)
-
-    def _take_handshake(self, response: SaslHandshakeResponse) -> None:
-        if response.error_code != ErrorCode.NONE:
-            enabled = ", ".join(sorted(response.mechanisms)) or "none"
-            raise AuthenticationError(
-                f"SASL mechanism {self._mechanism} rejected with "
-                f"{error_code(response.error_code).name}; the broker has {enabled}"
-            )
-        self.state = State.AUTHENTICATING
-        self._send_token(cast(Exchange, self._exchange).first())
-
-    def _take_token(self, response: SaslAuthenticateResponse) -> None:
-        if response.error_code != ErrorCode.NONE:
-            code = error_code(response.error_code)
-            raise AuthenticationError(f"{code.name}: {response.error_message or code.message}")
-        exchange = cast(Exchange, self._exchange)
-        token = exchange.answer(response.auth_bytes)
-        if token is not None:
-            self._send_token(token)
-            return
-        if not exchange.done:
-            raise AuthenticationError(f"SASL {self._mechanism} ended before its last step")
-        self.session_lifetime_ms = response.session_lifetime_ms
-        self.state = State.READY
-
-    def _send_token(self, token: bytes) -> None:
-        request = SaslAuthenticateRequest(auth_bytes=token)
-        self._send(request, self.version(ApiKey.SASL_AUTHENTICATE))
+        self._send(self._authentication.first(), version)
 
 
 def _unsupported(whole: bytes, body: int) -> bool:

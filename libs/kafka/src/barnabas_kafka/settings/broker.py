@@ -225,6 +225,14 @@ class BrokerSettings:
         return None if name is None else name.upper()
 
     @property
+    def listeners_among_brokers(self) -> frozenset[str]:
+        """The listeners through which brokers connect to each other; none without others."""
+        if not self[identity.ZOOKEEPER_CONNECT]:
+            return frozenset()
+        names = (self.inter_broker_listener, self.control_plane_listener)
+        return frozenset(name for name in names if name is not None)
+
+    @property
     def connections_per_address(self) -> dict[str, int]:
         """`max.connections.per.ip.overrides` by host."""
         return checks.parse_connection_overrides(self)

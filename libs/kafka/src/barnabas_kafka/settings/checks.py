@@ -14,7 +14,6 @@ from .definitions import Key, SettingError
 from .keys import absent, coordination, identity, log, network, replication, security
 from .listeners import (
     Listener,
-    SecurityProtocol,
     check_distinct,
     parse_listeners,
     parse_protocol_map,
@@ -244,18 +243,25 @@ def not_offered(settings: BrokerSettings) -> Iterator[SettingError]:
 
 
 def _among_brokers(settings: BrokerSettings) -> Iterator[SettingError]:
-    """Brokers of a cluster connect to each other without TLS and SASL."""
-    if not settings[identity.ZOOKEEPER_CONNECT]:
-        return
+    """The mechanism by which brokers connect to each other has to be one that they offer."""
+    key = security.SASL_MECHANISM_INTER_BROKER_PROTOCOL
+    mechanism = settings[key]
     try:
         own = settings.listeners
     except SettingError:
         return  # Reported among the contradictions.
-    of_brokers = (settings.inter_broker_listener, settings.control_plane_listener)
     for listener in own:
-        if listener.name in of_brokers and listener.protocol is not SecurityProtocol.PLAINTEXT:
-            message = (
-                f"{listener.name} is {listener.protocol.name}; brokers connect to each other over "
-                "PLAINTEXT only: give them a listener of their own"
+        if listener.name not in settings.listeners_among_brokers or not listener.protocol.sasl:
+            continue
+        if mechanism not in security.MECHANISMS_AMONG_BROKERS:
+            offered = ", ".join(security.MECHANISMS_AMONG_BROKERS)
+            allowed = f"is not offered among brokers (listener {listener.name}); choose {offered}"
+            yield _error(settings, key, allowed)
+            return
+        enabled = settings.of_listener(listener.name, security.SASL_ENABLED_MECHANISMS)
+        if mechanism not in enabled:
+            allowed = (
+                f"must be included in {security.SASL_ENABLED_MECHANISMS.name} of listener "
+                f"{listener.name}, which brokers use among themselves ({', '.join(enabled)})"
             )
-            yield _error(settings, network.LISTENERS, message)
+            yield _error(settings, key, allowed)

@@ -30,6 +30,9 @@ AUTHORIZER_CLASS_NAME = string(
     "Java class that decides who may do what; empty lets everybody do everything.",
     importance=Importance.LOW,
 )
+MECHANISMS_AMONG_BROKERS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+"""SASL mechanisms with which a broker connects to others."""
+
 PRINCIPAL_BUILDER_CLASS = java_class(
     "principal.builder.class",
     "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder",
@@ -177,7 +180,6 @@ SSL_ENDPOINT_IDENTIFICATION_ALGORITHM = string(
     "Whether a peer's certificate must carry its host name (https) or not (empty).",
     importance=Importance.LOW,
     update=UpdateMode.PER_BROKER,
-    served=Served.LATER,
 )
 SSL_SECURE_RANDOM_IMPLEMENTATION = string(
     "ssl.secure.random.implementation",
@@ -208,7 +210,6 @@ SASL_MECHANISM_INTER_BROKER_PROTOCOL = string(
     "GSSAPI",
     "SASL mechanism among brokers.",
     update=UpdateMode.PER_BROKER,
-    served=Served.LATER,
 )
 SASL_MECHANISM_CONTROLLER_PROTOCOL = string(
     "sasl.mechanism.controller.protocol",

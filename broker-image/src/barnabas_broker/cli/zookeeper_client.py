@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -12,6 +13,7 @@ from barnabas_broker.cli.errors import InputError
 
 if TYPE_CHECKING:
     from barnabas_broker.zk.credentials import Credentials
+    from barnabas_kafka.settings.broker import BrokerSettings
 
 OPTION: Final = "--zk-tls-config-file"
 # A broker's file has much that is no tool's business, and may ask for ACLs on what it writes.
@@ -30,6 +32,21 @@ def tool_credentials(file: Path | None) -> Credentials:
 
     Raises InputError, in one line, for what cannot be read or is not offered.
     """
+    return _credentials(file)[0]
+
+
+def writer_credentials(file: Path | None) -> Credentials:
+    """The same for a tool that writes: who shows who it is owns what it creates.
+
+    As in Kafka's tools; nobody else reads a password then. Raises InputError.
+    """
+    found, settings = _credentials(file)
+    certificate = settings.given("zookeeper.ssl.keystore.location")
+    known = found.login is not None or found.digest is not None
+    return replace(found, set_acl=known or (found.tls is not None and certificate))
+
+
+def _credentials(file: Path | None) -> tuple[Credentials, BrokerSettings]:
     from barnabas_broker.cli.broker import given_settings
     from barnabas_broker.server.startup import StartupError
     from barnabas_broker.server.zookeeper_security import credentials
@@ -38,7 +55,8 @@ def tool_credentials(file: Path | None) -> Credentials:
 
     told = {name: value for name, value in given_settings(file, ()).items() if _taken(name)}
     try:
-        return credentials(BrokerSettings.from_mapping(told), os.environ)
+        settings = BrokerSettings.from_mapping(told)
+        return credentials(settings, os.environ), settings
     except (SettingError, StartupError) as error:
         raise InputError(str(error)) from None
 

@@ -44,7 +44,7 @@ def test_every_tool_explains_itself_and_refuses_what_it_does_not_know(module: st
         ("console_producer", ["--topic", "t", "--line-reader", "my.Reader"]),
         ("producer_perf_test", ["--transactional-id", "x"]),
         ("dump_log", ["--files", "f", "--offsets-decoder"]),
-        ("configs", ["--describe", "--user", "alice"]),
+        ("configs", ["--describe", "--client", "c"]),
     ],
 )
 def test_what_apaches_tool_has_and_ours_has_not(module: str, args: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""`kafka-configs`: describe and alter the settings of topics, brokers and loggers."""
+"""`kafka-configs`: describe and alter the settings of topics, brokers, loggers and users."""
 
 from __future__ import annotations
 
@@ -49,33 +49,45 @@ KINDS = {
 }
 # The source of what was set for all brokers.
 FOR_ALL = "DYNAMIC_DEFAULT_BROKER"
-REFUSED_TYPES = ("users", "clients", "ips", "client-metrics", "groups")
+USERS = "users"
+REFUSED_TYPES = ("clients", "ips", "client-metrics", "groups")
 
 
 @tool("kafka-configs")
 @click.option("--describe", is_flag=True)
 @click.option("--alter", is_flag=True)
 @click.option("--all", "everything", is_flag=True, help="Defaults and the file's settings too.")
-@click.option("--entity-type", type=click.Choice([*KINDS, *REFUSED_TYPES]))
+@click.option("--entity-type", type=click.Choice([*KINDS, USERS, *REFUSED_TYPES]))
 @click.option("--entity-name")
 @click.option("--entity-default", is_flag=True, help="What holds for all brokers.")
 @click.option("--topic", help="The same as --entity-type topics --entity-name.")
 @click.option("--broker", help="The same as --entity-type brokers --entity-name.")
+@click.option("--user", help="The same as --entity-type users --entity-name.")
 @click.option("--broker-defaults", is_flag=True)
 @click.option("--broker-logger", metavar="BROKER")
 @click.option("--add-config", metavar="NAME=VALUE,NAME=[A,B]")
 @click.option("--add-config-file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--delete-config", metavar="NAME,NAME")
 @click.option("--force", is_flag=True, hidden=True)
-@refused("--user", "--client", "--ip", "--group", "--client-metrics", "--user-defaults",
+@refused("--client", "--ip", "--group", "--client-metrics", "--user-defaults",
          "--client-defaults", "--ip-defaults", "--bootstrap-controller",
-         why="settings of topics, brokers and broker-loggers are")  # fmt: skip
-@connected(zookeeper=True)
-def main(connection: Connection, zookeeper: str | None, **options: Any) -> None:
-    """Describe and alter settings while brokers run."""
+         why="settings of topics, brokers, broker-loggers and users are")  # fmt: skip
+@connected(zookeeper=True, without_brokers=lambda options: _of_users(options))
+def main(
+    connection: Connection | None,
+    zookeeper: str | None,
+    zookeeper_config: Path | None,
+    **options: Any,
+) -> None:
+    """Describe and alter settings while brokers run; users with --zookeeper before they do."""
     if options["describe"] == options["alter"]:
         raise click.UsageError("Command must include exactly one action: --describe, --alter")
     kind, name = _entity(options)
+    if kind == USERS:
+        with told_as("Error while executing config command with args: "):
+            _users(connection, (zookeeper or "", zookeeper_config), name, options)
+        return
+    assert connection is not None, "only users are looked for without brokers"
     with told_as("Error while executing config command with args: "):
         cluster = _Cluster(connection)
         if options["alter"]:
@@ -86,10 +98,37 @@ def main(connection: Connection, zookeeper: str | None, **options: Any) -> None:
             _describe(cluster, kind, name, everything=options["everything"])
 
 
+def _of_users(options: dict[str, Any]) -> bool:
+    return options["entity_type"] == USERS or options["user"] is not None
+
+
+def _users(
+    connection: Connection | None,
+    zookeeper: tuple[str, Path | None],
+    name: str | None,
+    options: dict[str, Any],
+) -> None:
+    from barnabas_broker.cli.kafka import user_scram
+
+    if options["describe"]:
+        if connection is None:
+            user_scram.describe_in_zookeeper(*zookeeper, name)
+        else:
+            user_scram.describe_through_brokers(connection, name)
+        return
+    if not name:
+        raise click.UsageError("--alter needs --entity-name.")
+    change = user_scram.read_change(name, *_changes(options))
+    if connection is None:
+        user_scram.alter_in_zookeeper(*zookeeper, change)
+    else:
+        user_scram.alter_through_brokers(connection, change)
+
+
 def _entity(options: dict[str, Any]) -> tuple[str, str | None]:
     """The kind and the name; None means all of them, "" what holds for all brokers."""
     for option, kind in (("topic", "topics"), ("broker", "brokers"),
-                         ("broker_logger", "broker-loggers")):  # fmt: skip
+                         ("broker_logger", "broker-loggers"), ("user", USERS)):  # fmt: skip
         if options[option] is not None:
             return kind, str(options[option])
     if options["broker_defaults"]:
@@ -98,7 +137,8 @@ def _entity(options: dict[str, Any]) -> tuple[str, str | None]:
     if kind is None:
         raise click.UsageError("At least one of --entity-type, --topic, --broker is needed.")
     if kind in REFUSED_TYPES:
-        raise click.UsageError(f"--entity-type {kind} is not supported: {', '.join(KINDS)} are")
+        known = ", ".join([*KINDS, USERS])
+        raise click.UsageError(f"--entity-type {kind} is not supported: {known} are")
     if options["entity_default"]:
         if kind != "brokers":
             raise click.UsageError(f"--entity-default is not supported for {kind}")
@@ -185,6 +225,15 @@ def _line(row: dict[str, Any]) -> str:
 
 
 def _alter(cluster: _Cluster, kind: str, name: str, options: dict[str, Any]) -> None:
+    cluster.alter(kind, name, *_changes(options))
+    if name == DEFAULT:
+        click.echo("Completed updating default config for brokers in the cluster.")
+    else:
+        click.echo(f"Completed updating config for {KINDS[kind].singular} {name}.")
+
+
+def _changes(options: dict[str, Any]) -> tuple[dict[str, str], list[str]]:
+    """What to set, and what to reset."""
     additions: dict[str, str] = {}
     if options["add_config_file"]:
         from barnabas_kafka.settings.properties import parse_properties
@@ -201,11 +250,7 @@ def _alter(cluster: _Cluster, kind: str, name: str, options: dict[str, Any]) -> 
         )
     # Lists are written in square brackets, since commas separate the settings.
     additions = {key: re.sub(r"^\[(.*)\]$", r"\1", value) for key, value in additions.items()}
-    cluster.alter(kind, name, additions, removals)
-    if name == DEFAULT:
-        click.echo("Completed updating default config for brokers in the cluster.")
-    else:
-        click.echo(f"Completed updating config for {KINDS[kind].singular} {name}.")
+    return additions, removals
 
 
 def _split(text: str) -> list[str]:

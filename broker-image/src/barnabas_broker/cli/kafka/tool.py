@@ -118,13 +118,16 @@ def connected(
     config: str = "--command-config",
     properties: str | None = None,
     from_properties: str | None = None,
+    without_brokers: Callable[[dict[str, Any]], bool] | None = None,
 ) -> Callable[[Command], Command]:
     """Add the options that say which cluster; the tool is called with `connection`.
 
     `aliases` are older names of `--bootstrap-server`, `config` and `properties` the names that this
     tool has for a client properties file and for a single property. With `zookeeper` the brokers
     may be found there, and the tool is called with `zookeeper` too. `from_properties` names an
-    option of the tool's own that has client properties.
+    option of the tool's own that has client properties. Where `without_brokers` says so of the
+    options, --zookeeper is asked itself: `connection` is None, and the tool is called with
+    `zookeeper_config`.
     """
 
     def decorate(command: Command) -> Command:
@@ -146,6 +149,12 @@ def connected(
             assignments: tuple[str, ...] = (),
             **kwargs: Any,
         ) -> Any:
+            if without_brokers is not None:
+                if kwargs.get("zookeeper") and without_brokers(kwargs):
+                    return command(
+                        *args, connection=None, zookeeper_config=zookeeper_config, **kwargs
+                    )
+                kwargs["zookeeper_config"] = None
             given = client_properties(client_config) if client_config else {}
             if from_properties is not None:
                 words = kwargs.pop(from_properties)
@@ -153,15 +162,8 @@ def connected(
             given |= java_properties(
                 parse_assignments(assignments, properties or f"--{from_properties}"), ""
             )
-            address = given.pop("bootstrap.servers", None)
-            address = (
-                bootstrap or _from_zookeeper(kwargs.get("zookeeper"), zookeeper_config) or address
-            )
-            if not address:
-                raise click.UsageError("Missing option '--bootstrap-server'.")
-            return command(
-                *args, connection=Connection(address, DEFAULT_TIMEOUT_S, given), **kwargs
-            )
+            connection = _connection(given, bootstrap, kwargs.get("zookeeper"), zookeeper_config)
+            return command(*args, connection=connection, **kwargs)
 
         decorated: Command = with_connection
         if properties is not None:
@@ -178,6 +180,17 @@ def connected(
         return decorated
 
     return decorate
+
+
+def _connection(
+    given: dict[str, str], bootstrap: str | None, zookeeper: str | None, config: Path | None
+) -> Connection:
+    """How to reach brokers with these properties: at the address given, or found in ZooKeeper."""
+    address = given.pop("bootstrap.servers", None)
+    address = bootstrap or _from_zookeeper(zookeeper, config) or address
+    if not address:
+        raise click.UsageError("Missing option '--bootstrap-server'.")
+    return Connection(address, DEFAULT_TIMEOUT_S, given)
 
 
 def _from_zookeeper(connect: str | None, config: Path | None) -> str | None:

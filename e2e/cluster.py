@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from e2e import objects
 from e2e.commands import ROOT, CommandError, missing, run
 from e2e.wait import wait_for
 from tests.waiting import ANSWER, ATTEMPT_S, RUN, SETTLE, seconds
@@ -165,22 +166,16 @@ class Cluster:
         return run("helm", "--kubeconfig", str(self.kubeconfig), *arguments).decode()
 
     def get(self, kind: str, name: str, *, namespace: str) -> Json | None:
-        """One object, or None where there is none."""
-        text = self.kubectl("get", kind, name, "-n", namespace, "--ignore-not-found", "-o", "json")
-        found: Json | None = json.loads(text) if text.strip() else None
-        return found
+        """One object, or None where there is none; raises CommandError."""
+        return objects.get(self.kubeconfig, kind, name, namespace)
 
     def list(self, kind: str, *, namespace: str, selector: str = "") -> list[Json]:
-        """The objects of a kind."""
-        text = self.kubectl("get", kind, "-n", namespace, "-l", selector, "-o", "json")
-        items: list[Json] = json.loads(text)["items"]
-        return items
+        """The objects of a kind; raises CommandError."""
+        return objects.listed(self.kubeconfig, kind, namespace, selector)
 
-    def names(self, kind: str, *, namespace: str, selector: str = "") -> Sequence[str]:
-        """The names of the objects of a kind."""
-        return [
-            it["metadata"]["name"] for it in self.list(kind, namespace=namespace, selector=selector)
-        ]
+    def names(self, kinds: str, *, namespace: str, selector: str = "") -> Sequence[str]:
+        """The objects of one or more kinds, as `kind/name`; raises CommandError."""
+        return self.kubectl("get", kinds, "-n", namespace, "-l", selector, "-o", "name").split()
 
     def node_address(self) -> str:
         """The address of a worker; ports of the nodes are reachable at it from this machine."""

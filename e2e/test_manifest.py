@@ -54,5 +54,5 @@ def test_the_manifest_is_removed_without_a_trace(kubernetes: Cluster) -> None:
 
 def pod_identities(cluster: Cluster) -> dict[str, str]:
     """The uid of each pod of the quickstart."""
-    pods = cluster.list("pods", namespace=MAIN, selector=MANAGED)
+    pods = cluster.list("pod", namespace=MAIN, selector=MANAGED)
     return {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in pods}

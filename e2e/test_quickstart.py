@@ -68,7 +68,7 @@ def test_pods_cannot_write_to_their_images(quickstart: Quickstart) -> None:
     """Every pod runs as user 1001 on a root file system that is read-only."""
     attempt = "id -u && if touch /opt/x 2>/dev/null || touch /x 2>/dev/null; then echo written; fi"
     pods = quickstart.cluster.list(
-        "pods", namespace=MAIN, selector="app.kubernetes.io/managed-by=barnabas-operator"
+        "pod", namespace=MAIN, selector="app.kubernetes.io/managed-by=barnabas-operator"
     )
     names = {pod["metadata"]["name"] for pod in pods}
     assert names >= {"quickstart-broker-0", "quickstart-zookeeper-0"}

@@ -17,7 +17,7 @@ def test_a_cluster_goes_with_all_that_is_its(operator: Cluster) -> None:
     operator.kubectl("apply", "-n", BRIEF, "-f", FILE)
     for resource in ("kafkacluster/brief", "kafkatopic/brief-topic"):
         operator.wait_ready(resource, namespace=BRIEF)
-    assert operator.list(OWNED, namespace=BRIEF, selector=OURS)
+    assert operator.names(OWNED, namespace=BRIEF, selector=OURS)
     operator.delete_objects("-n", BRIEF, "-f", FILE)
     operator.wait_gone(OWNED, namespace=BRIEF, selector=OURS, show=(MAIN,))
 

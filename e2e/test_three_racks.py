@@ -48,7 +48,7 @@ def bootstrap(cluster: Cluster) -> str:
 
 def pods(cluster: Cluster) -> dict[str, Json]:
     """The brokers' pods, by name."""
-    found = cluster.list("pods", namespace=MAIN, selector=BROKERS)
+    found = cluster.list("pod", namespace=MAIN, selector=BROKERS)
     return {pod["metadata"]["name"]: pod for pod in found}
 
 
@@ -111,7 +111,7 @@ def test_partitions_have_a_replica_in_each_rack(three: Cluster) -> None:
     """The label of a broker's node is its rack, and replicas are placed by racks."""
     nodes = {
         node["metadata"]["name"]: node["metadata"]["labels"].get("topology.kubernetes.io/zone")
-        for node in three.list("nodes", namespace=MAIN)
+        for node in three.list("node", namespace=MAIN)
     }
     found = pods(three)
     told = {name: pod["metadata"]["annotations"]["barnabas.io/rack"] for name, pod in found.items()}

@@ -16,6 +16,7 @@ CORPUS: Final = Path(__file__).parents[1] / "corpus"
 FINDINGS: Final = Path(__file__).parents[1] / "findings"
 
 NAMES: Final = (
+    "bearer",
     "compression",
     "coordination",
     "directory",

@@ -94,7 +94,8 @@ def test_sections_of_a_login_file() -> None:
     ("given", "message"),
     [
         ({"sasl.enabled.mechanisms": "GSSAPI"}, "GSSAPI is not offered"),
-        ({"sasl.enabled.mechanisms": "PLAIN,OAUTHBEARER"}, "OAUTHBEARER is not offered"),
+        ({"sasl.enabled.mechanisms": "PLAIN,KERBEROS"}, "KERBEROS is not offered"),
+        ({JAAS: ALICE, "sasl.enabled.mechanisms": "PLAIN,OAUTHBEARER"}, "needs the keys"),
         ({"sasl.enabled.mechanisms": ""}, "no mechanism is enabled"),
         ({}, "PLAIN needs a"),
         ({JAAS: f"{SCRAM_MODULE} required;"}, "PLAIN needs org.apache"),

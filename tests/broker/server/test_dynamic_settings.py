@@ -64,9 +64,10 @@ NOT_OF_TOPICS |= {"num.replica.fetchers", "unclean.leader.election.enable"}
 NOT_OF_TOPICS |= {
     name
     for name, key in KEYS.items()
-    if name.startswith(("ssl.", "sasl.")) and key.served is Served.ACTS
+    if name.startswith(("ssl.", "sasl."))
+    and key.served is Served.ACTS
+    and key.update is not UpdateMode.READ_ONLY
 }
-NOT_OF_TOPICS -= {"ssl.principal.mapping.rules", "sasl.server.max.receive.size"}
 #: Shown in test_listener.py.
 NOT_OF_TOPICS |= {name for name in KEYS if name.startswith("max.connection")}
 

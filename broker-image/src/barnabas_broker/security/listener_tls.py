@@ -6,6 +6,7 @@ connects to others with the stores of the listener through which it reaches them
 """
 
 import ssl
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -122,10 +123,16 @@ def _shake_hands(client: ssl.SSLContext, server: ssl.SSLContext) -> None:
                     raise
 
 
-def store_files(settings: BrokerSettings, listener: str) -> dict[Path, FileState]:
-    """The store files of a listener, with what changes when one is replaced or written."""
+def store_files(
+    settings: BrokerSettings, listener: str, others: Iterable[Path] = ()
+) -> dict[Path, FileState]:
+    """The store files of a listener, with what changes when one is replaced or written.
+
+    `others` are files beside them that are looked at, too.
+    """
     names = (settings.of_listener(listener, key) for key in FILES)
-    return {Path(name): _file_state(Path(name)) for name in names if name}
+    paths = [*(Path(name) for name in names if name), *others]
+    return {path: _file_state(path) for path in paths}
 
 
 def _file_state(path: Path) -> FileState:

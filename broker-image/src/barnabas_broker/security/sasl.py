@@ -4,8 +4,8 @@ import hmac
 from collections.abc import Mapping
 from typing import Final, Protocol
 
-MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
-"""What a listener can offer. GSSAPI and OAUTHBEARER are refused by name at the start."""
+MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
+"""What a listener can offer. GSSAPI is refused by name at the start."""
 
 
 class SaslError(Exception):
@@ -28,6 +28,11 @@ class SaslServer(Protocol):
         """The authenticated user, None before the exchange has succeeded."""
         ...
 
+    @property
+    def expires_at_ms(self) -> int | None:
+        """When the credentials of the user expire, None for never."""
+        ...
+
     def evaluate(self, token: bytes) -> bytes:
         """The answer to a token of the client; raises SaslError."""
         ...
@@ -39,6 +44,7 @@ class PlainServer:
     def __init__(self, passwords: Mapping[str, str]) -> None:
         self._passwords = passwords
         self.user: str | None = None
+        self.expires_at_ms: int | None = None
 
     def evaluate(self, token: bytes) -> bytes:
         """The empty answer to `authzid NUL user NUL password`; raises SaslError."""

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from barnabas_broker.security.bearer_settings import BearerSettings, bearer_settings
 from barnabas_broker.security.jaas import JaasError, LoginModule, Sections, parse
 from barnabas_broker.security.sasl import MECHANISMS
 from barnabas_kafka.settings import broker as keys
@@ -18,10 +19,12 @@ from barnabas_kafka.settings.definitions import SettingError
 
 PLAIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
 SCRAM_MODULE: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
+OAUTHBEARER_MODULE: Final = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
 MODULES: Final = {
     "PLAIN": PLAIN_MODULE,
     "SCRAM-SHA-256": SCRAM_MODULE,
     "SCRAM-SHA-512": SCRAM_MODULE,
+    "OAUTHBEARER": OAUTHBEARER_MODULE,
 }
 SECTION: Final = "KafkaServer"
 _USER: Final = "user_"
@@ -38,6 +41,8 @@ class ListenerSasl:
     reauthentication_ms: Mapping[str, int]
     """How long a session lasts by mechanism (KIP-368); 0 for ever."""
     failure_delay_ms: int
+    bearer: BearerSettings | None = None
+    """Of OAUTHBEARER, where that is offered."""
 
 
 def listener_sasl(settings: BrokerSettings, listener: str, sections: Sections) -> ListenerSasl:
@@ -51,6 +56,7 @@ def listener_sasl(settings: BrokerSettings, listener: str, sections: Sections) -
         reason = f"{refused[0]} is not offered" if refused else "no mechanism is enabled"
         message = f"{reason} (listener {listener}); choose among {', '.join(MECHANISMS)}"
         raise SettingError(name, ",".join(enabled), message)
+    _check_handlers(settings, listener, enabled)
     modules = {each: login_module(settings, listener, each, sections) for each in enabled}
     plain = modules.get("PLAIN")
     if "PLAIN" in modules and plain is None:
@@ -58,6 +64,10 @@ def listener_sasl(settings: BrokerSettings, listener: str, sections: Sections) -
             jaas_name(listener, "PLAIN"), None, f"PLAIN needs a {PLAIN_MODULE} with its users"
         )
     options = {} if plain is None else plain.options
+    bearer = None
+    if "OAUTHBEARER" in modules:
+        login = modules["OAUTHBEARER"]
+        bearer = bearer_settings(settings, listener, {} if login is None else login.options)
     return ListenerSasl(
         mechanisms=tuple(enabled),
         passwords={
@@ -68,7 +78,24 @@ def listener_sasl(settings: BrokerSettings, listener: str, sections: Sections) -
         receive_bytes_max=settings[keys.SASL_SERVER_MAX_RECEIVE_SIZE],
         reauthentication_ms={it: _reauthentication_ms(settings, listener, it) for it in enabled},
         failure_delay_ms=settings[keys.CONNECTION_FAILED_AUTHENTICATION_DELAY_MS],
+        bearer=bearer,
     )
+
+
+def _check_handlers(settings: BrokerSettings, listener: str, enabled: tuple[str, ...]) -> None:
+    """Refuse Java classes that would have to check credentials of other mechanisms."""
+    key = keys.SASL_SERVER_CALLBACK_HANDLER_CLASS
+    given = [
+        f"listener.name.{listener.lower()}.{each.lower()}.{key.name}"
+        for each in enabled
+        if each != "OAUTHBEARER"
+        and settings.own_of_listener(listener, key, mechanism=each) is not None
+    ]
+    if settings.of_listener(listener, key) is not None:
+        given.append(key.name)
+    if given:
+        message = "only listener.name.<listener>.oauthbearer can have one of Kafka's own classes"
+        raise SettingError(given[0], None, message)
 
 
 def _reauthentication_ms(settings: BrokerSettings, listener: str, mechanism: str) -> int:

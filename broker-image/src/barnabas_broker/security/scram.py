@@ -128,6 +128,7 @@ class ScramServer:
         self._credential: ScramCredential | None = None
         self._sent: tuple[bytes, bytes, bytes] | None = None  # Bare first, server-first, nonce.
         self.user: str | None = None
+        self.expires_at_ms: int | None = None
 
     def evaluate(self, token: bytes) -> bytes:
         """The answer to a token of the client; raises SaslError. `user` is set at the end."""

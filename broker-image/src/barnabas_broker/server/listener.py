@@ -12,7 +12,6 @@ import ssl
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from barnabas_broker.cluster.failures import each_isolated
@@ -43,9 +42,6 @@ ACCEPTS_AT_ONCE: Final = 32
 
 RETRY_ACCEPT_S: Final = 0.5
 """How long to leave newcomers alone after the operating system had no descriptor for one."""
-
-RENEWAL_S: Final = 1.0
-"""How often to look for changed key stores and settings."""
 
 TLS_HANDSHAKE_TIMEOUT_S: Final = 10.0
 TLS_SHUTDOWN_TIMEOUT_S: Final = 1.0
@@ -173,7 +169,6 @@ class Listener:
         self._opening: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._empty = asyncio.Event()
-        self._renewal: asyncio.Task[None] | None = None
         self._serving = False
         self._full = False
         self._closing = False
@@ -215,17 +210,15 @@ class Listener:
         self._entrance = entrance
         entrance.listeners.append(self)
         if self.security is not None:
-            renew = partial(asyncio.to_thread, self.security.renew)
-            name = f"renewal of the certificates of {self.name}"
-            self._renewal = background().every(name, lambda: RENEWAL_S, renew)
+            self.security.start()
         self._socket.listen(self._settings[keys.SOCKET_LISTEN_BACKLOG_SIZE])
         self._accept_again()
 
     async def close(self) -> None:
         """Accept nobody any more and end every session."""
         self._closing = True
-        if self._renewal is not None:
-            self._renewal.cancel()
+        if self.security is not None:
+            self.security.stop()
         self._pause_accepting()
         self._socket.close()
         for session in list(self.sessions):

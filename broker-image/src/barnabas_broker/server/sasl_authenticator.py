@@ -14,12 +14,14 @@ frame of `sasl.server.max.receive.size`, for AUTHENTICATION_TIMEOUT_S.
 
 import asyncio
 import secrets
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Final
 
 from barnabas_broker.invariants import violated
+from barnabas_broker.security.oauthbearer import OAuthBearerServer, Validate
 from barnabas_broker.security.principals import USER, Principal
 from barnabas_broker.security.sasl import PlainServer, SaslError, SaslServer
 from barnabas_broker.security.sasl_settings import ListenerSasl
@@ -50,6 +52,9 @@ AUTHENTICATION_TIMEOUT_S: Final = 30.0
 REAUTHENTICATION_INTERVAL_S: Final = 1.0
 """Kafka's least time between two re-authentications of a connection."""
 
+SESSION_MAX_S: Final = 365 * 86_400.0
+"""No session of limited lifetime lasts longer: a timer cannot."""
+
 DECOY_KEY: Final = secrets.token_bytes(32)
 """Salts of users that do not exist stay the same while the process lives."""
 
@@ -74,6 +79,7 @@ class SaslProvider:
 
     settings: ListenerSasl
     find_scram: FindScram
+    validate_bearer: Validate | None = None
 
     def authenticator(self, session: "Session", dispatcher: Dispatcher) -> "SaslAuthenticator":
         """What serves a new session first."""
@@ -81,6 +87,8 @@ class SaslProvider:
 
     def server(self, mechanism: str) -> SaslServer:
         """The broker's side of one exchange."""
+        if mechanism == "OAUTHBEARER" and self.validate_bearer is not None:
+            return OAuthBearerServer(self.validate_bearer)
         scram = ScramMechanism.of(mechanism)
         if scram is None:
             return PlainServer(self.settings.passwords)
@@ -227,7 +235,7 @@ class SaslAuthenticator:
         return [
             framed(
                 SaslAuthenticateResponse(
-                    error_message=None, auth_bytes=answer, session_lifetime_ms=lifetime_ms
+                    error_message="", auth_bytes=answer, session_lifetime_ms=lifetime_ms
                 )
             )
         ]
@@ -254,19 +262,29 @@ class SaslAuthenticator:
 
     def _complete_if_done(self) -> int | None:
         """Hand over to the dispatcher behind the last token; the session's lifetime, if limited."""
-        assert self._server is not None, violated("an exchange ends behind its handshake")
-        user = self._server.user
+        server = self._server
+        assert server is not None, violated("an exchange ends behind its handshake")
+        user = server.user
         if user is None:
             return None
         self._server = None
         self._state = State.COMPLETE
         self.close()
         self._principal = Principal(USER, user)
-        lifetime_ms = self._provider.settings.reauthentication_ms[self._mechanism]
-        if lifetime_ms:
-            self._expiry = self._loop.call_later(lifetime_ms / 1000, self._expired)
+        lifetime_ms = self._lifetime_ms(server.expires_at_ms)
+        if lifetime_ms is not None:
+            lifetime_s = min(lifetime_ms / 1000, SESSION_MAX_S)
+            self._expiry = self._loop.call_later(lifetime_s, self._expired)
         self._session.authenticated(self._principal)
         return lifetime_ms
+
+    def _lifetime_ms(self, expires_at_ms: int | None) -> int | None:
+        """How long the session lasts (KIP-368): by its listener, and no longer than credentials."""
+        limit_ms = self._provider.settings.reauthentication_ms[self._mechanism] or None
+        if expires_at_ms is None:
+            return limit_ms
+        left_ms = max(expires_at_ms - int(time.time() * 1000), 0)
+        return left_ms if limit_ms is None else min(left_ms, limit_ms)
 
     # Its ends.
 

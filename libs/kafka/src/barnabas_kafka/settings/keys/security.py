@@ -234,9 +234,8 @@ SASL_JAAS_CONFIG = password(
 SASL_SERVER_CALLBACK_HANDLER_CLASS = java_class(
     "sasl.server.callback.handler.class",
     None,
-    "Java class that checks SASL credentials.",
-    served=Served.NEVER,
-    note=NO_JAVA,
+    "Java class that checks SASL credentials of a listener's mechanism; only Kafka's own two for "
+    "OAUTHBEARER are known.",
 )
 SASL_CLIENT_CALLBACK_HANDLER_CLASS = java_class(
     "sasl.client.callback.handler.class",
@@ -367,14 +366,12 @@ SASL_OAUTHBEARER_SCOPE_CLAIM_NAME = string(
     "scope",
     "Claim of a token that holds its scope.",
     importance=Importance.LOW,
-    served=Served.LATER,
 )
 SASL_OAUTHBEARER_SUB_CLAIM_NAME = string(
     "sasl.oauthbearer.sub.claim.name",
     "sub",
     "Claim of a token that holds its subject.",
     importance=Importance.LOW,
-    served=Served.LATER,
 )
 SASL_OAUTHBEARER_TOKEN_ENDPOINT_URL = string(
     "sasl.oauthbearer.token.endpoint.url",
@@ -386,49 +383,42 @@ SASL_OAUTHBEARER_JWKS_ENDPOINT_URL = string(
     "sasl.oauthbearer.jwks.endpoint.url",
     None,
     "Address of the keys that sign tokens.",
-    served=Served.LATER,
 )
 SASL_OAUTHBEARER_JWKS_ENDPOINT_REFRESH_MS = long(
     "sasl.oauthbearer.jwks.endpoint.refresh.ms",
     3_600_000,
     "Time between two readings of those keys.",
     importance=Importance.LOW,
-    served=Served.LATER,
 )
 SASL_OAUTHBEARER_JWKS_ENDPOINT_RETRY_BACKOFF_MS = long(
     "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms",
     100,
     "First pause after a failed reading of the keys.",
     importance=Importance.LOW,
-    served=Served.LATER,
 )
 SASL_OAUTHBEARER_JWKS_ENDPOINT_RETRY_BACKOFF_MAX_MS = long(
     "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms",
     10_000,
     "Longest pause after failed readings of the keys.",
     importance=Importance.LOW,
-    served=Served.LATER,
 )
 SASL_OAUTHBEARER_CLOCK_SKEW_SECONDS = integer(
     "sasl.oauthbearer.clock.skew.seconds",
     30,
     "Difference of clocks that is forgiven.",
     importance=Importance.LOW,
-    served=Served.LATER,
 )
 SASL_OAUTHBEARER_EXPECTED_AUDIENCE = words(
     "sasl.oauthbearer.expected.audience",
     None,
     "Audiences a token must be meant for.",
     importance=Importance.LOW,
-    served=Served.LATER,
 )
 SASL_OAUTHBEARER_EXPECTED_ISSUER = string(
     "sasl.oauthbearer.expected.issuer",
     None,
     "Issuer a token must come from.",
     importance=Importance.LOW,
-    served=Served.LATER,
 )
 DELEGATION_TOKEN_MASTER_KEY = password(
     "delegation.token.master.key",

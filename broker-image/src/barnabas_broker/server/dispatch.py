@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter_ns
 from types import GeneratorType
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from barnabas_broker.log.files import FileSlice
 from barnabas_broker.security.authorizer import Authorizer
@@ -48,7 +48,7 @@ from barnabas_kafka.settings import broker as keys
 
 if TYPE_CHECKING:
     from barnabas_broker.server.broker import Broker
-    from barnabas_broker.server.sasl_authenticator import DelayedFailure, SaslAuthenticator
+    from barnabas_broker.server.later import DelayedFailure
 
 log = logging.getLogger(__name__)
 
@@ -67,6 +67,16 @@ _SASL_HANDSHAKE: Final = int(ApiKey.SASL_HANDSHAKE)
 _SYNC_GROUP: Final = int(ApiKey.SYNC_GROUP)
 
 
+class Authenticator(Protocol):
+    """What authenticates the client of a connection again (KIP-368)."""
+
+    def reauthenticate(
+        self, frame: memoryview, caller: "Caller"
+    ) -> "bytes | list[Item] | DelayedFailure | None":
+        """Serve a SaslHandshake of a client that is authenticated; None where it comes too soon."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Caller:
     """Who is at the other end of a connection."""
@@ -74,7 +84,7 @@ class Caller:
     listener: str
     client_host: str
     principal: Principal
-    authenticator: "SaslAuthenticator | None" = None
+    authenticator: Authenticator | None = None
     """By whom it was authenticated, and may be again; None without SASL."""
 
 

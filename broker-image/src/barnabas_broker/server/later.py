@@ -2,12 +2,21 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from barnabas_kafka.errors import KafkaError
 
 Found = TypeVar("Found")
 Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True, slots=True)
+class DelayedFailure:
+    """The response to a failed authentication, b"" for none, and when to send it."""
+
+    frame: bytes
+    future: "asyncio.Future[None]" = field(compare=False)
 
 
 def then(

@@ -8,14 +8,19 @@ no turn of a coordinator ever begins within another, and nobody waits for all of
 import asyncio
 from collections import deque
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from barnabas_broker.coordinator.waiting import Parked
 from barnabas_broker.server.metrics.requests import ApiMetrics
 from barnabas_broker.server.turns import TURN_S
 
-if TYPE_CHECKING:
-    from barnabas_broker.server.session import Session
+
+class Connection(Protocol):
+    """What sends the answer of a request that came by it."""
+
+    def answer(self, request: "ParkedRequest") -> None:
+        """Send it."""
+        ...
 
 
 class ParkedRequest(Parked):
@@ -31,7 +36,7 @@ class ParkedRequest(Parked):
         self._answers = answers
         self.version = version
         self.correlation_id = correlation_id
-        self.session: Session | None = None  # None while nobody waits yet.
+        self.session: Connection | None = None  # None while nobody waits yet.
 
     def there(self) -> None:
         """Have the answer leave, unless the request is still being served."""

@@ -16,7 +16,7 @@ import asyncio
 import secrets
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Final
 
@@ -28,6 +28,7 @@ from barnabas_broker.security.sasl_settings import ListenerSasl
 from barnabas_broker.security.scram import NONCE_BYTES, ScramCredential, ScramMechanism, ScramServer
 from barnabas_broker.server.dispatch import HEAD, Caller, Dispatcher, response_frame
 from barnabas_broker.server.handler import UnanswerableError
+from barnabas_broker.server.later import DelayedFailure
 from barnabas_broker.server.outbound import Item
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.protocol import codec, registry
@@ -98,14 +99,6 @@ class SaslProvider:
             nonce=secrets.token_urlsafe(NONCE_BYTES),
             decoy_key=DECOY_KEY,
         )
-
-
-@dataclass(frozen=True, slots=True)
-class DelayedFailure:
-    """The response to a failed authentication, b"" for none, and when to send it."""
-
-    frame: bytes
-    future: "asyncio.Future[None]" = field(compare=False)
 
 
 Served = bytes | list[Item] | DelayedFailure | None

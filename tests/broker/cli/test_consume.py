@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from barnabas_broker.cli import consume
+from barnabas_broker.cli.errors import READER_LEFT
 from barnabas_broker.testing import Broker
 from tests.broker.cli.conftest import Run
 from tests.waiting import RUN, seconds
@@ -87,8 +88,8 @@ def test_a_missing_topic_is_not_made_by_reading_it(run: Run) -> None:
     assert "typo" not in run("topics", "list").stdout.split()
 
 
-def test_a_reader_that_has_seen_enough_is_no_error(kafka_broker: Broker, filled: str) -> None:
-    """`barnabas consume … | head -1` ends quietly."""
+def test_a_reader_that_has_seen_enough(kafka_broker: Broker, filled: str) -> None:
+    """`barnabas consume … | head -1` ends quietly, as SIGPIPE would end it."""
     command = [sys.executable, "-m", "barnabas_broker.cli", "consume", filled, "--from-beginning"]
     command += ["-b", kafka_broker.bootstrap_servers]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
@@ -99,5 +100,5 @@ def test_a_reader_that_has_seen_enough_is_no_error(kafka_broker: Broker, filled:
         # The next record finds the pipe closed.
         produced = [*command[:3], "produce", filled, "--quiet", *command[-2:]]
         subprocess.run(produced, input=b"more\n", check=True, timeout=seconds(RUN))
-        assert process.wait(seconds(RUN)) == 0
+        assert process.wait(seconds(RUN)) == READER_LEFT
         assert b"Traceback" not in process.stderr.read()

@@ -1,8 +1,14 @@
 """How commands fail."""
 
+import os
+import subprocess
+import sys
+
 import pytest
 
-from barnabas_broker.cli.errors import Attempts, CommandError, InputError
+from barnabas_broker.cli.errors import READER_LEFT, Attempts, CommandError, InputError
+from barnabas_broker.testing import Broker
+from tests.waiting import RUN, seconds
 
 
 def test_several_failures_are_all_told_and_the_last_is_raised(
@@ -45,3 +51,41 @@ def test_an_error_is_one_line_and_its_class_is_the_exit_code(
     CommandError("no such\n  topic").show()
     assert capsys.readouterr().err == "Error: no such topic\n"
     assert (CommandError("x").exit_code, InputError("x").exit_code) == (1, 2)
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["topics", "list"],
+        ["topics", "describe"],
+        ["configs", "describe", "--entity-type", "brokers", "--all"],
+        ["brokers", "list", "--output", "json"],
+        ["version"],
+    ],
+)
+def test_nobody_reads_the_output(kafka_broker: Broker, kafka_topic: str, args: list[str]) -> None:
+    """`barnabas … | head -0` ends quietly, with the exit code of a program that SIGPIPE ends."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    environment = {**os.environ, "BARNABAS_BOOTSTRAP": kafka_broker.bootstrap_servers}
+    command = [sys.executable, "-m", "barnabas_broker.cli", *args]
+    done = subprocess.run(
+        command, stdout=writing, stderr=subprocess.PIPE, env=environment, timeout=seconds(RUN),
+        check=False,
+    )  # fmt: skip
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (READER_LEFT, b"")
+
+
+def test_nobody_reads_what_a_tool_of_kafkas_prints(kafka_broker: Broker, kafka_topic: str) -> None:
+    """The same."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    code = "from barnabas_broker.cli.kafka.topics import main; main()"
+    command = [sys.executable, "-c", code, "--list", "--bootstrap-server"]
+    done = subprocess.run(
+        [*command, kafka_broker.bootstrap_servers], stdout=writing, stderr=subprocess.PIPE,
+        timeout=seconds(RUN), check=False,
+    )  # fmt: skip
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (READER_LEFT, b"")

@@ -82,7 +82,7 @@ def dump_files(files: Sequence[Path], *, output: str, **options: Any) -> None:
                 problems += "problem" in fields
                 click.echo(_as_json(path, fields) if output == "json" else _as_text(fields))
         except BrokenPipeError:
-            raise  # The reader has seen enough; click ends the command quietly.
+            raise  # The reader has seen enough; the command ends quietly.
         except OSError as error:
             raise CommandError(f"cannot read {path}: {error.strerror or error}") from None
     if problems:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import io
+import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import TracebackType
-from typing import IO, Any, Final, Self
+from typing import IO, Any, Final, NoReturn, Self
 
 import click
 
 FAILED = 1
 USAGE = 2
+READER_LEFT: Final = 141
+"""What a shell has for a program that SIGPIPE ended: 128 and the number of the signal."""
 
 
 class CommandError(click.ClickException):
@@ -34,6 +39,20 @@ class InputError(CommandError):
     """A setting or a value is wrong and nothing was tried: exit code 2."""
 
     exit_code = USAGE
+
+
+def end_without_reader() -> NoReturn:
+    """End quietly where nobody reads standard output any more, as `barnabas … | head` has it.
+
+    As SIGPIPE would end it, but after what has to be closed. What was not done by then is not done:
+    the exit code is not 0.
+    """
+    try:
+        # Python must not flush to it again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (io.UnsupportedOperation, ValueError):
+        pass  # It is no file of the system.
+    raise SystemExit(READER_LEFT) from None
 
 
 # What commands for clients import, and the distribution that has it. A broker alone needs none.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from barnabas_broker.cli.errors import CommandError, missing_package
+from barnabas_broker.cli.errors import CommandError, end_without_reader, missing_package
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoints
@@ -65,6 +65,8 @@ class LazyGroup(click.Group):
         """Run the command; name the package that brings what it could not import."""
         try:
             return super().invoke(ctx)
+        except BrokenPipeError:
+            end_without_reader()
         except ModuleNotFoundError as error:
             if (missing := missing_package(error)) is None:
                 raise

@@ -46,7 +46,9 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         table.add_row(*(Text(cell_text(cell)) for cell in row))
     terminal = sys.stdout.isatty()
     console = Console(width=None if terminal else PIPE_WIDTH, highlight=False, soft_wrap=False)
-    console.print(table)
+    with console.capture() as printed:  # Rich would end the program where nobody reads it.
+        console.print(table)
+    click.echo(printed.get(), nl=False)
 
 
 def cell_text(value: Any) -> str:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import pytest
+from click.testing import CliRunner
 from confluent_kafka.admin import NewTopic
 from kazoo.client import KazooClient
 
@@ -150,6 +153,85 @@ def test_brokers_are_restarted_one_at_a_time(cluster: Cluster, tmp_path: Path) -
         "--path-to-json-file", str(path),
     )  # fmt: skip
     assert "already elected" in done.stdout, done.stdout + done.stderr
+
+
+OURS = {REASSIGN: "reassign_partitions", ELECT: "leader_election"}
+
+
+def told_by(whose: str, cluster: Cluster, tool: str, *args: str | Path) -> tuple[int, list[str]]:
+    """How Kafka's tool or ours of that name ended, and its lines without the topic's prefix."""
+    alive = [it.bootstrap for it in cluster.brokers.values() if it.exit_code is None]
+    words = ("--bootstrap-server", ",".join(alive), *map(str, args))
+    if whose == "them":
+        done = run_tool(tool, *words)
+        code, out = done.returncode, done.stdout
+    else:
+        command = import_module(f"barnabas_broker.cli.kafka.{OURS[tool]}").main
+        result = CliRunner().invoke(command, words)
+        code, out = result.exit_code, result.stdout
+    # Kafka's tool forgets the end of one line.
+    out = out.replace("moves are active.Clearing", "moves are active.\nClearing")
+    return code, out.replace(f"{whose}-", "").splitlines()
+
+
+def test_tools_tell_moves_as_kafkas_do(cluster: Cluster, tmp_path: Path) -> None:
+    """The same lines of a move that waits, is refused, is cancelled, and is made."""
+    told: dict[str, list[tuple[int, list[str]]]] = {"ours": [], "them": []}
+    for whose, lines in told.items():
+        made(cluster, f"{whose}-waits", "2", min_insync_replicas="1")
+        plan, back = tmp_path / f"{whose}.json", tmp_path / f"{whose}-back.json"
+        for path, broker in ((plan, 3), (back, 2)):
+            entry = {"topic": f"{whose}-waits", "partition": 0, "replicas": [broker]}
+            path.write_text(json.dumps({"version": 1, "partitions": [entry]}))
+        cluster.brokers[2].stop()
+        cluster.wait_for(
+            "a leaderless partition",
+            lambda: leaderless(cluster, 0),
+            until=lambda found: found != {"count": 0, "partitions": []},
+        )
+        reassign = partial(told_by, whose, cluster, REASSIGN)
+        file = ("--reassignment-json-file", plan)
+        lines += [reassign("--execute", *file), reassign("--list"), reassign("--verify", *file)]
+        lines.append(reassign("--execute", *file))
+        lines += [reassign("--cancel", *file), reassign("--cancel", *file), reassign("--list")]
+        cluster.start_missing()
+        cluster.until_placed(f"{whose}-waits", (2,))
+        lines.append(reassign("--execute", *file, "--throttle", "100000000"))
+        cluster.until_placed(f"{whose}-waits", (3,))
+        cluster.wait_for(
+            "the end of all moves",
+            lambda: barnabas(cluster, "reassign", "list", "--output", "json").json(),
+            until=lambda found: found == [],
+        )
+        lines.append(reassign("--verify", *file))
+        lines.append(reassign("--verify", "--reassignment-json-file", back))
+    assert told["ours"] == told["them"]
+    assert [code for code, _ in told["ours"]] == [0, 0, 0, 1, 0, 0, 0, 0, 0, 0]
+    assert "waits-0: replicas: 3,2. adding: 3. removing: 2." in told["ours"][1][1]
+
+
+def test_tools_tell_elections_as_kafkas_do(cluster: Cluster, tmp_path: Path) -> None:
+    """An election that is held, one that is not needed, one of a partition that is not there."""
+    told: dict[str, list[tuple[int, list[str]]]] = {"ours": [], "them": []}
+    for whose in told:
+        made(cluster, f"{whose}-elected", "1:0:2", min_insync_replicas="1")
+    cluster.brokers[1].stop()
+    for whose in told:
+        cluster.until_in_sync(f"{whose}-elected", 0, 2)
+    cluster.start_missing()
+    for whose, lines in told.items():
+        cluster.until_placed(f"{whose}-elected", (1, 0, 2))
+        elect = partial(told_by, whose, cluster, ELECT, "--election-type", "preferred")
+        one = ("--topic", f"{whose}-elected", "--partition")
+        lines += [elect(*one, "0"), elect(*one, "0"), elect(*one, "9")]
+        path = tmp_path / "elections.json"
+        path.write_text(json.dumps({"partitions": [{"topic": f"{whose}-elected", "partition": 0}]}))
+        lines.append(elect("--path-to-json-file", path))
+    assert told["ours"] == told["them"]
+    assert told["ours"][0] == (
+        0, ["Successfully completed leader election (PREFERRED) for partitions elected-0"],
+    )  # fmt: skip
+    assert [code for code, _ in told["ours"]] == [0, 0, 1, 0]
 
 
 def leaderless(cluster: Cluster, broker: int) -> object:

@@ -18,8 +18,6 @@ from barnabas_kafka.reassignment.files import (
     write_topics,
 )
 
-# How quick this is depends on what else runs on the machine.
-
 PARTITIONS = st.builds(TopicPartition, st.sampled_from(["a", "b.c", "größe"]), st.integers(0, 9))
 REPLICAS = st.sampled_from([(0,), (1, 2), (2, 1, 3), (9, 0, 4, 7)])
 
@@ -34,7 +32,7 @@ def test_a_reassignment_comes_back(layout: dict[TopicPartition, tuple[int, ...]]
 def test_elections_and_topics_come_back(partitions: list[TopicPartition]) -> None:
     """In their order."""
     assert read_elections(write_elections(partitions)) == partitions
-    topics = tuple(tp.topic for tp in partitions)
+    topics = tuple(dict.fromkeys(tp.topic for tp in partitions))
     assert read_topics(write_topics(topics)) == topics
 
 
@@ -48,7 +46,7 @@ def test_the_text_is_that_of_kafkas_tool() -> None:
 
 def test_version_and_log_directories_may_be_absent() -> None:
     """Files made by hand have neither."""
-    text = '{"partitions": [{"topic": "t", "partition": 0, "replicas": [2, 1], "note": 1}]}'
+    text = '{"partitions": [{"topic": "t", "partition": 0, "replicas": [2, 1]}]}'
     assert read_reassignment(text) == {TopicPartition("t", 0): (2, 1)}
 
 
@@ -78,6 +76,10 @@ def entry(**changes: Any) -> str:
         (entry(replicas=[1, 1]), "partitions[0].replicas: [1, 1] names a broker twice"),
         (entry(log_dirs=["any"]), "partitions[0].log_dirs: it does not have one entry for each"),
         (entry(log_dirs=["any", "/d"]), "partitions[0].log_dirs[1]: '/d' is a log directory"),
+        (entry(replica=[1]), "partitions[0].replica: there is no such field; did you mean repl"),
+        (entry(note=1), "partitions[0].note: there is no such field; there are topic, partition"),
+        ('{"partition": [], "partitions": []}', "partition: there is no such field; did you mean"),
+        ('{"version": 1, "version": 1}', "a field is there twice in one object: version"),
     ],
 )
 def test_what_is_wrong_is_told_with_its_place(text: str, told: str) -> None:
@@ -95,3 +97,29 @@ def test_a_partition_that_is_there_twice() -> None:
         read_reassignment(text)
     with pytest.raises(FileFormatError, match=r"partitions\[1\]: partition t-3 is there twice"):
         read_elections(text)
+
+
+def test_a_topic_that_is_there_twice() -> None:
+    """As Kafka's tool, which refuses duplicate topics."""
+    text = '{"topics": [{"topic": "t"}, {"topic": "u"}, {"topic": "t"}]}'
+    with pytest.raises(FileFormatError, match=r"topics\[2\]: topic t is there twice"):
+        read_topics(text)
+
+
+def test_all_mistakes_of_a_file_are_told_at_once() -> None:
+    """Nobody corrects a file of a hundred partitions one mistake a time."""
+    good = {"topic": "t", "partition": 0, "replicas": [1]}
+    entries = [good, {"topic": "t", "partition": -1}, good, {"topic": "", "replica": [1, 1]}, 7]
+    with pytest.raises(FileFormatError) as refused:
+        read_reassignment(json.dumps({"version": 3, "partitions": entries}))
+    assert [problem.partition(":")[0] for problem in refused.value.problems] == [
+        "version",
+        "partitions[1].partition",
+        "partitions[1].replicas",
+        "partitions[2]",
+        "partitions[3].replica",
+        "partitions[3].topic",
+        "partitions[3].partition",
+        "partitions[3].replicas",
+        "partitions[4]",
+    ]

@@ -16,7 +16,10 @@ Parsed = TypeVar("Parsed")
 
 
 def read_json(path: Path, parse: Callable[[str], Parsed]) -> Parsed:
-    """What `parse` makes of a file; InputError with file and place where it is not as it should."""
+    """What `parse` makes of a file; InputError with file and place where it is not as it should.
+
+    Where several things are wrong, all but the last are told before it is raised.
+    """
     try:
         with path.open("rb") as file:
             data = file.read(BYTES_MAX + 1)
@@ -28,7 +31,10 @@ def read_json(path: Path, parse: Callable[[str], Parsed]) -> Parsed:
     except UnicodeDecodeError:
         raise InputError(f"{path}: it is not text in UTF-8") from None
     except FileFormatError as error:
-        raise InputError(f"{path}: {error}") from None
+        *others, last = (InputError(f"{path}: {problem}") for problem in error.problems)
+        for other in others:
+            other.show()
+        raise last from None
 
 
 def write_json(path: Path, text: str) -> None:

@@ -5,17 +5,21 @@ from __future__ import annotations
 import json
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
+from barnabas_broker.cli.kafka import absent
 from barnabas_broker.testing import Broker
 from barnabas_broker.zk import registry
 
 TOOLS = (
-    "broker_api_versions", "configs", "console_consumer", "console_producer", "consumer_groups",
-    "consumer_perf_test", "delete_records", "dump_log", "get_offsets", "log_dirs",
-    "producer_perf_test", "server_start", "server_stop", "topics", "transactions",
+    "broker_api_versions", "cluster", "configs", "console_consumer", "console_producer",
+    "consumer_groups", "consumer_perf_test", "delete_records", "dump_log", "get_offsets",
+    "leader_election", "log_dirs", "producer_perf_test", "reassign_partitions", "server_start",
+    "server_stop", "topics", "transactions", "verifiable_consumer", "verifiable_producer",
     "zookeeper_start", "zookeeper_stop",
 )  # fmt: skip
 
@@ -45,6 +49,7 @@ def test_every_tool_explains_itself_and_refuses_what_it_does_not_know(module: st
         ("producer_perf_test", ["--transactional-id", "x"]),
         ("dump_log", ["--files", "f", "--offsets-decoder"]),
         ("configs", ["--describe", "--client", "c"]),
+        ("reassign_partitions", ["--list", "--timeout", "1"]),
     ],
 )
 def test_what_apaches_tool_has_and_ours_has_not(module: str, args: list[str]) -> None:
@@ -53,6 +58,80 @@ def test_what_apaches_tool_has_and_ours_has_not(module: str, args: list[str]) ->
                   ("--list", "--topic", "--files", "--describe")).partition("=")[0]  # fmt: skip
     outcome = run(module, *args, fails=True)
     assert f"{option} is not supported" in outcome.stderr
+
+
+@pytest.mark.parametrize(
+    ("tool", "hint"),
+    [
+        (absent.metadata_quorum, "barnabas zk status"),
+        (absent.replica_verification, "barnabas brokers caught-up"),
+    ],
+)
+def test_a_tool_that_is_not_here(tool: click.Command, hint: str) -> None:
+    """Is refused by name with what to use instead, whatever it was asked for."""
+    for args in (["--bootstrap-server", "h:9092", "describe", "--status"], []):
+        outcome = CliRunner().invoke(tool, args)
+        assert outcome.exit_code == 1
+        assert f"{tool.name} is not supported" in outcome.stderr
+        assert hint in outcome.stderr
+    assert "Not supported" in CliRunner().invoke(tool, ["--help"]).stdout
+
+
+def test_the_id_of_the_cluster(kafka_broker: Broker) -> None:
+    """A broker on ZooKeeper has nothing to unregister; that is told, and fails."""
+    where = ("-b", kafka_broker.bootstrap_servers)
+    assert run("cluster", "cluster-id", *where).stdout == (
+        f"Cluster ID: {kafka_broker.cluster_id}\n"
+    )
+    refused = run("cluster", "unregister", *where, "--id", "3", fails=True)
+    assert refused.stdout == (
+        "The target cluster does not support the broker unregistration API.\n"
+    )
+    assert "nothing to unregister once it has stopped" in refused.stderr
+    assert "--id" in run("cluster", "unregister", *where, fails=True).stderr
+    assert "invalid choice: 'list'" in run("cluster", "list", *where, fails=True).stderr
+
+
+def events(outcome: Result) -> list[dict[str, Any]]:
+    """What a verifiable client printed, without the times."""
+    told = [json.loads(line) for line in outcome.stdout.splitlines()]
+    assert all(each.pop("timestamp") > 0 for each in told)
+    return told
+
+
+@pytest.mark.kafka_topic(partitions=1)
+def test_verifiable_clients_tell_every_record(kafka_broker: Broker, kafka_topic: str) -> None:
+    """As events in JSON: what was acknowledged, what was read, what was committed."""
+    where = ("--bootstrap-server", kafka_broker.bootstrap_servers, "--topic", kafka_topic)
+    sent = events(run("verifiable_producer", *where, "--max-messages", "3", "--value-prefix", "4",
+                      "--repeating-keys", "2", "--throughput", "1000"))  # fmt: skip
+    assert [each["name"] for each in sent] == [
+        "startup_complete", *["producer_send_success"] * 3, "shutdown_complete", "tool_data",
+    ]  # fmt: skip
+    assert sent[3] == {
+        "name": "producer_send_success", "key": "0", "value": "4.2", "offset": 2,
+        "topic": kafka_topic, "partition": 0,
+    }  # fmt: skip
+    assert (sent[-1]["sent"], sent[-1]["acked"], sent[-1]["target_throughput"]) == (3, 3, 1000)
+    read = events(run("verifiable_consumer", *where, "--group-id", "g", "--verbose",
+                      "--max-messages", "3"))  # fmt: skip
+    place = {"topic": kafka_topic, "partition": 0}
+    assert read[0] == {"name": "startup_complete"}
+    assert read[1] == {"name": "partitions_assigned", "partitions": [place]}
+    values = [each["value"] for each in read if each["name"] == "record_data"]
+    assert values == ["4.0", "4.1", "4.2"]
+    committed = [each for each in read if each["name"] == "offsets_committed"]
+    assert committed[-1]["offsets"] == [{**place, "offset": 3}]
+    assert committed[-1]["success"] is True
+    assert [each["name"] for each in read[-2:]] == ["partitions_revoked", "shutdown_complete"]
+
+
+def test_an_assignment_strategy_of_java_that_is_not_here(kafka_broker: Broker) -> None:
+    """Is refused with those there are."""
+    where = ("--bootstrap-server", kafka_broker.bootstrap_servers, "--topic", "t")
+    refused = run("verifiable_consumer", *where, "--group-id", "g", "--assignment-strategy",
+                  "org.apache.kafka.clients.consumer.StickyAssignor", fails=True)  # fmt: skip
+    assert "StickyAssignor is not supported" in refused.stderr
 
 
 def test_a_foreign_formatter_is_refused_by_name(kafka_broker: Broker) -> None:

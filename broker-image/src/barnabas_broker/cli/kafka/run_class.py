@@ -22,6 +22,8 @@ CLASSES = {
     "kafka.admin.DeleteRecordsCommand": "delete_records",
     "kafka.admin.LogDirsCommand": "log_dirs",
     "kafka.admin.BrokerApiVersionsCommand": "broker_api_versions",
+    "kafka.admin.ReassignPartitionsCommand": "reassign_partitions",
+    "kafka.admin.LeaderElectionCommand": "leader_election",
     f"{TOOLS}.GetOffsetShell": "get_offsets",
     f"{TOOLS}.DumpLogSegments": "dump_log",
     f"{TOOLS}.ProducerPerformance": "producer_perf_test",
@@ -33,6 +35,11 @@ CLASSES = {
     f"{TOOLS}.consumer.ConsoleConsumer": "console_consumer",
     f"{TOOLS}.consumer.group.ConsumerGroupCommand": "consumer_groups",
     f"{TOOLS}.TransactionsCommand": "transactions",
+    f"{TOOLS}.reassign.ReassignPartitionsCommand": "reassign_partitions",
+    f"{TOOLS}.LeaderElectionCommand": "leader_election",
+    f"{TOOLS}.ClusterTool": "cluster",
+    f"{TOOLS}.VerifiableProducer": "verifiable_producer",
+    f"{TOOLS}.VerifiableConsumer": "verifiable_consumer",
     "kafka.Kafka": "server_start",
 }
 

@@ -11,7 +11,12 @@ import click
 from click.core import ParameterSource
 
 from barnabas_broker.cli.client import DEFAULT_TIMEOUT_S, Connection
-from barnabas_broker.cli.errors import FAILED, CommandError, missing_package
+from barnabas_broker.cli.errors import (
+    FAILED,
+    CommandError,
+    end_without_reader,
+    missing_package,
+)
 from barnabas_broker.cli.kafka.arguments import Takes, normalise
 from barnabas_broker.cli.properties import client_properties, java_properties, parse_assignments
 from barnabas_broker.cli.zookeeper_client import OPTION, config_option, tool_credentials
@@ -49,6 +54,8 @@ class Tool(click.Command):
         """Run the tool; name the package that brings what it could not import."""
         try:
             return super().invoke(ctx)
+        except BrokenPipeError:
+            end_without_reader()
         except CommandError as error:
             raise CommandError(error.message, code=error.code) from None
         except click.UsageError as error:
@@ -115,7 +122,7 @@ def _refuse(why: str, ctx: click.Context, parameter: click.Parameter, value: Any
 def connected(
     *aliases: str,
     zookeeper: bool = False,
-    config: str = "--command-config",
+    config: str | tuple[str, ...] = "--command-config",
     properties: str | None = None,
     from_properties: str | None = None,
     without_brokers: Callable[[dict[str, Any]], bool] | None = None,
@@ -135,7 +142,7 @@ def connected(
             "--bootstrap-server", *aliases, "bootstrap", help="host:port of brokers, by commas."
         )
         @click.option(
-            config,
+            *((config,) if isinstance(config, str) else config),
             "client_config",
             type=click.Path(exists=True, dir_okay=False, path_type=Path),
             help="A client properties file (Java's names work).",
@@ -206,6 +213,29 @@ def _from_zookeeper(connect: str | None, config: Path | None) -> str | None:
         raise CommandError(str(error)) from None
     note(f"--zookeeper: asking the brokers registered there, --bootstrap-server {found}")
     return found
+
+
+def absent(name: str, why: str) -> click.Command:
+    """A tool of Apache's that is not here: refused by name, whatever its options, with the reason.
+
+    Its name is on the PATH all the same: "not found" would send people to look for it.
+    """
+
+    @click.command(
+        name,
+        help=f"Not supported: {why}.",
+        context_settings={
+            "help_option_names": ["--help", "-h"],
+            "ignore_unknown_options": True,
+            "max_content_width": 100,
+        },
+    )
+    @click.argument("words", nargs=-1, type=click.UNPROCESSED, metavar="[ANYTHING]...")
+    def command(words: tuple[str, ...]) -> None:
+        told = f"{name} {' '.join(words)}".rstrip()
+        raise CommandError(f"{told}: {name} is not supported: {why}")
+
+    return command
 
 
 def ignored_words(words: tuple[str, ...]) -> None:

@@ -156,8 +156,10 @@ def throttle(connection: Connection, moving: Mapping[TopicPartition, Move], rate
             alter_resource(connection, client, ("brokers", str(broker)), rates, ())
 
 
-def unthrottle(connection: Connection, topics: Iterable[str]) -> None:
-    """Take throttles off the topics that are there and off all brokers that live.
+def unthrottle(
+    connection: Connection, topics: Iterable[str], settings: Sequence[str] = BROKER_SETTINGS
+) -> None:
+    """Take throttles off the topics that are there, and `settings` off all brokers that live.
 
     Not only where some broker says that there are any: it may not have heard of them yet.
     """
@@ -166,7 +168,7 @@ def unthrottle(connection: Connection, topics: Iterable[str]) -> None:
         if topic in there.topics:
             alter_resource(connection, client, ("topics", topic), {}, TOPIC_SETTINGS)
     for broker in sorted(there.brokers):
-        alter_resource(connection, client, ("brokers", str(broker)), {}, BROKER_SETTINGS)
+        alter_resource(connection, client, ("brokers", str(broker)), {}, settings)
 
 
 def _timeout_ms(connection: Connection) -> int:

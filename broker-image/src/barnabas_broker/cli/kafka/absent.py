@@ -1,0 +1,19 @@
+"""Kafka's tools that have no counterpart here, each with the reason and what to use instead."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from barnabas_broker.cli.kafka.tool import absent
+
+metadata_quorum: Final = absent(
+    "kafka-metadata-quorum",
+    "it describes the quorum of KRaft controllers, and this cluster has its metadata in ZooKeeper;"
+    " `barnabas zk status -z HOST:PORT` shows the members of the ensemble",
+)
+replica_verification: Final = absent(
+    "kafka-replica-verification",
+    "it fetched from every replica for as long as it ran, and Kafka 4.0 removed it;"
+    " `barnabas brokers caught-up` asks whether all replicas are in sync,"
+    " and `barnabas dump-log` compares their files",
+)

@@ -1,12 +1,18 @@
 """`barnabas produce`."""
 
+import os
+import pty
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from barnabas_broker.cli.produce import LineFormat
+from barnabas_broker.testing import Broker
 from tests.broker.cli.conftest import Run
+from tests.waiting import RUN, seconds
 
 
 def records(run: Run, topic: str) -> list[dict[str, Any]]:
@@ -68,12 +74,12 @@ def test_compression_changes_nothing_that_is_read(
 def test_failures_are_counted_and_are_code_1(run: Run, kafka_topic: str) -> None:
     """What the broker refuses, what it has no partition for, what cannot be parsed."""
     error = run("produce", kafka_topic, stdin=b"x" * 2000, fails=1).stderr
-    assert error.startswith("Error: 1 of 1 records were not delivered: ")
+    assert "Error: 1 of 1 records were not delivered, record 1 first: " in error
     assert "MSG_SIZE_TOO_LARGE" in error
     error = run("produce", kafka_topic, "--partition", "7", stdin=b"x", fails=1).stderr
     assert "nknown partition" in error
     error = run("produce", kafka_topic, "--key-separator", ":", stdin=b"a:b\nc\n", fails=1).stderr
-    assert error == "Error: line 2: no key separator ':'\n"
+    assert error.endswith("Error: line 2: no key separator ':'\n")
 
 
 @pytest.mark.parametrize(
@@ -111,3 +117,36 @@ def test_properties_of_kafkas_console_producer(run: Run, kafka_topic: str) -> No
     assert [record["key"] for record in records(run, kafka_topic)] == ["k"]
     error = run("produce", kafka_topic, "--property", "parse.kay=true", fails=2).stderr
     assert "parse.key" in error
+
+
+def test_what_arrived_although_it_failed(run: Run, kafka_topic: str) -> None:
+    """So that it is not sent twice: how many, and which record or line was wrong."""
+    failed = run("produce", kafka_topic, "--key-separator", ":", stdin=b"a:1\nb:2\nc\n", fails=1)
+    assert failed.stderr.splitlines() == [
+        f"Sent 2 of 2 records to {kafka_topic}.",
+        "Error: line 3: no key separator ':'",
+    ]
+    run("configs", "alter", "--entity-type", "topics", "--entity-name", kafka_topic,
+        "--add", "max.message.bytes=1000")  # fmt: skip
+    lines = b"small\n" + b"x" * 5000 + b"\n"
+    failed = run("produce", kafka_topic, "-X", "batch.num.messages=1", stdin=lines, fails=1)
+    sent, error = failed.stderr.splitlines()
+    assert sent == f"Sent 1 of 2 records to {kafka_topic}."
+    assert error.startswith("Error: 1 of 2 records were not delivered, record 2 first: ")
+
+
+def test_a_prompt_on_a_terminal(run: Run, kafka_broker: Broker, kafka_topic: str) -> None:
+    """On standard error, for each line that is typed; Ctrl-D ends them."""
+    ours, theirs = pty.openpty()
+    args = [sys.executable, "-m", "barnabas_broker.cli", "produce", kafka_topic,
+            "-b", kafka_broker.bootstrap_servers]  # fmt: skip
+    with subprocess.Popen(args, stdin=theirs, stderr=subprocess.PIPE) as producer:
+        os.close(theirs)
+        os.write(ours, b"typed\n\x04")
+        _, err = producer.communicate(timeout=seconds(RUN))
+    os.close(ours)
+    assert producer.returncode == 0
+    assert err.decode() == (
+        f"One record a line; Ctrl-D ends them.\n> > \nSent 1 records to {kafka_topic}.\n"
+    )
+    assert [record["value"] for record in records(run, kafka_topic)] == ["typed"]

@@ -1,26 +1,34 @@
-"""`barnabas consume`: the records of a topic, as text or as JSON lines.
+"""`barnabas consume`: the records of a topic, as text, in a format of one's own or as JSON lines.
 
-Partitions are assigned, not subscribed to: no consumer group is joined and no offset is committed.
+Without --group partitions are assigned, not subscribed to: no consumer group is joined and no
+offset is committed.
 """
 
 from __future__ import annotations
 
-import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from barnabas_broker.cli.client import Connection, connection_options, describe, failures
 from barnabas_broker.cli.errors import CommandError, InputError
+from barnabas_broker.cli.group_member import GroupMember
 from barnabas_broker.cli.offsets import parse_moment, parse_partitions
+from barnabas_broker.cli.record_format import parse_format
 from barnabas_broker.cli.records import PARTS, as_json, as_text, parse_parts
+from barnabas_broker.cli.stopping import stop_flag
 
 if TYPE_CHECKING:
+    import threading
+
     from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+
+Writer = Callable[["Message"], bytes]
 
 BATCH_RECORDS = 500
 # How long a batch may take to fill; also how soon an interrupt or the idle timeout is noticed.
@@ -58,6 +66,11 @@ class Progress:
 
 @click.command()
 @click.argument("topic")
+@click.option(
+    "--group",
+    metavar="NAME",
+    help="Read as a member of this group: begin where it is, and commit what was printed.",
+)
 @click.option("--partition", "partitions", metavar="NUMBERS", help="Such as 0 or 0,2-4; else all.")
 @click.option(
     "--offset",
@@ -93,7 +106,18 @@ class Progress:
 @click.option(
     "--separator", default="\\t", show_default=True, help="What stands between the parts."
 )
-@click.option("--null-marker", default="null", show_default=True, help="What stands for null.")
+@click.option(
+    "--null-marker",
+    default="null",
+    show_default=True,
+    help="What stands for null; nothing in --format.",
+)
+@click.option(
+    "--format",
+    "pattern",
+    metavar="TEXT",
+    help="How to print a record, with kcat's tokens: %k %s %t %p %o %T %h %K %S, and \\n.",
+)
 @click.option(
     "--output",
     type=click.Choice(["text", "json"]),
@@ -104,6 +128,7 @@ class Progress:
 @connection_options
 def consume(
     topic: str,
+    group: str | None,
     partitions: str | None,
     offset: str,
     from_beginning: bool,
@@ -112,54 +137,123 @@ def consume(
 ) -> None:
     """Print the records of a topic.
 
-    It goes on until it is interrupted or one of the options says that it is enough.
+    It goes on until it is interrupted or one of the options says that it is enough. With --group,
+    --offset earliest and latest say where a partition begins that the group has no offset of.
     """
     write = _writer(options)
-    consumer, errors = _consumer(connection, options["isolation_level"])
+    begin = "earliest" if from_beginning else offset
     progress = Progress(limit=options["max_messages"], idle_s=options["idle_s"])
+    isolation = {"isolation.level": options["isolation_level"]}
+    if group is None:
+        selection = (topic, partitions)
+        until_end = options["until_end"]
+        _read(connection, selection, begin, (progress, write), isolation, until_end=until_end)
+    else:
+        if partitions is not None:
+            raise InputError("--partition and --group: the group says who reads which partition")
+        if begin not in ("earliest", "latest"):
+            raise InputError(
+                f"--offset {begin} and --group: earliest or latest is for partitions that the group"
+                " has no offset of; `barnabas groups reset-offsets` sets the others"
+            )
+        member = GroupMember(connection, topic, group, {**isolation, "auto.offset.reset": begin})
+        _read_as_member(member, progress, write, until_end=options["until_end"])
+    click.echo(f"Read {progress.count} records.", err=True)
+
+
+def _read(
+    connection: Connection,
+    selection: tuple[str, str | None],
+    begin: str,
+    printing: tuple[Progress, Writer],
+    properties: dict[str, Any],
+    *,
+    until_end: bool,
+) -> None:
+    """Read partitions outside of any group."""
+    progress, write = printing
+    topic = selection[0]
+    consumer, errors = _consumer(connection, properties)
     try:
-        numbers = _existing(connection, consumer, errors, (topic, partitions))
-        begin = "earliest" if from_beginning else offset
+        numbers = _existing(connection, consumer, errors, selection)
         with failures(f"cannot read {topic}"):
             assignment = [_start(connection, consumer, topic, n, begin) for n in numbers]
-            if options["until_end"]:
+            if until_end:
                 progress.open_ends = _ends(connection, consumer, assignment)
             consumer.assign(assignment)
         _pump(consumer, progress, write)
     except KeyboardInterrupt:
         pass  # The ordinary way to end it.
-    except BrokenPipeError:
-        # The reader has seen enough, which is fine. Python must not flush to it again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     finally:
         consumer.close()
-    click.echo(f"Read {progress.count} records.", err=True)
 
 
-def _pump(consumer: Consumer, progress: Progress, write: Callable[[Message], bytes]) -> None:
-    """Read and print until it is enough."""
+def _read_as_member(
+    member: GroupMember, progress: Progress, write: Writer, *, until_end: bool
+) -> None:
+    """Read what the group assigns."""
+    try:
+        with failures("cannot join the group"):
+            member.join()
+        ends = (lambda: member.ends) if until_end else None
+        _pump(member.consumer, progress, write, printed=member.store, ends=ends)
+    except KeyboardInterrupt:
+        pass  # The ordinary way to end it.
+    finally:
+        member.close()
+
+
+def _pump(consumer: Consumer, progress: Progress, write: Writer, **hooks: Any) -> None:
+    """Read and print until it is enough, or until Ctrl-C or SIGTERM."""
+    with stop_flag() as stopped:
+        _pump_until(stopped, consumer, progress, write, **hooks)
+
+
+def _pump_until(
+    stopped: threading.Event,
+    consumer: Consumer,
+    progress: Progress,
+    write: Writer,
+    *,
+    printed: Callable[[Mapping[int, int]], None] = lambda _: None,
+    ends: Callable[[], dict[int, int] | None] | None = None,
+) -> None:
+    """The same, until the flag is set.
+
+    `printed` hears the next offset of each partition of which records were written. `ends` are the
+    open ends where these change while it reads.
+    """
     from confluent_kafka import KafkaError
 
     out = sys.stdout.buffer
-    while wanted := progress.wanted():
-        for message in consumer.consume(wanted, POLL_S):
+    while (wanted := progress.wanted()) and not stopped.is_set():
+        read: dict[int, int] = {}
+        messages = consumer.consume(wanted, POLL_S)
+        if ends is not None:
+            progress.open_ends = ends()
+        for message in messages:
+            partition, offset = message.partition() or 0, message.offset() or 0
             error = message.error()
             if error is None:
                 out.write(write(message))
                 progress.count += 1
                 progress.last_record_s = time.monotonic()
-                progress.note(message.partition() or 0, message.offset() or 0)
+                progress.note(partition, offset)
+                read[partition] = offset + 1
             elif error.code() == KafkaError._PARTITION_EOF:
-                progress.note(message.partition() or 0, (message.offset() or 0) - 1)
-            else:
-                where = f"{message.topic()}-{message.partition()}"
+                progress.note(partition, offset - 1)
+            elif not error.retriable():
+                where = f"{message.topic()}-{partition}"
                 raise CommandError(f"cannot read {where}: {describe(error)}", code=error.code())
         out.flush()
+        printed(read)
         if progress.idle_too_long():
             return
 
 
-def _consumer(connection: Connection, isolation_level: str) -> tuple[Consumer, list[KafkaError]]:
+def _consumer(
+    connection: Connection, properties: dict[str, Any]
+) -> tuple[Consumer, list[KafkaError]]:
     """A consumer outside any group, and the list its connection errors go to."""
     from confluent_kafka import Consumer
 
@@ -171,7 +265,7 @@ def _consumer(connection: Connection, isolation_level: str) -> tuple[Consumer, l
             "enable.auto.commit": False,
             "enable.partition.eof": True,
             "auto.offset.reset": "error",
-            "isolation.level": isolation_level,
+            **properties,
             "error_cb": errors.append,
         }
     )
@@ -237,8 +331,16 @@ def _bounds(
     return bounds
 
 
-def _writer(options: dict[str, Any]) -> Callable[[Message], bytes]:
+def _writer(options: dict[str, Any]) -> Writer:
     """How a record becomes the bytes that are printed."""
+    if options["pattern"] is not None:
+        where = click.get_current_context().get_parameter_source
+        given = {each: where(each) is ParameterSource.COMMANDLINE for each in options}
+        beside = {"shown": "--print", "separator": "--separator", "output": "--output"}
+        if twice := [name for option, name in beside.items() if given[option]]:
+            raise InputError(f"--format says all that is printed: leave out {', '.join(twice)}")
+        null = options["null_marker"].encode() if given["null_marker"] else b""
+        return parse_format(options["pattern"], null)
     if options["output"] == "json":
         return as_json
     parts = parse_parts(options["shown"])

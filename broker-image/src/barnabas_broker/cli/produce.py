@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -78,12 +78,19 @@ class Sender:
         self._producer = producer
         self._topic = topic
         self._partition = partition
+        self.sent = 0
         self.delivered = 0
         self.failed = 0
         self.first_error: KafkaError | None = None
+        self._first_failed = 0
 
     def send(self, headers: Headers, key: bytes | None, value: bytes | None) -> None:
         """Queue one record; where the queue is full, wait for deliveries to make room."""
+        number = self.sent + 1
+
+        def delivered(error: KafkaError | None, _: Message) -> None:
+            self._delivered(number, error)
+
         while True:
             try:
                 self._producer.produce(
@@ -92,28 +99,37 @@ class Sender:
                     key=key,
                     headers=headers,
                     partition=self._partition,
-                    on_delivery=self._delivered,
+                    on_delivery=delivered,
                 )
             except BufferError:
                 self._producer.poll(0.1)
             else:
+                self.sent = number
                 self._producer.poll(0)
                 return
 
+    def flush(self, timeout_s: float) -> int:
+        """Wait for the last deliveries; returns how many there were none of."""
+        return self._producer.flush(timeout_s + 1)
+
     def finish(self, timeout_s: float) -> None:
         """Wait for the last deliveries; `CommandError` when not every record arrived."""
-        waiting = self._producer.flush(timeout_s + 1)
+        waiting = self.flush(timeout_s)
         if self.failed or waiting:
-            lost, sent = self.failed + waiting, self.failed + waiting + self.delivered
-            reason = describe(self.first_error) if self.first_error else "no answer in time"
-            raise CommandError(f"{lost} of {sent} records were not delivered: {reason}")
+            lost = f"{self.failed + waiting} of {self.sent} records were not delivered"
+            if self.first_error is None:
+                raise CommandError(f"{lost}: no answer in time")
+            raise CommandError(
+                f"{lost}, record {self._first_failed} first: {describe(self.first_error)}"
+            )
 
-    def _delivered(self, error: KafkaError | None, _: Message) -> None:
+    def _delivered(self, number: int, error: KafkaError | None) -> None:
         if error is None:
             self.delivered += 1
-        else:
-            self.failed += 1
-            self.first_error = self.first_error or error
+            return
+        self.failed += 1
+        if self.first_error is None or number < self._first_failed:
+            self.first_error, self._first_failed = error, number
 
 
 @click.command()
@@ -161,7 +177,8 @@ def produce(
 ) -> None:
     """Send lines as records.
 
-    The lines are those of standard input or of a file.
+    The lines are those of standard input or of a file. On a terminal a prompt asks for them, and
+    Ctrl-D ends them. Where something fails, what was sent up to then is told.
     """
     record_format = line_format(
         options["reader_properties"], options["key_separator"], options["null_marker"]
@@ -179,10 +196,22 @@ def produce(
                 sender.send(*line_record(record_format, number, line, common))
     except KeyboardInterrupt:
         pass  # How a person ends the input; what was typed is still sent.
-    finally:
+    except CommandError:
+        sender.flush(connection.timeout_s)
+        _tell_sent(sender, topic)
+        raise
+    try:
         sender.finish(connection.timeout_s)
+    except CommandError:
+        _tell_sent(sender, topic)
+        raise
     if not quiet:
         click.echo(f"Sent {sender.delivered} records to {topic}.", err=True)
+
+
+def _tell_sent(sender: Sender, topic: str) -> None:
+    """What has arrived although the command fails, so that it is not sent twice."""
+    click.echo(f"Sent {sender.delivered} of {sender.sent} records to {topic}.", err=True)
 
 
 def line_record(
@@ -220,13 +249,26 @@ def open_producer(connection: Connection, topic: str, properties: Mapping[str, A
 
 
 @contextmanager
-def _lines(path: Path | None) -> Iterator[IO[bytes]]:
+def _lines(path: Path | None) -> Iterator[Iterable[bytes]]:
     """The input; a file is closed afterwards."""
-    if path is None:
+    if path is None and sys.stdin.isatty():
+        yield _prompted()
+    elif path is None:
         yield sys.stdin.buffer
     else:
         with path.open("rb") as lines:
             yield lines
+
+
+def _prompted() -> Iterator[bytes]:
+    """The lines that a person types, each after a prompt, which is not part of the output."""
+    click.echo("One record a line; Ctrl-D ends them.", err=True)
+    while True:
+        click.echo("> ", err=True, nl=False)
+        if not (line := sys.stdin.buffer.readline()):
+            click.echo(err=True)
+            return
+        yield line
 
 
 READER_PROPERTIES = {

@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from barnabas_broker.security.authorizer import AllowAll
-from barnabas_broker.server.call import Unlimited
 from barnabas_broker.server.dispatch import Dispatcher, Reply
 from barnabas_broker.server.node import Node
 from barnabas_kafka.protocol import codec
@@ -120,7 +119,7 @@ async def measure(directory: str, argv: list[str]) -> None:
             node.broker,
             node.broker.handlers,
             authorizer=AllowAll(),
-            quotas=Unlimited(),
+            quotas=node.broker.quotas,
             clock_ms=now_ms,
         )
         await create_topic(dispatcher, "path")

@@ -54,16 +54,19 @@ _FAMILIES: Final = {
     f"{_BROKER}log/test_partition_log.py": ("reading",),
     f"{_BROKER}log/test_producer_state.py": ("markers",),
     f"{_BROKER}log/test_recovery.py": ("doubts",),
-    f"{_BROKER}server/metrics/test_families.py": ("requests",),
+    f"{_BROKER}server/metrics/test_families.py": ("quotas", "requests"),
     f"{_BROKER}server/test_auto_creation.py": ("internal_topics",),
     f"{_BROKER}server/test_dispatch.py": ("call", "handler", "reading_rights"),
     f"{_BROKER}server/test_log_mover.py": ("throttle",),
     f"{_BROKER}server/test_memory.py": ("heap",),
-    f"{_BROKER}server/test_node.py": ("addresses",),
+    f"{_BROKER}server/test_node.py": ("addresses", "announcement"),
     f"{_BROKER}server/test_parking.py": ("departures",),
     f"{_BROKER}server/test_peers.py": ("controller_link",),
     f"{_BROKER}security/test_sasl.py": ("sasl_settings",),
     f"{_BROKER}security/test_listener_tls.py": ("ssl_principals",),
+    f"{_BROKER}cluster/test_image.py": ("quota_entity",),
+    f"{_BROKER}controller/test_quota_changes.py": ("client_quota_manager",),
+    f"{_BROKER}server/test_client_quotas.py": ("throttling",),
     f"{_BROKER}controller/test_scram_credentials.py": ("user_credential_manager",),
     f"{_BROKER}server/test_sasl_authenticator.py": ("tls_outbound",),
     f"{_BROKER}server/test_zookeeper_security.py": ("login_file",),
@@ -134,6 +137,10 @@ TESTED_IN: Final = {
             "sasl_authenticate",
             "sasl_handshake",
         )
+    },
+    **{
+        f"{_BROKER}server/handlers/{api}.py": "tests/broker/server/test_client_quotas.py"
+        for api in ("alter_client_quotas", "describe_client_quotas")
     },
     f"{_BROKER}zk/credentials.py": "tests/broker/security/test_jaas.py",
     f"{_BROKER}zk/store.py": "tests/broker/zk/test_embedded.py",

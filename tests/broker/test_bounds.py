@@ -10,6 +10,7 @@ from typing import Any, Final
 import pytest
 
 import barnabas_broker
+from barnabas_broker.cluster.quota_entity import DEFAULT, QuotaEntity
 from barnabas_broker.coordinator.group.consumer.expressions import Expressions
 from barnabas_broker.coordinator.group.consumer.speaker import EXPRESSIONS_MAX
 from barnabas_broker.coordinator.group.joining import Join
@@ -17,6 +18,8 @@ from barnabas_broker.coordinator.group.members import Client
 from barnabas_broker.coordinator.transaction.shard import Initialisation
 from barnabas_broker.coordinator.transaction.shard import Shard as Transactions
 from barnabas_broker.log.producer_state import Origin, ProducerBatch, ProducerState
+from barnabas_broker.quota.manager import SENSORS_MAX, QuotaManager
+from barnabas_broker.quota.rates import RateSensor
 from barnabas_broker.replica.fetch_session import SessionCache, SessionRequest
 from barnabas_broker.security.acl_rules import Rules
 from barnabas_broker.security.acls import AclOperation, ResourcePattern, ResourceType
@@ -37,7 +40,7 @@ SOURCE: Final = Path(barnabas_broker.__file__).parent
 DOCUMENT: Final = Path(__file__).parents[2] / "docs" / "bounds.md"
 LOOKED_AT: Final = (
     "coordinator/**/*.py", "log/producer_state.py", "replica/**/*.py", "security/a*.py",
-    "server/**/*.py", "controller/**/*.py",
+    "server/**/*.py", "controller/**/*.py", "quota/*.py",
 )  # fmt: skip
 TABLES: Final = ("dict", "set", "OrderedDict", "Counter")
 
@@ -317,6 +320,17 @@ def flows() -> int:
     return most * MAX // (FORGOTTEN_BEYOND + 3)
 
 
+def sensors() -> int:
+    """Client ids that each have a quota of their own."""
+    manager = QuotaManager.of(
+        {QuotaEntity(None, DEFAULT): 1.0},
+        lambda limit, _: RateSensor(limit, windows=11, window_ms=1000),
+    )
+    for number in range(SENSORS_MAX + TRIED):
+        manager.sensor("u", f"client-{number}", number)
+    return len(manager) - SENSORS_MAX + MAX
+
+
 FILLERS: Final[dict[str, Callable[[], int]]] = {
     "coordinator/group/shard.py Shard.groups": groups,
     "coordinator/group/group.py Group.members": members,
@@ -331,6 +345,7 @@ FILLERS: Final[dict[str, Callable[[], int]]] = {
     "server/admission.py Admission.of_address": addresses,
     "server/heavy.py HeavyWork._held": holders,
     "server/fair_queue.py FairQueue._ends": flows,
+    "quota/manager.py QuotaManager._sensors": sensors,
     "security/authorizer.py _Current.decisions": decisions,
     "security/audit.py AuditLog._windows": audited,
 }

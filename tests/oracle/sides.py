@@ -149,9 +149,10 @@ class Side:
         """Let go of the connection and of the answers."""
         self.told = {}
         self._members = {}
-        self._hang_up()
+        self.hang_up()
 
-    def _hang_up(self) -> None:
+    def hang_up(self) -> None:
+        """Ask by a new connection from now on."""
         if self._wire is not None:
             self._wire.__exit__(None, None, None)
             self._wire = None
@@ -163,10 +164,10 @@ class Side:
         try:
             return self._wire.ask(request, api(ApiKey(request.api_key)).response, version)
         except (EOFError, ConnectionError):
-            self._hang_up()
+            self.hang_up()
             return CLOSED
         except TimeoutError:
-            self._hang_up()
+            self.hang_up()
             return SILENCE
 
     def _plain(self, value: Any, name: str = "") -> Any:

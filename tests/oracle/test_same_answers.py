@@ -14,6 +14,7 @@ from tests.oracle import (
     questions_about_groups,
     questions_about_internal_topics,
     questions_about_moves,
+    questions_about_quotas,
     questions_about_records,
     questions_about_topics,
     questions_about_transactions,
@@ -30,6 +31,7 @@ QUESTIONS: Final = (
     *questions_about_acls.QUESTIONS,
     *questions_about_groups.QUESTIONS,
     *questions_about_moves.QUESTIONS,
+    *questions_about_quotas.QUESTIONS,
     *questions_about_records.QUESTIONS,
     *questions_about_topics.QUESTIONS,
     *questions_about_transactions.QUESTIONS,
@@ -119,7 +121,7 @@ DELIBERATE: Final[dict[str, dict[str, str]]] = {
             "brokers of a cluster offer them to each other; this one is alone"
         ),
         "(ENVELOPE|ALLOCATE_PRODUCER_IDS):": "only Apache's brokers send them to their controller",
-        ".*(DELEGATION_TOKEN|CLIENT_QUOTAS).*": "there are no delegation tokens and quotas yet",
+        ".*DELEGATION_TOKEN.*": "there are no delegation tokens yet",
         "ALTER_PARTITION_REASSIGNMENTS": "version 1 is KIP-860, of a later release",
         "CONSUMER_GROUP_(HEARTBEAT|DESCRIBE):": (
             "Apache's brokers of that release refuse them with ZooKeeper; ours do not offer them in"

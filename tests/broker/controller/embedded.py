@@ -18,7 +18,7 @@ from barnabas_broker.replica.manager import ReplicaManager
 from barnabas_broker.security.acls import AclOperation, ResourcePattern, ResourceType
 from barnabas_broker.security.authorizer import AllowAll, Authorizer
 from barnabas_broker.security.principals import ANONYMOUS, Principal
-from barnabas_broker.server.call import Call, Unlimited
+from barnabas_broker.server.call import Call
 from barnabas_broker.server.controller_thread import ControllerThread
 from barnabas_broker.server.handler import Handle
 from barnabas_broker.zk.embedded import EmbeddedStore
@@ -147,7 +147,6 @@ class Embedded:
             client_host="127.0.0.1",
             now_ms=NOW_MS,
             authorizer=authorizer or AllowAll(),
-            quotas=Unlimited(),
             broker=cast("Broker", self),
         )
 

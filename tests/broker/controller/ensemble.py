@@ -21,7 +21,7 @@ from barnabas_broker.controller.shell import Controller
 from barnabas_broker.controller.topics import NewTopic
 from barnabas_broker.security.authorizer import AllowAll, Authorizer
 from barnabas_broker.security.principals import ANONYMOUS
-from barnabas_broker.server.call import Call, Unlimited
+from barnabas_broker.server.call import Call
 from barnabas_broker.server.control_channels import own_answers, storage_answers
 from barnabas_broker.server.controller_thread import ControllerThread
 from barnabas_broker.server.handler import Handle
@@ -389,7 +389,6 @@ class Cluster:
                 client_host="127.0.0.1",
                 now_ms=NOW_MS,
                 authorizer=authorizer or AllowAll(),
-                quotas=Unlimited(),
                 broker=parts,
             )
             try:

@@ -19,7 +19,8 @@ from barnabas_broker.server.dispatch import Dispatcher
 from barnabas_broker.server.listener import Listener
 from barnabas_broker.server.memory import FrameMemory
 from barnabas_broker.server.output import OutputMemory
-from barnabas_broker.server.session import Session, Shared
+from barnabas_broker.server.session import Session
+from barnabas_broker.server.shared import Shared
 from barnabas_broker.server.turns import Line
 from barnabas_broker.server.writability import Writability
 

@@ -7,7 +7,6 @@ import pytest
 from barnabas_broker.security.acls import CLUSTER_NAME, AclOperation, ResourceType
 from barnabas_broker.security.authorizer import AllowAll
 from barnabas_broker.security.principals import ANONYMOUS
-from barnabas_broker.server.call import QuotaKind
 from barnabas_broker.server.dispatch import Caller, collect_handlers
 from barnabas_broker.server.handlers import metadata
 from barnabas_broker.server.node import Node
@@ -114,7 +113,9 @@ def test_authorised_operations_are_a_bit_field(tmp_path: Path) -> None:
 
 def test_without_quotas_nobody_waits(tmp_path: Path) -> None:
     """The quotas of a broker on which none are set."""
-    assert Embedded(tmp_path).call(0).throttle_ms(QuotaKind.PRODUCE, 1e12) == 0
+    call = Embedded(tmp_path).call(0)
+    assert call.usage is None
+    assert call.mutation_quota(strict_since=0) is None
 
 
 CALLER = Caller("PLAINTEXT", "127.0.0.1", ANONYMOUS)

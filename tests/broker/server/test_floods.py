@@ -13,7 +13,8 @@ import pytest
 from barnabas_broker.security.principals import ANONYMOUS
 from barnabas_broker.server import session
 from barnabas_broker.server.dispatch import Caller
-from barnabas_broker.server.session import FLOOD_READ_BYTES, Shared
+from barnabas_broker.server.session import FLOOD_READ_BYTES
+from barnabas_broker.server.shared import ROUND_LONG_S, Shared
 from tests.broker.server.sessions import Client, frames, serving
 
 
@@ -194,7 +195,7 @@ def test_a_long_request_waits_where_its_round_was_spent_on_others(
 
     async def story(server: Server, a: Client, b: Client) -> None:
         monkeypatch.setattr(session, "perf_counter", lambda: server.requests.now)
-        server.requests.turn_s = session.ROUND_LONG_S
+        server.requests.turn_s = ROUND_LONG_S
         a.send("1")
         await server.settle()
         b.send("1")
@@ -207,7 +208,7 @@ def test_a_long_request_waits_where_its_round_was_spent_on_others(
         server.requests.turn_s = 0
         assert await server.settle() == ["a2"]
         assert a.transport.reading
-        server.requests.turn_s = session.ROUND_LONG_S
+        server.requests.turn_s = ROUND_LONG_S
         b.send("2")
         a.send("3")
         assert server.requests.served[3:] == ["b2", "a3"]

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, cast
 from uuid import UUID
 
+from barnabas_broker.cluster.quota_entity import QuotaConfigs
 from barnabas_kafka.ids import ZERO_UUID, TopicPartition
 
 NO_LEADER = -1
@@ -126,7 +127,8 @@ class MetadataImage:
 
     `broker_configs` maps a broker id in decimal, or `DEFAULT_BROKER` for the cluster-wide
     defaults, to dynamic broker settings. `user_configs` maps a user to what is set for it: SCRAM
-    credentials, which must not be shown. `partial` are the topics that are not fully announced.
+    credentials, which must not be shown. `quota_configs` has the quotas of clients and addresses,
+    those of users among them. `partial` are the topics that are not fully announced.
     `memo` is for what others work out from an image and want to keep for as long as it is the
     current one; each image starts without.
     """
@@ -138,6 +140,7 @@ class MetadataImage:
     topic_ids: Mapping[UUID, str] = field(default_factory=dict)
     broker_configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     user_configs: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
+    quota_configs: QuotaConfigs = field(default_factory=dict)
     version: int = 0
     partial: frozenset[str] = frozenset()
     memo: dict[object, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
@@ -163,6 +166,16 @@ class MetadataImage:
                 self, topics=topics, topic_ids=ids_of(topics.values()), partial=frozenset()
             )
         return cast("MetadataImage", found)
+
+    @property
+    def without_topics(self) -> "MetadataImage":
+        """What a broker knows of a cluster before a controller speaks to it."""
+        return MetadataImage(
+            cluster_id=self.cluster_id,
+            broker_configs=self.broker_configs,
+            user_configs=self.user_configs,
+            quota_configs=self.quota_configs,
+        )
 
     def topic(self, name: str) -> TopicImage | None:
         """The topic of that name, None if there is none."""
@@ -198,6 +211,7 @@ class MetadataImage:
         remove: frozenset[str] = frozenset(),
         broker_configs: Mapping[str, Mapping[str, str]] | None = None,
         user_configs: Mapping[str, Mapping[str, str]] | None = None,
+        quota_configs: QuotaConfigs | None = None,
         brokers: Mapping[int, BrokerRegistration] | None = None,
         controller_id: int | None = None,
     ) -> "MetadataImage":
@@ -222,6 +236,7 @@ class MetadataImage:
             partial=partial,
             broker_configs=self.broker_configs if broker_configs is None else broker_configs,
             user_configs=self.user_configs if user_configs is None else user_configs,
+            quota_configs=self.quota_configs if quota_configs is None else quota_configs,
             brokers=self.brokers if brokers is None else brokers,
             controller_id=self.controller_id if controller_id is None else controller_id,
             version=self.version + 1,

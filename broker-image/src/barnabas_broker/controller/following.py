@@ -14,15 +14,18 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from barnabas_broker.cluster.image import TopicImage
+from barnabas_broker.cluster.quota_entity import QuotaConfigs, QuotaEntity
 from barnabas_broker.controller.leading import Leading, lead_topic
 from barnabas_broker.controller.ledger import Ledger
 from barnabas_broker.controller.loading import (
     load_broker_configs,
     load_configs,
+    load_quota_configs,
     load_topics,
     load_user_configs,
 )
 from barnabas_broker.controller.settings_shell import SettingsShell
+from barnabas_broker.zk.quota_znodes import quota_entity
 from barnabas_broker.zk.store import CoordinationStore, Delete, Watch
 from barnabas_broker.zk.znodes import (
     CONFIG_BROKERS,
@@ -91,7 +94,7 @@ class Follower:
 
     def read_settings(self, heard: Heard) -> None:
         """Bring settings of topics and brokers up to date that others have changed."""
-        names, broker_configs, users = self._config_changes(heard)
+        names, broker_configs, users, quotas = self._config_changes(heard)
         known = self.ledger.image.topics
         if heard.paths is None:
             names = set(known)
@@ -110,11 +113,15 @@ class Follower:
                 self.settings.load(configs)
         if heard.paths is None:
             user_configs: Mapping[str, Mapping[str, str]] | None = load_user_configs(self._store)
+            quota_configs: QuotaConfigs | None = load_quota_configs(self._store)
         else:
             user_configs = self.ledger.read_users(users)
+            quota_configs = self.ledger.read_quotas(quotas)
         if user_configs == self.ledger.image.user_configs:
             user_configs = None
-        self._publish(put, configs, user_configs)
+        if quota_configs == self.ledger.image.quota_configs:
+            quota_configs = None
+        self._publish(put, configs, user_configs, quota_configs)
 
     def read_topics(self, heard: Heard, leading: Leading, *, now_ms: int) -> None:
         """Bring topics up to date that others have made or grown, and see that they are led."""
@@ -139,11 +146,12 @@ class Follower:
         put: list[TopicImage],
         configs: Mapping[str, Mapping[str, str]] | None = None,
         users: Mapping[str, Mapping[str, str]] | None = None,
+        quotas: QuotaConfigs | None = None,
     ) -> None:
-        if not put and configs is None and users is None:
+        if not put and configs is None and users is None and quotas is None:
             return
         image = self.ledger.image.with_changes(
-            put=tuple(put), broker_configs=configs, user_configs=users
+            put=tuple(put), broker_configs=configs, user_configs=users, quota_configs=quotas
         )
         for name, error in self.ledger.publish(image).items():
             _log.error("topic %s is not served: %s", name, error.message)
@@ -163,21 +171,22 @@ class Follower:
         self._missing = gone
         return present if heard.paths is None else wanted | (present - known.keys())
 
-    def _config_changes(self, heard: Heard) -> tuple[set[str], bool, set[str]]:
+    def _config_changes(self, heard: Heard) -> tuple[set[str], bool, set[str], set[QuotaEntity]]:
         """Topics whose settings may have changed, whether those of brokers may have, and users.
 
-        Users are named as their znodes are.
+        Users are named as their znodes are. The last are those whose quotas may have changed.
         """
         if not heard.of(ConfigChangeZnode.ROOT):
-            return set(), False, set()
+            return set(), False, set(), set()
         self._store.watch(ConfigChangeZnode.ROOT, Watch.CHILDREN)
         names = self._store.children(ConfigChangeZnode.ROOT)
         new = [name for name in names if name > self._last_change]
         self._last_change = max(names, default=self._last_change)
         if heard.paths is None:
-            return set(), True, set()
+            return set(), True, set(), set()
         topics: set[str] = set()
         users: set[str] = set()
+        quotas: set[QuotaEntity] = set()
         brokers = False
         paths = [f"{ConfigChangeZnode.ROOT}/{name}" for name in new]
         for path, found in zip(paths, self._store.get_many(paths), strict=True):
@@ -189,11 +198,14 @@ class Follower:
                 _log.error("a notification is ignored: %s", error)
                 continue
             brokers |= entity_type == CONFIG_BROKERS
+            entity = quota_entity(entity_type, name)
+            if entity is not None:
+                quotas.add(entity)
             if entity_type == CONFIG_USERS and name and "/" not in name:
                 users.add(name)
             if entity_type == CONFIG_TOPICS and name in self.ledger.image.topics:
                 topics.add(name)
-        return topics, brokers, users
+        return topics, brokers, users, quotas
 
 
 def _stays(error: MalformedZnodeError) -> None:

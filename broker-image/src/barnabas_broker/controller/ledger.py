@@ -13,10 +13,12 @@ from typing import Final, TypeVar
 
 from barnabas_broker.cluster.failures import each_isolated
 from barnabas_broker.cluster.image import MetadataImage
+from barnabas_broker.cluster.quota_entity import QuotaConfigs, QuotaEntity
 from barnabas_broker.controller.isolated_writes import commit_each
 from barnabas_broker.controller.loading import (
     load_broker_configs,
     load_config,
+    load_quota_configs,
     load_topic,
     load_user_configs,
 )
@@ -105,11 +107,13 @@ class Ledger:
         removed: Iterable[str] = (),
         broker_configs: bool = False,
         users: Iterable[str] = (),
+        quotas: Collection[QuotaEntity] = (),
         now_ms: int,
     ) -> Failures:
         """Commit and publish; the keywords say which parts of the image the operations change.
 
-        `configured` are topics of which only the settings do, `users` those whose settings do.
+        `configured` are topics of which only the settings do, `users` those whose settings do,
+        `quotas` those whose quotas do.
         Returns what listeners could not do. Raises KafkaError, having logged why, where nothing
         was written or nobody can tell: NOT_CONTROLLER when another controller has followed,
         TOPIC_ALREADY_EXISTS when somebody else was quicker, else UNKNOWN_SERVER_ERROR.
@@ -131,14 +135,24 @@ class Ledger:
             )
             configs = load_broker_configs(self.store) if broker_configs else None
             user_configs = self.read_users([ConfigZnode.for_user(it).name for it in users])
+            quota_configs = self.read_quotas(quotas)
         return self.publish(
             self.image.with_changes(
                 put=put,
                 remove=frozenset(removed),
                 broker_configs=configs,
                 user_configs=user_configs,
+                quota_configs=quota_configs,
             )
         )
+
+    def read_quotas(self, entities: Collection[QuotaEntity]) -> QuotaConfigs | None:
+        """The quotas of all once those of these are read again; None for none."""
+        if not entities:
+            return None
+        known = self.image.quota_configs
+        others = {it: found for it, found in known.items() if it not in entities}
+        return {**others, **load_quota_configs(self.store, entities)}
 
     def read_users(self, names: Collection[str]) -> Mapping[str, Mapping[str, str]] | None:
         """The settings of all users once those of these znodes are read again; None for none."""

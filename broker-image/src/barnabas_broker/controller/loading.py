@@ -12,6 +12,8 @@ from barnabas_broker.cluster.image import (
     PartitionState,
     TopicImage,
 )
+from barnabas_broker.cluster.quota_entity import QuotaEntity, quotas_of
+from barnabas_broker.zk.quota_znodes import quota_znode, stored_entities
 from barnabas_broker.zk.store import CoordinationStore, Stat
 from barnabas_broker.zk.znodes import (
     CONFIG_BROKERS,
@@ -208,6 +210,29 @@ def load_user_configs(
     znodes = [ConfigZnode(CONFIG_USERS, name) for name in sorted(wanted) if name != DEFAULT_ENTITY]
     configs = load_configs(store, znodes, tell=lambda error: _log.error("%s", error))
     return {it.user: configs[it.name] for it in znodes if configs.get(it.name)}
+
+
+def load_quota_configs(
+    store: CoordinationStore, entities: Iterable[QuotaEntity] | None = None
+) -> dict[QuotaEntity, dict[str, float]]:
+    """The quotas of these entities, None for all; who has none has none here.
+
+    Quotas that cannot be read are logged, and count as none.
+    """
+    wanted = list(stored_entities(store) if entities is None else entities)
+    znodes = [quota_znode(entity) for entity in wanted]
+    quotas = {}
+    for entity, znode, found in zip(
+        wanted, znodes, store.get_many([it.path for it in znodes]), strict=True
+    ):
+        try:
+            config = {} if found is None else quotas_of(entity, znode.decode(found[0]))
+        except ValueError as error:
+            _log.error("the quotas at %s are ignored: %s", znode.path, error)
+            continue
+        if config:
+            quotas[entity] = config
+    return quotas
 
 
 def load_broker_configs(store: CoordinationStore) -> Mapping[str, Mapping[str, str]]:

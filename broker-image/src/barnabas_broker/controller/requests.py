@@ -1,6 +1,6 @@
 """What handlers ask of the controller, and what it answers: one value per topic or resource."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -8,6 +8,24 @@ from barnabas_broker.controller.configs import ConfigChange, ConfigResource
 from barnabas_broker.controller.topics import TopicPlan
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.ids import ZERO_UUID
+
+Admit = Callable[[int], object]
+"""Takes a number of partitions from a quota; raises KafkaError where that is exceeded."""
+
+
+def admit_all(_partitions: int) -> None:
+    """Without a quota."""
+
+
+def not_admitted(admit: Admit, partitions: Mapping[str, int]) -> dict[str, KafkaError]:
+    """The topics, of so many partitions each, for which a quota does not suffice."""
+    refused = {}
+    for name, count in partitions.items():
+        try:
+            admit(count)
+        except KafkaError as error:
+            refused[name] = error
+    return refused
 
 
 @dataclass(frozen=True, slots=True)

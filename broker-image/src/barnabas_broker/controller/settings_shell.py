@@ -4,7 +4,7 @@ Holds the broker settings in effect, which are those given at start under those 
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from barnabas_broker.cluster.image import DEFAULT_BROKER
 from barnabas_broker.controller import configs, writes
@@ -12,6 +12,7 @@ from barnabas_broker.controller.configs import ConfigResource
 from barnabas_broker.controller.ledger import Ledger
 from barnabas_broker.controller.requests import ConfigRequest, Outcome
 from barnabas_broker.controller.topics import check_cleanup_policy, validate_name
+from barnabas_broker.security.principals import Principal
 from barnabas_broker.zk.znodes import ConfigZnode
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.settings import broker as keys
@@ -78,6 +79,28 @@ class SettingsShell:
         except SettingError as error:
             raise KafkaError(ErrorCode.INVALID_CONFIG, str(error)) from error
         check_cleanup_policy(name, resolved[topic.CLEANUP_POLICY])
+
+    def alter_all(
+        self,
+        requests: Sequence[ConfigRequest],
+        incremental: bool,
+        validate_only: bool,
+        principal: Principal,
+        *,
+        now_ms: int,
+    ) -> list[Outcome]:
+        """`alter` each resource; one answer for each, in order."""
+        answers = []
+        for request in requests:
+            answer = self.alter(
+                request, incremental=incremental, validate_only=validate_only, now_ms=now_ms
+            )
+            answers.append(answer)
+            if answer.granted and not validate_only:
+                names = ", ".join(change.name for change in request.changes)
+                kind = request.resource.name.lower()
+                _log.info("altered %s of %s %r for %s", names, kind, request.name, principal)
+        return answers
 
     def alter(
         self, request: ConfigRequest, *, incremental: bool, validate_only: bool, now_ms: int

@@ -22,6 +22,7 @@ from barnabas_broker.cluster.image import BrokerRegistration, MetadataImage, Par
 from barnabas_broker.controller import writes
 from barnabas_broker.controller.adoption import Adoption, plan_adoptions
 from barnabas_broker.controller.careful_election import EndsAnswer
+from barnabas_broker.controller.client_quota_manager import ClientQuotaManager
 from barnabas_broker.controller.following import Follower, Heard
 from barnabas_broker.controller.identity import new_id
 from barnabas_broker.controller.in_sync_changes import InSyncAnswer, InSyncRequest, partitions_of
@@ -35,7 +36,15 @@ from barnabas_broker.controller.offline_replicas import Answered
 from barnabas_broker.controller.propagation import View
 from barnabas_broker.controller.registrations import is_unclean
 from barnabas_broker.controller.reign import Reign
-from barnabas_broker.controller.requests import ConfigRequest, CreatedTopic, Growth, Outcome
+from barnabas_broker.controller.requests import (
+    Admit,
+    ConfigRequest,
+    CreatedTopic,
+    Growth,
+    Outcome,
+    admit_all,
+    not_admitted,
+)
 from barnabas_broker.controller.settings_shell import SettingsShell
 from barnabas_broker.controller.startup import (
     identify,
@@ -118,6 +127,7 @@ class Controller:
         self.reign = Reign(self._ledger, self._settings, broker_id=broker_id, random=random)
         self.moves = Moves(self._ledger, self.reign)
         self.user_credentials = UserCredentialManager(self._ledger)
+        self.client_quotas = ClientQuotaManager(self._ledger)
 
     @property
     def image(self) -> MetadataImage:
@@ -176,10 +186,7 @@ class Controller:
             self.deleting = frozenset(self._store.children(DeleteTopicZnode.ROOT))
         if not self.settings[keys.AUTHORIZER_CLASS_NAME]:
             warn_of_acls(self._store)
-        brokers, users = self.stored.broker_configs, self.stored.user_configs
-        self._ledger.load(
-            MetadataImage(cluster_id=identity, broker_configs=brokers, user_configs=users)
-        )
+        self._ledger.load(self.stored.without_topics)
         self._settings.load(self.image.broker_configs)
         return self.image
 
@@ -494,6 +501,7 @@ class Controller:
         new: Sequence[NewTopic],
         *,
         validate_only: bool = False,
+        admit: Admit = admit_all,
         principal: Principal,
         now_ms: int,
     ) -> list[CreatedTopic]:
@@ -508,6 +516,7 @@ class Controller:
             try:
                 plan = self._plan(each, taken)
                 if topic_id is not None:
+                    admit(len(plan.replicas))
                     operations[plan.name] = self._creation(plan, topic_id)
             except Exception as error:  # The boundary between one topic and the others.
                 told = refusal(error, "CreateTopics", each.name)
@@ -533,11 +542,11 @@ class Controller:
         return answers
 
     def auto_create(
-        self, names: Sequence[str], *, principal: Principal, now_ms: int
+        self, names: Sequence[str], *, admit: Admit = admit_all, principal: Principal, now_ms: int
     ) -> list[CreatedTopic]:
         """Create topics that somebody asked about, with the settings that such topics get."""
         wanted = [automatic_topic(name, self.settings) for name in names]
-        return self.create_topics(wanted, principal=principal, now_ms=now_ms)
+        return self.create_topics(wanted, admit=admit, principal=principal, now_ms=now_ms)
 
     def _plan(self, new: NewTopic, taken: TakenNames) -> TopicPlan:
         brokers = max(1, len(self.image.brokers))
@@ -573,17 +582,19 @@ class Controller:
         return Outcome(name, ErrorCode.NOT_CONTROLLER, "This is not the correct controller.")
 
     def delete_topics(
-        self, names: Sequence[str], *, principal: Principal, now_ms: int
+        self, names: Sequence[str], *, admit: Admit = admit_all, principal: Principal, now_ms: int
     ) -> list[Outcome]:
         """Delete topics; when this returns they are out of the image, and listeners know."""
         if not self.reigns:
             return [self._elsewhere(name) for name in names]
         known = [name for name in dict.fromkeys(names) if name in self.image.topics]
         unknown = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        beyond = not_admitted(admit, {it: len(self.image.topics[it].partitions) for it in known})
+        known = [name for name in known if name not in beyond]
         answers = [
-            Outcome(name) if name in self.image.topics else Outcome.refused(name, unknown)
-            for name in names
-        ]
+            (Outcome(name) if name in self.image.topics else Outcome.refused(name, unknown))
+            .unless_among(beyond) for name in names
+        ]  # fmt: skip
         if self._shared:
             try:
                 refused = self.reign.delete(known, now_ms=now_ms)
@@ -618,6 +629,7 @@ class Controller:
         growths: Sequence[Growth],
         *,
         validate_only: bool = False,
+        admit: Admit = admit_all,
         principal: Principal,
         now_ms: int,
     ) -> list[Outcome]:
@@ -628,7 +640,10 @@ class Controller:
         operations: dict[str, list[Operation]] = {}
         for growth in growths:
             try:
-                operations[growth.name] = self._growth(growth)
+                added = self._growth(growth)
+                if not validate_only:
+                    admit(growth.count - len(self.image.topics[growth.name].partitions))
+                operations[growth.name] = added
                 answers.append(Outcome(growth.name))
             except Exception as error:  # The boundary between one topic and the others.
                 told = refusal(error, "CreatePartitions", growth.name)
@@ -664,7 +679,7 @@ class Controller:
         now_ms: int,
     ) -> list[Outcome]:
         """Replace all settings of each resource by those sent; one answer for each, in order."""
-        return self._alter(requests, False, validate_only, principal, now_ms=now_ms)
+        return self._settings.alter_all(requests, False, validate_only, principal, now_ms=now_ms)
 
     def incremental_alter_configs(
         self,
@@ -675,25 +690,4 @@ class Controller:
         now_ms: int,
     ) -> list[Outcome]:
         """Apply single changes to the settings of each resource; one answer for each, in order."""
-        return self._alter(requests, True, validate_only, principal, now_ms=now_ms)
-
-    def _alter(
-        self,
-        requests: Sequence[ConfigRequest],
-        incremental: bool,
-        validate_only: bool,
-        principal: Principal,
-        *,
-        now_ms: int,
-    ) -> list[Outcome]:
-        answers = []
-        for request in requests:
-            answer = self._settings.alter(
-                request, incremental=incremental, validate_only=validate_only, now_ms=now_ms
-            )
-            answers.append(answer)
-            if answer.granted and not validate_only:
-                names = ", ".join(change.name for change in request.changes)
-                kind = request.resource.name.lower()
-                _log.info("altered %s of %s %r for %s", names, kind, request.name, principal)
-        return answers
+        return self._settings.alter_all(requests, True, validate_only, principal, now_ms=now_ms)

@@ -18,7 +18,12 @@ from barnabas_broker.cluster.image import MetadataImage, ids_of
 from barnabas_broker.controller.elections import Present
 from barnabas_broker.controller.identity import new_cluster_id
 from barnabas_broker.controller.leading import Leading, lead_topic
-from barnabas_broker.controller.loading import load_broker_configs, load_topics, load_user_configs
+from barnabas_broker.controller.loading import (
+    load_broker_configs,
+    load_quota_configs,
+    load_topics,
+    load_user_configs,
+)
 from barnabas_broker.controller.office import (
     Office,
     commit_fenced,
@@ -207,5 +212,6 @@ def load_image(store: CoordinationStore, cluster_id: str) -> MetadataImage:
         topic_ids=ids_of(topics.values()),
         broker_configs=broker_configs,
         user_configs=load_user_configs(store),
+        quota_configs=load_quota_configs(store),
         version=1,
     )

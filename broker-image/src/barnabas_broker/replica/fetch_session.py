@@ -180,6 +180,10 @@ class SessionCache:
         session.used_ms = now_ms
         return FetchContext(session.targets, session, incremental=True)
 
+    def drop(self, session_id: int) -> None:
+        """Close a session that its client is not told of."""
+        self.sessions.pop(session_id, None)
+
     def _open(
         self,
         request: "SessionRequest",

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from barnabas_broker.controller.internal import automatic_topic
-from barnabas_broker.controller.requests import CreatedTopic, Outcome
+from barnabas_broker.controller.requests import CreatedTopic, Outcome, admit_all
 from barnabas_broker.server.call import Call
 from barnabas_broker.server.peers import PeerError
 from barnabas_broker.server.replication.leader_link import error_code
@@ -36,9 +36,12 @@ def auto_create(
     """
     broker = call.broker
     if broker.image.controller_id == broker.id:
+        # Clients are not refused a topic that they only asked about, but throttled afterwards.
+        quota = None if call.usage is None else call.usage.mutation_quota(strict=False)
+        admit = admit_all if quota is None else quota.take
         return broker.controller.ask(
             lambda controller: controller.auto_create(
-                names, principal=call.principal, now_ms=call.now_ms
+                names, admit=admit, principal=call.principal, now_ms=call.now_ms
             ),
             answer,
         )

@@ -15,6 +15,7 @@ from barnabas_broker.replica.manager import ReplicaManager
 from barnabas_broker.replica.replication_quota import ReplicationQuotas
 from barnabas_broker.replica.selector import Selector
 from barnabas_broker.server.acl_manager import AclManager
+from barnabas_broker.server.client_quotas import ClientQuotas
 from barnabas_broker.server.controller_link import ControllerLink
 from barnabas_broker.server.controller_thread import ControllerThread
 from barnabas_broker.server.handler import Handler
@@ -49,6 +50,7 @@ class Broker:
     producer_ids: ProducerIds
     fetch_sessions: SessionCache
     replication_quotas: ReplicationQuotas
+    quotas: ClientQuotas
     #: milliseconds of a clock that never goes back
     monotonic_ms: Callable[[], int]
     #: of followers, which no number of consumers evicts

@@ -1,8 +1,7 @@
 """One request in the hands of its handler: who asks, from where, and what may be used to answer."""
 
 from dataclasses import dataclass
-from enum import Enum
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from barnabas_broker.security.acls import (
     CLUSTER_NAME,
@@ -17,47 +16,7 @@ from barnabas_broker.security.principals import Principal
 
 if TYPE_CHECKING:  # The bundle imports what handlers are made of; handlers only name its type.
     from barnabas_broker.server.broker import Broker
-
-
-class QuotaKind(Enum):
-    """What is rationed, and the unit of the amount that is recorded."""
-
-    PRODUCE = "produce"  # bytes written
-    FETCH = "fetch"  # bytes read
-    REQUEST = "request"  # nanoseconds of processing
-    CONTROLLER_MUTATION = "controller-mutation"  # partitions created or deleted (KIP-599)
-
-
-class Quotas(Protocol):
-    """Counts what clients use and says how long they must be held back."""
-
-    def record(
-        self,
-        kind: QuotaKind,
-        principal: Principal,
-        client_id: str | None,
-        *,
-        amount: float,
-        now_ms: int,
-    ) -> int:
-        """Count `amount` and return the throttle time in milliseconds, 0 for none."""
-        ...
-
-
-class Unlimited:
-    """The quotas of a broker on which none are set."""
-
-    def record(
-        self,
-        kind: QuotaKind,
-        principal: Principal,
-        client_id: str | None,
-        *,
-        amount: float,
-        now_ms: int,
-    ) -> int:
-        """Never hold anybody back."""
-        return 0
+    from barnabas_broker.server.client_quotas import MutationQuota, Usage
 
 
 @dataclass(slots=True)
@@ -73,8 +32,9 @@ class Call:
     client_host: str
     now_ms: int  # arrival, wall clock, milliseconds since the epoch
     authorizer: Authorizer
-    quotas: Quotas
     broker: "Broker"
+    usage: "Usage | None" = None
+    """What it uses of quotas; None while nobody has any."""
 
     def allowed(
         self,
@@ -114,8 +74,12 @@ class Call:
             if self.allowed(operation, resource_type, name, audited=False)
         )
 
-    def throttle_ms(self, kind: QuotaKind, amount: float) -> int:
-        """Count what this request used; returns how long the client must wait, in milliseconds."""
-        return self.quotas.record(
-            kind, self.principal, self.client_id, amount=amount, now_ms=self.now_ms
-        )
+    def mutation_quota(self, *, strict_since: int) -> "MutationQuota | None":
+        """What this request may change of topics (KIP-599), None for as much as it wants.
+
+        From version `strict_since` on it is refused what is beyond its quota, before that the
+        client is throttled afterwards.
+        """
+        if self.usage is None:
+            return None
+        return self.usage.mutation_quota(strict=self.version >= strict_since)

@@ -23,12 +23,13 @@ from barnabas_broker.log.files import FileSlice
 from barnabas_broker.security.authorizer import Authorizer
 from barnabas_broker.security.principals import ANONYMOUS, Principal
 from barnabas_broker.server import handlers as handlers_package
-from barnabas_broker.server.call import Call, Quotas
+from barnabas_broker.server.call import Call
+from barnabas_broker.server.client_quotas import ClientQuotas, Usage
 from barnabas_broker.server.fair_queue import flow_of
 from barnabas_broker.server.handler import Handler, UnanswerableError
 from barnabas_broker.server.handlers import produce
 from barnabas_broker.server.handlers.api_versions import unsupported_version_response
-from barnabas_broker.server.large import LongWork
+from barnabas_broker.server.large import Ending, LongWork
 from barnabas_broker.server.metrics.requests import ApiMetrics, RequestMetrics
 from barnabas_broker.server.outbound import Item
 from barnabas_broker.server.parking import Answers, ParkedRequest
@@ -38,6 +39,7 @@ from barnabas_broker.server.plain_heartbeat import PlainHeartbeats
 from barnabas_broker.server.plain_produce import PlainProduce
 from barnabas_broker.server.plain_rebalance import PlainRebalances
 from barnabas_broker.server.produce_runs import ProduceRuns
+from barnabas_broker.server.throttling import settle
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.protocol import codec, registry
 from barnabas_kafka.protocol.headers import decode_client
@@ -65,6 +67,13 @@ _OFFSET_COMMIT: Final = int(ApiKey.OFFSET_COMMIT)
 _PRODUCE: Final = int(ApiKey.PRODUCE)
 _SASL_HANDSHAKE: Final = int(ApiKey.SASL_HANDSHAKE)
 _SYNC_GROUP: Final = int(ApiKey.SYNC_GROUP)
+_METERED: Final = (_FETCH, _SASL_HANDSHAKE)
+"""Short ways beside Produce that look at quotas of requests; while there are any, the others are
+not gone: their answers say nothing of throttling."""
+
+
+def _throttle_nothing(_throttle_ms: int) -> None:
+    """Of who has no connection."""
 
 
 class Authenticator(Protocol):
@@ -86,6 +95,8 @@ class Caller:
     principal: Principal
     authenticator: Authenticator | None = None
     """By whom it was authenticated, and may be again; None without SASL."""
+    throttle: Callable[[int], None] = _throttle_nothing
+    """Stops reading from the connection for so many milliseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +136,7 @@ class Reply:
     call: Call
     began_ns: int  # of the performance counter
     future: "asyncio.Future[Any]"
+    caller: Caller
 
 
 PlainWay = Callable[
@@ -165,7 +177,7 @@ class Dispatcher:
         handlers: Iterable[Handler],
         *,
         authorizer: Authorizer,
-        quotas: Quotas,
+        quotas: ClientQuotas,
         clock_ms: Callable[[], int],
     ) -> None:
         self._broker = broker
@@ -225,12 +237,14 @@ class Dispatcher:
                 route.metrics.served(version, perf_counter_ns() - began_ns)
                 return [outcome] if outcome else None
             served = outcome
-        elif (plain := self._plain.get(api_key)) is not None:
+        elif (plain := self._plain.get(api_key)) is not None and (
+            not self._quotas.request.enabled or api_key in _METERED
+        ):
             items = plain(frame, version, correlation_id, caller, self._clock_ms())
             if items is not None:
                 return _counted(items, route, version, began_ns)
         client_id, body = decode_client(frame, 0, header_versions[0])
-        # By position and in the order of Call: naming eleven arguments costs a third more.
+        # By position and in the order of Call: naming ten arguments costs a third more.
         call = Call(
             api_key,
             version,
@@ -241,9 +255,12 @@ class Dispatcher:
             caller.client_host,
             self._clock_ms(),
             self._authorizer,
-            self._quotas,
             self._broker,
         )
+        if self._quotas.active:
+            call.usage = Usage(
+                self._quotas, caller.principal.name, client_id, size=len(frame), began_ns=began_ns
+            )
         try:
             request, _ = codec.decode_from(
                 route.api.request, frame, version, body, ELEMENTS_AT_ONCE
@@ -252,11 +269,7 @@ class Dispatcher:
             answer = self._large(route, call, frame[body:], served)
         else:
             answer = self._small(route, call, request, served)
-        if isinstance(answer, asyncio.Future):
-            return Reply(route, call, began_ns, answer)
-        encoded = None if answer is None else _encoded(route, call, answer)
-        route.metrics.served(version, perf_counter_ns() - began_ns)
-        return encoded
+        return self._finish(route, call, began_ns, answer, caller)
 
     def serve_run(
         self, received: memoryview, position: int, caller: Caller
@@ -271,16 +284,31 @@ class Dispatcher:
     def encode(self, reply: Reply, future: "asyncio.Future[Any]") -> list[Item] | Reply:
         """What to send for a reply whose future is done, or the next one; raises as `serve`."""
         route, call = reply.route, reply.call
+        if call.usage is not None:
+            call.usage.go_on()
         try:
             answer = future.result()
             if type(answer) is GeneratorType:
-                answer = self._long.begin(answer, partial(_body, call))
+                answer = self._long.begin(answer, _ending(route, call))
         except Exception as error:  # As in `serve`.
             answer = _failure(route, call, error)
+        return self._finish(route, call, reply.began_ns, answer, reply.caller) or []
+
+    def _finish(
+        self, route: Route, call: Call, began_ns: int, answer: Any, caller: Caller
+    ) -> list[Item] | Reply | None:
+        """Count what a request used, and encode its response; or wait for that."""
+        usage = call.usage
         if isinstance(answer, asyncio.Future):
-            return Reply(route, call, reply.began_ns, answer)
-        encoded = [] if answer is None else _encoded(route, call, answer)
-        route.metrics.served(call.version, perf_counter_ns() - reply.began_ns)
+            if usage is not None:
+                usage.pause()
+            return Reply(route, call, began_ns, answer, caller)
+        if usage is not None:
+            answer = settle(route.api, call, answer)
+            if usage.throttle_ms:
+                caller.throttle(usage.throttle_ms)
+        encoded = None if answer is None else _encoded(route, call, answer)
+        route.metrics.served(call.version, perf_counter_ns() - began_ns)
         return encoded
 
     def _small(self, route: Route, call: Call, request: Any, served: list[PlainAnswer]) -> Any:
@@ -288,7 +316,7 @@ class Dispatcher:
         try:
             answer = _handled(route, request, call, served)
             if type(answer) is GeneratorType:
-                answer = self._long.begin(answer, partial(_body, call))
+                answer = self._long.begin(answer, _ending(route, call))
         except Exception as error:  # The boundary between one request and the broker's life.
             return _failure(route, call, error)
         return answer
@@ -309,7 +337,7 @@ class Dispatcher:
                 flow_of(call.principal, call.client_host, len(body)),
                 decode=decode,
                 handle=lambda request: _handled(route, request, call, served),
-                encode=partial(_body, call),
+                ending=_ending(route, call),
                 may_wait=call.api_key == _FETCH,
             )
         except KafkaError as error:  # There is no room for it.
@@ -391,6 +419,11 @@ def _failure(route: Route, call: Call, error: BaseException) -> Any:
     if hasattr(response, "error_message"):
         response.error_message = message
     return response
+
+
+def _ending(route: Route, call: Call) -> Ending:
+    """What becomes of a response that took turns: it is counted, and encoded in a thread."""
+    return Ending(partial(settle, route.api, call), partial(_body, call))
 
 
 def _body(call: Call, response: Any) -> bytes | list[Item]:

@@ -9,14 +9,18 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
 from types import GeneratorType
-from typing import Any
+from typing import Any, NamedTuple
 
 from barnabas_broker.server.fair_queue import Flow
 from barnabas_broker.server.heavy import FairPlace, HeavyWork
 from barnabas_broker.server.turns import Turns, Unfinished, Work
 
-Encode = Callable[[Any], Any]
-"""From a response to the parts of its body."""
+
+class Ending(NamedTuple):
+    """What becomes of a response: `settle` on the loop, then `encode`, to the parts of its body."""
+
+    settle: Callable[[Any], Any]
+    encode: Callable[[Any], Any]
 
 
 class LongWork:
@@ -27,13 +31,13 @@ class LongWork:
         self._turns = Turns()
         self._place = FairPlace()
 
-    def begin(self, work: Work[Any], encode: Encode) -> Any:
+    def begin(self, work: Work[Any], ending: Ending) -> Any:
         """The answer that work comes to in its first turn, else a future of an encoded one."""
         answer: Any = work
         while isinstance(answer, GeneratorType):
             answer = self._turns.begin(answer)
             if isinstance(answer, Unfinished):
-                return asyncio.ensure_future(self._encoded(answer.future, encode))
+                return asyncio.ensure_future(self._encoded(answer.future, ending))
         return answer
 
     def large(
@@ -43,7 +47,7 @@ class LongWork:
         *,
         decode: Callable[[memoryview], Any],
         handle: Callable[[Any], Any],
-        encode: Encode,
+        ending: Ending,
         may_wait: bool,
     ) -> "asyncio.Future[Any]":
         """A future of the encoded answer; `may_wait` where it may be long until there is one.
@@ -53,7 +57,7 @@ class LongWork:
         release = self._heavy.reserve(len(frame), flow)
         copy = memoryview(bytearray(frame))
         decoding = partial(decode, copy)
-        work = partial(self._in_place, decoding, handle, encode, may_wait=may_wait)
+        work = partial(self._in_place, decoding, handle, ending, may_wait=may_wait)
         task = asyncio.ensure_future(self._when_free(work, flow, len(frame)))
         task.add_done_callback(release)
         return task
@@ -66,24 +70,27 @@ class LongWork:
         self,
         decode: Callable[[], Any],
         handle: Callable[[Any], Any],
-        encode: Encode,
+        ending: Ending,
         *,
         may_wait: bool,
     ) -> Any:
         try:
             answer = await self._worked_on(handle(await self._heavy.code(decode)))
             if not may_wait:
-                return await self._encoded(answer, encode)
+                return await self._encoded(answer, ending)
         finally:
             self._place.leave()
-        return await self._encoded(answer, encode)
+        return await self._encoded(answer, ending)
 
-    async def _encoded(self, answer: Any, encode: Encode) -> Any:
+    async def _encoded(self, answer: Any, ending: Ending) -> Any:
         """Wait for an answer, whatever it takes, and encode it in the thread."""
         answer = await self._worked_on(answer)
         while isinstance(answer, asyncio.Future):
             answer = await self._worked_on(await answer)
-        return None if answer is None else await self._heavy.code(partial(encode, answer))
+        answer = ending.settle(answer)
+        if answer is None:
+            return None
+        return await self._heavy.code(partial(ending.encode, answer))
 
     async def _worked_on(self, answer: Any) -> Any:
         """What is left of an answer when its work is done: the response, or a future of it."""

@@ -11,7 +11,6 @@ from contextlib import AsyncExitStack
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
-from barnabas_broker import __version__
 from barnabas_broker.cluster.failures import call_isolated
 from barnabas_broker.cluster.image import (
     OWN_SOFTWARE,
@@ -38,11 +37,12 @@ from barnabas_broker.replica.selector import SELECTORS
 from barnabas_broker.security.authorizer import AllowAll
 from barnabas_broker.server.acl_manager import AclManager, rules_from
 from barnabas_broker.server.addresses import advertised_endpoints
+from barnabas_broker.server.announcement import announce
 from barnabas_broker.server.broker import Broker
 from barnabas_broker.server.broker_state import BrokerLifecycle, BrokerState
 from barnabas_broker.server.buffers import BufferPool
 from barnabas_broker.server.bursts import Burst
-from barnabas_broker.server.call import Unlimited
+from barnabas_broker.server.client_quotas import ClientQuotas
 from barnabas_broker.server.control_channels import ControlChannels
 from barnabas_broker.server.controlled_shutdown import hand_over, hand_over_if_reachable
 from barnabas_broker.server.controller_link import ControllerLink
@@ -62,7 +62,8 @@ from barnabas_broker.server.output import OutputMemory
 from barnabas_broker.server.producer_ids import ProducerIds, largest_id
 from barnabas_broker.server.replication.in_sync_writes import InSyncWrites
 from barnabas_broker.server.replication.replication import Replication
-from barnabas_broker.server.session import Session, Shared
+from barnabas_broker.server.session import Session
+from barnabas_broker.server.shared import Shared
 from barnabas_broker.server.supervision import Supervision
 from barnabas_broker.server.topic_configs import log_config, topic_rules
 from barnabas_broker.server.transaction_peers import TransactionPeers
@@ -71,7 +72,6 @@ from barnabas_broker.server.upkeep import Upkeep
 from barnabas_broker.server.writability import Writability
 from barnabas_broker.server.zookeeper_offsets import ZooKeeperOffsets
 from barnabas_broker.zk.store import CoordinationStore
-from barnabas_kafka import compiled
 from barnabas_kafka.errors import KafkaError
 from barnabas_kafka.ids import TopicPartition
 from barnabas_kafka.settings import broker as keys
@@ -158,7 +158,7 @@ class Node:
         store, governed, broker_id = await asyncio.to_thread(
             _govern, self._given, coordination, logs
         )
-        _announce(governed.settings, governed.image, broker_id)
+        announce(governed.settings, governed.image, broker_id)
         logs.claim(broker_id=broker_id, cluster_id=governed.image.cluster_id)
         await self._load(logs, governed, now_ms)
         self._unclean = _started_uncleanly(governed, logs, broker_id)
@@ -294,6 +294,7 @@ class Node:
             ),
             fetch_sessions=_session_cache(controller.settings),
             replication_quotas=self.replication.quotas,
+            quotas=_quotas(controller),
             monotonic_ms=monotonic_ms,
             selector=SELECTORS.get(controller.settings[keys.REPLICA_SELECTOR_CLASS] or ""),
             handlers=collect_handlers(served_versions(controller.settings)),
@@ -498,6 +499,7 @@ class Node:
             self.replication.on_image,
             partial(broker.groups.on_image, old.announced, new.announced),
             partial(broker.transactions.on_image, new.announced),
+            partial(broker.quotas.on_image, old, new),
             self._log_dir_events.look,
         )
         call_isolated(steps, "Applying metadata", "this broker")
@@ -550,7 +552,7 @@ class Node:
             self.broker,
             self.broker.handlers,
             authorizer=AllowAll() if self._acls is None else self._acls.authorizer,
-            quotas=Unlimited(),
+            quotas=self.broker.quotas,
             clock_ms=clock_ms,
         )
         for listener in self.listeners:
@@ -605,7 +607,7 @@ class Node:
 
         steps = [partial(it.close_idle, now) for it in self.listeners]
         steps += [partial(it.close_departed, now) for it in self.listeners]
-        steps += [partial(self.counters.tell_unsaid, now)]
+        steps += [partial(self.counters.tell_unsaid, now), partial(self.broker.quotas.expire)]
         if self._acls is not None:
             steps.append(partial(self._acls.authorizer.audit.tell_left_out))
         call_isolated([refuse_slow, *steps], "Watching", "clients")
@@ -665,32 +667,13 @@ def _tell_strays(found: Mapping[TopicPartition, PartitionLog], image: MetadataIm
         log.warning("on disk but not in the cluster, and left alone: %s", ", ".join(strays))
 
 
+def _quotas(controller: ControllerThread) -> ClientQuotas:
+    configs = controller.image.quota_configs
+    return ClientQuotas(controller.settings, configs, clock_ms=monotonic_ms)
+
+
 def _session_cache(settings: BrokerSettings) -> SessionCache:
     return SessionCache(
         slots=settings[keys.MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS],
         eviction_ms=SESSION_EVICTION_MS,
     )
-
-
-def _announce(settings: BrokerSettings, image: MetadataImage, broker_id: int) -> None:
-    """Say what this broker is and which settings it goes by."""
-    log.info(
-        "Barnabas %s, broker %d of cluster %s",
-        __version__,
-        broker_id,
-        image.cluster_id,
-    )
-    if interpreted := compiled.interpreted():
-        log.warning(
-            "Running as pure Python, slower: %d of %d modules are not compiled;"
-            " install a C compiler and Python's headers, and install Barnabas again",
-            len(interpreted),
-            len(compiled.MODULES),
-        )
-    for name, value in sorted(settings.changed.items()):
-        log.info("setting %s = %s", name, value)
-    for name, key in sorted(settings.without_effect.items()):
-        log.warning("setting %s has no effect here: %s", name, key.note or "not acted on yet")
-    for name, near in sorted(settings.unknown.items()):
-        hint = f"; did you mean {near}?" if near else ""
-        log.warning("setting %s is unknown and kept as given%s", name, hint)

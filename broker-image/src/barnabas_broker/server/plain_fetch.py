@@ -9,6 +9,7 @@ ordinary, errors and waits included, simply goes the general way from its beginn
 """
 
 import logging
+from time import perf_counter_ns
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
@@ -16,7 +17,7 @@ from barnabas_broker.log.files import FileSlice
 from barnabas_broker.replica.partition import READ_COMMITTED, Partition
 from barnabas_broker.security.acls import AclOperation, ResourcePattern, ResourceType
 from barnabas_broker.security.authorizer import Authorizer
-from barnabas_broker.server.call import QuotaKind, Quotas
+from barnabas_broker.server.client_quotas import ClientQuotas
 from barnabas_broker.server.outbound import Item
 from barnabas_kafka.errors import KafkaError
 from barnabas_kafka.protocol.plain_fetch import (
@@ -35,13 +36,17 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+HEADER_BYTES: Final = 4
+FIRST_FLEXIBLE: Final = 12
+"""Without the correlation id, and what stands behind it from that version on, an answer is as large
+as it counts for quotas (Kafka's `FetchResponse.sizeOf`)."""
+
 PARTITIONS_AT_ONCE: Final = 100
 """Requests for more are served in turns: these take a fraction of a millisecond."""
 
 # An enum's members are looked up several times slower than names of the module.
 _TOPIC: Final = ResourceType.TOPIC
 _READ: Final = AclOperation.READ
-_FETCH: Final = QuotaKind.FETCH
 
 _Found = list[tuple[Partition, FileSlice, PlainFound]]
 
@@ -51,7 +56,7 @@ class PlainFetches:
 
     __slots__ = ("_authorizer", "_broker", "_quotas")
 
-    def __init__(self, broker: "Broker", authorizer: Authorizer, quotas: Quotas) -> None:
+    def __init__(self, broker: "Broker", authorizer: Authorizer, quotas: ClientQuotas) -> None:
         self._broker = broker
         self._authorizer = authorizer
         self._quotas = quotas
@@ -71,24 +76,32 @@ class PlainFetches:
     def _serve(
         self, frame: memoryview, version: int, correlation_id: int, caller: "Caller", now_ms: int
     ) -> list[Item] | None:
+        began_ns = perf_counter_ns() if self._quotas.active else 0
         request = read(bytes(frame), version, PARTITIONS_AT_ONCE)
         if request is None or (request.names_rack and self._broker.selector is not None):
             return None  # A replica may have to be picked.
         found = self._read(request, version, caller)
         if found is None:
             return None
-        size = sum([each[1].length for each in found])
-        throttle_ms = self._quotas.record(
-            _FETCH, caller.principal, request.client_id, amount=size, now_ms=now_ms
-        )
         parts = answer(
             version,
             correlation_id,
-            throttle_ms,
+            0,
             request.topics,
             [each[2] for each in found],
             committed=request.isolation_level == READ_COMMITTED,
         )
+        if began_ns:
+            size = sum(map(len, parts)) + sum([each[1].length for each in found])
+            throttle_ms = self._quotas.fetched(
+                caller.principal.name,
+                request.client_id,
+                size - HEADER_BYTES - (version >= FIRST_FLEXIBLE),
+                perf_counter_ns() - began_ns,
+            )
+            if throttle_ms:
+                caller.throttle(throttle_ms)
+                return [*answer(version, correlation_id, throttle_ms, [], [], committed=False)]
         items: list[Item] = [parts[0]]
         for (partition, records, _), behind in zip(found, parts[1:], strict=True):
             traffic = partition.traffic
@@ -105,7 +118,7 @@ class PlainFetches:
 
         Raises KafkaError for a partition that cannot be read, UnicodeDecodeError for a name.
         """
-        limit = remaining = min(request.max_bytes, self._broker.settings[keys.FETCH_MAX_BYTES])
+        limit = remaining = self._limit(request, caller)
         if limit <= 0:
             return None
         found: _Found = []
@@ -131,6 +144,14 @@ class PlainFetches:
             if size < request.min_bytes and size < limit:
                 return None
         return found
+
+    def _limit(self, request: PlainFetch, caller: "Caller") -> int:
+        """The most that is read: a larger response would only be throttled."""
+        limit = min(request.max_bytes, self._broker.settings[keys.FETCH_MAX_BYTES])
+        quotas = self._quotas
+        if not quotas.active:
+            return limit
+        return min(limit, quotas.fetch_max_bytes(caller.principal.name, request.client_id))
 
     def _name(self, written: bytes) -> str:
         """The name of a topic given by its id; one that nobody has for ids of nothing here."""

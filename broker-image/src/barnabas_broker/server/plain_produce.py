@@ -26,7 +26,7 @@ from barnabas_broker.log.validator import (
 from barnabas_broker.replica.partition import Partition
 from barnabas_broker.security.acls import AclOperation, ResourcePattern, ResourceType
 from barnabas_broker.security.authorizer import Authorizer
-from barnabas_broker.server.call import QuotaKind, Quotas
+from barnabas_broker.server.client_quotas import ClientQuotas
 from barnabas_broker.server.handler import UnanswerableError
 from barnabas_broker.server.handlers.produce import ACKS, TURN_PARTITIONS, TURN_S
 from barnabas_kafka.errors import KafkaError
@@ -73,7 +73,6 @@ _NO_APPEND_TIME: Final = -1
 # An enum's members are looked up several times slower than names of the module.
 _TOPIC: Final = ResourceType.TOPIC
 _WRITE: Final = AclOperation.WRITE
-_PRODUCE: Final = QuotaKind.PRODUCE
 
 
 class PlainProduce:
@@ -81,7 +80,7 @@ class PlainProduce:
 
     __slots__ = ("_authorizer", "_broker", "_quotas")
 
-    def __init__(self, broker: "Broker", authorizer: Authorizer, quotas: Quotas) -> None:
+    def __init__(self, broker: "Broker", authorizer: Authorizer, quotas: ClientQuotas) -> None:
         self._broker = broker
         self._authorizer = authorizer
         self._quotas = quotas
@@ -105,6 +104,7 @@ class PlainProduce:
         self, frame: memoryview, version: int, correlation_id: int, caller: "Caller", now_ms: int
     ) -> bytes | list[PlainAnswer]:
         answers: list[PlainAnswer] = []
+        began_ns = time.perf_counter_ns() if self._quotas.active else 0
         if len(frame) > FRAME_BYTES_AT_ONCE:
             return answers
         data = bytes(frame)
@@ -116,13 +116,14 @@ class PlainProduce:
             topics, answers, frame, data, version=version, acks=acks, caller=caller, now_ms=now_ms
         ):
             return answers
-        size = 0
-        for topic in topics:
-            for _, start, end in topic[2]:
-                size += end - start
-        throttle_ms = self._quotas.record(
-            _PRODUCE, caller.principal, client_id, amount=size, now_ms=now_ms
-        )
+        throttle_ms = 0
+        if began_ns:
+            spent_ns = time.perf_counter_ns() - began_ns if acks else 0
+            throttle_ms = self._quotas.produced(
+                caller.principal.name, client_id, len(data), spent_ns
+            )
+            if throttle_ms:
+                caller.throttle(throttle_ms)
         return answer(version, correlation_id, topics, answers, throttle_ms) if acks else b""
 
     def _append_all(

@@ -6,6 +6,8 @@ requests that follow each other in what one read brought are all of the kind tha
 batches are written at once. Each is judged by itself, and answered by itself and in order once the
 write has returned; offsets, files and answers are what they would be one by one.
 
+While there are quotas each request is served by itself: the one behind it may have to wait.
+
 Nothing is changed before the write. The first request that differs in anything ends the run, and
 is served behind it as if it had come alone. Where the log does not take the run as a whole (a new
 segment is due, the disk has no room for all), nothing has happened, and all go one by one.
@@ -21,7 +23,7 @@ from barnabas_broker.log.validator import ProduceRules
 from barnabas_broker.replica.partition import Partition
 from barnabas_broker.security.acls import AclOperation, ResourcePattern, ResourceType
 from barnabas_broker.security.authorizer import Authorizer
-from barnabas_broker.server.call import QuotaKind, Quotas
+from barnabas_broker.server.client_quotas import ClientQuotas
 from barnabas_broker.server.handler import UnanswerableError
 from barnabas_broker.server.metrics.requests import ApiMetrics
 from barnabas_kafka.errors import KafkaError
@@ -61,7 +63,6 @@ _NO_APPEND_TIME: Final = -1
 _API_KEY: Final = int(ApiKey.PRODUCE)
 _TOPIC: Final = ResourceType.TOPIC
 _WRITE: Final = AclOperation.WRITE
-_PRODUCE: Final = QuotaKind.PRODUCE
 
 
 class Run:
@@ -133,7 +134,7 @@ class ProduceRuns:
         self,
         broker: "Broker",
         authorizer: Authorizer,
-        quotas: Quotas,
+        quotas: ClientQuotas,
         *,
         versions: VersionRange,
         metrics: ApiMetrics,
@@ -157,7 +158,7 @@ class ProduceRuns:
         if len(received) - position < _LEAST:
             return None
         _, api_key, version, _ = HEAD.unpack_from(received, position)
-        if api_key != _API_KEY:
+        if api_key != _API_KEY or self._quotas.active:
             return None
         try:
             return self._serve(received, position, version, caller, now_ms=now_ms)
@@ -185,7 +186,7 @@ class ProduceRuns:
         offset = run.append(now_ms)
         if offset is None:
             return None
-        answers = self._answers(run, version, offset, caller, now_ms=now_ms)
+        answers = self._answers(run, version, offset)
         self._metrics.served(version, perf_counter_ns() - began_ns, requests=len(answers))
         return b"".join(answers), position
 
@@ -223,20 +224,13 @@ class ProduceRuns:
             return None
         return Run(partition, rules, request, now_ms)
 
-    def _answers(
-        self, run: Run, version: int, offset: int, caller: "Caller", *, now_ms: int
-    ) -> list[bytes]:
+    def _answers(self, run: Run, version: int, offset: int) -> list[bytes]:
         """The response to each request, the first of whose records got `offset`."""
         log_start = run.partition.log.log_start_offset
         answers = []
-        for (correlation_id, request), (size, count, _) in zip(
-            run.requests, run.batches, strict=True
-        ):
-            client_id, _, topics = request
-            throttle_ms = self._quotas.record(
-                _PRODUCE, caller.principal, client_id, amount=size, now_ms=now_ms
-            )
+        for (correlation_id, request), (_, count, _) in zip(run.requests, run.batches, strict=True):
+            topics = request[2]
             done = [(topics[0][2][0][0], offset, _NO_APPEND_TIME, log_start)]
-            answers.append(answer(version, correlation_id, topics, done, throttle_ms))
+            answers.append(answer(version, correlation_id, topics, done, 0))
             offset += count
         return answers

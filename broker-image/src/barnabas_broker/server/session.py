@@ -13,10 +13,10 @@ wait in `_out` until what came on other connections is served too (`server.burst
 States of a session, told by two attributes:
 
 reading   `_waiting_for` is None and nothing waits to be sent: frames are served as they arrive.
-waiting   a handler returned a future, the peer reads slower than we send, its turn is over, or
-          there is no memory for the rest of its request: reading is paused and bytes already
-          received are kept in `_kept` until that has passed. Behind a parked request reading is
-          paused only when something comes.
+waiting   a handler returned a future, the peer reads slower than we send, its turn is over, it is
+          muted, or there is no memory for the rest of its request: reading is paused and bytes
+          already received are kept in `_kept` until that has passed. Behind a parked request
+          reading is paused only when something comes.
 
 A turn is the time for which one session may keep the event loop to itself when many requests came
 at once. Those whose turn is over stand in one line, of which each round of the loop serves one: a
@@ -37,7 +37,7 @@ waits must not keep slices of it.
 import asyncio
 import logging
 import ssl
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from struct import Struct
 from time import monotonic, perf_counter, perf_counter_ns
@@ -46,17 +46,14 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from barnabas_broker.invariants import violated
 from barnabas_broker.security.principals import Principal
 from barnabas_broker.server.buffers import Buffer
-from barnabas_broker.server.bursts import Burst
-from barnabas_broker.server.counters import Cause, Counters
+from barnabas_broker.server.counters import Cause
 from barnabas_broker.server.dispatch import Dispatcher, Reply
 from barnabas_broker.server.handler import UnanswerableError
-from barnabas_broker.server.memory import FrameMemory
 from barnabas_broker.server.outbound import Item, Outbound
-from barnabas_broker.server.output import OutputMemory
 from barnabas_broker.server.parking import ParkedRequest
+from barnabas_broker.server.shared import Shared
 from barnabas_broker.server.tls_outbound import TlsOutbound
-from barnabas_broker.server.turns import Line, Round
-from barnabas_broker.server.writability import Writability
+from barnabas_broker.server.turns import Line
 from barnabas_kafka.protocol.codec import DecodeError, EncodeError
 
 if TYPE_CHECKING:
@@ -98,38 +95,14 @@ its own then."""
 RECEIVED_AT_ONCE: Final = 256 << 10
 """How much of a large request is received at once while several arrive."""
 
-ROUND_BYTES: Final = 1 << 20
-"""How much of all large requests is received in one round of the loop."""
-
 UNBUDGETED_BYTES: Final = 4 << 10
 """How much is received of a large request, which cannot be put off any more, beyond that."""
 
 LONG_REQUEST_S: Final = 0.00005
 """A request that took longer to serve is a long one, and so is the next on its connection."""
 
-ROUND_LONG_S: Final = 0.001
-"""How much time all long requests have in one round of the loop before the next of them waits."""
-
 LAST_REQUESTS_S: Final = 30.0
 """How long requests are kept whose client has closed, behind one that still waits."""
-
-
-@dataclass(frozen=True, slots=True)
-class Shared:
-    """What all sessions of a broker draw from, and where they report misconduct."""
-
-    memory: FrameMemory
-    output: OutputMemory
-    counters: Counters
-    writability: Writability
-    line: Line
-    burst: Burst
-    receiving: Line = field(default_factory=Line)
-    """Who goes on receiving a large request."""
-    serving: Line = field(default_factory=Line)
-    """Who is served a long request."""
-    round_bytes: Round = field(default_factory=lambda: Round(ROUND_BYTES))
-    round_s: Round = field(default_factory=lambda: Round(ROUND_LONG_S))
 
 
 class Session(asyncio.BufferedProtocol):
@@ -147,6 +120,7 @@ class Session(asyncio.BufferedProtocol):
         "_long",
         "_loop",
         "_memory",
+        "_muted",
         "_needed",
         "_out",
         "_outbound",
@@ -173,6 +147,7 @@ class Session(asyncio.BufferedProtocol):
         self._needed = 0  # Bytes `_kept` must hold before there is anything to serve.
         self._waiting_for: asyncio.Future[Any] | ParkedRequest | None = None
         self._paused = False
+        self._muted: asyncio.TimerHandle | None = None  # Its client is beyond a quota.
         self._starved = False  # It needs more memory for its request than there is.
         self._turn_over = False  # It has requests to serve, and will be called.
         self._floods = False  # What was last received at once took several turns to serve.
@@ -201,7 +176,8 @@ class Session(asyncio.BufferedProtocol):
             )
         peer = transport.get_extra_info("peername")
         dispatcher = cast(Dispatcher, self._dispatcher)
-        self.caller = dispatcher.caller(self._listener.name, str(peer[0]) if peer else "?")
+        caller = dispatcher.caller(self._listener.name, str(peer[0]) if peer else "?")
+        self.caller = replace(caller, throttle=self._mute)
         self._listener.opened(self)
         self._authenticate(dispatcher, tls)
 
@@ -269,6 +245,8 @@ class Session(asyncio.BufferedProtocol):
         if self._authenticator is not None:
             self._authenticator.close()
         self._shared.output.drained(self)
+        if self._muted is not None:
+            self._muted.cancel()
         if self._waiting_for is not None:
             self._waiting_for.cancel()
             self._waiting_for = None
@@ -282,12 +260,15 @@ class Session(asyncio.BufferedProtocol):
         """Loop time of the last byte from or to the client; None while we owe it a response."""
         if self._outbound.waiting:
             return self._outbound.moved_at
-        return None if self._paused or self._waiting_for is not None else self.active_at
+        if self._waiting_for is not None or (self._paused and self._muted is None):
+            return None
+        return self.active_at
 
     @property
     def parked_fd(self) -> int | None:
-        """The descriptor of the connection while a request waits for its answer, else None."""
-        if self._waiting_for is None or self._transport.is_closing():
+        """The descriptor of the connection while it waits for an answer or is muted, else None."""
+        waits = self._waiting_for is not None or self._muted is not None
+        if not waits or self._transport.is_closing():
             return None
         fd: int = self._transport.get_extra_info("socket").fileno()
         return fd
@@ -387,7 +368,7 @@ class Session(asyncio.BufferedProtocol):
             return False
         if _SIZE.unpack_from(view)[0] != size:
             return False
-        if self._serve(view[SIZE_BYTES:]):
+        if self._serve(view[SIZE_BYTES:]) and self._muted is None:
             self._shared.burst.join(self)
             return True
         self._flush()
@@ -623,8 +604,20 @@ class Session(asyncio.BufferedProtocol):
             self._waiting_for is not None
             or self._outbound.waiting
             or self._turn_over
+            or self._muted is not None
             or self._starved
         )
+
+    def _mute(self, throttle_ms: int) -> None:
+        """Serve and read nothing more for a time; what is to be sent is sent before (KIP-219)."""
+        if self._muted is not None:
+            self._muted.cancel()
+        self._muted = self._loop.call_later(throttle_ms / 1000, self._unmute)
+        self._pause()
+
+    def _unmute(self) -> None:
+        self._muted = None
+        self._resume()
 
     def _end_turn(self) -> None:
         """Let others be served before the rest of what came together."""

@@ -15,6 +15,12 @@ from barnabas_broker.server.metrics.waiting import Waits
 from barnabas_broker.server.node import Node
 from barnabas_broker.zk.session_counts import SessionCounts
 from barnabas_kafka.errors import ErrorCode
+from barnabas_kafka.protocol.messages.alter_client_quotas import (
+    AlterClientQuotasRequest,
+    AlterClientQuotasRequestEntryData,
+    EntityData,
+    OpData,
+)
 from barnabas_kafka.protocol.messages.metadata import MetadataRequest
 from barnabas_kafka.records.builder import build_batch
 from tests.broker.server.running import Wire, port_of, running_node
@@ -122,6 +128,21 @@ def test_a_deleted_topic_is_told_no_more(tmp_path: Path) -> None:
         assert "gone" in str(scrape(node))
         wire.ask(DeleteTopicsRequest(topic_names=["gone"], timeout_ms=5000), 4)
         assert "gone" not in str(scrape(node))
+
+
+def test_quotas_of_clients(node: Node) -> None:
+    """What a client uses, and how long it was throttled; nothing of who has no quota."""
+    entity = [EntityData(entity_type="user", entity_name="ANONYMOUS")]
+    rate = OpData(key="producer_byte_rate", value=100.0)
+    entry = AlterClientQuotasRequestEntryData(entity=entity, ops=[rate])
+    with Wire(port_of(node)) as wire:
+        wire.ask(AlterClientQuotasRequest(entries=[entry]), 1)
+        wire.produce("counted", build_batch([(1_000, None, b"x" * 5000, ())]))
+    found = scrape(node)
+    labels = {"user": "ANONYMOUS", "client_id": ""}
+    assert value(found, "kafka_server_produce_byte_rate", **labels) > 100
+    assert value(found, "kafka_server_produce_throttle_time", **labels) > 0
+    assert not found["kafka_server_fetch_byte_rate"].samples
 
 
 def test_every_family_is_documented(node: Node) -> None:

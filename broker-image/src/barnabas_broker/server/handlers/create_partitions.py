@@ -2,11 +2,12 @@
 
 from asyncio import Future
 from collections import Counter
+from typing import Final
 
-from barnabas_broker.controller.requests import Growth, Outcome
+from barnabas_broker.controller.requests import Growth, Outcome, admit_all
 from barnabas_broker.controller.shell import Controller
 from barnabas_broker.security.acls import AclOperation, ResourceType
-from barnabas_broker.server.call import Call, QuotaKind
+from barnabas_broker.server.call import Call
 from barnabas_broker.server.handler import Handler, VersionRange
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.protocol.messages.create_partitions import (
@@ -16,6 +17,9 @@ from barnabas_kafka.protocol.messages.create_partitions import (
     CreatePartitionsTopicResult,
 )
 from barnabas_kafka.protocol.registry import ApiKey
+
+STRICT_SINCE: Final = 3
+"""From then on clients know THROTTLING_QUOTA_EXCEEDED (KIP-599)."""
 
 
 def handle(request: CreatePartitionsRequest, call: Call) -> Future[CreatePartitionsResponse]:
@@ -36,7 +40,7 @@ def handle(request: CreatePartitionsRequest, call: Call) -> Future[CreatePartiti
             )
         else:
             wanted.append(topic)
-    before = _count(wanted, call)
+    quota = None if request.validate_only else call.mutation_quota(strict_since=STRICT_SINCE)
 
     def grow(controller: Controller) -> list[Outcome] | KafkaError:
         try:
@@ -46,6 +50,7 @@ def handle(request: CreatePartitionsRequest, call: Call) -> Future[CreatePartiti
         return controller.create_partitions(
             [_growth(topic) for topic in wanted],
             validate_only=request.validate_only,
+            admit=admit_all if quota is None else quota.take,
             principal=call.principal,
             now_ms=call.now_ms,
         )
@@ -56,11 +61,7 @@ def handle(request: CreatePartitionsRequest, call: Call) -> Future[CreatePartiti
             return CreatePartitionsResponse(results=elsewhere)
         for outcome in outcomes:
             answers[outcome.name] = _refused(outcome.name, outcome.error, outcome.message)
-        added = _count(wanted, call) - before
-        return CreatePartitionsResponse(
-            throttle_time_ms=call.throttle_ms(QuotaKind.CONTROLLER_MUTATION, added),
-            results=[answers[name] for name in sent],
-        )
+        return CreatePartitionsResponse(results=[answers[name] for name in sent])
 
     return call.broker.controller.ask(grow, answer)
 
@@ -69,11 +70,6 @@ def _growth(topic: CreatePartitionsTopic) -> Growth:
     given = topic.assignments
     assignments = None if given is None else [tuple(each.broker_ids) for each in given]
     return Growth(topic.name, topic.count, assignments)
-
-
-def _count(topics: list[CreatePartitionsTopic], call: Call) -> int:
-    known = (call.broker.image.topic(topic.name) for topic in topics)
-    return sum(len(topic.partitions) for topic in known if topic is not None)
 
 
 def _refused(name: str, code: ErrorCode, message: str | None) -> CreatePartitionsTopicResult:

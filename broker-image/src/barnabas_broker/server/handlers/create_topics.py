@@ -2,14 +2,14 @@
 
 from asyncio import Future
 from collections import Counter
-from collections.abc import Sequence
 from functools import partial
+from typing import Final
 
-from barnabas_broker.controller.requests import CreatedTopic
+from barnabas_broker.controller.requests import CreatedTopic, admit_all
 from barnabas_broker.controller.shell import Controller
 from barnabas_broker.controller.topics import CLUSTER_METADATA_TOPIC, NewTopic
 from barnabas_broker.security.acls import AclOperation, ResourceType
-from barnabas_broker.server.call import Call, QuotaKind
+from barnabas_broker.server.call import Call
 from barnabas_broker.server.handler import Handler, VersionRange
 from barnabas_broker.server.turns import Work, each
 from barnabas_kafka.errors import ErrorCode, KafkaError
@@ -23,6 +23,9 @@ from barnabas_kafka.protocol.messages.create_topics import (
 from barnabas_kafka.protocol.registry import ApiKey
 from barnabas_kafka.settings.topic import describe_topic
 
+STRICT_SINCE: Final = 6
+"""From then on clients know THROTTLING_QUOTA_EXCEEDED (KIP-599)."""
+
 
 def handle(request: CreateTopicsRequest, call: Call) -> Work[Future[Work[CreateTopicsResponse]]]:
     """Answer for each topic once; a name that is sent twice is refused."""
@@ -30,6 +33,7 @@ def handle(request: CreateTopicsRequest, call: Call) -> Work[Future[Work[CreateT
     on_cluster = call.allowed_on_cluster(AclOperation.CREATE, audited=False)
     answers: dict[str, CreatableTopicResult] = {}
     new = []
+    quota = None if request.validate_only else call.mutation_quota(strict_since=STRICT_SINCE)
     for topic in request.topics:
         refusal = _refusal(topic.name, sent[topic.name], on_cluster, call)
         if refusal is None:
@@ -46,6 +50,7 @@ def handle(request: CreateTopicsRequest, call: Call) -> Work[Future[Work[CreateT
         return controller.create_topics(
             new,
             validate_only=request.validate_only,
+            admit=admit_all if quota is None else quota.take,
             principal=call.principal,
             now_ms=call.now_ms,
         )
@@ -57,10 +62,7 @@ def handle(request: CreateTopicsRequest, call: Call) -> Work[Future[Work[CreateT
         for one in created:
             answers[one.outcome.name] = _answer(one, call)
             yield
-        return CreateTopicsResponse(
-            throttle_time_ms=_throttle_ms(created, call) if not request.validate_only else 0,
-            topics=[answers[name] for name in sent],
-        )
+        return CreateTopicsResponse(topics=[answers[name] for name in sent])
 
     return call.broker.controller.ask(create, answer)
 
@@ -136,11 +138,6 @@ def _answer(created: CreatedTopic, call: Call) -> CreatableTopicResult:
             for entry in describe_topic(call.broker.settings, created.config)
         ],
     )
-
-
-def _throttle_ms(created: Sequence[CreatedTopic], call: Call) -> int:
-    partitions = sum(each.num_partitions for each in created if each.outcome.granted)
-    return call.throttle_ms(QuotaKind.CONTROLLER_MUTATION, partitions)
 
 
 HANDLER = Handler(ApiKey.CREATE_TOPICS, VersionRange(0, 7), handle, large=True)

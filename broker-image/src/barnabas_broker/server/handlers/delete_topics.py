@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from functools import partial
 
 from barnabas_broker.cluster.failures import refusal
-from barnabas_broker.controller.requests import Outcome
+from barnabas_broker.controller.requests import Outcome, admit_all
 from barnabas_broker.controller.shell import Controller
 from barnabas_broker.security.acls import AclOperation, ResourceType
-from barnabas_broker.server.call import Call, QuotaKind
+from barnabas_broker.server.call import Call
 from barnabas_broker.server.handler import Handler, VersionRange
 from barnabas_broker.server.turns import Work, each
 from barnabas_kafka.errors import ErrorCode, KafkaError
@@ -30,6 +30,9 @@ from barnabas_kafka.settings import broker as keys
 TOPIC_DELETION_DISABLED_SINCE = 3
 TOPIC_IDS_SINCE = 6
 
+STRICT_SINCE = 5
+"""From then on clients know THROTTLING_QUOTA_EXCEEDED (KIP-599)."""
+
 
 def handle(
     request: DeleteTopicsRequest, call: Call
@@ -45,9 +48,7 @@ def handle(
     else:
         answers = yield from each(asked, partial(_refused, code=fault))
     names = [topic.name for topic in answers if topic.name is not None and not topic.error_code]
-    image = call.broker.image
-    known = [image.topics[name] for name in names if name in image.topics]
-    partitions = sum(len(topic.partitions) for topic in known)
+    quota = call.mutation_quota(strict_since=STRICT_SINCE)
 
     def delete(controller: Controller) -> list[Outcome] | KafkaError:
         try:
@@ -55,7 +56,12 @@ def handle(
             controller.check_reigns()
         except KafkaError as error:
             return error
-        return controller.delete_topics(names, principal=call.principal, now_ms=call.now_ms)
+        return controller.delete_topics(
+            names,
+            admit=admit_all if quota is None else quota.take,
+            principal=call.principal,
+            now_ms=call.now_ms,
+        )
 
     def answer(outcomes: list[Outcome] | KafkaError) -> Work[DeleteTopicsResponse]:
         if isinstance(outcomes, KafkaError):
@@ -67,10 +73,7 @@ def handle(
                 topic.error_code = by_name[topic.name].error
                 topic.error_message = by_name[topic.name].message
             yield
-        return DeleteTopicsResponse(
-            throttle_time_ms=call.throttle_ms(QuotaKind.CONTROLLER_MUTATION, partitions),
-            responses=answers,
-        )
+        return DeleteTopicsResponse(responses=answers)
 
     return call.broker.controller.ask(delete, answer)
 

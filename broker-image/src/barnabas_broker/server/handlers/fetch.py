@@ -24,7 +24,7 @@ from barnabas_broker.replica.fetch_session import (
 )
 from barnabas_broker.replica.partition import READ_COMMITTED, Partition
 from barnabas_broker.security.acls import AclOperation, ResourceType
-from barnabas_broker.server.call import Call, QuotaKind
+from barnabas_broker.server.call import Call
 from barnabas_broker.server.fetch_conversion import (
     CONVERSION_BYTES_MAX,
     FIRST_WITH_ZSTD,
@@ -41,6 +41,7 @@ from barnabas_broker.server.replication import follower_fetches
 from barnabas_broker.server.turns import Work
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.ids import NO_EPOCH, ZERO_UUID, TopicPartition
+from barnabas_kafka.protocol import codec
 from barnabas_kafka.protocol.codec import parts_length
 from barnabas_kafka.protocol.messages.fetch import (
     AbortedTransaction,
@@ -58,6 +59,9 @@ FIRST_WITH_HARD_RULES: Final = 3
 
 FIRST_FROM_FOLLOWERS: Final = 11
 """From this version on consumers know that another replica than the leader may serve them."""
+
+SIZE_BYTES: Final = 4
+"""The size in front of a response."""
 
 MANY_AT_ONCE: Final = 0xFF
 """How many quiet partitions are passed over without a look at the time, as bits of their count."""
@@ -77,7 +81,7 @@ def handle(request: FetchRequest, call: Call) -> Work[FetchResponse | Future[obj
     fetch = _Fetch(request, call, context)
     request.topics = []  # They may be many, and it may wait long.
     first = yield from fetch.read()
-    limit = min(request.max_bytes, call.broker.settings[keys.FETCH_MAX_BYTES])
+    limit = fetch.limit
     min_bytes = min(request.min_bytes, limit)
     if request.max_wait_ms <= 0 or not context.targets or first.at_once or first.size >= min_bytes:
         return (yield from fetch.response(first))
@@ -129,22 +133,28 @@ class _Read:
 class _Fetch:
     """One fetch request, which may be read more than once: when it comes and when it is woken."""
 
-    __slots__ = ("_call", "_context", "_request", "_selector")
+    __slots__ = ("_call", "_context", "_request", "_selector", "limit")
 
     def __init__(self, request: FetchRequest, call: Call, context: FetchContext) -> None:
         self._request = request
         self._call = call
         self._context = context
         self._selector = call.broker.selector if request.rack_id else None
+        #: the most that is read: a larger response would only be throttled
+        self.limit = min(request.max_bytes, call.broker.settings[keys.FETCH_MAX_BYTES])
+        if call.usage is not None:
+            self.limit = min(self.limit, call.usage.fetch_max_bytes)
 
     def again(self) -> Work[FetchResponse]:
         """The response to what is there now."""
+        if self._call.usage is not None:
+            self._call.usage.go_on()
         return (yield from self.response((yield from self.read())))
 
     def read(self) -> Work[_Read]:
         """Read the partitions in order, within the limits; what cannot be is last."""
-        call, request = self._call, self._request
-        remaining = min(request.max_bytes, call.broker.settings[keys.FETCH_MAX_BYTES])
+        call = self._call
+        remaining = self.limit
         at_least_one = call.version >= FIRST_WITH_HARD_RULES
         found = _Read([], [])
         unknown_ids: list[_Answer] = []
@@ -214,7 +224,8 @@ class _Fetch:
     def response(self, found: _Read) -> Work[FetchResponse]:
         """The response to what was found; an incremental one leaves out what did not change."""
         call, session = self._call, self._context.session
-        throttle_ms = call.throttle_ms(QuotaKind.FETCH, found.size)
+        if call.usage is not None and not call.usage.fetched(self._response_size(found)):
+            return self._throttled(call.usage.throttle_ms)
         responses: list[FetchableTopicResponse] = []
         for key, target, data, partition in found.answers:
             yield
@@ -237,11 +248,27 @@ class _Fetch:
             gather(responses, key, target, data)
             if session is not None and has_records:
                 session.move_to_end(key)
-        return FetchResponse(
-            throttle_time_ms=throttle_ms,
-            session_id=self._context.session_id,
-            responses=responses,
-        )
+        return FetchResponse(session_id=self._context.session_id, responses=responses)
+
+    def _response_size(self, found: _Read) -> int:
+        """How large the response will be (Kafka's `FetchResponse.sizeOf`); nothing is changed."""
+        responses: list[FetchableTopicResponse] = []
+        for key, target, data, _ in found.answers:
+            told = (data.high_watermark, data.log_start_offset)
+            news = _size(data) > 0 or _must_be_told(data) or told != target.told
+            if news or not self._context.incremental:
+                gather(responses, key, target, data)
+        parts = codec.encode_parts(FetchResponse(responses=responses), self._call.version)
+        return SIZE_BYTES + sum(each.length if type(each) is FileSlice else parts_length([each])
+                                for each in parts)  # fmt: skip
+
+    def _throttled(self, throttle_ms: int) -> FetchResponse:
+        """The response of a client beyond its quota: nothing; a full fetch opens no session."""
+        context = self._context
+        if context.session is not None and not context.incremental:
+            self._call.broker.fetch_sessions.drop(context.session_id)
+            return FetchResponse(throttle_time_ms=throttle_ms)
+        return FetchResponse(throttle_time_ms=throttle_ms, session_id=context.session_id)
 
     def _partition(self, target: Target) -> Partition:
         """The partition to read; raises KafkaError where the client may not or cannot."""

@@ -31,7 +31,7 @@ from barnabas_broker.log.validator import (
 from barnabas_broker.replica.delayed_produce import ALL_IN_SYNC, DelayedProduce, Uncounted
 from barnabas_broker.replica.partition import Partition
 from barnabas_broker.security.acls import AclOperation, ResourceType
-from barnabas_broker.server.call import Call, QuotaKind
+from barnabas_broker.server.call import Call
 from barnabas_broker.server.fair_queue import Flow, flow_of
 from barnabas_broker.server.handler import Handler, UnanswerableError
 from barnabas_broker.server.verification import (
@@ -151,7 +151,7 @@ def _response(
     """The response that carries the answers, one per partition in the order of the request."""
     responses = []
     answers, uncounted = course.answers, course.uncounted
-    failed = size = position = 0
+    failed = position = 0
     for topic in request.topic_data:
         of_topic = answers[position : position + len(topic.partition_data)]
         position += len(of_topic)
@@ -159,16 +159,13 @@ def _response(
             if answer.error_code:
                 failed = answer.error_code
                 _note_refusal(call, topic.name, data, ErrorCode(failed))
-            elif data.records is not None:
-                size += len(data.records)
         responses.append(TopicProduceResponse(name=topic.name, partition_responses=of_topic))
-    throttle_ms = call.throttle_ms(QuotaKind.PRODUCE, size)
     if request.acks == 0:
         if failed:
             reason = ErrorCode(failed).name
             raise UnanswerableError(f"a produce request with acks=0 failed with {reason}")
         return None
-    response = ProduceResponse(responses=responses, throttle_time_ms=throttle_ms)
+    response = ProduceResponse(responses=responses)
     if not uncounted:
         return response
     return DelayedProduce(

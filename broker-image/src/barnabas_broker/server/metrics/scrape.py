@@ -8,7 +8,7 @@ from prometheus_client.metrics_core import Metric
 from barnabas_broker.server.broker import Broker
 from barnabas_broker.server.counters import Counters
 from barnabas_broker.server.listener import Listener
-from barnabas_broker.server.metrics import families, waiting
+from barnabas_broker.server.metrics import families, quotas, waiting
 from barnabas_broker.server.metrics.loop_lag import LoopLag
 from barnabas_broker.server.metrics.upkeep import Kept, upkeep
 
@@ -44,6 +44,7 @@ class Scrape:
         found += upkeep(self._kept, self._broker.logs, self._clock_ms())
         found += families.requests(self._broker.requests, self._clock_ms())
         await asyncio.sleep(0)
+        found += quotas.quotas(self._broker.quotas)
         found += families.traffic(self._broker.replicas.traffic)
         logs = families.LogFamilies()
         for some in families.sliced(self._broker.logs.logs.values()):

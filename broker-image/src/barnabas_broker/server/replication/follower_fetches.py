@@ -54,6 +54,8 @@ def handle(
     request: FetchRequest, call: Call, follower: int, broker_epoch: int
 ) -> Work[FetchResponse | Future[object]]:
     """Answer a follower, now or when there is enough to answer it with."""
+    if call.usage is not None:
+        call.usage.exempt()
     targets = yield from _targets(request, call)
     try:
         context = begin(request, call, targets, call.broker.follower_sessions)

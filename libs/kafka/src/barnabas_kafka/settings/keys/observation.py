@@ -12,7 +12,6 @@ QUOTA_WINDOW_NUM = integer(
     "Windows over which clients' quotas are measured.",
     rule=at_least(1),
     importance=Importance.LOW,
-    served=Served.LATER,
 )
 QUOTA_WINDOW_SIZE_SECONDS = integer(
     "quota.window.size.seconds",
@@ -20,7 +19,6 @@ QUOTA_WINDOW_SIZE_SECONDS = integer(
     "Length of each of these windows.",
     rule=at_least(1),
     importance=Importance.LOW,
-    served=Served.LATER,
 )
 REPLICATION_QUOTA_WINDOW_NUM = integer(
     "replication.quota.window.num",
@@ -56,7 +54,6 @@ CONTROLLER_QUOTA_WINDOW_NUM = integer(
     "Windows over which topic creation and the like are measured.",
     rule=at_least(1),
     importance=Importance.LOW,
-    served=Served.LATER,
 )
 CONTROLLER_QUOTA_WINDOW_SIZE_SECONDS = integer(
     "controller.quota.window.size.seconds",
@@ -64,7 +61,6 @@ CONTROLLER_QUOTA_WINDOW_SIZE_SECONDS = integer(
     "Length of each of these windows.",
     rule=at_least(1),
     importance=Importance.LOW,
-    served=Served.LATER,
 )
 CLIENT_QUOTA_CALLBACK_CLASS = java_class(
     "client.quota.callback.class",

@@ -31,7 +31,7 @@ CONFIG: Final = {
     ],
 }
 
-OURS: Final = "kafkaclusters,kafkatopics,kafkapipelines"
+OURS: Final = "kafkaclusters,kafkatopics,kafkausers,kafkapipelines"
 
 Json = dict[str, Any]
 Fact = TypeVar("Fact")

@@ -11,7 +11,7 @@ from e2e.cluster import Cluster
 from e2e.commands import CommandError
 
 RESOURCES: Final = (
-    "kafkaclusters,kafkatopics,kafkapipelines,statefulsets,deployments,pods,services,endpoints,"
+    "kafkaclusters,kafkatopics,kafkausers,kafkapipelines,statefulsets,deployments,pods,services,endpoints,"
     "configmaps,persistentvolumeclaims,poddisruptionbudgets"
 )
 

@@ -9,7 +9,7 @@ from e2e.quickstart import BRIEF, MAIN, RELEASE
 
 def test_helm_installs_definitions_and_a_ready_operator(operator: Cluster) -> None:
     """After `helm install --wait` the three kinds are established and the operator is available."""
-    for plural in ("kafkaclusters", "kafkatopics", "kafkapipelines"):
+    for plural in ("kafkaclusters", "kafkatopics", "kafkausers", "kafkapipelines"):
         crd = f"crd/{plural}.barnabas.io"
         operator.wait_for_condition(crd, "Established", namespace=MAIN)
     operator.wait_rolled_out(RELEASE, namespace=MAIN)

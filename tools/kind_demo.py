@@ -35,7 +35,7 @@ from tools import demo_input, kind_needs
 CLUSTER: Final = Cluster("barnabas")
 # What a broker takes with its default settings, less room for key and headers.
 RECORD_BYTES_MAX: Final = 900_000
-KINDS: Final = "kafkaclusters,kafkatopics,kafkapipelines"
+KINDS: Final = "kafkaclusters,kafkatopics,kafkausers,kafkapipelines"
 
 
 class DemoError(Exception):

@@ -17,6 +17,7 @@ _BROKER: Final = "broker-image/src/barnabas_broker/"
 _KAFKA: Final = "libs/kafka/src/barnabas_kafka/"
 _ZOOKEEPER: Final = "libs/zookeeper/src/barnabas_zookeeper/"
 _HANDLER_TESTS: Final = "tests/broker/server/handlers/"
+_OPERATOR: Final = "operator/src/barnabas_operator/"
 _LOCAL: Final = "operator/src/barnabas_operator/local/"
 _PIPELINES: Final = "pipelines/src/barnabas_pipelines/"
 _SPARK_TESTS: Final = "tests/pipelines/spark/"
@@ -82,6 +83,9 @@ _FAMILIES: Final = {
     f"{_ZOOKEEPER}test_service.py": ("status",),
     f"{_ZOOKEEPER}test_wire.py": ("errors",),
     f"{_PIPELINES}test_failures.py": ("errors",),
+    f"{_OPERATOR}api/test_reading.py": ("scram",),
+    f"{_OPERATOR}plan/test_ledger.py": ("shards",),
+    f"{_OPERATOR}reconcile/test_kafka_users.py": ("user_deletion", "user_secrets"),
     "tools/test_gen_docs.py": ("gen_crds", "render_manifests"),
     "tools/test_needs.py": ("kind_needs",),
 }  # fmt: skip

@@ -38,6 +38,35 @@ def topic(name: str = "packages", **spec: Any) -> Document:
     return document
 
 
+LISTENERS = [
+    {"name": "plain", "port": 9092},
+    {"name": "scram", "port": 9095, "authentication": {"type": "scram-sha-512"}},
+]
+
+
+def secured(**spec: Any) -> Document:
+    """The quickstart's KafkaCluster, with a listener for users and with ACLs."""
+    return cluster(**{"listeners": LISTENERS, "authorization": {"type": "simple"}, **spec})
+
+
+def user(name: str = "billing", **spec: Any) -> Document:
+    """A KafkaUser of that cluster, who may consume a topic."""
+    consumer = {"type": "consumer", "topic": "orders", "group": "billing"}
+    defaults = {"cluster": "quickstart", "authorization": {"roles": [consumer]}}
+    return {
+        "apiVersion": "barnabas.io/v1alpha1",
+        "kind": "KafkaUser",
+        "metadata": {
+            "name": name,
+            "namespace": "default",
+            "uid": f"uid-of-{name}",
+            "generation": 1,
+            "creationTimestamp": "2026-01-01T00:00:09Z",
+        },
+        "spec": copy.deepcopy({**defaults, **spec}),
+    }
+
+
 def pipeline(**spec: Any) -> Document:
     """The quickstart's KafkaPipeline."""
     return _with(quickstart()[3], spec)

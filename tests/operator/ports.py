@@ -12,6 +12,8 @@ from barnabas_operator.brokers import Brokers, BrokersError
 from barnabas_operator.kube import Kube
 from barnabas_operator.plan.observed import ClusterView, Images
 from barnabas_operator.plan.topics import AlterConfig, CreateTopic, GrowPartitions, TopicView
+from barnabas_operator.plan.user_acls import Acl
+from barnabas_operator.plan.users import AclChange, CredentialChange, UserView
 from barnabas_operator.progress import Progress
 from barnabas_operator.reconcile.context import Context
 from barnabas_operator.restart_check import CheckResult
@@ -33,6 +35,10 @@ class MemoryBrokers:
     steps: list[str] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)
     ids: Iterator[int] = field(default_factory=itertools.count)
+    # By user: iterations and password of each mechanism, and ACLs.
+    credentials: dict[str, dict[str, tuple[int, str]]] = field(default_factory=dict)
+    acls: dict[str, set[Acl]] = field(default_factory=dict)
+    authorizes: bool = True
 
     def describe(self) -> ClusterView:
         """See Brokers."""
@@ -93,6 +99,42 @@ class MemoryBrokers:
             self.views.pop(name, None)
         return failed
 
+    def users(self, names: Collection[str]) -> Mapping[str, UserView]:
+        """See Brokers."""
+        if not names:
+            return {}
+        self._answer()
+        self.requests.append("users")
+        return {
+            name: UserView(
+                credentials={m: n for m, (n, _) in self.credentials.get(name, {}).items()},
+                acls=frozenset(self.acls.get(name, ())) if self.authorizes else None,
+            )
+            for name in names
+        }
+
+    def alter_credentials(
+        self, users: Mapping[str, CredentialChange]
+    ) -> Mapping[str, BrokersError]:
+        """See Brokers."""
+        failed = self._change("credentials", users)
+        for name in users.keys() - failed.keys():
+            change, kept = users[name], self.credentials.setdefault(name, {})
+            for mechanism in change.remove:
+                kept.pop(mechanism, None)
+            if change.mechanism:
+                kept[change.mechanism] = change.iterations, change.password
+        return failed
+
+    def alter_acls(self, users: Mapping[str, AclChange]) -> Mapping[str, BrokersError]:
+        """See Brokers."""
+        failed = self._change("acls", users)
+        for name in users.keys() - failed.keys():
+            acls = self.acls.setdefault(name, set())
+            acls |= users[name].create
+            acls -= users[name].delete
+        return failed
+
     def _answer(self) -> None:
         if self.error is not None:
             raise self.error
@@ -121,6 +163,16 @@ def context_on(
         images=IMAGES,
         now=NOW,
     )
+
+
+def user_ledger(kube: MemoryKube, cluster: str = "quickstart") -> dict[str, Any]:
+    """The entries of a cluster's users, by their names in Kafka."""
+    return {
+        entry["user"]: entry
+        for (kind, _, name), body in kube.objects.items()
+        if kind == "ConfigMap" and name.startswith(f"{cluster}-users-")
+        for entry in map(json.loads, body["data"]["users"].splitlines())
+    }
 
 
 def ledger(kube: MemoryKube, cluster: str = "quickstart") -> dict[str, Any]:

@@ -7,6 +7,7 @@ of a broker and each deletion of a topic. A failure prints the steps that lead t
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -16,8 +17,8 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
-from barnabas_operator.kube import KubeError
-from barnabas_operator.plan import clusters, rolling, snapshot
+from barnabas_operator.kube import Document, KubeError
+from barnabas_operator.plan import clusters, rolling, snapshot, users
 from barnabas_operator.plan.observed import Images
 from barnabas_operator.plan.shrink import Size
 from barnabas_operator.plan.steps import DeletePod
@@ -26,13 +27,18 @@ from barnabas_operator.reconcile import (
     kafka_topics,
     ownership,
     steady,
+    user_deletion,
 )
+from barnabas_operator.reconcile import kafka_users as reconcile_users
 from tests.operator.world import (
     BAD_IMAGE,
     BROKERS,
     ENSEMBLE,
+    FOREIGN_ACL,
+    MECHANISM,
     NEWER,
     TOPIC,
+    USER,
     ApiFault,
     World,
     edited,
@@ -43,6 +49,7 @@ from tests.operator.world import (
 STATUSES = st.sampled_from([0, 409, 429, 500, 503])
 CALLS = st.integers(1, 40)
 TOPICS = st.sampled_from(["a", "b"])
+USERS = st.sampled_from(["u", "v"])
 SETTLES = 150
 
 
@@ -180,13 +187,48 @@ class Life(RuleBasedStateMachine):
             changed = {"server.properties": "broker.id=7"}
             self.world.edit("ConfigMap", BROKERS, lambda body: body["data"].update(changed))
 
-    @rule(call=st.integers(10, 16), status=STATUSES)
+    @rule(call=st.integers(10, 17), status=STATUSES)
     def fail_to_restore_a_service(self, call: int, status: int) -> None:
         """Somebody deletes what is the operator's, and the API server fails while it is applied."""
         found = self.world.objects.get(("Service", "default", "quickstart-bootstrap"))
         if found is not None and not is_foreign(found):
             self.world.remove("Service", "quickstart-bootstrap")
         self.fail(call, status, done=False)
+
+    @rule(name=USERS, policy=st.sampled_from(["Delete", "Delete", "Retain"]), topic=TOPICS)
+    def user(self, name: str, policy: str, topic: str) -> None:
+        """A user applies a KafkaUser, with the ACLs of one topic or of another."""
+        acl = {"resource": {"type": "topic", "name": topic}, "operations": ["Write", "Describe"]}
+        self.world.put_user(name, deletionPolicy=policy, authorization={"acls": [acl]})
+
+    @rule(name=USERS)
+    def newer_user(self, name: str) -> None:
+        """A user applies one that this version of the operator cannot parse."""
+        self.world.put_user(name, deletionPolicy="Delete", listener=NEWER)
+
+    @rule(name=USERS, token=st.sampled_from(["1", "2"]))
+    def rotate(self, name: str, token: str) -> None:
+        """A user wants another password."""
+        found = self.world.objects.get((USER, "default", name))
+        if found is not None:
+            self.world.put_user(name, rotate=token, **found["spec"])
+
+    @rule(name=USERS)
+    def forget_user(self, name: str) -> None:
+        """A user deletes the resource."""
+        if (USER, "default", name) in self.world.objects:
+            self.world.remove_user(name)
+
+    @rule(name=USERS)
+    def lose_secret(self, name: str) -> None:
+        """Somebody deletes the Secret of a user."""
+        if ("Secret", "default", name) in self.world.objects:
+            self.world.remove("Secret", name)
+
+    @rule(name=USERS)
+    def other_admin(self, name: str) -> None:
+        """Another client creates the user, or sets its password, and gives it an ACL."""
+        self.world.brokers.create_user_elsewhere(name)
 
     def teardown(self) -> None:
         """When faults stop, the cluster becomes what its resource says, and nothing is written."""
@@ -206,6 +248,23 @@ class Life(RuleBasedStateMachine):
         conditions = self.world.find("KafkaCluster", "quickstart")["status"]["conditions"]
         assert self._is_settled(), conditions
         assert self.world.writes == []
+        for (kind, _, name), body in self.world.objects.items():
+            if kind == USER:
+                self._check_user(name, body)
+
+    def _check_user(self, name: str, body: Document) -> None:
+        """Ready is what its Secret says; everything else is somebody else's, or newer."""
+        ready = next(each for each in body["status"]["conditions"] if each["type"] == "Ready")
+        if ready["status"] != "True":
+            expected = {"Invalid"} if body["spec"].get("listener") == NEWER else {"AlreadyExists"}
+            assert ready["reason"] in expected, ready
+            return
+        secret = self.world.find("Secret", name)["data"]["password"]
+        _, password = self.world.brokers.credentials[name][MECHANISM]
+        assert b64decode(secret).decode() == password
+        (acl,) = body["spec"]["authorization"]["acls"]
+        own = [each.name for each in self.world.brokers.acls[name] if each != FOREIGN_ACL]
+        assert own == [acl["resource"]["name"]] * 2
 
     def _is_settled(self) -> bool:
         cluster = self.world.find("KafkaCluster", "quickstart")
@@ -274,6 +333,9 @@ MUTATIONS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
         "_delete_orphans",
         lambda _, ledger, __, brokers, ___: (ledger and brokers.delete_topics(ledger)) or {},
     ),
+    "users of others stay": (users, "is_managed", lambda *_: True),
+    "what exists protects its user": (user_deletion, "orphans", lambda ledger, _: list(ledger)),
+    "passwords are remembered": (reconcile_users, "credential_change", lambda *_, **__: None),
     "objects of others stay": (ownership, "objection_to", lambda *_: ""),
     "errors end the pass": (KubeError, "refused", property(lambda self: True)),  # type: ignore[dict-item]
 }

@@ -13,10 +13,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from barnabas_operator.api.users import AclOperation, AclResourceType
 from barnabas_operator.brokers import BrokersError
-from barnabas_operator.kube import PODS, STATEFUL_SETS, Document, Kind, KubeError
+from barnabas_operator.kube import PODS, SECRETS, STATEFUL_SETS, Document, Kind, KubeError
 from barnabas_operator.plan.observed import ClusterView, Images
 from barnabas_operator.plan.topics import AlterConfig, CreateTopic, GrowPartitions, TopicView
+from barnabas_operator.plan.user_acls import Acl
+from barnabas_operator.plan.users import AclChange, CredentialChange
 from barnabas_operator.reconcile.context import Context
 from barnabas_operator.reconcile.reconciler import Key
 from barnabas_operator.reconcile.steady import SteadyClusters
@@ -36,6 +39,9 @@ BAD_IMAGE = "no-such-image"
 FOREIGN = "foreign"
 # A value of a field as a newer version may have it.
 TOPIC = "KafkaTopic"
+USER = "KafkaUser"
+MECHANISM = "SCRAM-SHA-512"
+FOREIGN_ACL = Acl(resource=AclResourceType.TOPIC, name=FOREIGN, operation=AclOperation.READ)
 NEWER = {"of": "a newer version"}
 
 
@@ -80,10 +86,12 @@ class World(MemoryKube):
         self.revision = 0
         self._told = b""
         self._operators: dict[str, SteadyClusters] = {}
-        # The uids of KafkaTopics that went while they said Retain, and the number of all that were.
+        # The uids of resources that went while they said Retain, and the number of all that were.
         self.retained: set[str] = set()
         self.topics_made = 0
-        self.put(examples.cluster(
+        # What the last KafkaUser of each name said when it went.
+        self.last_policies: dict[str, str] = {}
+        self.put(examples.secured(
             zookeeper={"replicas": 3, "storage": {"size": "1Gi"}},
             brokers={"replicas": 3, "storage": {"size": "2Gi"}},
         ))  # fmt: skip
@@ -228,6 +236,33 @@ class World(MemoryKube):
             self.retained.add(document["metadata"]["uid"])
         self.remove("KafkaTopic", name)
 
+    def put_user(self, name: str, *, rotate: str = "", **spec: Any) -> None:
+        """A user applies a KafkaUser, which is another one if there was none of the name."""
+        document = examples.user(name, **spec)
+        found = self.objects.get((USER, "default", name))
+        self.topics_made += found is None
+        uid = found["metadata"]["uid"] if found else f"uid-of-{name}-{self.topics_made}"
+        document["metadata"]["uid"] = uid
+        if rotate:
+            document["metadata"]["annotations"] = {"barnabas.io/rotate": rotate}
+        self.put(document)
+
+    def remove_user(self, name: str) -> None:
+        """A user deletes a KafkaUser; what it said last is in the event."""
+        document = self.find(USER, name)
+        policy = self.last_policies[name] = document["spec"]["deletionPolicy"]
+        if policy == "Retain":
+            self.retained.add(document["metadata"]["uid"])
+        self.remove(USER, name)
+
+    def _collect_secrets(self) -> None:
+        """What the garbage collector does with the Secrets of users that are gone."""
+        uids = {body["metadata"]["uid"] for body in self.objects.values()}
+        for key, body in [*self.objects.items()]:
+            owners = body["metadata"].get("ownerReferences") or ()
+            if key[0] == SECRETS.kind and not any(each["uid"] in uids for each in owners):
+                self._forget(key)
+
     def take_name(self, kind: str, name: str) -> None:
         """Somebody replaces an object of the operator by one that no resource controls."""
         if (kind, "default", name) in self.objects:
@@ -284,6 +319,7 @@ class World(MemoryKube):
             live = [_ordinal_of(n) for n in members if n.startswith(ENSEMBLE)]
             self.leader = live[-1] if live else 0
         self.brokers.tick()
+        self._collect_secrets()
         self.watch()
 
     def _control(self, body: Document) -> None:
@@ -331,6 +367,8 @@ class ModelBrokers(MemoryBrokers):
         self.caught_up: dict[int, int] = {}
         # The uid of the resource for which a topic was last created.
         self.made_for: dict[str, str] = {}
+        # Users that another client has created.
+        self.strangers: set[str] = set()
 
     def live(self) -> list[int]:
         """The brokers that serve."""
@@ -406,6 +444,49 @@ class ModelBrokers(MemoryBrokers):
             n for n in names if n in self.views and self.views[n].topic_id.startswith(FOREIGN)
         ]
         assert not theirs, f"{theirs} was created by another client, and changed"
+
+    def alter_credentials(
+        self, users: Mapping[str, CredentialChange]
+    ) -> Mapping[str, BrokersError]:
+        """See Brokers; users of others stay, and only what its last resource gave up is removed."""
+        strangers = self.strangers & users.keys()
+        assert not strangers, f"{strangers} of another client were changed"
+        for name, change in users.items():
+            if change.mechanism:
+                continue
+            self._judge_removal(name)
+            _, password = self.credentials[name][MECHANISM]
+            assert password != FOREIGN, f"{name} was deleted, and another client has set it"
+        return super().alter_credentials(users)
+
+    def alter_acls(self, users: Mapping[str, AclChange]) -> Mapping[str, BrokersError]:
+        """See Brokers; ACLs of others stay."""
+        strangers = self.strangers & users.keys()
+        assert not strangers, f"ACLs of {strangers} of another client were changed"
+        for name, change in users.items():
+            assert FOREIGN_ACL not in change.delete, f"an ACL of {name} was another client's"
+            if change.delete and (USER, "default", name) not in self.world.objects:
+                self._judge_removal(name)
+        return super().alter_acls(users)
+
+    def _judge_removal(self, name: str) -> None:
+        resources = [body for (kind, _, _), body in self.world.objects.items() if kind == USER]
+        named = {body["metadata"]["name"] for body in resources}
+        assert name not in named, f"user {name} deleted, and a resource names it"
+        newer = [body for body in resources if body["spec"].get("listener") == NEWER]
+        assert not newer, f"user {name} deleted beside a resource that cannot be parsed"
+        assert self.world.last_policies[name] == "Delete", f"user {name} deleted, to be retained"
+
+    def create_user_elsewhere(self, name: str) -> None:
+        """Another client creates a user, or sets the password of one that there is."""
+        if not self.live():
+            return
+        found = self.world.objects.get((USER, "default", name))
+        ours = found is not None and found.get("status", {}).get("username") == name
+        if not (self.credentials.get(name) or ours):
+            self.strangers.add(name)
+        self.credentials.setdefault(name, {})[MECHANISM] = 4095, FOREIGN
+        self.acls.setdefault(name, set()).add(FOREIGN_ACL)
 
     def create_elsewhere(self, name: str) -> None:
         """Another client creates a topic, after it has deleted the one that there was."""

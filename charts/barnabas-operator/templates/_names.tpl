@@ -20,10 +20,10 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- /* What the operator may do where it watches. */ -}}
 {{- define "barnabas.rules" -}}
 - apiGroups: [barnabas.io]
-  resources: [kafkaclusters, kafkatopics, kafkapipelines]
+  resources: [kafkaclusters, kafkatopics, kafkausers, kafkapipelines]
   verbs: [get, list, watch]
 - apiGroups: [barnabas.io]
-  resources: [kafkaclusters/status, kafkatopics/status, kafkapipelines/status]
+  resources: [kafkaclusters/status, kafkatopics/status, kafkausers/status, kafkapipelines/status]
   verbs: [patch]
 - apiGroups: [apps]
   resources: [statefulsets]
@@ -31,6 +31,11 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 - apiGroups: [""]
   resources: [services, configmaps]
   verbs: [get, list, watch, create, patch, delete]
+# Secrets of KafkaUsers, by name: neither listed nor watched. A right on names that begin in some way
+# does not exist, so it is one on every Secret of a watched namespace.
+- apiGroups: [""]
+  resources: [secrets]
+  verbs: [get, create, patch]
 - apiGroups: [policy]
   resources: [poddisruptionbudgets]
   verbs: [get, list, watch, create, patch]

@@ -10,7 +10,12 @@ from collections.abc import Collection, Mapping
 from types import TracebackType
 from typing import Any, Final, Protocol, Self, TypeVar
 
+from barnabas_kafka.client import Acl as KafkaAcl
 from barnabas_kafka.client import (
+    AclFilter,
+    AclOperation,
+    AclPermission,
+    AclResourceType,
     Admin,
     AlterConfigOp,
     ClientConfig,
@@ -21,20 +26,30 @@ from barnabas_kafka.client import (
     ConfigSource,
     NewTopic,
     Operation,
+    PatternType,
     Results,
+    ScramCredential,
     TopicDescription,
     alter_configs,
+    alter_scram_credentials,
+    create_acls,
     create_partitions,
     create_topics,
+    delete_acls,
     delete_topics,
+    describe_acls,
     describe_cluster,
     describe_configs,
+    describe_scram_credentials,
     describe_topics,
     list_topics,
     topic_resource,
 )
+from barnabas_kafka.client.sasl import ScramMechanism
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import ZERO_UUID, uuid_to_base64
+from barnabas_operator.api import users as user_words
+from barnabas_operator.api.scram import ScramType
 from barnabas_operator.plan.observed import ClusterView
 from barnabas_operator.plan.topics import (
     INTERNAL_TOPICS,
@@ -43,6 +58,8 @@ from barnabas_operator.plan.topics import (
     GrowPartitions,
     TopicView,
 )
+from barnabas_operator.plan.user_acls import Acl
+from barnabas_operator.plan.users import AclChange, CredentialChange, UserView
 
 TIMEOUT_S: Final = 10.0
 CONNECT_TIMEOUT_S: Final = 2.0
@@ -51,6 +68,11 @@ PROBE_AFTER_S: Final = 1.0
 IDLE_S: Final = 60.0
 """Connections to clusters that were deleted are closed after this time."""
 ABSENT: Final = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
+
+MECHANISMS: Final[Mapping[str, ScramMechanism]] = {
+    ScramType.SHA_256.mechanism: "SCRAM-SHA-256",
+    ScramType.SHA_512.mechanism: "SCRAM-SHA-512",
+}
 
 T = TypeVar("T")
 
@@ -97,6 +119,20 @@ class Brokers(Protocol):
 
     def delete_topics(self, names: Collection[str]) -> Mapping[str, BrokersError]:
         """Delete topics, of which one that is gone is no error; returns the errors, by topic."""
+        ...
+
+    def users(self, names: Collection[str]) -> Mapping[str, UserView]:
+        """Credentials and ACLs of these users; one that has neither has an empty view."""
+        ...
+
+    def alter_credentials(
+        self, users: Mapping[str, CredentialChange]
+    ) -> Mapping[str, BrokersError]:
+        """Set and remove SCRAM credentials; returns the errors, by user."""
+        ...
+
+    def alter_acls(self, users: Mapping[str, AclChange]) -> Mapping[str, BrokersError]:
+        """Create and then delete ACLs; returns the errors, by user."""
         ...
 
 
@@ -205,6 +241,67 @@ class AdminBrokers:
         failed = self._call(delete_topics(sorted(names))).errors
         return {name: _raised(error) for name, error in failed.items() if error.code not in ABSENT}
 
+    def users(self, names: Collection[str]) -> Mapping[str, UserView]:
+        """See Brokers."""
+        if not names:
+            return {}
+        described = self._call(describe_scram_credentials(sorted(names)))
+        credentials: dict[str, dict[str, int]] = {
+            name: {str(mechanism): count for mechanism, count in each.items()}
+            for name, each in described.items()
+        }
+        try:
+            listed = self._call(describe_acls(AclFilter()))
+        except BrokersError as error:
+            if error.code != ErrorCode.SECURITY_DISABLED.name:
+                raise
+            return {name: UserView(credentials=credentials.get(name, {})) for name in names}
+        acls: dict[str, set[Acl]] = {_principal(name): set() for name in names}
+        for each in listed:
+            if each.principal in acls and (acl := _acl(each)) is not None:
+                acls[each.principal].add(acl)
+        return {
+            name: UserView(
+                credentials=credentials.get(name, {}), acls=frozenset(acls[_principal(name)])
+            )
+            for name in names
+        }
+
+    def alter_credentials(
+        self, users: Mapping[str, CredentialChange]
+    ) -> Mapping[str, BrokersError]:
+        """See Brokers."""
+        upsertions = [
+            ScramCredential(name, each.password, MECHANISMS[each.mechanism], each.iterations)
+            for name, each in users.items()
+            if each.mechanism
+        ]
+        deletions = [
+            (name, MECHANISMS[mechanism])
+            for name, each in users.items()
+            for mechanism in sorted(each.remove)
+        ]
+        return _failed(self._call(alter_scram_credentials(upsertions, deletions)))
+
+    def alter_acls(self, users: Mapping[str, AclChange]) -> Mapping[str, BrokersError]:
+        """See Brokers."""
+        wanted = {_binding(name, acl): name for name, each in users.items() for acl in each.create}
+        failed: dict[str, BrokersError] = {}
+        if wanted:
+            errors = self._call(create_acls(wanted)).errors
+            failed = {wanted[acl]: _raised(error) for acl, error in errors.items()}
+        # What replaces a rule is there before the rule goes.
+        unwanted = {
+            _only(name, acl): name
+            for name, each in users.items()
+            if name not in failed
+            for acl in each.delete
+        }
+        if unwanted:
+            refused = self._call(delete_acls(unwanted)).errors
+            failed |= {unwanted[rule]: _raised(error) for rule, error in refused.items()}
+        return failed
+
     def _call(self, operation: Operation[T]) -> T:
         try:
             return self._admin.call(operation)
@@ -222,6 +319,50 @@ def _view(topic: TopicDescription, config: Mapping[str, ConfigEntry]) -> TopicVi
         replicas=max((len(each.replicas) for each in topic.partitions), default=0),
         config={name: each.value or "" for name, each in config.items() if each.source is own},
     )
+
+
+def _principal(user: str) -> str:
+    return f"User:{user}"
+
+
+def _binding(user: str, acl: Acl) -> KafkaAcl:
+    return KafkaAcl(
+        resource_type=AclResourceType[acl.resource.name],
+        resource_name=acl.name,
+        pattern_type=PatternType[acl.pattern.name],
+        principal=_principal(user),
+        host=acl.host,
+        operation=AclOperation[acl.operation.name],
+        permission=AclPermission[acl.permission.name],
+    )
+
+
+def _only(user: str, acl: Acl) -> AclFilter:
+    """The filter that one ACL alone matches."""
+    return AclFilter(
+        resource_type=AclResourceType[acl.resource.name],
+        resource_name=acl.name,
+        pattern_type=PatternType[acl.pattern.name],
+        principal=_principal(user),
+        host=acl.host,
+        operation=AclOperation[acl.operation.name],
+        permission=AclPermission[acl.permission.name],
+    )
+
+
+def _acl(found: KafkaAcl) -> Acl | None:
+    """In the words of the resource; None for one that no KafkaUser can have."""
+    try:
+        return Acl(
+            resource=user_words.AclResourceType[found.resource_type.name],
+            name=found.resource_name,
+            pattern=user_words.PatternType[found.pattern_type.name],
+            host=found.host,
+            operation=user_words.AclOperation[found.operation.name],
+            permission=user_words.AclPermission[found.permission.name],
+        )
+    except KeyError:
+        return None
 
 
 def _changes(topic: AlterConfig) -> list[ConfigChange]:

@@ -56,6 +56,7 @@ class Kind:
 
 
 CONFIG_MAPS: Final = Kind("v1", "ConfigMap", "configmaps")
+SECRETS: Final = Kind("v1", "Secret", "secrets")
 SERVICES: Final = Kind("v1", "Service", "services")
 PODS: Final = Kind("v1", "Pod", "pods")
 NODES: Final = Kind("v1", "Node", "nodes")
@@ -66,11 +67,13 @@ LEASES: Final = Kind("coordination.k8s.io/v1", "Lease", "leases")
 EVENTS: Final = Kind("events.k8s.io/v1", "Event", "events")
 CLUSTERS: Final = Kind(f"{GROUP}/{VERSION}", "KafkaCluster", "kafkaclusters")
 TOPICS: Final = Kind(f"{GROUP}/{VERSION}", "KafkaTopic", "kafkatopics")
+USERS: Final = Kind(f"{GROUP}/{VERSION}", "KafkaUser", "kafkausers")
 PIPELINES: Final = Kind(f"{GROUP}/{VERSION}", "KafkaPipeline", "kafkapipelines")
 KINDS: Final = {
     kind.kind: kind
     for kind in (
-        CONFIG_MAPS, SERVICES, PODS, CLAIMS, STATEFUL_SETS, BUDGETS, CLUSTERS, TOPICS, PIPELINES,
+        CONFIG_MAPS, SECRETS, SERVICES, PODS, CLAIMS, STATEFUL_SETS, BUDGETS, CLUSTERS, TOPICS,
+        USERS, PIPELINES,
     )
 }  # fmt: skip
 

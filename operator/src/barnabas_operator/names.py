@@ -72,9 +72,9 @@ class ClusterNames:
         """ConfigMap in which earlier versions recorded all managed topics."""
         return f"{self.cluster}-topics"
 
-    def ledger(self, shard: int) -> str:
-        """ConfigMap with a part of the topics that are deleted with their resources."""
-        return f"{self.cluster}-topics-{shard}"
+    def ledger(self, shard: int, component: str = "topics") -> str:
+        """ConfigMap with a part of the ledger of topics, or of users."""
+        return f"{self.cluster}-{component}-{shard}"
 
     def external(self, ordinal: int) -> str:
         """Service that gives one broker its ports on the nodes."""

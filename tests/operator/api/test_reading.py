@@ -14,6 +14,7 @@ from barnabas_operator.api.reading import (
     read_pipeline,
     read_sizing,
     read_topic,
+    read_user,
 )
 from tests.operator import examples
 
@@ -111,3 +112,22 @@ def test_metadata_is_taken_as_it_is() -> None:
         True,
         "KafkaCluster",
     )
+
+
+@pytest.mark.parametrize(
+    ("spec", "error"),
+    [
+        ({"authentication": {"type": "tls"}},
+         "spec.authentication.type: is 'tls', must be scram-sha-512 or scram-sha-256"),
+        ({"authentication": {"password": "x"}}, "spec.authentication.password: is no field"),
+        ({"username": "a b"}, "spec.username: is 'a b', must be letters"),
+        ({"quotas": {"producerByteRate": 1}}, "spec.quotas: is no field"),
+        ({"authorization": {"acls": [{"resource": {"type": "topic"}, "operations": ["read"]}]}},
+         "spec.authorization.acls[0].operations[0]: is 'read', must be All or Read"),
+    ],
+)  # fmt: skip
+def test_errors_of_a_user(spec: dict[str, Any], error: str) -> None:
+    """What is not there is refused by name: certificates, and quotas."""
+    with pytest.raises(ResourceError) as raised:
+        read_user(examples.user(**spec))
+    assert str(raised.value).startswith(f"KafkaUser billing: {error}")

@@ -23,7 +23,7 @@ IMAGES = {
     f"BARNABAS_{component}_IMAGE": f"{component.lower()}:1"
     for component in ("BROKER", "ZOOKEEPER", "PIPELINE")
 }
-RESOURCES = {"kafkaclusters", "kafkatopics", "kafkapipelines"}
+RESOURCES = {"kafkaclusters", "kafkatopics", "kafkausers", "kafkapipelines"}
 OWNED = {
     "statefulsets", "services", "configmaps", "poddisruptionbudgets", "pods",
     "persistentvolumeclaims",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from barnabas_operator.handlers.resource_index import KINDS, ResourceIndex
-from barnabas_operator.kube import CLAIMS, CLUSTERS, PODS, SERVICES, TOPICS, Document, Kind
+from barnabas_operator.kube import CLAIMS, CLUSTERS, PODS, SERVICES, TOPICS, USERS, Document, Kind
 from barnabas_operator.names import CLUSTER, INSTANCE
 from tests.operator import examples
 
@@ -99,6 +99,16 @@ def test_topics_that_went_with_another_word_than_delete_are_remembered() -> None
     document["metadata"]["uid"] = "e"
     index.observe(TOPICS, {"type": "DELETED", "object": document})
     assert [index.retained(uid) for uid in ("a", "b", "e")] == [False, True, True]
+
+
+def test_the_last_policy_of_a_deleted_user_is_remembered() -> None:
+    """As that of a topic; a user without a policy is not deleted."""
+    index = ResourceIndex()
+    for uid, spec in (("a", {"deletionPolicy": "Retain"}), ("b", {"deletionPolicy": "Delete"})):
+        document = examples.user(uid, **spec)
+        document["metadata"]["uid"] = uid
+        index.observe(USERS, {"type": "DELETED", "object": document})
+    assert [index.retained(uid) for uid in "ab"] == [True, False]
 
 
 def _list_all(index: ResourceIndex, *documents: tuple[Kind, Document]) -> None:

@@ -48,7 +48,7 @@ def test_of_several_clusters_one_is_named() -> None:
     ("document", "problem"),
     [
         ("text", "document 1: is no resource"),
-        ({"kind": "KafkaUser"}, "document 1: kind: is KafkaUser; there are KafkaCluster, "),
+        ({"kind": "KafkaConnect"}, "document 1: kind: is KafkaConnect; there are KafkaCluster, "),
         (
             {**laptop.topic(), "apiVersion": "barnabas.io/v1"},
             "document 1: apiVersion: is barnabas.io/v1, must be barnabas.io/v1alpha1",
@@ -86,6 +86,29 @@ def test_a_document_that_cannot_be_used(document: Any, problem: str) -> None:
             "listeners: one listener must be of type internal",
         ),
         (
+            {
+                "listeners": [
+                    {"name": "a", "port": 9092, "authentication": {"type": "scram-sha-512"}}
+                ]
+            },
+            "listeners: one listener must be of type internal, without authentication",
+        ),
+        (
+            {
+                "authorization": {"type": "simple"},
+                "listeners": [{"name": "a", "port": 9092}, {"name": "b", "port": 9093}],
+            },
+            "authorization: every listener but one needs authentication",
+        ),
+        (
+            {
+                "authorization": {},
+                "config": {"super.users": "User:a"},
+                "listeners": [{"name": "a", "port": 9092}],
+            },
+            "config.super.users: follows from spec.authorization",
+        ),
+        (
             {"listeners": [{"name": "a", "port": 9092}, {"name": "b", "port": 9092}]},
             "listeners: 2 have the port 9092; each needs its own",
         ),
@@ -111,6 +134,12 @@ def test_rules_that_the_api_server_would_hold(spec: Document, problem: str) -> N
     (found,) = _problems(laptop.cluster() | {"spec": laptop.cluster()["spec"] | spec})
     assert found.startswith("KafkaCluster quickstart: spec.")
     assert problem in found
+
+
+def test_users_are_refused_by_name() -> None:
+    """They need Secrets, which a laptop has none of."""
+    (found,) = _problems({**examples.user(), "spec": {}})
+    assert "kind: is KafkaUser, which `barnabas local` does not manage" in found
 
 
 def test_names_become_names_of_services() -> None:

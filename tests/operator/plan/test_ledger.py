@@ -8,7 +8,6 @@ import pytest
 
 from barnabas_operator.api.reading import read_topic
 from barnabas_operator.plan.ledger import (
-    SHARD_BYTES,
     LedgerEntry,
     Present,
     StoredLedger,
@@ -18,6 +17,7 @@ from barnabas_operator.plan.ledger import (
     parse_former_ledger,
     parse_shards,
 )
+from barnabas_operator.plan.shards import SHARD_BYTES
 from barnabas_operator.plan.topics import owners
 from tests.operator import examples
 

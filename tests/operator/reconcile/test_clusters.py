@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from barnabas_operator.api.reading import read_cluster
 from barnabas_operator.brokers import BrokersError
 from barnabas_operator.plan.observed import ClusterView
+from barnabas_operator.reconcile.clusters import refuse
 from barnabas_operator.reconcile.context import Context
 from barnabas_operator.reconcile.reconciler import Key, reconcile
 from tests.operator import examples
@@ -371,3 +373,10 @@ def test_a_typo_in_a_setting_that_sizes_depend_on_stalls_the_cluster(key: str) -
     kube = MemoryKube(examples.cluster(brokers=brokers, config={key: "soon"}))
     reconcile(KEY, context_on(kube))
     assert _conditions(kube)["Stalled"] == ("True", "InvalidSpec")
+
+
+@pytest.mark.parametrize("name", ["User:admin", "a;User:b", ""])
+def test_a_super_user_that_is_no_name_is_refused(name: str) -> None:
+    """It would be another principal than was meant."""
+    body = read_cluster(examples.secured(authorization={"superUsers": [name]})).body
+    assert refuse(body).startswith(f"spec.authorization.superUsers: {name} must be a name")

@@ -12,6 +12,7 @@ from barnabas_operator.handlers.resource_index import KINDS, ResourceIndex
 from barnabas_operator.kube import SERVICES, Document
 from barnabas_operator.plan.observed import ClusterView
 from barnabas_operator.plan.topics import TopicView
+from barnabas_operator.plan.user_acls import Acl
 from barnabas_operator.reconcile.context import Context
 from barnabas_operator.reconcile.reconciler import OWNED, RESYNC_S, Key, index_owned
 from barnabas_operator.reconcile.steady import FULL_PASS_S, SteadyClusters
@@ -95,6 +96,7 @@ CHANGES: dict[str, Callable[[MemoryKube], object]] = {
     "a ConfigMap": lambda kube: kube.edit(
         "ConfigMap", "quickstart-broker", lambda body: body["data"].update(x="y")
     ),
+    "a user": lambda kube: kube.put(examples.user()),
     "the ledger": lambda kube: kube.remove("ConfigMap", "quickstart-topics-0"),
     "a budget": lambda kube: kube.remove("PodDisruptionBudget", "quickstart-broker"),
     "a pod": lambda kube: kube.unready("quickstart-broker-0"),
@@ -242,3 +244,56 @@ def test_clusters_that_are_gone_are_forgotten(operator: Operator) -> None:
     operator.steady.forget(lambda key: key == KEY)
     operator.run_pass()
     assert "get KafkaCluster quickstart" in operator.kube.requests
+
+
+@pytest.fixture
+def with_users() -> Operator:
+    """One whose cluster has two users and is settled."""
+    by_secret = {"type": "scram-sha-512", "passwordSecretRef": {"name": "given"}}
+    given = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "given"},
+        "data": {"password": "cGVuY2ls"},
+    }
+    documents = [examples.user(), examples.user("other", authentication=by_secret), given]
+    running = Operator(examples.secured(), *documents)
+    running.settle()
+    running.run_pass()
+    return running
+
+
+def test_users_of_a_settled_cluster_cost_a_read_of_their_secrets(with_users: Operator) -> None:
+    """Secrets are not watched; nothing else is asked of the API server."""
+    assert sorted(with_users.kube.requests) == [
+        "get Secret billing", "get Secret given", "get Secret other",
+    ]  # fmt: skip
+
+
+def test_a_given_password_is_followed_in_a_settled_cluster(with_users: Operator) -> None:
+    """No event tells of it."""
+    secret = with_users.kube.find("Secret", "given")
+    with_users.kube.put({**secret, "data": {"password": "Y3JheW9u"}})
+    with_users.run_pass()
+    assert with_users.brokers.credentials["other"]["SCRAM-SHA-512"][1] == "crayon"
+
+
+def test_a_lost_secret_is_applied_again_in_a_settled_cluster(with_users: Operator) -> None:
+    """Pods that mount it could not start."""
+    with_users.kube.remove("Secret", "billing")
+    with_users.run_pass()
+    assert ("Secret", "default", "billing") in with_users.kube.objects
+
+
+def test_users_that_brokers_describe_otherwise_are_read(with_users: Operator) -> None:
+    """Another client has altered ACLs or credentials."""
+    acls: set[Acl] = with_users.brokers.acls["billing"]
+    before = set(acls)
+    acls.pop()
+    with_users.run_pass()
+    assert with_users.brokers.acls["billing"] == before
+    with_users.hear()
+    with_users.run_pass()
+    with_users.brokers.credentials["billing"].clear()
+    with_users.run_pass()
+    assert with_users.brokers.credentials["billing"]

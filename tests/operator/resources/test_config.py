@@ -6,7 +6,9 @@ import jinja2
 import pytest
 
 from barnabas_kafka.settings.properties import parse_properties
-from barnabas_operator.api.clusters import Listener, ListenerType
+from barnabas_operator.api.clusters import Listener, ListenerAuthentication, ListenerType
+from barnabas_operator.api.reading import read_cluster
+from barnabas_operator.api.scram import ScramType
 from barnabas_operator.resources import config
 from barnabas_operator.resources.config import (
     EnsembleMember,
@@ -14,6 +16,7 @@ from barnabas_operator.resources.config import (
     server_properties,
     zoo_cfg,
 )
+from tests.operator import examples
 
 PLAIN = Listener(name="plain", port=9092)
 OUTSIDE = Listener(name="outside", type=ListenerType.NODEPORT, port=9094)
@@ -39,6 +42,28 @@ def test_brokers_speak_on_the_first_internal_listener() -> None:
     assert inter_broker_listener([OUTSIDE, PLAIN]) is PLAIN
     with pytest.raises(ValueError, match="type internal"):
         inter_broker_listener([OUTSIDE])
+
+
+def test_listeners_with_authentication_offer_their_mechanism() -> None:
+    """Brokers and operator use the listener without."""
+    scram = Listener(
+        name="scram", port=9095, authentication=ListenerAuthentication(type=ScramType.SHA_256)
+    )
+    text = server_properties("c", listeners=[scram, PLAIN], config={}, zookeeper_connect=None)
+    read = parse_properties(text.encode(), origin="server.properties")
+    assert read["listener.security.protocol.map"] == "SCRAM:SASL_PLAINTEXT,PLAIN:PLAINTEXT"
+    assert read["listener.name.scram.sasl.enabled.mechanisms"] == "SCRAM-SHA-256"
+    assert read["inter.broker.listener.name"] == "PLAIN"
+    with pytest.raises(ValueError, match="without authentication"):
+        inter_broker_listener([scram])
+
+
+def test_authorization_makes_brokers_and_operator_super_users() -> None:
+    """They have no name on the listener without authentication."""
+    spec = read_cluster(examples.secured(authorization={"superUsers": ["admin"]})).body.spec
+    assert spec.broker_config["super.users"] == "User:ANONYMOUS;User:admin"
+    assert spec.broker_config["authorizer.class.name"].endswith("AclAuthorizer")
+    assert "super.users" not in read_cluster(examples.cluster()).body.spec.broker_config
 
 
 def test_zoo_cfg_has_the_settings_of_the_notes() -> None:

@@ -18,6 +18,7 @@ from barnabas_operator.api.facts import (
     Pattern,
     Rule,
 )
+from barnabas_operator.api.scram import ScramType
 from barnabas_operator.api.storage import BrokerStorage, Claim, ContainerResources
 
 # Settings that follow from the resource itself. Refusing them loudly beats dropping them silently.
@@ -25,6 +26,11 @@ OPERATOR_SETTINGS: Final = (
     "advertised.", "barnabas.admin.", "barnabas.durability", "broker.id", "control.plane.listener",
     "inter.broker.listener", "listener.", "listeners", "log.dir", "zookeeper.connect",
 )  # fmt: skip
+# What spec.authorization sets.
+AUTHORIZATION_SETTINGS: Final = ("authorizer.class.name", "super.users")
+AUTHORIZER: Final = "kafka.security.authorizer.AclAuthorizer"
+# The principal of the listener without authentication, which brokers and operator use.
+ANONYMOUS: Final = "ANONYMOUS"
 # Brokers tell metrics and their health here.
 ADMIN_PORT: Final = 9404
 _ZOOKEEPER_RESOURCES: Final = ContainerResources(memory="512Mi", cpu="100m")
@@ -43,6 +49,19 @@ class ListenerType(StrEnum):
 
     INTERNAL = "internal"
     NODEPORT = "nodeport"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListenerAuthentication:
+    """How clients of a listener prove who they are."""
+
+    type: Annotated[
+        ScramType,
+        Doc(
+            "scram-sha-512 or scram-sha-256: SASL/SCRAM, with the users that KafkaUsers create."
+            " The connection is not encrypted (SASL_PLAINTEXT)."
+        ),
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,11 +110,20 @@ class Listener:
         Pattern(r"^[A-Za-z0-9]([-.A-Za-z0-9]*[A-Za-z0-9])?$", "a host name or an IPv4 address"),
         Longest(253),
     ] = None
+    authentication: Annotated[
+        ListenerAuthentication | None,
+        Doc("How clients authenticate; without it they are User:ANONYMOUS."),
+    ] = None
 
     @property
     def kafka_name(self) -> str:
         """The name in the broker's settings."""
         return self.name.upper()
+
+    @property
+    def security_protocol(self) -> str:
+        """Kafka's security protocol."""
+        return "PLAINTEXT" if self.authentication is None else "SASL_PLAINTEXT"
 
 
 class ZooKeeperType(StrEnum):
@@ -223,6 +251,29 @@ class RollPolicy:
     window: Annotated[RollWindow | None, Doc("The window, for type Window.")] = None
 
 
+class AuthorizationType(StrEnum):
+    """What decides who may do what."""
+
+    SIMPLE = "simple"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Authorization:
+    """Who may do what: ACLs decide, and nothing is allowed that no ACL allows."""
+
+    type: Annotated[
+        AuthorizationType, Doc("simple: ACLs in the cluster, checked by Kafka's AclAuthorizer.")
+    ] = AuthorizationType.SIMPLE
+    super_users: Annotated[
+        tuple[str, ...],
+        Doc(
+            "Names of users who may do everything, beside the operator and the brokers, which are"
+            " User:ANONYMOUS on the listener without authentication."
+        ),
+        Longest(32),
+    ] = ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSpec:
     """The cluster that is wanted."""
@@ -234,6 +285,18 @@ class ClusterSpec:
             "listeners of type nodeport need a nodePort where there are several brokers:"
             " their ports are counted on from it",
         ),
+        Rule(
+            "!has(self.authorization)"
+            " || self.listeners.filter(l, !has(l.authentication)).size() == 1",
+            "with authorization every listener but one needs authentication: that one is for"
+            " brokers and operator, whose anonymous principal is a super user",
+        ),
+        Rule(
+            "!has(self.authorization) || !["
+            + ", ".join(f"'{name}'" for name in AUTHORIZATION_SETTINGS)
+            + "].exists(name, name in self.config)",
+            "config: authorizer.class.name and super.users follow from spec.authorization",
+        ),
     )
 
     zookeeper: Annotated[ZooKeeper, Doc("The ZooKeeper ensemble.")]
@@ -241,12 +304,17 @@ class ClusterSpec:
     listeners: Annotated[
         tuple[Listener, ...],
         Doc(
-            "Where clients reach the brokers; brokers use the first internal one among themselves."
+            "Where clients reach the brokers; brokers and operator use the first internal one that"
+            " has no authentication."
         ),
         Keyed(("name",)),
         Fewest(1),
         Longest(8),
-        Rule("self.exists(l, l.type == 'internal')", "one listener must be of type internal"),
+        Rule(
+            "self.exists(l, l.type == 'internal' && !has(l.authentication))",
+            "one listener must be of type internal, without authentication: brokers and operator"
+            " use it",
+        ),
         Rule(
             "self.all(l, self.exists_one(m, m.port == l.port))",
             "each listener needs a port of its own",
@@ -271,6 +339,10 @@ class ClusterSpec:
             " barnabas.admin follow from the resource; remove them",
         ),
     ] = field(default_factory=dict)
+    authorization: Annotated[
+        Authorization | None,
+        Doc("Who may do what. Without it every client may do everything."),
+    ] = None
 
     version: Annotated[
         str | None,
@@ -290,9 +362,14 @@ class ClusterSpec:
     @property
     def broker_config(self) -> dict[str, str]:
         """The settings of every broker that do not depend on where it runs."""
-        if self.durability is Durability.REPLICATED:
-            return dict(self.config)
-        return {**self.config, "barnabas.durability": self.durability.value}
+        settings = dict(self.config)
+        if self.durability is not Durability.REPLICATED:
+            settings["barnabas.durability"] = self.durability.value
+        if self.authorization is not None:
+            names = (ANONYMOUS, *self.authorization.super_users)
+            settings["authorizer.class.name"] = AUTHORIZER
+            settings["super.users"] = ";".join(f"User:{name}" for name in names)
+        return settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from barnabas_operator.api.clusters import KafkaCluster
 from barnabas_operator.api.pipelines import KafkaPipeline
 from barnabas_operator.api.schemas import schema_of
 from barnabas_operator.api.topics import KafkaTopic
+from barnabas_operator.api.users import KafkaUser
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,21 @@ TOPICS: Final = Definition(
         _MESSAGE,
     ),
 )
+USERS: Final = Definition(
+    KafkaUser,
+    "kafkausers",
+    "bku",
+    (
+        _CLUSTER,
+        Column("User", "string", ".status.username"),
+        Column("Authentication", "string", ".spec.authentication.type"),
+        Column("Secret", "string", ".status.secret"),
+        _READY,
+        _REASON,
+        _AGE,
+        _MESSAGE,
+    ),
+)
 PIPELINES: Final = Definition(
     KafkaPipeline,
     "kafkapipelines",
@@ -90,7 +106,7 @@ PIPELINES: Final = Definition(
         _MESSAGE,
     ),
 )
-DEFINITIONS: Final = (CLUSTERS, TOPICS, PIPELINES)
+DEFINITIONS: Final = (CLUSTERS, TOPICS, USERS, PIPELINES)
 
 
 def crd(definition: Definition) -> dict[str, Any]:

@@ -27,8 +27,9 @@ from barnabas_operator.api.facts import Between, Fewest, Longest, OneOf, Pattern
 from barnabas_operator.api.pipelines import KafkaPipeline
 from barnabas_operator.api.storage import Sizing
 from barnabas_operator.api.topics import KafkaTopic
+from barnabas_operator.api.users import KafkaUser
 
-T = TypeVar("T", KafkaCluster, KafkaTopic, KafkaPipeline)
+T = TypeVar("T", KafkaCluster, KafkaTopic, KafkaUser, KafkaPipeline)
 
 
 class ResourceError(ValueError):
@@ -67,12 +68,12 @@ class Resource(typing.Generic[T]):
 
     @property
     def kind(self) -> str:
-        """KafkaCluster, KafkaTopic or KafkaPipeline."""
+        """KafkaCluster, KafkaTopic, KafkaUser or KafkaPipeline."""
         return type(self.body).__name__
 
 
 KINDS: Final[Mapping[str, type]] = {
-    kind.__name__: kind for kind in (KafkaCluster, KafkaTopic, KafkaPipeline)
+    kind.__name__: kind for kind in (KafkaCluster, KafkaTopic, KafkaUser, KafkaPipeline)
 }
 
 
@@ -84,6 +85,11 @@ def read_cluster(document: Mapping[str, Any], *, lenient: bool = False) -> Resou
 def read_topic(document: Mapping[str, Any], *, lenient: bool = False) -> Resource[KafkaTopic]:
     """A KafkaTopic; raises ResourceError. `lenient` ignores unknown fields and lists them."""
     return _read(document, KafkaTopic, lenient=lenient)
+
+
+def read_user(document: Mapping[str, Any], *, lenient: bool = False) -> Resource[KafkaUser]:
+    """A KafkaUser; raises ResourceError. `lenient` ignores unknown fields and lists them."""
+    return _read(document, KafkaUser, lenient=lenient)
 
 
 def read_pipeline(document: Mapping[str, Any], *, lenient: bool = False) -> Resource[KafkaPipeline]:

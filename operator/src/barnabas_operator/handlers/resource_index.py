@@ -1,9 +1,10 @@
 """What the watches and the resyncs have seen of each cluster, so that a pass need not list it.
 
-Of KafkaTopics and KafkaPipelines it has the documents, by the cluster that they name: a pass would
-otherwise list every topic of its namespace. Of KafkaClusters and of what the operator owns it has
-uid and resourceVersion alone, and with them the revision of a cluster: a number that is another one
-after each change. It says that nothing has changed, and nothing else (reconcile.steady).
+Of KafkaTopics, KafkaUsers and KafkaPipelines it has the documents, by the cluster that they name: a
+pass would otherwise list every topic of its namespace. Of KafkaClusters and of what the operator
+owns it has uid and resourceVersion alone, and with them the revision of a cluster: a number that is
+another one after each change. It says that nothing has changed, and nothing else
+(reconcile.steady).
 
 A list replaces what the index has of a namespace; events since that list began count more. A
 namespace that was never listed in full has no answer, so a start works from lists. The index may be
@@ -20,13 +21,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from barnabas_operator.api.storage import DeletionPolicy
-from barnabas_operator.kube import CLUSTERS, PIPELINES, TOPICS, Document, Kind
+from barnabas_operator.kube import CLUSTERS, PIPELINES, TOPICS, USERS, Document, Kind
 from barnabas_operator.names import CLUSTER, INSTANCE
 from barnabas_operator.reconcile.reconciler import OWNED
 from barnabas_operator.reconcile.steady import Revision
 
 # Kept as documents.
-NAMING: Final = (TOPICS, PIPELINES)
+NAMING: Final = (TOPICS, USERS, PIPELINES)
 KINDS: Final = (CLUSTERS, *NAMING, *OWNED)
 # So many deleted topics are remembered, the latest.
 DELETIONS: Final = 10_000
@@ -56,7 +57,7 @@ class ResourceIndex:
         self._events = 0
         # When each object last had an event, as far back as a list may have begun.
         self._last_event: dict[Place, int] = {}
-        # The uids of deleted topics whose last policy was not Delete, the oldest deletion first.
+        # The uids of deleted topics and users whose last policy was not Delete, the oldest first.
         self._retained: OrderedDict[str, None] = OrderedDict()
 
     def begin(self) -> int:
@@ -102,7 +103,7 @@ class ResourceIndex:
             self._last_event[place] = self._events
             if event.get("type") == "DELETED":
                 self._remove(place)
-                if kind is TOPICS and _policy(document) != DeletionPolicy.DELETE:
+                if kind in (TOPICS, USERS) and _policy(document) != DeletionPolicy.DELETE:
                     self._retain(document["metadata"].get("uid", ""))
             else:
                 self._put(kind, place, document)
@@ -129,7 +130,7 @@ class ResourceIndex:
             return own, any_of_them
 
     def retained(self, uid: str) -> bool:
-        """Whether a KafkaTopic was deleted whose last policy was not Delete."""
+        """Whether a KafkaTopic or KafkaUser was deleted whose last policy was not Delete."""
         with self._lock:
             return uid in self._retained
 

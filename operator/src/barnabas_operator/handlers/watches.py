@@ -16,7 +16,15 @@ from typing import Any, Final, NoReturn, Protocol
 import kopf
 
 from barnabas_operator.api import GROUP, VERSION
-from barnabas_operator.kube import CLUSTERS, PIPELINES, STATEFUL_SETS, TOPICS, Kind, KubeError
+from barnabas_operator.kube import (
+    CLUSTERS,
+    PIPELINES,
+    STATEFUL_SETS,
+    TOPICS,
+    USERS,
+    Kind,
+    KubeError,
+)
 from barnabas_operator.names import INSTANCE
 from barnabas_operator.reconcile.reconciler import OWNED, Key, key_of
 
@@ -98,7 +106,7 @@ def register(add: Add, observe: Observe) -> kopf.OperatorRegistry:
 
         return on_event
 
-    for kind in (CLUSTERS, TOPICS, PIPELINES):
+    for kind in (CLUSTERS, TOPICS, USERS, PIPELINES):
         kopf.on.event(GROUP, VERSION, kind.plural, registry=registry)(handler(kind, on_resource))
     for kind in OWNED:
         kopf.on.event(*kind.group_and_version, kind.plural, registry=registry)(

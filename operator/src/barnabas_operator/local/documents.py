@@ -20,6 +20,7 @@ from barnabas_kafka.settings.broker import BrokerSettings
 from barnabas_operator.api import API_VERSION
 from barnabas_operator.api.clusters import (
     ADMIN_PORT,
+    AUTHORIZATION_SETTINGS,
     OPERATOR_SETTINGS,
     ClusterSpec,
     KafkaCluster,
@@ -28,7 +29,6 @@ from barnabas_operator.api.clusters import (
 )
 from barnabas_operator.api.pipelines import KafkaPipeline
 from barnabas_operator.api.reading import (
-    KINDS,
     Resource,
     ResourceError,
     read_cluster,
@@ -36,6 +36,7 @@ from barnabas_operator.api.reading import (
     read_topic,
 )
 from barnabas_operator.api.topics import KafkaTopic
+from barnabas_operator.api.users import KafkaUser
 
 Document = Mapping[str, Any]
 AnyResource = Resource[KafkaCluster] | Resource[KafkaTopic] | Resource[KafkaPipeline]
@@ -131,8 +132,11 @@ def _resource(document: Any, where: str) -> AnyResource:
     if not isinstance(document, Mapping):
         raise ResourceError(where, "is no resource: a mapping with apiVersion, kind, metadata")
     kind, version = document.get("kind"), document.get("apiVersion")
-    if not isinstance(kind, str) or kind not in KINDS:
-        raise ResourceError(f"{where}: kind", f"is {kind}; there are {', '.join(KINDS)}")
+    if kind == KafkaUser.__name__:
+        text = "is KafkaUser, which `barnabas local` does not manage; remove it from the file"
+        raise ResourceError(f"{where}: kind", text)
+    if not isinstance(kind, str) or kind not in _READERS:
+        raise ResourceError(f"{where}: kind", f"is {kind}; there are {', '.join(_READERS)}")
     if version != API_VERSION:
         raise ResourceError(f"{where}: apiVersion", f"is {version}, must be {API_VERSION}")
     meta = document.get("metadata")
@@ -212,8 +216,15 @@ def _cluster_rules(spec: ClusterSpec) -> Iterator[str]:
     storage = spec.brokers.storage
     if (storage.size is None) == (storage.sizing is None):
         yield "spec.brokers.storage: give either size or sizing"
-    if not any(each.type is ListenerType.INTERNAL for each in spec.listeners):
-        yield "spec.listeners: one listener must be of type internal"
+    anonymous = [each for each in spec.listeners if each.authentication is None]
+    if not any(each.type is ListenerType.INTERNAL for each in anonymous):
+        yield "spec.listeners: one listener must be of type internal, without authentication"
+    if spec.authorization is not None:
+        if len(anonymous) > 1:
+            yield "spec.authorization: every listener but one needs authentication"
+        for name in AUTHORIZATION_SETTINGS:
+            if name in spec.config:
+                yield f"spec.config.{name}: follows from spec.authorization; remove it"
     yield from _listener_rules(spec.listeners)
 
 

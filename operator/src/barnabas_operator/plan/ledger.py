@@ -8,21 +8,19 @@ An entry has the id of the topic once that is known. Without it, or where the to
 topic may be somebody else's: it is not deleted.
 
 A deletion cannot be undone, so everything in the API protects: a resource of the recorded name or
-uid, parsed or not, and every resource that may mean the topic. Entries that cannot be parsed are
-kept as they are: they may be of a newer version.
-
-The ledger is stored in shards, each a text with a JSON object a line. An entry stays in its shard,
-so a change is a write of one shard; new entries go to the first one that has room.
+uid, parsed or not, and every resource that may mean the topic. `plan.shards` has how the ledger is
+stored.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 from barnabas_operator.api.storage import DeletionPolicy
+from barnabas_operator.plan.shards import Format, Stored, change, parse
 from barnabas_operator.plan.topics import Topic
 
 
@@ -36,9 +34,7 @@ class LedgerEntry:
 
 
 Ledger = Mapping[str, LedgerEntry]
-
-# A quarter of what a ConfigMap may hold: ids are filled in later, and a write is of a whole shard.
-SHARD_BYTES: Final = 256 * 1024
+StoredLedger = Stored[LedgerEntry]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,70 +66,16 @@ class Present:
         return entry.resource in self.names or entry.uid in self.uids or topic in self.topics
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredLedger:
-    """The ledger as it is stored: entries, the shard of each, and lines that cannot be parsed."""
-
-    entries: Ledger = field(default_factory=dict)
-    shards: Mapping[str, int] = field(default_factory=dict)
-    unparsed: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
-
-
 def parse_shards(shards: Mapping[int, str]) -> StoredLedger:
     """The ledger of the texts of its shards, by their numbers."""
-    entries: dict[str, LedgerEntry] = {}
-    places: dict[str, int] = {}
-    unparsed: dict[int, tuple[str, ...]] = {}
-    for number, text in sorted(shards.items()):
-        for line in filter(None, text.split("\n")):
-            try:
-                told = json.loads(line)
-                name, entry = told["topic"], _entry(told)
-                if not (isinstance(name, str) and name):
-                    raise ValueError("topic must be a text")
-            except (ValueError, KeyError, TypeError, AttributeError):
-                unparsed[number] = (*unparsed.get(number, ()), line)
-                continue
-            entries[name], places[name] = entry, number
-    return StoredLedger(entries=entries, shards=places, unparsed=unparsed)
+    return parse(shards, FORMAT)
 
 
 def changed_shards(
     stored: StoredLedger, entries: Ledger, unparsed: Sequence[str] = ()
 ) -> tuple[StoredLedger, dict[int, str]]:
-    """The ledger with these entries, and the texts of the shards that have changed.
-
-    `unparsed` are further lines that cannot be parsed; they go to the first shard.
-    """
-    foreign = dict(stored.unparsed)
-    changed = set()
-    if unparsed:
-        foreign[0] = (*foreign.get(0, ()), *unparsed)
-        changed.add(0)
-    lines: dict[int, list[str]] = {number: list(each) for number, each in foreign.items()}
-    new = []
-    for name, entry in sorted(entries.items()):
-        number = stored.shards.get(name)
-        if number is None:
-            new.append((name, _line(name, entry)))
-            continue
-        lines.setdefault(number, []).append(_line(name, entry))
-        if stored.entries[name] != entry:
-            changed.add(number)
-    changed |= {number for name, number in stored.shards.items() if name not in entries}
-    places = {name: number for name, number in stored.shards.items() if name in entries}
-    number = 0
-    room = SHARD_BYTES - _size(lines.get(number, ()))
-    for name, line in new:
-        while room < len(line) + 1:
-            number += 1
-            room = SHARD_BYTES - _size(lines.get(number, ()))
-        room -= len(line) + 1
-        lines.setdefault(number, []).append(line)
-        places[name] = number
-        changed.add(number)
-    texts = {each: "".join(f"{line}\n" for line in lines.get(each, ())) for each in changed}
-    return StoredLedger(entries=dict(entries), shards=places, unparsed=foreign), texts
+    """See `shards.change`."""
+    return change(stored, entries, FORMAT, unparsed)
 
 
 def parse_former_ledger(data: Mapping[str, str]) -> tuple[Ledger, tuple[str, ...]]:
@@ -162,13 +104,11 @@ def _entry(told: Mapping[str, Any]) -> LedgerEntry:
     return LedgerEntry(resource=texts[0], uid=texts[1], topic_id=texts[2])
 
 
-def _line(name: str, entry: LedgerEntry) -> str:
-    told = {"topic": name, "resource": entry.resource, "uid": entry.uid, "topicId": entry.topic_id}
-    return json.dumps(told)
+def _written(entry: LedgerEntry) -> Mapping[str, Any]:
+    return {"resource": entry.resource, "uid": entry.uid, "topicId": entry.topic_id}
 
 
-def _size(lines: Iterable[str]) -> int:
-    return sum(len(line) + 1 for line in lines)
+FORMAT: Final = Format("topic", _entry, _written)
 
 
 def next_ledger(

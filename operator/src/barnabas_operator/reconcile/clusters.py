@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from barnabas_kafka.settings.broker import BrokerSettings
 from barnabas_operator.api.clusters import (
@@ -48,6 +49,7 @@ from barnabas_operator.resources.brokers import claim_size, storage_estimate
 from barnabas_operator.resources.config import inter_broker_listener
 
 Cluster = Resource[KafkaCluster]
+USER_NAME: Final = re.compile(r"[A-Za-z0-9._@-]+")
 
 
 def reconcile_cluster(cluster: Cluster, context: Context) -> ClusterStatus:
@@ -108,7 +110,13 @@ def _not_expandable(claims: Sequence[Refused]) -> str:
 def refuse(body: KafkaCluster) -> str:
     """What is wrong with a cluster's settings, as the brokers would find it; empty if nothing."""
     problems = BrokerSettings.problems(body.spec.config, strict=True)
-    return "; ".join(f"spec.config.{problem}" for problem in problems)
+    found = [f"spec.config.{problem}" for problem in problems]
+    authorization = body.spec.authorization
+    for name in authorization.super_users if authorization else ():
+        if not USER_NAME.fullmatch(name):
+            text = "must be a name without the prefix User:, of letters, digits and ._@-"
+            found.append(f"spec.authorization.superUsers: {name} {text}")
+    return "; ".join(found)
 
 
 def observe(cluster: Cluster, context: Context) -> Observed:

@@ -76,8 +76,9 @@ class Context:
     events: Recorder = NO_RECORDER
     # Whether figures of a resource that change all the time may be written again, by its uid.
     figures_due: Callable[[str], bool] = lambda _: True
-    # The KafkaTopics or KafkaPipelines of a namespace that name a cluster, from a cache that may be
-    # late; None where they have to be listed.
+    # The KafkaTopics, KafkaUsers or KafkaPipelines of a namespace that name a cluster, from a cache
+    # that may be late; None where they have to be listed.
     index: Callable[[Kind, str, str], list[Document] | None] = lambda *_: None
-    # Whether the KafkaTopic of a uid was seen to go with another deletionPolicy than Delete.
+    # Whether the KafkaTopic or KafkaUser of a uid was seen to go with another deletionPolicy than
+    # Delete.
     retained: Callable[[str], bool] = lambda _: False

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from barnabas_operator.api.clusters import KafkaCluster
 from barnabas_operator.api.conditions import STALLED, Verdict, is_ready
@@ -17,20 +16,17 @@ from barnabas_operator.api.reading import Resource
 from barnabas_operator.api.storage import DeletionPolicy
 from barnabas_operator.api.topics import TopicStatus
 from barnabas_operator.brokers import Brokers, BrokersError
-from barnabas_operator.kube import TOPICS, KubeError
+from barnabas_operator.kube import TOPICS
 from barnabas_operator.plan.ledger import Ledger, Present, orphans
 from barnabas_operator.plan.topics import CREATING, Topic, owners, topic_name
 from barnabas_operator.reconcile.clusters import bootstrap_servers
 from barnabas_operator.reconcile.context import Context
 from barnabas_operator.reconcile.ledger import LedgerStore
-from barnabas_operator.reconcile.status import write_status
+from barnabas_operator.reconcile.status import write_statuses
 from barnabas_operator.reconcile.topic_deletion import delete_orphans
 from barnabas_operator.reconcile.topics import Outcome, reconcile_topics
 
 logger = logging.getLogger(__name__)
-
-# An API server that fails so often fails for the rest, too; each request would take a time-out.
-FAILED_WRITES: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +69,7 @@ def reconcile_topics_of(
         return Managed(statuses=_wait(topics, "Unreachable", str(error), context))
     store.write(result.ledger)
     outcomes = [(topic, result.outcomes[topic.meta.name]) for topic in topics]
-    statuses = _write(
+    statuses = write_statuses(
         [(topic, _status(topic, each), each.verdict) for topic, each in outcomes], context
     )
     if not result.failed:
@@ -156,7 +152,7 @@ def _wait(
     stays, so that a cluster that does not answer for a moment is not a write for each topic."""
     verdict = Verdict(ready=False, reason=reason, message=message, settled=False)
     waiting = [topic for topic in topics if always or not _is_settled(topic)]
-    _write([(topic, topic.body.status, verdict) for topic in waiting], context)
+    write_statuses([(topic, topic.body.status, verdict) for topic in waiting], context)
     return [topic.body.status for topic in topics]
 
 
@@ -165,30 +161,6 @@ def _is_settled(topic: Topic) -> bool:
     stalled = any(each.type == STALLED for each in status.conditions)
     current = status.observed_generation == topic.meta.generation
     return current and (stalled or is_ready(status.conditions))
-
-
-def _write(
-    told: Iterable[tuple[Topic, TopicStatus, Verdict]], context: Context
-) -> list[TopicStatus]:
-    """Write the statuses; one that is refused concerns its topic alone.
-
-    Raises the first KubeError of an API server that fails, after the others have had their turn.
-    """
-    statuses: list[TopicStatus] = []
-    failures: list[KubeError] = []
-    for topic, status, verdict in told:
-        try:
-            statuses.append(write_status(topic, status, verdict, context))
-        except KubeError as error:
-            logger.warning("KafkaTopic %s: status not written: %s", topic.meta.name, error)
-            if 400 <= error.status < 500 and error.status != 429:
-                continue
-            failures.append(error)
-            if len(failures) >= FAILED_WRITES:
-                break
-    if failures:
-        raise failures[0]
-    return statuses
 
 
 def _status(topic: Topic, outcome: Outcome) -> TopicStatus:

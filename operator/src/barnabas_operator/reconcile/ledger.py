@@ -1,40 +1,118 @@
-"""The ledger of a cluster's topics in ConfigMaps, which are written only when they change."""
+"""The ledgers of a cluster's topics and users in ConfigMaps, which are written only on changes."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeVar
 
 from barnabas_operator.api.clusters import KafkaCluster
 from barnabas_operator.api.reading import Resource
 from barnabas_operator.kube import CONFIG_MAPS, Document, Kube
 from barnabas_operator.names import COMPONENT, INSTANCE, ClusterNames
-from barnabas_operator.plan.ledger import (
-    Ledger,
-    StoredLedger,
-    changed_shards,
-    parse_former_ledger,
-    parse_shards,
-)
+from barnabas_operator.plan.ledger import FORMAT, LedgerEntry, parse_former_ledger
+from barnabas_operator.plan.shards import Format, Stored, change, parse
+from barnabas_operator.plan.user_ledger import FORMAT as USER_FORMAT
+from barnabas_operator.plan.user_ledger import UserEntry
 from barnabas_operator.reconcile.ownership import apply_owned, controller
 from barnabas_operator.resources import objects
 
 logger = logging.getLogger(__name__)
 
 TOPICS_COMPONENT: Final = "topics"
-KEY: Final = "topics"
+USERS_COMPONENT: Final = "users"
+
+E = TypeVar("E")
 
 
-class LedgerStore:
-    """The ledger as it was last read or written. All raise KubeError."""
+class ShardStore(Generic[E]):
+    """A ledger as it was last read or written. All raise KubeError."""
 
-    def __init__(self, cluster: Resource[KafkaCluster], kube: Kube) -> None:
+    def __init__(
+        self, cluster: Resource[KafkaCluster], kube: Kube, component: str, written: Format[E]
+    ) -> None:
+        """`component` is the label and the end of the ConfigMaps' names, before their numbers."""
         self._cluster = cluster
         self._kube = kube
+        self._component = component
+        self._format = written
         self._names = ClusterNames(cluster.meta.name, cluster.meta.namespace)
-        self._stored = StoredLedger()
+        self._stored: Stored[E] = Stored()
         self._versions: dict[int, str] = {}
+
+    @property
+    def entries(self) -> Mapping[str, E]:
+        """The entries, by their names in Kafka."""
+        return self._stored.entries
+
+    @property
+    def unparsed(self) -> Mapping[int, tuple[str, ...]]:
+        """Lines that cannot be parsed, by shard."""
+        return self._stored.unparsed
+
+    def write(self, entries: Mapping[str, E]) -> None:
+        """Store these entries, in the shards that they change."""
+        if entries != self._stored.entries:
+            self._write(entries)
+
+    def _read(self) -> None:
+        found = self._config_maps()
+        texts = {}
+        for name, body in found.items():
+            suffix = name.removeprefix(self._name(0)[:-1])
+            if suffix.isdecimal() and name == self._name(int(suffix)):
+                texts[int(suffix)] = str(_data(body).get(self._component, ""))
+                self._versions[int(suffix)] = body["metadata"].get("resourceVersion", "")
+        self._stored = parse(texts, self._format)
+        self._take_over(found)
+        for lines in self._stored.unparsed.values():
+            for line in lines:
+                logger.warning(
+                    "%s/%s: ledger entry cannot be parsed, its %s is not deleted: %.500s",
+                    self._names.namespace, self._names.cluster, self._format.key, line,
+                )  # fmt: skip
+
+    def _take_over(self, found: Mapping[str, Document]) -> None:
+        """What an earlier version may have stored in another way."""
+
+    def _config_maps(self) -> dict[str, Document]:
+        labels = {INSTANCE: self._names.cluster, COMPONENT: self._component}
+        return {
+            each["metadata"]["name"]: each
+            for each in self._kube.list(CONFIG_MAPS, self._names.namespace, labels)
+            # One of an earlier cluster of the name is about to be collected as garbage.
+            if (owner := controller(each)) is None or owner["uid"] == self._cluster.meta.uid
+        }
+
+    def _name(self, shard: int) -> str:
+        return self._names.ledger(shard, self._component)
+
+    def _write(self, entries: Mapping[str, E], unparsed: Sequence[str] = ()) -> None:
+        stored, texts = change(self._stored, entries, self._format, unparsed)
+        for number, text in sorted(texts.items()):
+            self._apply(number, text)
+        self._stored = stored
+
+    def _apply(self, number: int, text: str) -> None:
+        body = self._body(self._name(number), {self._component: text})
+        # Not over what another operator has written since.
+        if version := self._versions.get(number):
+            body["metadata"]["resourceVersion"] = version
+        written = apply_owned(self._kube, body)
+        self._versions[number] = written["metadata"].get("resourceVersion", "")
+
+    def _body(self, name: str, data: Mapping[str, str]) -> Document:
+        owner, labels = self._cluster.meta, self._names.labels(self._component)
+        body = objects.document("v1", "ConfigMap", name, owner=owner, labels=labels)
+        body["data"] = dict(data)
+        return objects.owned(body, owner=owner, kind=self._cluster.kind)
+
+
+class LedgerStore(ShardStore[LedgerEntry]):
+    """The topics that are deleted with their resources."""
+
+    def __init__(self, cluster: Resource[KafkaCluster], kube: Kube) -> None:
+        super().__init__(cluster, kube, TOPICS_COMPONENT, FORMAT)
 
     @classmethod
     def read(cls, cluster: Resource[KafkaCluster], kube: Kube) -> LedgerStore:
@@ -43,43 +121,11 @@ class LedgerStore:
         store._read()
         return store
 
-    @property
-    def entries(self) -> Ledger:
-        """The topics that are deleted with their resources."""
-        return self._stored.entries
-
-    def write(self, entries: Ledger) -> None:
-        """Store these entries, in the shards that they change."""
-        if entries != self._stored.entries:
-            self._write(entries)
-
-    def _read(self) -> None:
-        names = self._names
-        labels = {INSTANCE: names.cluster, COMPONENT: TOPICS_COMPONENT}
-        found = {
-            each["metadata"]["name"]: each
-            for each in self._kube.list(CONFIG_MAPS, names.namespace, labels)
-            # One of an earlier cluster of the name is about to be collected as garbage.
-            if (owner := controller(each)) is None or owner["uid"] == self._cluster.meta.uid
-        }
-        texts = {}
-        for name, body in found.items():
-            suffix = name.removeprefix(names.ledger(0)[:-1])
-            if suffix.isdecimal() and name == names.ledger(int(suffix)):
-                texts[int(suffix)] = str(_data(body).get(KEY, ""))
-                self._versions[int(suffix)] = body["metadata"].get("resourceVersion", "")
-        self._stored = parse_shards(texts)
-        if former := _data(found.get(names.former_ledger, {})):
-            self._migrate(former)
-        for lines in self._stored.unparsed.values():
-            for line in lines:
-                logger.warning(
-                    "%s/%s: ledger entry cannot be parsed, its topic is not deleted: %.500s",
-                    names.namespace, names.cluster, line,
-                )  # fmt: skip
-
-    def _migrate(self, former: Mapping[str, str]) -> None:
+    def _take_over(self, found: Mapping[str, Document]) -> None:
         """Move the entries of an earlier version, whose ConfigMap stays behind without any."""
+        former = _data(found.get(self._names.former_ledger, {}))
+        if not former:
+            return
         entries, unparsed = parse_former_ledger(former)
         known = self._stored.unparsed.get(0, ())
         # What is stored already is newer: the former ledger was moved and could not be emptied.
@@ -87,25 +133,19 @@ class LedgerStore:
         self._write(merged, [line for line in unparsed if line not in known])
         apply_owned(self._kube, self._body(self._names.former_ledger, {}))
 
-    def _write(self, entries: Ledger, unparsed: Sequence[str] = ()) -> None:
-        stored, texts = changed_shards(self._stored, entries, unparsed)
-        for number, text in sorted(texts.items()):
-            self._apply(number, text)
-        self._stored = stored
 
-    def _apply(self, number: int, text: str) -> None:
-        body = self._body(self._names.ledger(number), {KEY: text})
-        # Not over what another operator has written since.
-        if version := self._versions.get(number):
-            body["metadata"]["resourceVersion"] = version
-        written = apply_owned(self._kube, body)
-        self._versions[number] = written["metadata"].get("resourceVersion", "")
+class UserLedgerStore(ShardStore[UserEntry]):
+    """The users that the operator manages."""
 
-    def _body(self, name: str, data: Mapping[str, str]) -> Document:
-        owner, labels = self._cluster.meta, self._names.labels(TOPICS_COMPONENT)
-        body = objects.document("v1", "ConfigMap", name, owner=owner, labels=labels)
-        body["data"] = dict(data)
-        return objects.owned(body, owner=owner, kind=self._cluster.kind)
+    def __init__(self, cluster: Resource[KafkaCluster], kube: Kube) -> None:
+        super().__init__(cluster, kube, USERS_COMPONENT, USER_FORMAT)
+
+    @classmethod
+    def read(cls, cluster: Resource[KafkaCluster], kube: Kube) -> UserLedgerStore:
+        """The ledger as it is stored; what cannot be parsed is warned about and kept."""
+        store = cls(cluster, kube)
+        store._read()
+        return store
 
 
 def _data(body: Mapping[str, Any]) -> Mapping[str, str]:

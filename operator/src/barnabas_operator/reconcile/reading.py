@@ -14,11 +14,12 @@ from barnabas_operator.api.clusters import KafkaCluster
 from barnabas_operator.api.pipelines import KafkaPipeline
 from barnabas_operator.api.reading import Resource, ResourceError, read_metadata
 from barnabas_operator.api.topics import KafkaTopic
+from barnabas_operator.api.users import KafkaUser
 from barnabas_operator.kube import Document
 from barnabas_operator.reconcile.context import Context
 from barnabas_operator.reconcile.status import write_refusal
 
-R = TypeVar("R", KafkaCluster, KafkaTopic, KafkaPipeline)
+R = TypeVar("R", KafkaCluster, KafkaTopic, KafkaUser, KafkaPipeline)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ def read_named(
     read: Callable[[Document], Resource[R]],
     context: Context,
 ) -> Readings[R]:
-    """The topics or pipelines among the documents that name a cluster.
+    """The topics, users or pipelines among the documents that name a cluster.
 
     One that does not say in a known way which cluster it names may mean any of the namespace.
     """

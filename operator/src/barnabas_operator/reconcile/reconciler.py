@@ -1,4 +1,4 @@
-"""One pass over a cluster and all that names it: cluster, topics, pipelines, in this order.
+"""One pass over a cluster and all that names it: cluster, topics, users, pipelines, in this order.
 
 That is the unit of the operator's work. A resource that cannot be read is told so and does not
 stand in the way of the others.
@@ -9,12 +9,18 @@ from __future__ import annotations
 import functools
 import logging
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from barnabas_operator.api.clusters import KafkaCluster
 from barnabas_operator.api.conditions import READY, RECONCILING, Condition
-from barnabas_operator.api.reading import Resource, read_cluster, read_pipeline, read_topic
+from barnabas_operator.api.reading import (
+    Resource,
+    read_cluster,
+    read_pipeline,
+    read_topic,
+    read_user,
+)
 from barnabas_operator.kube import (
     BUDGETS,
     CLAIMS,
@@ -25,6 +31,7 @@ from barnabas_operator.kube import (
     SERVICES,
     STATEFUL_SETS,
     TOPICS,
+    USERS,
     Document,
     Kind,
     Kube,
@@ -33,6 +40,8 @@ from barnabas_operator.kube import (
 from barnabas_operator.names import CLUSTER, FIELD_MANAGER, MANAGED_BY
 from barnabas_operator.plan.findings import Reason
 from barnabas_operator.plan.ledger import Present
+from barnabas_operator.plan.user_ledger import PresentUsers
+from barnabas_operator.reconcile import kafka_users
 from barnabas_operator.reconcile.clusters import reconcile_cluster
 from barnabas_operator.reconcile.context import Context
 from barnabas_operator.reconcile.kafka_topics import (
@@ -42,12 +51,14 @@ from barnabas_operator.reconcile.kafka_topics import (
 )
 from barnabas_operator.reconcile.pipelines import reconcile_pipeline
 from barnabas_operator.reconcile.reading import read_named, read_one
+from barnabas_operator.reconcile.user_deletion import UserGuard
 
 logger: Final = logging.getLogger(__name__)
 
 # The API server checks against its definitions, which may be newer: it is lenient about fields.
 READ_CLUSTER: Final = functools.partial(read_cluster, lenient=True)
 READ_TOPIC: Final = functools.partial(read_topic, lenient=True)
+READ_USER: Final = functools.partial(read_user, lenient=True)
 READ_PIPELINE: Final = functools.partial(read_pipeline, lenient=True)
 
 # Seconds until the next look: soon while something is under way, often enough for the figures of
@@ -128,9 +139,9 @@ def find_keys(kube: Kube, namespaces: Iterable[str | None], index: Index | None 
     errors: dict[str, KubeError] = {}
     for namespace in namespaces:
         try:
-            for kind in (CLUSTERS, TOPICS, PIPELINES):
+            for kind in (CLUSTERS, TOPICS, USERS, PIPELINES):
                 begun = index.begin() if index else 0
-                documents = kube.list(kind, namespace)
+                documents = _list(kube, kind, namespace)
                 if index:
                     index.replace(kind, namespace, documents, begun)
                 keys.update(key for key in map(key_of, documents) if key is not None)
@@ -159,10 +170,12 @@ class Outcome:
     """What came of a pass: the seconds until the next one is due, and whether that may be skipped.
 
     `settled`: nothing was to be done, nothing is waited for, and the time of day had no say.
+    `secrets` are the versions of the Secrets that were read, by name: they are not watched.
     """
 
     again_in: float
     settled: bool = False
+    secrets: Mapping[str, str] = field(default_factory=dict)
 
 
 def reconcile(key: Key, context: Context) -> Outcome:
@@ -171,6 +184,8 @@ def reconcile(key: Key, context: Context) -> Outcome:
     document = kube.get(CLUSTERS, key.namespace, key.cluster)
     documents = _named(TOPICS, key, context)
     topics = read_named(documents, key.cluster, READ_TOPIC, context)
+    user_documents = _named(USERS, key, context)
+    users = read_named(user_documents, key.cluster, READ_USER, context)
     pipelines = read_named(_named(PIPELINES, key, context), key.cluster, READ_PIPELINE, context)
     cluster = read_one(document, READ_CLUSTER, context) if document else None
     if cluster is not None and cluster.meta.deleting:
@@ -178,6 +193,7 @@ def reconcile(key: Key, context: Context) -> Outcome:
         return Outcome(again_in=RESYNC_S)
     told: list[tuple[Condition, ...]] = []
     settled = False
+    secrets: Mapping[str, str] = {}
     if cluster is not None:
         status = reconcile_cluster(cluster, context)
         body = KafkaCluster(spec=cluster.body.spec, status=status)
@@ -189,9 +205,19 @@ def reconcile(key: Key, context: Context) -> Outcome:
         )
         managed = reconcile_topics_of(cluster, topics.resources, guard, context)
         told += [each.conditions for each in managed.statuses]
-        settled = managed.settled and _is_settled(status.conditions) and not pipelines.resources
+        user_guard = UserGuard(
+            present=PresentUsers.of(user_documents, key.cluster), unparsed=users.unparsed
+        )
+        managed_users = kafka_users.reconcile_users_of(
+            cluster, users.resources, user_guard, context
+        )
+        told += [each.conditions for each in managed_users.statuses]
+        secrets = managed_users.secrets
+        settled = managed.settled and managed_users.settled and not pipelines.resources
+        settled = settled and _is_settled(status.conditions)
     elif document is None:
         wait_for_cluster(topics.resources, context)
+        kafka_users.wait_for_cluster(users.resources, context)
     told += [
         reconcile_pipeline(pipeline, cluster, context).conditions
         for pipeline in pipelines.resources
@@ -199,7 +225,8 @@ def reconcile(key: Key, context: Context) -> Outcome:
     ]
     if any(_is_under_way(each) for conditions in told for each in conditions):
         return Outcome(again_in=SOON_S)
-    return Outcome(again_in=FIGURES_S if pipelines.resources else RESYNC_S, settled=settled)
+    again_in = FIGURES_S if pipelines.resources else RESYNC_S
+    return Outcome(again_in=again_in, settled=settled, secrets=secrets)
 
 
 def _is_settled(conditions: Iterable[Condition]) -> bool:
@@ -215,4 +242,17 @@ def _is_under_way(condition: Condition) -> bool:
 def _named(kind: Kind, key: Key, context: Context) -> list[Document]:
     """What names the cluster, and perhaps other resources of its namespace."""
     found = context.index(kind, key.namespace, key.cluster)
-    return context.kube.list(kind, key.namespace) if found is None else found
+    return _list(context.kube, kind, key.namespace) if found is None else found
+
+
+def _list(kube: Kube, kind: Kind, namespace: str | None) -> list[Document]:
+    """The resources of a kind; no KafkaUsers where their definition is not installed.
+
+    Helm does not upgrade definitions: an operator that is newer serves what there is.
+    """
+    try:
+        return kube.list(kind, namespace)
+    except KubeError as error:
+        if kind is USERS and error.status == 404:
+            return []
+        raise

@@ -1,22 +1,31 @@
-"""Telling: the conditions of a verdict, and a status written only when it says something new."""
+"""Conditions of a verdict, and statuses that are written only when they say something new."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
-from typing import Any, TypeVar
+import logging
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, TypeVar
 
 from barnabas_operator.api.clusters import ClusterStatus, KafkaCluster
 from barnabas_operator.api.conditions import READY, STALLED, Condition, Verdict, conditions
 from barnabas_operator.api.pipelines import KafkaPipeline, PipelineStatus
 from barnabas_operator.api.reading import Metadata, Resource
 from barnabas_operator.api.topics import KafkaTopic, TopicStatus
+from barnabas_operator.api.users import KafkaUser, UserStatus
 from barnabas_operator.api.writing import to_json
-from barnabas_operator.kube import KINDS
+from barnabas_operator.kube import KINDS, KubeError
 from barnabas_operator.reconcile.context import Context, Regarding
 
-S = TypeVar("S", ClusterStatus, TopicStatus, PipelineStatus)
-AnyResource = Resource[KafkaCluster] | Resource[KafkaTopic] | Resource[KafkaPipeline]
+logger = logging.getLogger(__name__)
+
+S = TypeVar("S", ClusterStatus, TopicStatus, UserStatus, PipelineStatus)
+AnyResource = (
+    Resource[KafkaCluster] | Resource[KafkaTopic] | Resource[KafkaUser] | Resource[KafkaPipeline]
+)
+
+# An API server that fails so often fails for the rest, too; each request would take a time-out.
+FAILED_WRITES: Final = 3
 
 
 def write_status(resource: AnyResource, status: S, verdict: Verdict, context: Context) -> S:
@@ -43,6 +52,29 @@ def write_status(resource: AnyResource, status: S, verdict: Verdict, context: Co
         context.kube.patch_status(kind, meta.namespace, meta.name, written)
         record_transition(resource, told, context)
     return complete
+
+
+def write_statuses(told: Iterable[tuple[AnyResource, S, Verdict]], context: Context) -> list[S]:
+    """Write the statuses; one that is refused concerns its resource alone.
+
+    Raises the first KubeError of an API server that fails, after the others have had their turn.
+    """
+    statuses: list[S] = []
+    failures: list[KubeError] = []
+    for resource, status, verdict in told:
+        try:
+            statuses.append(write_status(resource, status, verdict, context))
+        except KubeError as error:
+            name = f"{resource.kind} {resource.meta.name}"
+            logger.warning("%s: status not written: %s", name, error)
+            if 400 <= error.status < 500 and error.status != 429:
+                continue
+            failures.append(error)
+            if len(failures) >= FAILED_WRITES:
+                break
+    if failures:
+        raise failures[0]
+    return statuses
 
 
 def record_transition(resource: AnyResource, told: Sequence[Condition], context: Context) -> None:

@@ -15,10 +15,12 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, cast
 
 from barnabas_operator.brokers import Brokers, BrokersError
-from barnabas_operator.kube import TOPICS
+from barnabas_operator.kube import SECRETS, TOPICS, USERS, KubeError
 from barnabas_operator.plan.ledger import Present
 from barnabas_operator.plan.observed import ClusterView
+from barnabas_operator.plan.passwords import SecretView
 from barnabas_operator.plan.topics import TopicView
+from barnabas_operator.plan.users import UserView
 from barnabas_operator.reconcile.context import Context
 from barnabas_operator.reconcile.reconciler import RESYNC_S, Key, reconcile
 
@@ -40,6 +42,10 @@ class _Settled:
     # The topics that resources name, and what the brokers said of those that exist.
     named: frozenset[str]
     topics: Answer
+    # What the brokers said of the users that resources manage.
+    users: Mapping[str, UserView]
+    # The versions of the users' Secrets, which are not watched, by name.
+    secrets: Mapping[str, str]
     until: float
 
 
@@ -64,19 +70,22 @@ class SteadyClusters:
         # Before anything is read: what changes from now on is another revision.
         revision = self._revision(key.namespace, key.cluster)
         before = self._settled.pop(key, None)
-        if before is not None and self._is_as_before(before, revision, context):
+        if before is not None and self._is_as_before(key, before, revision, context):
             self._settled[key] = before
             return RESYNC_S
         recorder = _Recorder(context.brokers)
         outcome = reconcile(key, replace(context, brokers=recorder.connect))
         named = context.index(TOPICS, key.namespace, key.cluster)
-        if outcome.settled and revision and recorder.view and named is not None:
+        known = context.index(USERS, key.namespace, key.cluster) is not None
+        if outcome.settled and revision and recorder.view and known and named is not None:
             self._settled[key] = _Settled(
                 revision=revision,
                 servers=recorder.servers,
                 view=recorder.view,
                 named=Present.of(named, key.cluster).topics,
                 topics=recorder.topics,
+                users=recorder.users,
+                secrets=outcome.secrets,
                 # Clusters that were settled together are not all read together.
                 until=self._clock() + FULL_PASS_S * random.uniform(0.5, 1.0),  # noqa: S311
             )
@@ -87,17 +96,31 @@ class SteadyClusters:
         for key in [key for key in self._settled if gone(key)]:
             self._settled.pop(key, None)
 
-    def _is_as_before(self, before: _Settled, revision: Revision | None, context: Context) -> bool:
+    def _is_as_before(
+        self, key: Key, before: _Settled, revision: Revision | None, context: Context
+    ) -> bool:
         if revision != before.revision or self._clock() >= before.until:
             return False
         try:
             brokers = context.brokers(before.servers)
             if brokers.describe() != before.view:
                 return False
-            return brokers.topics(brokers.topic_names() & before.named) == before.topics
-        except BrokersError:
+            if brokers.topics(brokers.topic_names() & before.named) != before.topics:
+                return False
+            if before.users and brokers.users(before.users.keys()) != before.users:
+                return False
+            return all(
+                _version(context, key.namespace, name) == version
+                for name, version in before.secrets.items()
+            )
+        except (BrokersError, KubeError):
             # The pass asks again, and says so.
             return False
+
+
+def _version(context: Context, namespace: str, name: str) -> str:
+    body = context.kube.get(SECRETS, namespace, name)
+    return SecretView.of(body).version if body else ""
 
 
 class _Recorder:
@@ -108,6 +131,7 @@ class _Recorder:
         self.servers = ""
         self.view: ClusterView | None = None
         self.topics: Answer = {}
+        self.users: Mapping[str, UserView] = {}
 
     def connect(self, servers: str) -> Brokers:
         """The brokers behind these addresses."""
@@ -130,6 +154,11 @@ class _Recorded:
         """See Brokers."""
         self._recorder.view = view = self._brokers.describe()
         return view
+
+    def users(self, names: Collection[str]) -> Mapping[str, UserView]:
+        """See Brokers."""
+        self._recorder.users = answer = self._brokers.users(names)
+        return answer
 
     def topics(self, names: Collection[str]) -> Answer:
         """See Brokers."""

@@ -38,13 +38,14 @@ def server_properties(
     Without `zookeeper_connect` the broker keeps coordination data itself. Of topics that brokers
     keep for themselves there are as many replicas as `brokers` can hold, unless `config` says so.
     """
+    config = {**sasl_settings(listeners), **config}
     if zookeeper_connect is not None:
         config = {**internal_topics(brokers), **config}
     return _render(
         "server.properties.j2",
         cluster=cluster,
         listeners=",".join(f"{each.kafka_name}://{host}:{each.port}" for each in listeners),
-        protocol_map=",".join(f"{each.kafka_name}:PLAINTEXT" for each in listeners),
+        protocol_map=",".join(f"{each.kafka_name}:{each.security_protocol}" for each in listeners),
         inter_broker_listener=inter_broker_listener(listeners).kafka_name,
         admin_listener=f"{host}:{admin_port}",
         data_directory=data_directory,
@@ -63,12 +64,22 @@ def internal_topics(brokers: int) -> dict[str, str]:
     }
 
 
+def sasl_settings(listeners: Sequence[Listener]) -> dict[str, str]:
+    """The mechanism of each listener with authentication."""
+    return {
+        f"listener.name.{each.name}.sasl.enabled.mechanisms": each.authentication.type.mechanism
+        for each in listeners
+        if each.authentication is not None
+    }
+
+
 def inter_broker_listener(listeners: Sequence[Listener]) -> Listener:
     """The listener that brokers use among themselves, and the operator to ask them."""
-    internal = [each for each in listeners if each.type is ListenerType.INTERNAL]
-    if not internal:
-        raise ValueError("spec.listeners: one listener must be of type internal")
-    return internal[0]
+    for each in listeners:
+        if each.type is ListenerType.INTERNAL and each.authentication is None:
+            return each
+    text = "one listener must be of type internal, without authentication"
+    raise ValueError(f"spec.listeners: {text}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +125,7 @@ def _environment() -> jinja2.Environment:
         keep_trailing_newline=True,
     )
     environment.filters["property_name"] = _property_name
-    environment.filters["property_value"] = _property_value
+    environment.filters["property_value"] = property_value
     return environment
 
 
@@ -126,7 +137,8 @@ def _property_name(text: str) -> str:
     return re.sub(r"([\\:=#! ])", r"\\\1", _one_line(text))
 
 
-def _property_value(text: str) -> str:
+def property_value(text: str) -> str:
+    """A text as the value of a property in a file."""
     # A leading space would be eaten, a line end would begin another property.
     escaped = _one_line(text)
     return "\\" + escaped if escaped.startswith(" ") else escaped

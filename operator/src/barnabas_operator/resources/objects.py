@@ -38,18 +38,20 @@ def owned(body: Document, *, owner: Metadata, kind: str) -> Document:
 
     The owner is not blocked by it: that would ask for the right to set finalizers.
     """
-    meta = body["metadata"]
-    meta["ownerReferences"] = [
-        {
-            "apiVersion": API_VERSION,
-            "kind": kind,
-            "name": owner.name,
-            "uid": owner.uid,
-            "controller": True,
-            "blockOwnerDeletion": False,
-        }
-    ]
+    body["metadata"]["ownerReferences"] = [owner_reference(owner, kind)]
     return hashed(body)
+
+
+def owner_reference(owner: Metadata, kind: str) -> Document:
+    """The custom resource as the controller of an object."""
+    return {
+        "apiVersion": API_VERSION,
+        "kind": kind,
+        "name": owner.name,
+        "uid": owner.uid,
+        "controller": True,
+        "blockOwnerDeletion": False,
+    }
 
 
 def hashed(body: Document) -> Document:

@@ -1,0 +1,268 @@
+"""KafkaUser: SCRAM credentials and ACLs of a user of a cluster, and a Secret for its clients."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated, ClassVar, Final
+
+from barnabas_operator.api import GROUP
+from barnabas_operator.api.clusters import ANONYMOUS
+from barnabas_operator.api.conditions import Condition
+from barnabas_operator.api.facts import NAME, Doc, Fewest, Keyed, Longest, Pattern, Rule
+from barnabas_operator.api.scram import ScramType
+from barnabas_operator.api.storage import DeletionPolicy
+
+# On a KafkaUser: another value generates another password.
+ROTATE: Final = f"{GROUP}/rotate"
+# The one resource of type cluster (org.apache.kafka.common.resource.Resource.CLUSTER_NAME).
+CLUSTER_NAME: Final = "kafka-cluster"
+# Of topics, groups and transactional ids; a topic's are the shortest.
+LONGEST_NAME: Final = 249
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PasswordSecretRef:
+    """Where a given password is."""
+
+    name: Annotated[
+        str,
+        Doc("Name of a Secret in the namespace of the KafkaUser."),
+        Pattern("^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", "a name of lower-case letters and digits"),
+        Longest(253),
+    ]
+    key: Annotated[
+        str,
+        Doc("Key of the password in the Secret."),
+        Pattern("^[-._a-zA-Z0-9]+$", "letters, digits, dots, dashes and underscores"),
+        Longest(253),
+    ] = "password"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserAuthentication:
+    """How the user proves who it is."""
+
+    type: Annotated[
+        ScramType,
+        Doc("scram-sha-512 or scram-sha-256; the cluster needs a listener of this type."),
+    ] = ScramType.SHA_512
+    password_secret_ref: Annotated[
+        PasswordSecretRef | None,
+        Doc("A password of your own, followed when it changes. If absent one is generated."),
+    ] = None
+
+
+class AclResourceType(StrEnum):
+    """What an ACL protects."""
+
+    TOPIC = "topic"
+    GROUP = "group"
+    CLUSTER = "cluster"
+    TRANSACTIONAL_ID = "transactionalId"
+
+
+class PatternType(StrEnum):
+    """How the name of a resource is compared."""
+
+    LITERAL = "literal"
+    PREFIXED = "prefixed"
+
+
+class AclOperation(StrEnum):
+    """What an ACL allows or denies."""
+
+    ALL = "All"
+    READ = "Read"
+    WRITE = "Write"
+    CREATE = "Create"
+    DELETE = "Delete"
+    ALTER = "Alter"
+    DESCRIBE = "Describe"
+    CLUSTER_ACTION = "ClusterAction"
+    DESCRIBE_CONFIGS = "DescribeConfigs"
+    ALTER_CONFIGS = "AlterConfigs"
+    IDEMPOTENT_WRITE = "IdempotentWrite"
+
+
+class AclPermission(StrEnum):
+    """Which of both."""
+
+    ALLOW = "allow"
+    DENY = "deny"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AclResource:
+    """What an ACL protects."""
+
+    RULES: ClassVar = (
+        Rule(
+            "self.type == 'cluster' ? !has(self.name) && self.patternType == 'literal'"
+            " : has(self.name)",
+            "name is for all types but cluster, of which there is one",
+        ),
+    )
+
+    type: Annotated[AclResourceType, Doc("topic, group, transactionalId or cluster.")]
+    name: Annotated[
+        str | None,
+        Doc("Name, or its beginning with patternType prefixed; * is every one."),
+        Fewest(1),
+        Longest(LONGEST_NAME),
+    ] = None
+    pattern_type: Annotated[
+        PatternType, Doc("literal: that name; prefixed: all that begin so.")
+    ] = PatternType.LITERAL
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AclRule:
+    """What the user may do, or may not, with a resource."""
+
+    resource: Annotated[AclResource, Doc("The resource.")]
+    operations: Annotated[
+        tuple[AclOperation, ...], Doc("Kafka's operations."), Fewest(1), Longest(11)
+    ]
+    host: Annotated[str, Doc("Address of the client; * is every one."), Fewest(1), Longest(64)] = (
+        "*"
+    )
+    permission: Annotated[AclPermission, Doc("allow or deny; what is denied once is denied.")] = (
+        AclPermission.ALLOW
+    )
+
+
+class RoleType(StrEnum):
+    """A set of ACLs that clients of a sort need."""
+
+    PRODUCER = "producer"
+    CONSUMER = "consumer"
+    STREAMS = "streams"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Role:
+    """The ACLs that a producer, a consumer or a Kafka Streams application needs."""
+
+    RULES: ClassVar = (
+        Rule(
+            "self.type == 'streams' || (has(self.topic) && !has(self.applicationId))",
+            "producer and consumer need a topic and have no applicationId",
+        ),
+        Rule("!has(self.group) || self.type == 'consumer'", "group is for consumers"),
+        Rule(
+            "!has(self.transactionalId) || self.type == 'producer'",
+            "transactionalId is for producers",
+        ),
+        Rule(
+            "self.type != 'streams'"
+            " || (has(self.applicationId) && !has(self.topic) && !has(self.patternType))",
+            "streams needs an applicationId, and neither topic nor patternType",
+        ),
+    )
+
+    type: Annotated[
+        RoleType,
+        Doc(
+            "producer: Write, Describe and Create on the topic; consumer: Read and Describe on the"
+            " topic, Read on the group; streams: the internal topics, groups and transactional ids"
+            " of an application. Its input and output topics need the other two."
+        ),
+    ]
+    topic: Annotated[
+        str | None, Doc("Topic of a producer or consumer."), Fewest(1), Longest(LONGEST_NAME)
+    ] = None
+    group: Annotated[
+        str | None,
+        Doc("Group of a consumer. One that assigns its partitions itself needs none."),
+        Fewest(1),
+        Longest(LONGEST_NAME),
+    ] = None
+    transactional_id: Annotated[
+        str | None,
+        Doc("Transactional id of a producer: Write and Describe on it."),
+        Fewest(1),
+        Longest(LONGEST_NAME),
+    ] = None
+    pattern_type: Annotated[
+        PatternType | None,
+        Doc("prefixed: topic, group and transactionalId are beginnings of names."),
+    ] = None
+    application_id: Annotated[
+        str | None, Doc("application.id of Kafka Streams."), Fewest(1), Longest(LONGEST_NAME)
+    ] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserAuthorization:
+    """What the user may do; the cluster needs spec.authorization."""
+
+    roles: Annotated[tuple[Role, ...], Doc("ACLs by purpose."), Longest(64)] = ()
+    acls: Annotated[tuple[AclRule, ...], Doc("ACLs one by one."), Longest(256)] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserSpec:
+    """The user that is wanted."""
+
+    RULES: ClassVar = (
+        Rule("self.cluster == oldSelf.cluster", "cluster may not change: make another resource"),
+        Rule(
+            "has(self.username) == has(oldSelf.username)"
+            " && (!has(self.username) || self.username == oldSelf.username)",
+            "username may not change: make another resource",
+        ),
+    )
+
+    cluster: Annotated[
+        str, Doc("Name of the KafkaCluster, in the same namespace."), NAME, Longest(40)
+    ]
+    username: Annotated[
+        str | None,
+        Doc("Name in Kafka, if it is not the name of the resource."),
+        Pattern(r"^[a-zA-Z0-9._@-]+$", "letters, digits, dots, dashes, underscores and @"),
+        Fewest(1),
+        Longest(253),
+        Rule(f"self != '{ANONYMOUS}'", f"{ANONYMOUS} is the principal of brokers and operator"),
+    ] = None
+    authentication: Annotated[UserAuthentication, Doc("How the user proves who it is.")] = (
+        UserAuthentication()
+    )
+    authorization: Annotated[
+        UserAuthorization | None,
+        Doc("What the user may do. Without it the user has no ACLs of this resource."),
+    ] = None
+    listener: Annotated[
+        str | None,
+        Doc(
+            "Listener whose address is in the Secret; if absent the first one of the cluster with"
+            " this type of authentication."
+        ),
+        Longest(11),
+    ] = None
+    deletion_policy: Annotated[
+        DeletionPolicy,
+        Doc("Whether credentials and ACLs go with the resource (Delete) or outlive it (Retain)."),
+    ] = DeletionPolicy.DELETE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserStatus:
+    """The user as it was last seen."""
+
+    observed_generation: Annotated[int, Doc("The generation that this status is about.")] = 0
+    conditions: Annotated[
+        tuple[Condition, ...], Doc("Ready, Reconciling, Stalled, Warning."), Keyed(("type",))
+    ] = ()
+    username: Annotated[
+        str, Doc("Name in Kafka, once the user was created or adopted for this resource.")
+    ] = ""
+    secret: Annotated[str, Doc("Name of the Secret with the client properties.")] = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KafkaUser:
+    """A user of a Kafka cluster."""
+
+    spec: Annotated[UserSpec, Doc("The user that is wanted.")]
+    status: Annotated[UserStatus, Doc("The user as it was last seen.")] = UserStatus()

@@ -1,0 +1,108 @@
+"""Which password a user has: a given one, the one that the user's Secret has, or a new one.
+
+Passwords are in no `repr`, and no message here contains one.
+"""
+
+from __future__ import annotations
+
+import binascii
+from base64 import b64decode
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from barnabas_operator.api.users import ROTATE
+from barnabas_operator.plan.topics import Refusal
+from barnabas_operator.plan.user_ledger import User
+
+PASSWORD_KEY: Final = "password"  # noqa: S105 - the name of a key
+LONGEST: Final = 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecretView:
+    """A Secret as the API server has it."""
+
+    name: str
+    version: str
+    annotations: Mapping[str, str]
+    data: Mapping[str, bytes] = field(repr=False)
+
+    @classmethod
+    def of(cls, body: Mapping[str, Any]) -> SecretView:
+        """From the object; what is no base64 is taken for absent."""
+        meta = body["metadata"]
+        data = {}
+        for key, value in (body.get("data") or {}).items():
+            try:
+                data[key] = b64decode(value or "", validate=True)
+            except (binascii.Error, ValueError):
+                continue
+        return cls(
+            name=meta["name"],
+            version=f"{meta.get('uid', '')}/{meta.get('resourceVersion', '')}",
+            annotations=dict(meta.get("annotations") or {}),
+            data=data,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Password:
+    """The password that a user is to have, and how it came about."""
+
+    value: str = field(repr=False)
+    # What the annotation of the resource said when the password was generated.
+    rotation: str = ""
+    reason: str = ""
+    warning: str = ""
+
+
+def choose_password(
+    user: User,
+    *,
+    given: SecretView | None,
+    own: SecretView | None,
+    generate: Callable[[], str],
+) -> Password | Refusal:
+    """The password of a user; `given` is the Secret that the spec names, `own` the operator's."""
+    asked = user.meta.annotations.get(ROTATE, "")
+    reference = user.body.spec.authentication.password_secret_ref
+    if reference is not None:
+        place = f"Secret {reference.name}"
+        if given is None:
+            text = f"{place} of spec.authentication.passwordSecretRef does not exist; create it"
+            return Refusal("PasswordSecretNotFound", text)
+        if reference.key not in given.data:
+            return Refusal("InvalidPassword", f"{place} has no key {reference.key}")
+        text, problem = _text(given.data[reference.key])
+        if problem:
+            return Refusal("InvalidPassword", f"{place}, key {reference.key}: {problem}")
+        warning = ""
+        if asked:
+            warning = f"{ROTATE} has no effect on a given password; change {place} instead"
+        return Password(value=text, warning=warning)
+    if own is None:
+        return Password(value=generate(), rotation=asked, reason="no Secret")
+    if asked and asked != own.annotations.get(ROTATE, ""):
+        return Password(value=generate(), rotation=asked, reason=f"{ROTATE}={asked}")
+    text, problem = _text(own.data.get(PASSWORD_KEY, b""))
+    if problem:
+        return Password(value=generate(), rotation=asked, reason=f"{own.name}: {problem}")
+    return Password(value=text, rotation=own.annotations.get(ROTATE, ""))
+
+
+def _text(data: bytes) -> tuple[str, str]:
+    """A password and what is wrong with it; the files of clients could not hold what is refused."""
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return "", "the password is not UTF-8"
+    if not text:
+        return "", "the password is empty"
+    if len(text) > LONGEST:
+        return "", f"the password has {len(text)} characters, at most {LONGEST} are possible"
+    if text.endswith(("\n", "\r")):
+        return "", "the password ends with a line break; write it without one"
+    if text != text.strip() or not text.isprintable():
+        return "", "the password begins or ends with a space, or has characters without a glyph"
+    return text, ""

@@ -1,0 +1,160 @@
+"""The ledger of users: what the operator has created for each, and what protects it from deletion.
+
+A user is entered before its credentials are set. The entry lists its ACLs, so that only those are
+removed that the operator created, and of each SCRAM credential the number of iterations. That is
+drawn at random for each credential, and Kafka shows it: another number is a credential that another
+client has set.
+
+When the resource of an entry is gone, credentials and ACLs are deleted, or forgotten where it said
+`deletionPolicy: Retain`. That needs no finalizer. Everything in the API protects, as with topics
+(`plan.ledger`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from barnabas_operator.api.reading import Resource
+from barnabas_operator.api.storage import DeletionPolicy
+from barnabas_operator.api.users import (
+    AclOperation,
+    AclPermission,
+    AclResourceType,
+    KafkaUser,
+    PatternType,
+)
+from barnabas_operator.plan.shards import Format, Stored
+from barnabas_operator.plan.user_acls import Acl
+
+User = Resource[KafkaUser]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserEntry:
+    """What the operator has created for a user, and for which resource."""
+
+    resource: str
+    uid: str
+    policy: DeletionPolicy = DeletionPolicy.DELETE
+    # The iterations of each mechanism's credential, as the brokers have confirmed it.
+    credentials: Mapping[str, int] = field(default_factory=dict)
+    # Of credentials that are about to be set or removed: a pass may end before it knows.
+    pending: Mapping[str, int] = field(default_factory=dict)
+    # The version of the Secret whose password was set last.
+    secret: str = ""
+    acls: frozenset[Acl] = frozenset()
+
+    def has_set(self, mechanism: str, iterations: int) -> bool:
+        """Whether a credential is one that the operator has set."""
+        return iterations in (self.credentials.get(mechanism), self.pending.get(mechanism))
+
+
+UserLedger = Mapping[str, UserEntry]
+StoredUsers = Stored[UserEntry]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PresentUsers:
+    """What exists in the API, as far as it protects users: names, uids, names in Kafka."""
+
+    names: frozenset[str]
+    uids: frozenset[str]
+    users: frozenset[str]
+
+    @classmethod
+    def of(cls, documents: Iterable[Mapping[str, Any]], cluster: str) -> PresentUsers:
+        """Of all KafkaUsers of a cluster's namespace, as the API server has them."""
+        names, uids, users = set(), set(), set()
+        for document in documents:
+            meta, spec = document["metadata"], document.get("spec")
+            names.add(meta["name"])
+            uids.add(meta.get("uid", ""))
+            fields: Mapping[str, Any] = spec if isinstance(spec, Mapping) else {}
+            named = fields.get("cluster")
+            if isinstance(named, str) and named != cluster:
+                continue
+            user = fields.get("username")
+            users.add(user if isinstance(user, str) and user else meta["name"])
+        return cls(names=frozenset(names), uids=frozenset(uids - {""}), users=frozenset(users))
+
+    def protects(self, user: str, entry: UserEntry) -> bool:
+        """Whether anything is left that is, or names, what the entry is about."""
+        return entry.resource in self.names or entry.uid in self.uids or user in self.users
+
+
+def orphans(ledger: UserLedger, present: PresentUsers) -> list[str]:
+    """The users whose resources are gone: nothing in the API is or names what their entries are."""
+    return sorted(name for name, entry in ledger.items() if not present.protects(name, entry))
+
+
+def with_policies(
+    ledger: UserLedger, owners: Mapping[str, User], leaving: Sequence[User]
+) -> dict[str, UserEntry]:
+    """The ledger with the policies that the resources have now, or had when they went.
+
+    That needs no answer of a broker. A resource that is `leaving` decides about its own entry only.
+    """
+    policies = {user.meta.uid: user.body.spec.deletion_policy for user in leaving}
+    policies |= {user.meta.uid: user.body.spec.deletion_policy for user in owners.values()}
+    return {
+        name: replace(entry, policy=policies.get(entry.uid, entry.policy))
+        for name, entry in ledger.items()
+    }
+
+
+def _entry(told: Mapping[str, Any]) -> UserEntry:
+    texts = (told["resource"], told["uid"], told["secret"])
+    if not (all(isinstance(text, str) for text in texts) and texts[0]):
+        raise ValueError("resource, uid and secret must be texts")
+    return UserEntry(
+        resource=texts[0],
+        uid=texts[1],
+        policy=DeletionPolicy(told["deletionPolicy"]),
+        credentials=_counts(told["credentials"]),
+        pending=_counts(told.get("pending") or {}),
+        secret=texts[2],
+        acls=frozenset(_acl(each) for each in told["acls"]),
+    )
+
+
+def _counts(told: Mapping[str, Any]) -> dict[str, int]:
+    return {str(name): int(count) for name, count in told.items()}
+
+
+def _acl(told: Sequence[str]) -> Acl:
+    resource, name, pattern, host, operation, permission = told
+    return Acl(
+        resource=AclResourceType(resource),
+        name=name,
+        pattern=PatternType(pattern),
+        host=host,
+        operation=AclOperation(operation),
+        permission=AclPermission(permission),
+    )
+
+
+def _written(entry: UserEntry) -> Mapping[str, Any]:
+    return {
+        "resource": entry.resource,
+        "uid": entry.uid,
+        "deletionPolicy": entry.policy.value,
+        "credentials": dict(sorted(entry.credentials.items())),
+        "pending": dict(sorted(entry.pending.items())),
+        "secret": entry.secret,
+        "acls": [
+            [
+                each.resource.value,
+                each.name,
+                each.pattern.value,
+                each.host,
+                each.operation.value,
+                each.permission.value,
+            ]
+            for each in sorted(entry.acls)
+        ],
+    }
+
+
+FORMAT: Final = Format("user", _entry, _written)

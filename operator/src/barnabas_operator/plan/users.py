@@ -1,0 +1,257 @@
+"""What to do for the users of a cluster: who manages which, and what is to be changed.
+
+A user that no resource names is never touched, and of one that a resource names only what the
+ledger (`plan.user_ledger`) says that the operator has created: credentials and ACLs of others stay,
+and a warning names them. A user that has credentials already is taken over only by an annotation,
+since that replaces its password. Of two resources for one user the older one has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from barnabas_operator.api.clusters import ANONYMOUS, AUTHORIZATION_SETTINGS, KafkaCluster
+from barnabas_operator.api.reading import Resource
+from barnabas_operator.api.topics import ADOPT, Adopt
+from barnabas_operator.plan.topics import Refusal
+from barnabas_operator.plan.user_acls import Acl, acls_of
+from barnabas_operator.plan.user_ledger import User, UserEntry, UserLedger
+
+# How many ACLs a message names.
+NAMED: Final = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserView:
+    """What the cluster says of a user."""
+
+    # The iterations of each SCRAM mechanism's credential.
+    credentials: Mapping[str, int] = field(default_factory=dict)
+    # None where the brokers check no ACLs.
+    acls: frozenset[Acl] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Why nothing can be done yet: one word, and what is waited for."""
+
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """Where and how the user reaches the cluster."""
+
+    bootstrap_servers: str
+    mechanism: str
+    security_protocol: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CredentialChange:
+    """Set a credential, and remove others of the same user."""
+
+    mechanism: str = ""
+    iterations: int = 0
+    password: str = field(default="", repr=False)
+    remove: frozenset[str] = frozenset()
+
+    def __str__(self) -> str:
+        parts = [f"set the {self.mechanism} credential"] if self.mechanism else []
+        parts += [f"remove the {each} credential" for each in sorted(self.remove)]
+        return ", ".join(parts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AclChange:
+    """Create and delete ACLs of one user."""
+
+    create: frozenset[Acl] = frozenset()
+    delete: frozenset[Acl] = frozenset()
+
+    def __str__(self) -> str:
+        parts = [f"create ACL {each}" for each in sorted(self.create)]
+        return ", ".join(parts + [f"delete ACL {each}" for each in sorted(self.delete)])
+
+    def __bool__(self) -> bool:
+        return bool(self.create or self.delete)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserPlan:
+    """What is to be so in the end, and what is to be done for it, but for the password."""
+
+    access: Access
+    # The recorded credentials that are no longer wanted, by mechanism.
+    obsolete: frozenset[str] = frozenset()
+    wanted: frozenset[Acl] = frozenset()
+    acls: AclChange = AclChange()
+    # The ACLs to be recorded once `acls` was carried out.
+    recorded: frozenset[Acl] = frozenset()
+    warnings: tuple[str, ...] = ()
+
+
+def user_name(user: User) -> str:
+    """The user's name in Kafka."""
+    return user.body.spec.username or user.meta.name
+
+
+def owners(users: Iterable[User]) -> dict[str, User]:
+    """Which resource manages which user: the oldest; of equally old ones the first by name."""
+    found: dict[str, User] = {}
+    for user in sorted(users, key=lambda each: (each.meta.created, each.meta.name)):
+        found.setdefault(user_name(user), user)
+    return found
+
+
+def access_of(user: User, cluster: Resource[KafkaCluster]) -> Access | Refusal | Waiting:
+    """How the user reaches the cluster, or why it cannot."""
+    spec, name = user.body.spec, cluster.meta.name
+    wanted = spec.authentication.type
+    fitting = [
+        each
+        for each in cluster.body.spec.listeners
+        if each.authentication is not None
+        and each.authentication.type is wanted
+        and spec.listener in (None, each.name)
+    ]
+    if not fitting:
+        which = f"listener {spec.listener}" if spec.listener else "listener"
+        text = f"KafkaCluster {name} has no {which} with authentication of type {wanted}"
+        return Refusal("NoListener", f"{text}; add one to its spec.listeners")
+    if spec.authorization is not None and not _authorizes(cluster.body):
+        text = f"KafkaCluster {name} checks no ACLs; set its spec.authorization"
+        return Refusal("AuthorizationDisabled", text)
+    listener = fitting[0]
+    known = {each.name: each.bootstrap_servers for each in cluster.body.status.listeners}
+    if not known.get(listener.name):
+        text = f"KafkaCluster {name} does not know the addresses of listener {listener.name} yet"
+        return Waiting("WaitingForCluster", text)
+    return Access(
+        bootstrap_servers=known[listener.name],
+        mechanism=wanted.mechanism,
+        security_protocol=listener.security_protocol,
+    )
+
+
+def _authorizes(cluster: KafkaCluster) -> bool:
+    return cluster.spec.authorization is not None or bool(
+        cluster.spec.config.get(AUTHORIZATION_SETTINGS[0])
+    )
+
+
+def is_managed(user: User, view: UserView, entry: UserEntry | None) -> bool:
+    """Whether the operator has created or adopted the user, for this resource or the one before."""
+    if user.body.status.username == user_name(user):
+        return True
+    if entry is None:
+        return False
+    # Entered, and not known to have been created: another client may have done so meanwhile.
+    return bool(entry.credentials) or all(
+        entry.has_set(mechanism, count) for mechanism, count in view.credentials.items()
+    )
+
+
+def plan_user(
+    user: User, access: Access, view: UserView, entry: UserEntry | None
+) -> UserPlan | Refusal | Waiting:
+    """What to do for a user, or why nothing is changed."""
+    name = user_name(user)
+    if name == ANONYMOUS:
+        text = f"{ANONYMOUS} is the principal of clients without authentication"
+        return Refusal("InvalidUsername", f"{text}; choose another username")
+    try:
+        wanted = acls_of(user.body.spec.authorization)
+    except ValueError as error:
+        return Refusal("InvalidAuthorization", str(error))
+    if view.credentials and not is_managed(user, view, entry):
+        answer = user.meta.annotations.get(ADOPT)
+        if answer != Adopt.RESOURCE:
+            return _not_adopted(name, view, answer)
+    if wanted and view.acls is None:
+        text = "the brokers check no ACLs yet: they are replaced after spec.authorization was set"
+        return Waiting("WaitingForAuthorizer", text)
+    present = view.acls or frozenset()
+    recorded = entry.acls if entry else frozenset()
+    others = {each for each in view.credentials if each != access.mechanism}
+    obsolete = {each for each in others if entry and entry.has_set(each, view.credentials[each])}
+    # An older version prunes nothing: a field that it does not know may ask for it. Without
+    # an authorizer it is not known which ACLs exist.
+    keeps = bool(user.unknown_fields) or view.acls is None
+    unwanted = frozenset[Acl]() if keeps else recorded - wanted
+    return UserPlan(
+        access=access,
+        obsolete=frozenset(obsolete),
+        wanted=wanted,
+        acls=AclChange(create=wanted - present, delete=unwanted & present),
+        recorded=wanted | (recorded - unwanted),
+        warnings=_warnings(others - obsolete, present - wanted - recorded),
+    )
+
+
+def _warnings(credentials: set[str], acls: frozenset[Acl]) -> tuple[str, ...]:
+    found = []
+    if credentials:
+        names = ", ".join(sorted(credentials))
+        found.append(f"the user has a credential of {names} that another client has set")
+    if acls:
+        named = "; ".join(str(each) for each in sorted(acls)[:NAMED])
+        more = f" and {len(acls) - NAMED} more" if len(acls) > NAMED else ""
+        found.append(f"the user has ACLs that another client has created: {named}{more}")
+    return tuple(found)
+
+
+def _not_adopted(name: str, view: UserView, answer: str | None) -> Refusal:
+    if answer is not None:
+        return Refusal("InvalidAnnotation", f"annotation {ADOPT} is {answer}, must be resource")
+    mechanisms = ", ".join(sorted(view.credentials))
+    return Refusal(
+        "AlreadyExists",
+        f"user {name} exists with credentials of {mechanisms} that this resource has not set; they"
+        f" are left as they are. Annotate the resource with {ADOPT}=resource to take the user over,"
+        " which replaces its password",
+    )
+
+
+def credential_change(
+    plan: UserPlan,
+    view: UserView,
+    entry: UserEntry | None,
+    *,
+    secret: str,
+    password: str,
+    iterations: int,
+) -> CredentialChange | None:
+    """What to do about credentials, given the password and the version of the Secret that has it.
+
+    `iterations` is a random number for a credential that is set.
+    """
+    mechanism = plan.access.mechanism
+    recorded = entry.credentials.get(mechanism) if entry else None
+    current = recorded is not None and view.credentials.get(mechanism) == recorded
+    if current and entry is not None and entry.secret == secret:
+        return CredentialChange(remove=plan.obsolete) if plan.obsolete else None
+    return CredentialChange(
+        mechanism=mechanism, iterations=iterations, password=password, remove=plan.obsolete
+    )
+
+
+def entered(
+    ledger: UserLedger, users: Mapping[str, User], plans: Mapping[str, UserPlan]
+) -> dict[str, UserEntry]:
+    """The ledger before the plans are carried out: what may be created is recorded already."""
+    kept = dict(ledger)
+    for name, plan in plans.items():
+        user, before = users[name], ledger.get(name)
+        entry = before or UserEntry(resource=user.meta.name, uid=user.meta.uid)
+        kept[name] = replace(
+            entry,
+            resource=user.meta.name,
+            uid=user.meta.uid,
+            policy=user.body.spec.deletion_policy,
+            acls=entry.acls | plan.wanted,
+        )
+    return kept

@@ -1,0 +1,111 @@
+"""Deletion of users whose resources are gone, each beyond doubt or not at all."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+
+from barnabas_operator.api.clusters import KafkaCluster
+from barnabas_operator.api.reading import Resource
+from barnabas_operator.api.storage import DeletionPolicy
+from barnabas_operator.brokers import Brokers
+from barnabas_operator.kube import USERS
+from barnabas_operator.plan.user_ledger import PresentUsers, UserEntry, UserLedger, orphans
+from barnabas_operator.plan.users import AclChange, CredentialChange, UserView
+from barnabas_operator.reconcile.context import Context
+from barnabas_operator.reconcile.ledger import UserLedgerStore
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserGuard:
+    """What keeps users from being deleted: what exists, and resources that cannot be parsed."""
+
+    present: PresentUsers
+    unparsed: tuple[str, ...] = ()
+
+
+def without_retained(ledger: UserLedger, present: PresentUsers, context: Context) -> UserLedger:
+    """The ledger without users that outlive their resources, which are gone."""
+    gone = {
+        name
+        for name in orphans(ledger, present)
+        if ledger[name].policy is DeletionPolicy.RETAIN or context.retained(ledger[name].uid)
+    }
+    return {name: entry for name, entry in ledger.items() if name not in gone}
+
+
+def delete_orphans(
+    cluster: Resource[KafkaCluster],
+    store: UserLedgerStore,
+    guard: UserGuard,
+    brokers: Brokers,
+    context: Context,
+) -> None:
+    """Delete what is an orphan beyond doubt: by this pass, by a new list, by name.
+
+    Raises KubeError, and BrokersError if no broker answers.
+    """
+    kube, namespace, ledger = context.kube, cluster.meta.namespace, store.entries
+    found = orphans(ledger, guard.present)
+    if not found:
+        return
+    if guard.unparsed:
+        logger.warning(
+            "%s/%s: users %s are not deleted while %s cannot be parsed;"
+            " upgrade the operator, or correct the resource",
+            namespace, cluster.meta.name, ", ".join(found), ", ".join(guard.unparsed),
+        )  # fmt: skip
+        return
+    # What the pass began with may come from a cache; what is deleted is asked for directly.
+    present = PresentUsers.of(kube.list(USERS, namespace), cluster.meta.name)
+    due = [
+        name
+        for name in orphans({name: ledger[name] for name in found}, present)
+        if kube.get(USERS, namespace, ledger[name].resource) is None
+    ]
+    remaining = dict(ledger)
+    views = brokers.users(due)
+    for name in due:
+        if reason := _objection(ledger[name], views.get(name, UserView())):
+            logger.warning("user %s is not deleted with its KafkaUser: %s", name, reason)
+            del remaining[name]
+        else:
+            # From now on a credential of the name may be one that another client sets.
+            entry = ledger[name]
+            pending = {**entry.pending, **entry.credentials}
+            remaining[name] = replace(entry, credentials={}, pending=pending, secret="")
+    store.write(remaining)
+    for name in [name for name in due if name in remaining]:
+        view, entry = views.get(name, UserView()), remaining[name]
+        # ACLs that cannot be seen would be in force again with the authorizer.
+        if _delete(name, entry, view, brokers) and not (view.acls is None and entry.acls):
+            del remaining[name]
+    store.write(remaining)
+
+
+def _objection(entry: UserEntry, view: UserView) -> str:
+    """Why a user is not the one that was created or adopted; empty if it is, or is gone."""
+    others = [
+        mechanism
+        for mechanism, iterations in view.credentials.items()
+        if not entry.has_set(mechanism, iterations)
+    ]
+    if not others:
+        return ""
+    names = ", ".join(sorted(others))
+    return f"another client has set its credential of {names}; delete it yourself"
+
+
+def _delete(name: str, entry: UserEntry, view: UserView, brokers: Brokers) -> bool:
+    """Delete credentials and then ACLs; whether all are gone."""
+    credentials = CredentialChange(remove=frozenset(view.credentials))
+    acls = AclChange(delete=entry.acls & (view.acls or frozenset()))
+    logger.info("user %s: delete, its KafkaUser %s is gone", name, entry.resource)
+    failed = brokers.alter_credentials({name: credentials}) if credentials.remove else {}
+    if not failed and acls:
+        failed = brokers.alter_acls({name: acls})
+    for error in failed.values():
+        logger.warning("user %s cannot be deleted: %s", name, error)
+    return not failed

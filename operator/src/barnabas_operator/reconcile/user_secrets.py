@@ -1,0 +1,137 @@
+"""The Secret of a user: which password it has to have, and applied where it differs.
+
+Secrets are read by name only. Neither logs, Events nor errors contain what is in them.
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from barnabas_operator.kube import SECRETS, USERS, Document, KubeError
+from barnabas_operator.plan.passwords import Password, SecretView, choose_password
+from barnabas_operator.plan.topics import Refusal
+from barnabas_operator.plan.user_ledger import User
+from barnabas_operator.plan.users import Access, Waiting, user_name
+from barnabas_operator.reconcile.apply import short
+from barnabas_operator.reconcile.context import Context, Regarding
+from barnabas_operator.reconcile.ownership import apply_owned, controller, objection_to
+from barnabas_operator.resources.user_secret import user_secret
+
+logger = logging.getLogger(__name__)
+
+# 192 random bits, 32 characters.
+PASSWORD_BYTES: Final = 24
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserSecret:
+    """The password of a user, and the Secret that has it.
+
+    `versions` are those of all Secrets that were read, by their names.
+    """
+
+    password: str = field(repr=False)
+    version: str
+    versions: Mapping[str, str]
+    warnings: tuple[str, ...] = ()
+    changed: bool = False
+
+
+def prepare_secret(user: User, access: Access, context: Context) -> UserSecret | Refusal | Waiting:
+    """Choose the password and apply the Secret. Raises KubeError if the API server fails."""
+    try:
+        return _prepare(user, access, context)
+    except KubeError as error:
+        if error.refused:
+            return Refusal("Refused", f"Secret {user.meta.name}: {short(error.message)}")
+        if error.status == 409:
+            text = f"Secret {user.meta.name} was created or changed at the same time"
+            return Waiting("SecretConflict", text)
+        raise
+
+
+def _prepare(user: User, access: Access, context: Context) -> UserSecret | Refusal | Waiting:
+    kube, meta = context.kube, user.meta
+    reference = user.body.spec.authentication.password_secret_ref
+    given = kube.get(SECRETS, meta.namespace, reference.name) if reference else None
+    found = kube.get(SECRETS, meta.namespace, meta.name)
+    if found is not None and (objection := _objection(found, user, access)):
+        return objection
+    own = SecretView.of(found) if found else None
+    view = SecretView.of(given) if given else None
+    password = choose_password(user, given=view, own=own, generate=_generate)
+    if isinstance(password, Refusal):
+        return password
+    body = _body(user, access, password)
+    versions = {view.name: view.version} if view else {}
+    warnings = (password.warning,) if password.warning else ()
+    changed = found is None or _differs(body, found)
+    if changed:
+        _announce(user, password, context)
+        own = SecretView.of(apply_owned(kube, body))
+    if own is None:
+        raise KubeError(0, f"Secret {meta.name} was applied and is not there")
+    return UserSecret(
+        password=password.value,
+        version=own.version,
+        versions={**versions, own.name: own.version},
+        warnings=warnings,
+        changed=changed,
+    )
+
+
+def _generate() -> str:
+    return secrets.token_urlsafe(PASSWORD_BYTES)
+
+
+def _body(user: User, access: Access, password: Password) -> Document:
+    return user_secret(
+        user.meta,
+        cluster=user.body.spec.cluster,
+        username=user_name(user),
+        password=password.value,
+        bootstrap_servers=access.bootstrap_servers,
+        security_protocol=access.security_protocol,
+        mechanism=access.mechanism,
+        rotation=password.rotation,
+    )
+
+
+def _objection(found: Document, user: User, access: Access) -> Refusal | Waiting | None:
+    """Why the Secret of the user's name is not the operator's to read or to change."""
+    body = _body(user, access, Password(value=""))
+    text = objection_to(found, body)
+    if not text:
+        return None
+    owner = controller(found)
+    if owner and (owner["kind"], owner["name"]) == (USERS.kind, user.meta.name):
+        return Waiting("SecretConflict", f"{text}; Kubernetes collects it as garbage")
+    return Refusal("SecretExists", text)
+
+
+def _differs(body: Document, found: Mapping[str, Any]) -> bool:
+    meta, wanted = found["metadata"], body["metadata"]
+    return not (
+        found.get("data") == body["data"]
+        and wanted["labels"].items() <= (meta.get("labels") or {}).items()
+        and wanted.get("annotations", {}).items() <= (meta.get("annotations") or {}).items()
+        and (controller(found) or {}).get("uid") == user_uid(body)
+    )
+
+
+def user_uid(body: Document) -> str:
+    """The uid of the KafkaUser whose Secret this is."""
+    return str(body["metadata"]["ownerReferences"][0]["uid"])
+
+
+def _announce(user: User, password: Password, context: Context) -> None:
+    note = f"Secret {user.meta.name}: apply"
+    if password.reason:
+        note += f", with a new password ({password.reason})"
+    logger.info("KafkaUser %s/%s: %s", user.meta.namespace, user.meta.name, note)
+    regarding = Regarding.of(USERS, user.meta)
+    context.events.record(regarding, action="Apply", reason="Apply", note=note)

@@ -1,0 +1,101 @@
+"""The Secret of a user: name, password, and ready-made properties of the common clients.
+
+username, password, bootstrap.servers, security.protocol, sasl.mechanism, sasl.jaas.config
+client.properties      Java clients and Kafka's tools
+librdkafka.properties  librdkafka; `kcat -F`
+spark.json             options of Spark's source and sink, a JSON object
+url                    user and password in an address, percent-encoded
+"""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import Mapping
+from typing import Final
+from urllib.parse import quote, urlencode
+
+from barnabas_operator.api.reading import Metadata
+from barnabas_operator.api.users import ROTATE
+from barnabas_operator.names import labels
+from barnabas_operator.resources.config import property_value
+from barnabas_operator.resources.objects import Document, document, owner_reference
+
+COMPONENT: Final = "user"
+KIND: Final = "KafkaUser"
+LOGIN_MODULE: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
+
+
+def user_secret(
+    owner: Metadata,
+    *,
+    cluster: str,
+    username: str,
+    password: str,
+    bootstrap_servers: str,
+    security_protocol: str,
+    mechanism: str,
+    rotation: str = "",
+) -> Document:
+    """The Secret of a user; it has no hash of its content, which would be one of the password."""
+    body = document("v1", "Secret", owner.name, owner=owner, labels=labels(cluster, COMPONENT))
+    body["type"] = "Opaque"
+    if rotation:
+        body["metadata"]["annotations"] = {ROTATE: rotation}
+    body["metadata"]["ownerReferences"] = [owner_reference(owner, KIND)]
+    data = client_properties(
+        username=username,
+        password=password,
+        bootstrap_servers=bootstrap_servers,
+        security_protocol=security_protocol,
+        mechanism=mechanism,
+    )
+    body["data"] = {key: b64encode(text.encode()).decode() for key, text in data.items()}
+    return body
+
+
+def client_properties(
+    *,
+    username: str,
+    password: str,
+    bootstrap_servers: str,
+    security_protocol: str,
+    mechanism: str,
+) -> dict[str, str]:
+    """The keys of the Secret and their texts."""
+    jaas = f'{LOGIN_MODULE} required username="{username}" password="{_jaas(password)}";'
+    java = {
+        "bootstrap.servers": bootstrap_servers,
+        "security.protocol": security_protocol,
+        "sasl.mechanism": mechanism,
+        "sasl.jaas.config": jaas,
+    }
+    librdkafka = {
+        "bootstrap.servers": bootstrap_servers,
+        "security.protocol": security_protocol,
+        "sasl.mechanism": mechanism,
+        "sasl.username": username,
+        "sasl.password": password,
+    }
+    query = {"security.protocol": security_protocol, "sasl.mechanism": mechanism}
+    login = f"{quote(username, safe='')}:{quote(password, safe='')}"
+    return {
+        "username": username,
+        "password": password,
+        **java,
+        "client.properties": _lines(java, escaped=True),
+        "librdkafka.properties": _lines(librdkafka, escaped=False),
+        "spark.json": json.dumps({f"kafka.{key}": text for key, text in java.items()}),
+        "url": f"kafka://{login}@{bootstrap_servers}?{urlencode(query)}",
+    }
+
+
+def _lines(settings: Mapping[str, str], *, escaped: bool) -> str:
+    return "".join(
+        f"{name}={property_value(text) if escaped else text}\n" for name, text in settings.items()
+    )
+
+
+def _jaas(text: str) -> str:
+    """Within the quotes of a JAAS option, as java.io.StreamTokenizer reads it."""
+    return text.replace("\\", "\\\\").replace('"', '\\"')

@@ -1,0 +1,76 @@
+"""What roles and rules of a resource stand for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from barnabas_operator.api.reading import read_user
+from barnabas_operator.plan.user_acls import acls_of
+from tests.operator import examples
+
+
+def _acls(**authorization: Any) -> list[str]:
+    spec = read_user(examples.user(authorization=authorization)).body.spec
+    return sorted(str(acl) for acl in acls_of(spec.authorization))
+
+
+def test_a_producer_is_that_of_kafka_acls() -> None:
+    """Write, Describe and Create on the topic; with a transactional id Write and Describe on it."""
+    role = {"type": "producer", "topic": "t", "transactionalId": "x"}
+    assert _acls(roles=[role]) == [
+        "allow Create on topic t", "allow Describe on topic t",
+        "allow Describe on transactionalId x", "allow Write on topic t",
+        "allow Write on transactionalId x",
+    ]  # fmt: skip
+
+
+def test_a_consumer_is_that_of_kafka_acls() -> None:
+    """Names may be beginnings; one that assigns its partitions itself has no group."""
+    role = {"type": "consumer", "topic": "t", "group": "g", "patternType": "prefixed"}
+    assert _acls(roles=[role]) == [
+        "allow Describe on topic t*", "allow Read on group g*", "allow Read on topic t*",
+    ]  # fmt: skip
+    assert len(_acls(roles=[{"type": "consumer", "topic": "t"}])) == 2
+
+
+def test_a_streams_application_has_its_internal_names() -> None:
+    """All begin with its application.id."""
+    found = _acls(roles=[{"type": "streams", "applicationId": "app"}])
+    assert all(" app*" in each for each in found)
+    assert "allow Create on topic app*" in found
+    assert "allow Delete on group app*" in found
+    assert "allow Write on transactionalId app*" in found
+
+
+def test_rules_are_one_acl_for_each_operation() -> None:
+    """With host and permission; the cluster has a name of its own; the same ACL is there once."""
+    rules = [
+        {
+            "resource": {"type": "topic", "name": "t"},
+            "operations": ["Read", "All"],
+            "host": "10.0.0.1",
+            "permission": "deny",
+        },
+        {"resource": {"type": "cluster"}, "operations": ["Create"]},
+        {"resource": {"type": "cluster"}, "operations": ["Create"]},
+    ]
+    assert _acls(acls=rules) == [
+        "allow Create on cluster kafka-cluster", "deny All on topic t from 10.0.0.1",
+        "deny Read on topic t from 10.0.0.1",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("authorization", "problem"),
+    [
+        ({"roles": [{"type": "producer"}]}, "role producer needs its topic"),
+        ({"roles": [{"type": "streams"}]}, "role streams needs its applicationId"),
+        ({"acls": [{"resource": {"type": "group"}, "operations": ["Read"]}]}, "needs its name"),
+    ],
+)
+def test_what_lacks_a_name(authorization: dict[str, Any], problem: str) -> None:
+    """A definition of another version may let it through."""
+    with pytest.raises(ValueError, match=problem):
+        _acls(**authorization)

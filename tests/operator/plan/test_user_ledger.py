@@ -1,0 +1,75 @@
+"""The ledger of users: what is written comes back, and what protects an entry."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from barnabas_operator.api.reading import read_user
+from barnabas_operator.api.storage import DeletionPolicy
+from barnabas_operator.plan.shards import Stored, change, parse
+from barnabas_operator.plan.user_acls import acls_of
+from barnabas_operator.plan.user_ledger import (
+    FORMAT,
+    PresentUsers,
+    UserEntry,
+    orphans,
+    with_policies,
+)
+from barnabas_operator.plan.users import owners
+from tests.operator import examples
+
+ENTRY = UserEntry(resource="r", uid="u")
+
+
+def _present(**spec: Any) -> PresentUsers:
+    return PresentUsers.of([examples.user("another", **spec)], "quickstart")
+
+
+def test_what_is_written_comes_back() -> None:
+    """With ACLs, credentials and policy; a line that is none is kept."""
+    user = read_user(examples.user())
+    entry = UserEntry(
+        resource="billing",
+        uid="u",
+        policy=DeletionPolicy.RETAIN,
+        credentials={"SCRAM-SHA-512": 5000},
+        secret="uid/1",
+        acls=acls_of(user.body.spec.authorization),
+    )
+    before: Stored[UserEntry] = Stored()
+    stored, texts = change(before, {"billing": entry}, FORMAT, ["newer"])
+    assert parse(texts, FORMAT) == stored
+    assert stored.entries == {"billing": entry}
+    assert stored.unparsed == {0: ("newer",)}
+
+
+@pytest.mark.parametrize("line", ["{}", "[]", '{"user": "u"}', '{"user": "u", "resource": ""}'])
+def test_what_is_no_entry_is_kept_as_it_is(line: str) -> None:
+    """It may be one of a newer version."""
+    assert parse({0: f"{line}\n"}, FORMAT).unparsed == {0: (line,)}
+
+
+def test_an_orphan_has_neither_name_nor_uid_nor_user_in_the_api() -> None:
+    """One of the three is enough to protect it."""
+    assert orphans({"x": ENTRY}, _present()) == ["x"]
+    assert orphans({"x": replace(ENTRY, resource="another")}, _present()) == []
+    assert orphans({"x": replace(ENTRY, uid="uid-of-another")}, _present()) == []
+    assert orphans({"x": ENTRY}, _present(username="x")) == []
+    assert orphans({"another": ENTRY}, _present()) == []
+    assert orphans({"another": ENTRY}, _present(cluster="other")) == ["another"]
+    assert orphans({"another": ENTRY}, _present(cluster=["newer"])) == []
+
+
+def test_the_last_policy_of_a_resource_counts() -> None:
+    """Also that of one which waits for a finalizer; of others nothing changes."""
+    user = read_user(examples.user(deletionPolicy="Retain"))
+    ledger = {"billing": replace(ENTRY, uid="uid-of-billing"), "x": ENTRY}
+    for found in (
+        with_policies(ledger, owners([user]), []),
+        with_policies(ledger, {}, [user]),
+    ):
+        assert found["billing"].policy is DeletionPolicy.RETAIN
+        assert found["x"] == ENTRY

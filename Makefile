@@ -1,9 +1,11 @@
 # The verbs of the project; `make help` lists them. Needs Python >= 3.11 and make, nothing else:
 # the first verb makes .venv from the lock file, later ones see from a stamp that it is up to date.
+# `make demo` has an environment of its own, .venv-demo, without what only developers need.
 
 # The newest Python on the path that is new enough, unless PYTHON names one.
 PYTHON ?= $(firstword $(foreach name,python3 python3.14 python3.13 python3.12 python3.11,\
 	$(shell $(name) -c 'import sys; print("$(name)" if sys.version_info >= (3, 11) else "")' 2>/dev/null)))
+CHECK_PYTHON = test -n "$(PYTHON)" || { echo "barnabas: needs Python 3.11 or newer on the path (or make PYTHON=/path/to/python)" >&2; exit 1; }
 BIN := .venv/bin
 BUILT_FROM := uv.lock pyproject.toml $(wildcard */pyproject.toml libs/*/pyproject.toml libs/*/setup.py) \
 	libs/kafka/src/barnabas_kafka/protocol/plain_commit.py \
@@ -11,7 +13,7 @@ BUILT_FROM := uv.lock pyproject.toml $(wildcard */pyproject.toml libs/*/pyprojec
 	libs/kafka/src/barnabas_kafka/protocol/plain_heartbeat.py \
 	libs/kafka/src/barnabas_kafka/protocol/plain_produce.py \
 	libs/kafka/src/barnabas_kafka/protocol/plain_rebalance.py libs/kafka/src/barnabas_kafka/records/walk.py \
-	tools/bootstrap.py
+	tools/bootstrap.py tools/uv_program.py
 PYTEST := $(BIN)/python -m pytest
 # Runs in an environment of its own, which has pyspark.
 SPARK := tests/pipelines/spark
@@ -25,8 +27,9 @@ TESTRUN := $(BIN)/python -m tools.testrun
 help: ## Lists the verbs
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-18s %s\n", $$1, $$2 }'
 
-demo: .venv/.synced ## Starts a broker, streams this machine's own data through it and compares every byte
-	@$(BIN)/python -m tools.demo
+demo: ## Starts a broker, streams this machine's own data through it and compares every byte
+	@$(CHECK_PYTHON)
+	@$(PYTHON) -m tools.bootstrap demo
 
 kind-demo: .venv/.synced ## The same on Kubernetes: images, a kind cluster, the operator, records in and out (Docker, kind, Helm, kubectl)
 	@$(BIN)/python -m tools.kind_demo
@@ -101,7 +104,7 @@ soak: .venv/.synced ## Runs every property test for thousands of examples and th
 	$(PYTEST) tests --ignore=$(SPARK) --hypothesis-profile=soak --override-ini='addopts=-ra' --timeout=3600 --override-ini=faulthandler_timeout=7200 -m 'hypothesis or soak'
 
 clean: ## Removes the environment and every cache
-	rm -rf .venv .venv-bench .venv-spark .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
+	rm -rf .venv .venv-bench .venv-demo .venv-spark .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The images run a Python that its distributor built with profiles and link-time optimisation. A
@@ -121,5 +124,5 @@ BENCH_PYTHON ?= $(firstword $(shell /usr/bin/python3 -c 'import sys; print("/usr
 	@touch $@
 
 .venv/.synced: $(BUILT_FROM)
-	@test -n "$(PYTHON)" || { echo "barnabas: needs Python 3.11 or newer on the path (or make PYTHON=/path/to/python)" >&2; exit 1; }
-	@$(PYTHON) tools/bootstrap.py
+	@$(CHECK_PYTHON)
+	@$(PYTHON) -m tools.bootstrap

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shlex
 import shutil
 import statistics
 import subprocess
@@ -28,6 +29,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn
 from rich.table import Table
 
+from tools import steps
 from tools.demo_input import Stream, streams
 
 ROOT: Final = Path(__file__).resolve().parent.parent
@@ -40,6 +42,10 @@ ROUND_TRIP_TOPIC = "demo.latency"
 # Without a single record for so long, something is wrong and waiting does not mend it.
 STALL_S = 30.0
 BATCH_RECORDS = 1_000
+TURN_S = 0.2
+# How long `barnabas local` has to end after Ctrl-C.
+ENDING_S: Final = 20.0
+INTERRUPTED: Final = 130
 
 # partition and offset → digest of key and value
 Digests = dict[tuple[int, int], bytes]
@@ -80,12 +86,12 @@ class Cluster:
     def up(self, console: Console) -> None:
         """Start it and wait until it is Ready; raises DemoError."""
         console.print(f"[bold]barnabas local up {os.path.relpath(self.manifest)}[/]")
+        began = time.perf_counter()
         with console.status("starting"):
             told = self._local("up", str(self.manifest))
+        self.startup_s = time.perf_counter() - began
         console.print(told.rstrip(), markup=False, soft_wrap=True)
-        seen = self._look()
-        self.bootstrap_servers = seen["status"]["listeners"][0]["bootstrapServers"]
-        self.startup_s = seen["brokers"][0]["startupSeconds"]
+        self.bootstrap_servers = self._look()["status"]["listeners"][0]["bootstrapServers"]
 
     def down(self) -> None:
         """Stop it and delete its data, whether it runs or not; raises DemoError."""
@@ -105,47 +111,94 @@ class Cluster:
 
     def _local(self, *arguments: str) -> str:
         command = [sys.executable, "-P", "-m", "barnabas_broker.cli", "local", *arguments]
-        done = subprocess.run(
-            [*command, "--dir", str(self.directory)], capture_output=True, text=True, check=False
-        )
-        if done.returncode != 0:
-            raise DemoError(done.stderr.strip() or done.stdout.strip())
-        return done.stdout
+        process = None
+        try:
+            with steps.held():
+                # A session of its own: Ctrl-C is ours to pass on.
+                process = subprocess.Popen(
+                    [*command, "--dir", str(self.directory)],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    text=True,
+                    start_new_session=True,
+                )
+            told, complaint = process.communicate()
+        except KeyboardInterrupt:
+            if process is not None:
+                _let_end(process)
+            raise
+        if process.returncode != 0:
+            raise DemoError(complaint.strip() or told.strip())
+        return told
+
+
+def _let_end(process: subprocess.Popen[str]) -> None:
+    """Let a command come to its end: only then is all that it started known, and can be stopped."""
+    for end in (process.terminate, process.kill):
+        try:
+            process.communicate(timeout=ENDING_S)
+        except subprocess.TimeoutExpired:
+            end()
+        else:
+            return
+    process.communicate()
 
 
 def main() -> int:
     """Run the demonstration; the exit code says whether every byte came back."""
     keep = os.environ.get("KEEP", "") not in ("", "0")
+    # Until `run` is ready to remove the directory.
+    steps.block()
     cluster = Cluster(MANIFEST, Path(tempfile.mkdtemp(prefix="barnabas-demo-")))
     return run(Console(highlight=False), cluster, streams, keep=keep)
 
 
 def run(console: Console, cluster: Cluster, find: Callable[[], list[Stream]], *, keep: bool) -> int:
-    """Bring the cluster up, stream through it what is found, and end it unless it is to be kept."""
-    succeeded = False
-    try:
-        cluster.up(console)
-        figures = _demonstrate(console, cluster, find)
-        _report(console, figures, cluster, keep=keep)
-        succeeded = True
-    except (DemoError, KafkaException) as error:
-        console.print(f"[bold red]The demonstration failed:[/] {error}")
-    except KeyboardInterrupt:
-        console.print("Interrupted.")
-    finally:
-        if not (keep and succeeded):
-            succeeded = _end(console, cluster) and succeeded
-    return 0 if succeeded else 1
+    """Bring the cluster up, stream through it what is found, and end it unless it is to be kept.
+
+    Ctrl-C ends it at any moment, and then as well nothing is left behind.
+    """
+    figures = None
+    status = 1
+    with steps.one_interrupt():
+        try:
+            try:
+                steps.unblock()
+                cluster.up(console)
+                figures = _demonstrate(console, cluster, find)
+                status = 0
+            finally:
+                steps.ignore()
+        except (DemoError, KafkaException) as error:
+            console.print(f"[bold red]The demonstration failed:[/] {error}")
+        except KeyboardInterrupt:
+            console.print("Interrupted; stopping the cluster.")
+            status = INTERRUPTED
+        if figures is not None and status == 0:
+            _report(console, figures, cluster)
+        if keep and status == 0:
+            _say_where(console, cluster)
+        elif not _end(console, cluster):
+            status = status or 1
+        else:
+            console.print("The cluster is stopped and its files are deleted.")
+            if status == 0:
+                _say_next(console)
+    return status
 
 
 def _end(console: Console, cluster: Cluster) -> bool:
     """Stop the cluster and remove its files; whether nothing is left."""
     try:
         cluster.down()
-    except DemoError as error:
-        console.print(f"[bold red]The cluster could not be stopped:[/] {error}")
+        shutil.rmtree(cluster.directory)
+    except FileNotFoundError:
+        return True
+    except (DemoError, OSError) as error:
+        console.print(f"[bold red]The cluster could not be stopped:[/] {error}", soft_wrap=True)
+        console.print(f"Its files are in {cluster.directory}", soft_wrap=True)
         return False
-    shutil.rmtree(cluster.directory, ignore_errors=True)
     return True
 
 
@@ -199,7 +252,7 @@ def send(bootstrap: str, stream: Stream, advance: Callable[[int], None]) -> tupl
     )
     # The library takes half a second over its producer id; that is nobody's throughput.
     producer.produce(ROUND_TRIP_TOPIC, b"hello")
-    producer.flush(STALL_S)
+    _flush(producer)
     where: Digests = {}
     failures: list[KafkaError] = []
 
@@ -223,13 +276,27 @@ def send(bootstrap: str, stream: Stream, advance: Callable[[int], None]) -> tupl
             delivered(fingerprint, size, error, done)
 
         _produce(producer, stream.topic, (key, value), on_delivery)
-    waiting = producer.flush(STALL_S)
+    waiting = _flush(producer)
     seconds = time.perf_counter() - began
     if failures:
         raise DemoError(f"{len(failures)} records of {stream.topic} refused: {failures[0].str()}")
     if waiting or len(where) != len(stream.records):
         raise DemoError(f"{len(where)} of {len(stream.records)} records of {stream.topic} arrived")
     return where, seconds
+
+
+def _flush(producer: Producer) -> int:
+    """Wait for all acknowledgements while any come; how many are missing in the end.
+
+    In short turns: Python sees Ctrl-C between them.
+    """
+    left = len(producer)
+    last = time.perf_counter()
+    while left and time.perf_counter() - last < STALL_S:
+        now_left = producer.flush(TURN_S)
+        if now_left < left:
+            left, last = now_left, time.perf_counter()
+    return left
 
 
 def _produce(
@@ -338,8 +405,8 @@ def _bar(progress: Progress, verb: str, stream: Stream) -> Callable[[int], None]
     return lambda size: progress.advance(task, size)
 
 
-def _report(console: Console, figures: Figures, cluster: Cluster, *, keep: bool) -> None:
-    """The figures, where to connect and what to try next."""
+def _report(console: Console, figures: Figures, cluster: Cluster) -> None:
+    """The figures."""
     console.print()
     console.print(_passages_table(figures.passages))
     console.print()
@@ -347,30 +414,44 @@ def _report(console: Console, figures: Figures, cluster: Cluster, *, keep: bool)
     start, end = figures.rss_at_start / 1e6, figures.rss_at_end / 1e6
     trips = f"p50 {percentiles[49]:.2f} ms, p99 {percentiles[98]:.2f} ms"
     for name, text in (
-        ("start-up", f"{cluster.startup_s * 1000:.0f} ms from the broker's command to ready"),
+        (
+            "start-up",
+            f"{cluster.startup_s:.2f} s from the command to a cluster with all its topics",
+        ),
         ("round trip", f"{trips} ({len(figures.round_trips_ms):,} one by one, acks=all)"),
         ("memory", f"{start:.0f} MB after start, {end:.0f} MB after all this"),
     ):
         console.print(f"[bold]{name:<12}[/]{text}")
     console.print("One Python client beside the broker on this machine: a demo, not a benchmark.")
     console.print()
-    if keep:
-        where, program = cluster.bootstrap_servers, _program()
-        console.print(f"The cluster goes on at [bold]{where}[/]. Try:")
-        console.print(f"      {program} local status --dir {cluster.directory}", soft_wrap=True)
-        console.print(f"      {program} consume demo.packages --from-beginning -b {where}")
-        stop = f"{program} local down --delete-data --dir {cluster.directory}"
-        console.print(f"Stop it with:  {stop}", soft_wrap=True)
-    else:
-        console.print("Nothing is left running. KEEP=1 make demo leaves it; or start a cluster:")
-        console.print(f"      {_program()} local up manifests/examples/quickstart.yaml")
 
 
-def _program() -> str:
-    """The command as it can be given here: who runs `make demo` has not activated .venv."""
-    if shutil.which("barnabas"):
-        return "barnabas"
-    return os.path.relpath(Path(sys.executable).with_name("barnabas"))
+def _say_where(console: Console, cluster: Cluster) -> None:
+    """Where the cluster goes on, and what can be done with it."""
+    where, directory = cluster.bootstrap_servers, shlex.quote(str(cluster.directory))
+    console.print(f"The cluster goes on at [bold]{where}[/]. Try:")
+    _say_commands(
+        console,
+        f"local status --dir {directory}",
+        f"consume demo.packages --from-beginning --until-end --max-messages 3 -b {where}",
+    )
+    console.print("Stop it:")
+    _say_commands(console, f"local down --delete-data --dir {directory}")
+
+
+def _say_next(console: Console) -> None:
+    """Commands for whoever has seen it work."""
+    console.print("KEEP=1 make demo leaves it running. To start a cluster of your own:")
+    manifest = shlex.quote(str(ROOT / "manifests" / "examples" / "quickstart.yaml"))
+    _say_commands(console, f"local up {manifest}", "local status", "local down")
+    console.print("make install puts barnabas on your PATH.")
+
+
+def _say_commands(console: Console, *commands: str) -> None:
+    """Print commands as they can be pasted: nobody here has activated an environment."""
+    program = shlex.quote(str(Path(sys.executable).with_name("barnabas")))
+    for command in commands:
+        console.print(f"  {program} {command}", soft_wrap=True, markup=False)
 
 
 def _passages_table(passages: list[Passage]) -> Table:

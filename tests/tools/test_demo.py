@@ -2,8 +2,12 @@
 
 import json
 import os
+import shlex
 import shutil
+import signal
 import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +17,7 @@ from confluent_kafka import Producer
 from rich.console import Console
 
 from barnabas_broker.testing import Broker
-from tests.waiting import ANSWER, seconds
+from tests.waiting import ANSWER, seconds, wait_for
 from tools import demo
 from tools.demo_input import Stream, kinds
 
@@ -106,8 +110,13 @@ def test_the_whole_of_it_leaves_nothing_running(
     assert demo.run(CONSOLE, cluster, lambda: FEW, keep=False) == 0
     out = capsys.readouterr().out
     assert "All 200 records" in out
-    for word in ("start-up", "round trip", "p50", "p99", "memory", "Nothing is left running"):
+    for word in ("start-up", "round trip", "p50", "p99", "memory"):
         assert word in out
+    _, stopped, commands = out.partition("The cluster is stopped and its files are deleted.")
+    assert stopped
+    assert runs(command_with("local status", commands)).returncode == 0
+    manifest = shlex.split(command_with("local up", commands))[-1]
+    assert Path(manifest).is_file()
     assert not cluster.directory.exists()
     assert not _answers(cluster)
 
@@ -117,10 +126,59 @@ def test_keep_leaves_a_cluster_and_says_where(
 ) -> None:
     """KEEP=1 is for trying things on what was just streamed in."""
     assert demo.run(CONSOLE, cluster, lambda: FEW, keep=True) == 0
-    out = " ".join(capsys.readouterr().out.split())
+    out = capsys.readouterr().out
     assert f"goes on at {cluster.bootstrap_servers}" in out
-    assert f"barnabas local down --delete-data --dir {cluster.directory}" in out
     assert _answers(cluster)
+    assert "Ready" in runs(command_with("local status", out)).stdout
+    consume = command_with("consume", out).replace("demo.packages", "demo.few")
+    assert len(runs(consume).stdout.splitlines()) == 3
+    assert runs(command_with("local down", out)).returncode == 0
+    assert not _answers(cluster)
+
+
+def test_ctrl_c_leaves_nothing(cluster: demo.Cluster, capsys: pytest.CaptureFixture[str]) -> None:
+    """In the middle of it, with a second Ctrl-C while the cluster stops."""
+
+    def interrupted() -> list[Stream]:
+        os.kill(os.getpid(), signal.SIGINT)
+        raise AssertionError("unreachable")
+
+    down = cluster.down
+
+    def impatient() -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        down()
+
+    cluster.down = impatient  # type: ignore[method-assign]
+    assert demo.run(CONSOLE, cluster, interrupted, keep=True) == 130
+    cluster.down = down  # type: ignore[method-assign]
+    assert not cluster.directory.exists()
+    assert not _answers(cluster)
+    out = capsys.readouterr().out
+    assert out.index("Interrupted; stopping") < out.index("is stopped and its files are deleted")
+
+
+def test_ctrl_c_during_the_start_leaves_nothing(tmp_path: Path) -> None:
+    """The command that starts brokers comes to its end first: all that it started is known then."""
+    command = [sys.executable, "-m", "tools.demo"]
+    log = tmp_path / "output"
+    with log.open("w") as output:
+        process = subprocess.Popen(
+            command,
+            cwd=demo.ROOT,
+            env=os.environ | {"TMPDIR": str(tmp_path)},
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+    (directory,) = wait_for(
+        "the demonstration's directory",
+        lambda: [path for path in tmp_path.iterdir() if path.is_dir()],
+        until=bool,
+    )
+    process.send_signal(signal.SIGINT)
+    assert process.wait() == 130, log.read_text()
+    assert not directory.exists()
+    assert "The cluster is stopped" in log.read_text()
 
 
 def test_a_mismatch_is_a_failure_whatever_keep_says(
@@ -140,6 +198,16 @@ def test_a_cluster_that_cannot_start_is_a_failure(
     cluster.manifest.write_text(json.dumps({"kind": "KafkaUser"}))
     assert demo.run(CONSOLE, cluster, lambda: FEW, keep=False) == 1
     assert "kind: is KafkaUser" in capsys.readouterr().out
+
+
+def command_with(words: str, text: str) -> str:
+    """The printed command that has the words, as a user would copy it."""
+    return next(line for line in text.splitlines() if line.startswith("  ") and words in line)
+
+
+def runs(command: str) -> subprocess.CompletedProcess[str]:
+    """Paste a command into a shell."""
+    return subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=True)
 
 
 def _answers(cluster: demo.Cluster) -> bool:

@@ -1,11 +1,13 @@
 """`docs/bounds.md` names every table that clients fill, and each is as bounded as it says."""
 
 import ast
+import asyncio
 import re
+import socket
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import pytest
 
@@ -27,10 +29,13 @@ from barnabas_broker.security.audit import SPEAKERS_MAX
 from barnabas_broker.security.authorizer import DECISIONS_MAX, AclAuthorizer
 from barnabas_broker.security.principals import ANONYMOUS, Principal
 from barnabas_broker.server.admission import Admission
+from barnabas_broker.server.broker import Broker
 from barnabas_broker.server.fair_queue import FORGOTTEN_BEYOND, FairQueue, flow_of
 from barnabas_broker.server.heavy import HeavyWork
 from barnabas_broker.server.limits import ConnectionLimits
+from barnabas_broker.server.listener import THROTTLED_MAX, Listener
 from barnabas_kafka.errors import KafkaError
+from barnabas_kafka.settings.broker import BrokerSettings
 from tests.broker.coordinator.group.consumer.stories import ConsumerStory
 from tests.broker.coordinator.group.stories import Story
 from tests.broker.coordinator.transaction.stories import Story as TransactionStory
@@ -299,6 +304,22 @@ def addresses() -> int:
     return len(admission.of_address)
 
 
+def throttled_connections() -> int:
+    """Connections of an address that opens too many."""
+
+    async def open_many() -> int:
+        settings = BrokerSettings.from_mapping({"listeners": "PLAINTEXT://127.0.0.1:0"})
+        listener = Listener.bind(settings.listeners[0], settings, lambda: cast(Broker, None))
+        listener._loop = asyncio.get_running_loop()
+        for _ in range(THROTTLED_MAX + TRIED):
+            listener._hold_up(socket.socket(), 1000)
+        held = len(listener._throttled)
+        await listener.close()
+        return held - THROTTLED_MAX + MAX
+
+    return asyncio.run(open_many())
+
+
 def holders() -> int:
     """Clients whose large requests wait; the first may always."""
     heavy = HeavyWork(waiting_bytes_max=MAX, least_bytes=1)
@@ -344,6 +365,7 @@ FILLERS: Final[dict[str, Callable[[], int]]] = {
     "replica/fetch_session.py SessionCache.sessions": sessions,
     "server/admission.py Admission.of_address": addresses,
     "server/heavy.py HeavyWork._held": holders,
+    "server/listener.py Listener._throttled": throttled_connections,
     "server/fair_queue.py FairQueue._ends": flows,
     "quota/manager.py QuotaManager._sensors": sensors,
     "security/authorizer.py _Current.decisions": decisions,

@@ -24,6 +24,8 @@ KNOWN_MAX: Final = 20_000
 LONGEST_ID: Final = 255
 """Longer client ids are counted with all that begin in the same way."""
 
+EXPIRY_CHECK_MS: Final = 60_000
+
 EXPIRY_MS: Final = 3_600_000
 """Kafka's `InactiveSensorExpirationTimeSeconds`."""
 
@@ -50,7 +52,7 @@ S = TypeVar("S", bound=Sensor)
 class QuotaManager(Generic[S]):
     """The sensors of one kind of quota, on one event loop."""
 
-    __slots__ = ("_known", "_limits", "_new", "_sensors", "enabled")
+    __slots__ = ("_expires_ms", "_known", "_limits", "_new", "_sensors", "enabled")
 
     def __init__(self, new: Callable[[float, int], S]) -> None:
         """`new` makes a sensor of a limit and the time."""
@@ -60,6 +62,7 @@ class QuotaManager(Generic[S]):
         self._known: dict[tuple[str, str | None], S | None] = {}
         #: whether anybody has such a quota
         self.enabled = False
+        self._expires_ms = 0
 
     @classmethod
     def of(cls, limits: Mapping[QuotaEntity, float], new: Callable[[float, int], S]) -> Self:
@@ -106,14 +109,19 @@ class QuotaManager(Generic[S]):
         return sensor
 
     def expire(self, now_ms: int) -> None:
-        """Drop what nobody used for an hour."""
+        """Drop what nobody used for an hour; looked for once a minute."""
+        if now_ms >= self._expires_ms:
+            self._expires_ms = now_ms + EXPIRY_CHECK_MS
+            self._expire(now_ms)
+
+    def _expire(self, now_ms: int) -> None:
         oldest = now_ms - EXPIRY_MS
         unused = [tags for tags, sensor in self._sensors.items() if sensor.last_ms < oldest]
         if unused:
             self._drop(unused)
 
     def _make_room(self, now_ms: int) -> None:
-        self.expire(now_ms)
+        self._expire(now_ms)
         if len(self._sensors) >= SENSORS_MAX:
             by_age = sorted(self._sensors, key=lambda tags: self._sensors[tags].last_ms)
             self._drop(by_age[: SENSORS_MAX // DROPPED_SHARE])

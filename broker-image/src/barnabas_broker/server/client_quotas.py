@@ -30,14 +30,11 @@ NS_PER_PERCENT: Final = 10_000_000
 """A request that takes a hundredth of a second takes one percent of a thread for that second."""
 
 
-EXPIRY_CHECK_MS: Final = 60_000
-
-
 class ClientQuotas:
     """What is set, and what is used of it. On the event loop."""
 
     __slots__ = (
-        "_clock_ms", "_expires_ms", "_window_s", "_windows", "active", "fetch", "mutations",
+        "_clock_ms", "_window_s", "_windows", "active", "fetch", "mutations",
         "produce", "request",
     )  # fmt: skip
 
@@ -72,7 +69,6 @@ class ClientQuotas:
         self.mutations = QuotaManager(bucket)
         #: whether anybody has any quota; what has none costs no more than a look at this
         self.active = False
-        self._expires_ms = 0
         self.take(configs)
 
     def take(self, configs: QuotaConfigs) -> None:
@@ -94,11 +90,8 @@ class ClientQuotas:
         yield self.mutations
 
     def expire(self) -> None:
-        """Forget clients that were not there for an hour; looked for once a minute."""
+        """Forget clients that were not there for an hour."""
         now_ms = self._clock_ms()
-        if now_ms < self._expires_ms:
-            return
-        self._expires_ms = now_ms + EXPIRY_CHECK_MS
         for each in self.managers():
             each.expire(now_ms)
 

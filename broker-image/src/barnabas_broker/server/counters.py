@@ -26,6 +26,7 @@ class Cause(Enum):
     TOO_MANY_CONNECTIONS = "too-many-connections"
     TOO_MANY_CONNECTIONS_OF_ADDRESS = "too-many-connections-of-address"
     CONNECTION_RATE = "connection-rate"
+    CONNECTION_RATE_OF_ADDRESS = "connection-rate-of-address"
     CONNECTION_EVICTED = "connection-evicted"
     FAILED_AUTHENTICATION = "failed-authentication"
     NO_DESCRIPTORS = "no-descriptors"

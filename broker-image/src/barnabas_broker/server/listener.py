@@ -20,6 +20,7 @@ from barnabas_broker.server.admission import Admission, plain_address
 from barnabas_broker.server.background import background
 from barnabas_broker.server.counters import Cause, Counters
 from barnabas_broker.server.departures import departed
+from barnabas_broker.server.ip_quotas import IpQuotas
 from barnabas_broker.server.limits import ConnectionLimits
 from barnabas_broker.server.session import Session
 from barnabas_broker.server.startup import StartupError
@@ -39,6 +40,9 @@ there at a cost above the gain."""
 
 ACCEPTS_AT_ONCE: Final = 32
 """Connections accepted before the event loop goes on with others."""
+
+THROTTLED_MAX: Final = 256
+"""Connections that are held up because of quotas of their addresses; others are closed at once."""
 
 RETRY_ACCEPT_S: Final = 0.5
 """How long to leave newcomers alone after the operating system had no descriptor for one."""
@@ -62,9 +66,10 @@ log = logging.getLogger(__name__)
 class Entrance:
     """What the listeners of a broker share: its limits, its counts, and each other."""
 
-    def __init__(self, limits: ConnectionLimits, counters: Counters) -> None:
+    def __init__(self, limits: ConnectionLimits, counters: Counters, ip_quotas: IpQuotas) -> None:
         self._admission = Admission(limits)
         self._counters = counters
+        self.ip_quotas = ip_quotas
         self.listeners: list[Listener] = []
 
     def change(self, limits: ConnectionLimits) -> None:
@@ -97,6 +102,19 @@ class Entrance:
             self._admission.total,
         )
         return False
+
+    def throttle_ms(self, host: str, now: float) -> int:
+        """For how long to hold up a newcomer whose address opens too many, 0 where it does not."""
+        throttle_ms = self.ip_quotas.opened(host)
+        if throttle_ms:
+            self._counters.note(
+                Cause.CONNECTION_RATE_OF_ADDRESS,
+                now,
+                "throttling a connection of %s for %d ms: connection_creation_rate is exceeded",
+                host,
+                throttle_ms,
+            )
+        return throttle_ms
 
     def admits(self, listener: str, host: str, now: float) -> bool:
         """Whether a newcomer may stay; it is counted then, until `went`."""
@@ -167,6 +185,7 @@ class Listener:
         self._make_session: MakeSession
         self._entrance: Entrance
         self._opening: set[asyncio.Task[None]] = set()
+        self._throttled: set[socket.socket] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._empty = asyncio.Event()
         self._serving = False
@@ -221,6 +240,8 @@ class Listener:
             self.security.stop()
         self._pause_accepting()
         self._socket.close()
+        for sock in self._throttled:
+            sock.close()
         for session in list(self.sessions):
             session.close("the broker is shutting down")
         if self._opening:
@@ -286,6 +307,10 @@ class Listener:
             self._take_in(sock, str(peer[0]), now)
 
     def _take_in(self, sock: socket.socket, host: str, now: float) -> None:
+        throttle_ms = self._entrance.throttle_ms(host, now)
+        if throttle_ms:
+            self._hold_up(sock, throttle_ms)
+            return
         if not self._entrance.admits(self.name, host, now):
             sock.close()
             return
@@ -293,6 +318,19 @@ class Listener:
         task = background().once("accepting a connection", self._open(sock, host))
         self._opening.add(task)
         task.add_done_callback(self._opening.discard)
+
+    def _hold_up(self, sock: socket.socket, throttle_ms: int) -> None:
+        """Leave a connection alone for a time, and then close it: its client waits for as long."""
+        if len(self._throttled) >= THROTTLED_MAX:
+            sock.close()
+            return
+        self._throttled.add(sock)
+
+        def end() -> None:
+            self._throttled.discard(sock)
+            sock.close()
+
+        self._loop.call_later(throttle_ms / 1000, end)
 
     async def _open(self, sock: socket.socket, host: str) -> None:
         context = None if self.security is None else self.security.context

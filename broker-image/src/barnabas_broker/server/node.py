@@ -50,6 +50,7 @@ from barnabas_broker.server.controller_thread import ControllerThread
 from barnabas_broker.server.coordination import Coordination
 from barnabas_broker.server.counters import Cause, Counters
 from barnabas_broker.server.dispatch import Dispatcher, collect_handlers
+from barnabas_broker.server.ip_quotas import IpQuotas, address_limits
 from barnabas_broker.server.leader_balance import LeaderBalance
 from barnabas_broker.server.limits import ConnectionLimits, frame_memory_bytes, memory_bytes
 from barnabas_broker.server.listener import Entrance, Listener
@@ -545,7 +546,9 @@ class Node:
             Burst(),
         )
         self._limits_of = settings
-        self._entrance = Entrance(ConnectionLimits.from_settings(settings), self.counters)
+        limits = ConnectionLimits.from_settings(settings)
+        ip_quotas = IpQuotas(settings, clock_ms=monotonic_ms)
+        self._entrance = Entrance(limits, self.counters, ip_quotas)
 
     def _serve(self) -> None:
         dispatcher = Dispatcher(
@@ -599,6 +602,9 @@ class Node:
             limits = await asyncio.to_thread(ConnectionLimits.from_settings, settings)
             self._entrance.change(limits)
             self._limits_of = settings
+        configs, ip_quotas = self.broker.image.quota_configs, self._entrance.ip_quotas
+        if ip_quotas.differ_from(configs):
+            ip_quotas.take(configs, await asyncio.to_thread(address_limits, configs))
         now = asyncio.get_running_loop().time()
 
         def refuse_slow() -> None:
@@ -608,6 +614,7 @@ class Node:
         steps = [partial(it.close_idle, now) for it in self.listeners]
         steps += [partial(it.close_departed, now) for it in self.listeners]
         steps += [partial(self.counters.tell_unsaid, now), partial(self.broker.quotas.expire)]
+        steps.append(partial(ip_quotas.expire))
         if self._acls is not None:
             steps.append(partial(self._acls.authorizer.audit.tell_left_out))
         call_isolated([refuse_slow, *steps], "Watching", "clients")

@@ -21,7 +21,7 @@ SPARK := tests/pipelines/spark
 TESTRUN := $(BIN)/python -m tools.testrun
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check black-box pipelines spark bench fuzz sim mutate gen fmt soak clean \
+.PHONY: help demo install uninstall test check black-box pipelines spark bench fuzz sim mutate gen fmt soak clean \
 	images kind-demo kind-down e2e
 
 help: ## Lists the verbs
@@ -30,6 +30,14 @@ help: ## Lists the verbs
 demo: ## Starts a broker, streams this machine's own data through it and compares every byte
 	@$(CHECK_PYTHON)
 	@$(PYTHON) -m tools.bootstrap demo
+
+# Where `make install` puts it: PREFIX/bin and PREFIX/lib/barnabas; ~/.local, for root /usr/local, if empty.
+PREFIX ?=
+install: ## Puts the command barnabas on your PATH (PREFIX=/opt/barnabas)
+uninstall: ## Removes what make install put there
+install uninstall:
+	@$(CHECK_PYTHON)
+	@$(PYTHON) -m tools.install $@ '$(PREFIX)'
 
 kind-demo: .venv/.synced ## The same on Kubernetes: images, a kind cluster, the operator, records in and out (Docker, kind, Helm, kubectl)
 	@$(BIN)/python -m tools.kind_demo

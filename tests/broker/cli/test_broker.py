@@ -1,6 +1,7 @@
 """`barnabas broker start`: what a person sees who starts a broker."""
 
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -226,3 +227,31 @@ def test_another_clusters_directory_is_one_line(kafka_broker_factory: object) ->
     assert len(lines) == 1
     assert "AAAAAAAAAAAAAAAAAAAAAA" in lines[0]
     assert broker.cluster_id in lines[0]
+
+
+def test_where_its_data_are_unless_told_otherwise(tmp_path: Path) -> None:
+    """In the user's state directory, and named: /tmp may be empty after a restart."""
+    environment = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "state")}
+    ready = tmp_path / "ready.json"
+    command = [*COMMAND, "--ready-file", str(ready), "--set", ANY_PORT]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
+        wait_for("a ready file", ready.exists, within=START)
+        process.terminate()
+        _, told = process.communicate(timeout=seconds(ANSWER))
+    directory = tmp_path / "state" / "barnabas-broker" / "data"
+    assert told.splitlines()[0] == (f"Data directory: {directory} (--set log.dirs=DIR for another)")
+    assert (directory / "meta.properties").exists()
+
+
+def test_a_port_in_use_leaves_nothing_behind(tmp_path: Path) -> None:
+    """It is noticed before a directory is made."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        code, lines = refused(*settings(
+            f"listeners=PLAINTEXT://127.0.0.1:{port}", f"log.dirs={tmp_path / 'data'}"
+        ))  # fmt: skip
+    assert code == 1
+    where = f"PLAINTEXT://127.0.0.1:{port}"
+    reason = f"cannot listen on {where}: port {port} is in use by another program"
+    assert lines == [f"barnabas: cannot start: {reason}"]
+    assert not (tmp_path / "data").exists()

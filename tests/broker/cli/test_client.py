@@ -78,3 +78,13 @@ def test_properties_reach_the_client(run: Run, tmp_path: Path) -> None:
     assert 'No such configuration property: "no.such.name"' in error
     run("topics", "list", "--command-config", str(tmp_path / "missing"), fails=2)
     run("topics", "list", "--timeout", "0", fails=2)
+
+
+def test_all_addresses_that_cannot_be_right_are_told(kafka_broker: Broker) -> None:
+    """At once and with exit code 2, although one of them would do."""
+    wrong = f"{kafka_broker.bootstrap_servers},h:99999,h:x,:9092,h:0"
+    told = run_command("topics", "list", "-b", wrong, fails=2).stderr
+    assert told == (
+        "Error: 'h:99999': port 99999 is not between 1 and 65535; 'h:x' is not a host:port; "
+        "':9092' is not a host:port; 'h:0': port 0 is not between 1 and 65535\n"
+    )

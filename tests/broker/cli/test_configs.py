@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from barnabas_broker.testing import Broker
 from tests.broker.cli.conftest import Run
 from tests.waiting import wait_for
@@ -85,7 +87,7 @@ def test_wrong_usage_is_code_2(run: Run, kafka_topic: str) -> None:
     """Nothing to alter, nobody to alter it of, no kind of entity."""
     run("configs", "alter", *TOPIC, kafka_topic, fails=2)
     run("configs", "alter", "--entity-type", "topics", "--add", "a=b", fails=2)
-    run("configs", "alter", *BROKER, "not-a-number", "--add", "a=b", fails=1)
+    run("configs", "alter", *BROKER, "not-a-number", "--add", "a=b", fails=2)
     run("configs", "describe", "--entity-type", "users", fails=2)
     run("configs", "describe", fails=2)
 
@@ -102,3 +104,12 @@ def test_without_a_name_all_topics_are_shown(run: Run, kafka_topic: str) -> None
 def test_a_missing_topic_is_an_error(run: Run) -> None:
     """Not an empty table."""
     assert "missing" in run("configs", "describe", *TOPIC, "missing", fails=1).stderr
+
+
+@pytest.mark.parametrize("command", [["describe"], ["alter", "--add", "log.cleaner.threads=2"]])
+def test_a_broker_that_is_not_there(run: Run, command: list[str]) -> None:
+    """Is told at once: its settings are asked of itself, so nobody would answer."""
+    told = run("configs", *command, *BROKER, "77", fails=1).stderr
+    assert told == (
+        f"Error: there is no broker 77, or it does not run; there are {broker_id(run)}\n"
+    )

@@ -9,6 +9,7 @@ from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 
 import pytest
+import yaml
 
 from barnabas_broker import __version__
 from barnabas_broker.cli.main import VERBS, main
@@ -162,3 +163,28 @@ def test_supervised_as_the_first_process_of_a_container(tmp_path: Path) -> None:
     zookeeper = "zookeeper.connect=127.0.0.1:1"
     point = f"{SERVER}.lifecycle:run_broker"
     told_at(point, tmp_path, zookeeper, "broker.id=1", prefix=NAMESPACE)
+
+
+@pytest.mark.parametrize(
+    ("typed", "told"),
+    [
+        ("toipcs", "No such command 'toipcs'. Did you mean 'topics'?"),
+        ("brokr", "No such command 'brokr'. Did you mean one of 'broker', 'brokers'?"),
+        ("xyzzy", "No such command 'xyzzy'."),
+    ],
+)
+def test_a_command_that_is_mistyped(typed: str, told: str) -> None:
+    """It names those that are spelt alike, which are not imported for it."""
+    assert told in run_command(typed, fails=2).stderr
+
+
+@pytest.mark.parametrize(("typed", "command"), [("topic", "topics"), ("elect-leader", "elect-lea")])
+def test_singular_and_plural(typed: str, command: str) -> None:
+    """Nobody remembers which of the two it is."""
+    assert f"Usage: barnabas {command}" in run_command(typed, "--help").stdout
+
+
+def test_version_as_yaml() -> None:
+    """The document of --output json, in the other format."""
+    shown = run_command("version", "--output", "yaml").stdout
+    assert yaml.safe_load(shown) == run_command("version", "--output", "json").json()

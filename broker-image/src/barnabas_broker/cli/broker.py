@@ -76,6 +76,9 @@ def start(
 ) -> None:
     """Run a broker until SIGTERM or Ctrl-C.
 
+    Without --config and log.dirs its data are in $XDG_STATE_HOME/barnabas-broker/data, or below
+    ~/.local/state.
+
     Exits with 0 after a clean stop, at any point of the start too, 1 when it cannot start or go on
     (port in use, data directory locked or unwritable, wrong cluster id), 2 when a setting is wrong.
     """
@@ -85,8 +88,14 @@ def start(
         if not (rack := rack_in(rack_files)):
             raise InputError(f"no rack in {' or '.join(map(str, rack_files))}")
         assignments = (*assignments, f"broker.rack={rack}")
+    given = given_settings(config, assignments)
+    notice = ""
+    if config is None and (directory := default_data_directory(given)) is not None:
+        given["log.dirs"] = directory
+        notice = f"Data directory: {directory} (--set log.dirs=DIR for another)"
     run_with(
-        given_settings(config, assignments),
+        given,
+        notice=notice,
         strict=strict,
         ready_file=ready_file,
         supervised=supervised,
@@ -145,10 +154,11 @@ def run_with(
     ready_file: Path | None,
     strict: bool = False,
     supervised: bool = False,
+    notice: str = "",
 ) -> NoReturn:
     """Run a broker with these settings, and exit as it ended.
 
-    Raises InputError, after telling all others, where settings are wrong.
+    Raises InputError, after telling all others, where settings are wrong; else tells `notice`.
     """
     stop_signals.end_at_once()
     from barnabas_kafka.settings.broker import BrokerSettings
@@ -164,12 +174,35 @@ def run_with(
             other.show()
         raise last
 
+    if notice:
+        click.echo(notice, err=True)
     settings = BrokerSettings.from_mapping(given)
     supervision = _supervised(settings) if supervised else None
     # Only now: a wrong setting is told without the server's imports.
     run_broker = load_server()
 
     raise SystemExit(run_broker(settings, ready_file=ready_file, supervision=supervision))
+
+
+def default_data_directory(given: Mapping[str, str]) -> str | None:
+    """A data directory of this user's; None where the settings name one, or the user has no home.
+
+    Kafka's default is below /tmp, which a restart of the machine may empty; a server.properties
+    without log.dirs means it all the same.
+    """
+    if "log.dirs" in given or "log.dir" in given:
+        return None
+    try:
+        return str(_state_home() / "barnabas-broker" / "data")
+    except RuntimeError:
+        return None
+
+
+def _state_home() -> Path:
+    """Where programs keep their state, by the XDG base directory specification."""
+    given = os.environ.get("XDG_STATE_HOME", "")
+    # The specification: a relative path is to be ignored.
+    return Path(given) if given.startswith("/") else Path.home() / ".local" / "state"
 
 
 def load_server() -> Callable[..., int]:

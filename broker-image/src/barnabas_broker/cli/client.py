@@ -31,6 +31,7 @@ DEFAULT_PORT = 9092
 # Long enough for a busy broker, short enough that nobody wonders whether the command hangs.
 DEFAULT_TIMEOUT_S = 30.0
 CONNECT_TIMEOUT_S = 5.0
+PORTS = 1 << 16
 CONTROLLER_POLL_S = 0.2
 
 Result = TypeVar("Result")
@@ -131,17 +132,30 @@ class Connection:
         librdkafka goes on trying for as long as it is let; a mistyped port should be told at once.
         """
         refused = []
-        for address in self.bootstrap.split(","):
-            host, port = _split_address(address.strip())
+        for address, (host, port) in self._addresses().items():
             try:
                 socket.create_connection(
                     (host, port), min(CONNECT_TIMEOUT_S, self.timeout_s)
                 ).close()
             except OSError as error:
-                refused.append(f"{address.strip()}: {error.strerror or error}")
+                refused.append(f"{address}: {error.strerror or error}")
             else:
                 return
         raise CommandError(f"cannot reach a broker at {'; '.join(refused)}")
+
+    def _addresses(self) -> dict[str, tuple[str, int]]:
+        """Host and port of each address as it was given; InputError naming all that are wrong."""
+        found: dict[str, tuple[str, int]] = {}
+        problems = []
+        for each in self.bootstrap.split(","):
+            address = each.strip()
+            try:
+                found[address] = _split_address(address)
+            except InputError as error:
+                problems.append(error.message)
+        if problems:
+            raise InputError("; ".join(problems))
+        return found
 
 
 def connection_options(command: Command) -> Command:
@@ -232,4 +246,6 @@ def _split_address(address: str) -> tuple[str, int]:
         host, port = address, str(DEFAULT_PORT)
     if not host or not port.isdigit():
         raise InputError(f"{address!r} is not a host:port")
+    if not 0 < int(port) < PORTS:
+        raise InputError(f"{address!r}: port {port} is not between 1 and {PORTS - 1}")
     return host.strip("[]"), int(port)

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from barnabas_broker.cli.client import Connection, connection_options, failures
-from barnabas_broker.cli.errors import InputError
+from barnabas_broker.cli.errors import CommandError, InputError
 from barnabas_broker.cli.output import output_option, print_json, print_table
 from barnabas_broker.cli.properties import parse_assignments
 
 if TYPE_CHECKING:
-    from confluent_kafka.admin import AdminClient, ConfigEntry, ConfigResource
+    from confluent_kafka.admin import AdminClient, ClusterMetadata, ConfigEntry, ConfigResource
 
 # What was set for these entities while the cluster ran, as opposed to a file, a default, or for a
 # topic the settings of its broker.
@@ -56,6 +56,8 @@ def describe(
     client, metadata = connection.admin()
     there = metadata.topics if entity_type == "topics" else metadata.brokers
     names = [entity_name] if entity_name is not None else sorted(map(str, there))
+    if entity_name is not None:
+        check_entity(metadata, (entity_type, entity_name))
     rows = []
     for name in names:
         described = describe_resource(connection, client, (entity_type, name))
@@ -104,7 +106,8 @@ def alter(
         raise InputError("--entity-name is needed to alter settings")
     if not (additions or removals or appends or subtracts):
         raise InputError("nothing to alter: give --add, --delete, --append or --subtract")
-    client, _ = connection.admin()
+    client, metadata = connection.admin()
+    check_entity(metadata, (entity_type, entity_name))
     alter_resource(
         connection,
         client,
@@ -117,6 +120,18 @@ def alter(
     )
     verb = "Could alter" if validate_only else "Altered"
     click.echo(f"{verb} the settings of {entity_type} {entity_name}.")
+
+
+def check_entity(metadata: ClusterMetadata, entity: tuple[str, str]) -> None:
+    """CommandError for a broker that is not there: its settings are asked of itself, in vain."""
+    kind, name = entity
+    if kind != "brokers":
+        return
+    if not name.isdecimal():
+        raise InputError(f"--entity-name {name}: the name of a broker is its id, a number")
+    if int(name) not in metadata.brokers:
+        live = ", ".join(map(str, sorted(metadata.brokers)))
+        raise CommandError(f"there is no broker {name}, or it does not run; there are {live}")
 
 
 def alter_resource(

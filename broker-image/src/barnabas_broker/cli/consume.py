@@ -16,6 +16,7 @@ import click
 from click.core import ParameterSource
 
 from barnabas_broker.cli.client import Connection, connection_options, describe, failures
+from barnabas_broker.cli.completion import group_names, topic_names
 from barnabas_broker.cli.errors import CommandError, InputError
 from barnabas_broker.cli.group_member import GroupMember
 from barnabas_broker.cli.offsets import parse_moment, parse_partitions
@@ -65,10 +66,11 @@ class Progress:
 
 
 @click.command()
-@click.argument("topic")
+@click.argument("topic", shell_complete=topic_names)
 @click.option(
     "--group",
     metavar="NAME",
+    shell_complete=group_names,
     help="Read as a member of this group: begin where it is, and commit what was printed.",
 )
 @click.option("--partition", "partitions", metavar="NUMBERS", help="Such as 0 or 0,2-4; else all.")

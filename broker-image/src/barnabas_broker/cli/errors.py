@@ -56,7 +56,11 @@ def end_without_reader() -> NoReturn:
 
 
 # What commands for clients import, and the distribution that has it. A broker alone needs none.
-CLIENT_PACKAGES: Final = {"confluent_kafka": "confluent-kafka", "rich": "rich"}
+CLIENT_PACKAGES: Final = {
+    "confluent_kafka": "confluent-kafka",
+    "rich": "rich",
+    "yaml": "pyyaml",
+}
 
 
 def missing_package(error: ModuleNotFoundError) -> str | None:

@@ -41,12 +41,29 @@ class LazyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import the command; an absent client library is an error with the way out in it."""
-        verb = self._verbs.get(cmd_name)
-        if verb is not None:
-            return _command(getattr(import_module(verb.module), verb.attribute), cmd_name)
+        for name in (cmd_name, *_other_number(cmd_name)):
+            if (verb := self._verbs.get(name)) is not None:
+                return _command(getattr(import_module(verb.module), verb.attribute), name)
         for plugin in _plugins().select(name=cmd_name):
             return _command(plugin.load(), cmd_name)
         return None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command, or name those that are spelt alike: click knows only loaded ones."""
+        try:
+            name, command, rest = super().resolve_command(ctx, args)
+            return (command.name if command is not None else name), command, rest
+        except click.UsageError:
+            from difflib import get_close_matches
+
+            near = get_close_matches(args[0], self.list_commands(ctx))
+            if args[0].startswith("-") or not near:
+                raise
+        names = ", ".join(map(repr, near))
+        which = f"one of {names}" if len(near) > 1 else names
+        raise click.UsageError(f"No such command {args[0]!r}. Did you mean {which}?", ctx)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the overview from the table: help should be quick too."""
@@ -81,6 +98,11 @@ def _print_version(context: click.Context, _option: click.Parameter, asked: bool
 
         click.echo(f"barnabas {__version__} ({built_as()})")
         context.exit()
+
+
+def _other_number(name: str) -> tuple[str, ...]:
+    """`topic` is `topics`, and the other way round."""
+    return (f"{name}s", name.removesuffix("s"))
 
 
 def _plugins() -> EntryPoints:
@@ -132,12 +154,18 @@ VERBS = {
         "elect_leaders",
         "Elect preferred leaders, or any where there are none.",
     ),
+    "cluster": _verb(
+        "cluster", "cluster", "Show what a cluster consists of, and whether it is healthy."
+    ),
     "cluster-id": _verb("cluster_id", "cluster_id", "Print the id of the cluster."),
     "dump-log": _verb("dump_log", "dump_log", "Show what is in the files of a data directory."),
     "perf": _verb("perf.command", "perf", "Measure how fast a cluster is."),
     "zk": _verb("zk", "zk", "Look at znodes, and at the members of the ensemble."),
     "zookeeper": _verb(
         "zookeeper", "zookeeper", "Run a ZooKeeper for development, or a member of Apache's."
+    ),
+    "completion": _verb(
+        "completion", "completion", "Print the script with which a shell completes commands."
     ),
     "version": _verb("version", "version", "Show which versions these are."),
 }

@@ -10,7 +10,7 @@ import click
 
 from barnabas_broker.cli.client import Connection, connection_options, failures
 from barnabas_broker.cli.errors import Attempts, CommandError, InputError
-from barnabas_broker.cli.output import print_json, print_table
+from barnabas_broker.cli.output import output_option, print_json, print_table
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -38,13 +38,7 @@ WORDS = {"latest": LATEST, "earliest": EARLIEST, "max-timestamp": MAX_TIMESTAMP}
     ),
 )
 @click.option("--exclude-internal", is_flag=True, help="Leave out the brokers' own topics.")
-@click.option(
-    "--output",
-    type=click.Choice(["table", "json", "plain"]),
-    default="table",
-    show_default=True,
-    help="plain is topic:partition:offset, as Kafka's own tool prints it.",
-)
+@output_option(plain=("table", "plain"))
 @connection_options
 def offsets(
     selections: tuple[str, ...],
@@ -55,7 +49,8 @@ def offsets(
 ) -> None:
     """Look up offsets: first, next, or by time.
 
-    One for each partition of the named topics, or of all topics.
+    One for each partition of the named topics, or of all topics. --output plain prints
+    topic:partition:offset, as Kafka's own tool does.
 
     PARTITIONS are numbers and ranges: orders:0,2,5-8. The offset is empty where no record is as
     late as TIMESTAMP.

@@ -1,7 +1,12 @@
-"""What commands print: tables for people, JSON for programs."""
+"""What commands print: tables for people, JSON or YAML for programs.
+
+A command knows two kinds of output, its own and a document. `--output yaml` is `json` to it: in
+which of the two formats the document is written, `print_json` finds in the context.
+"""
 
 from __future__ import annotations
 
+import functools
 import json
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,20 +20,46 @@ Row = Mapping[str, Any]
 PIPE_WIDTH = 10_000
 
 
-def output_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add `--output table|json`; the command is called with `output`."""
+YAML = "barnabas_broker.cli.output.yaml"
+
+
+def output_option(
+    command: Callable[..., Any] | None = None, *, plain: Sequence[str] = ("table",)
+) -> Callable[..., Any]:
+    """Add `--output table|json|yaml`; the command is called with `output`.
+
+    `plain` are the command's own kinds of output, the default first. For yaml, it is called with
+    json, and `print_json` prints YAML.
+    """
+    if command is None:
+        return functools.partial(output_option, plain=plain)
     return click.option(
         "--output",
-        type=click.Choice(["table", "json"]),
-        default="table",
+        type=click.Choice([*plain, "json", "yaml"]),
+        default=plain[0],
         show_default=True,
-        help="A table for people or JSON for programs.",
+        callback=_format_of_documents,
+        help=f"{plain[0]} for people, JSON or YAML for programs.",
     )(command)
 
 
+def _format_of_documents(ctx: click.Context, _: click.Parameter, value: str) -> str:
+    ctx.meta[YAML] = value == "yaml"
+    return "json" if value == "yaml" else value
+
+
 def print_json(value: Any) -> None:
-    """One JSON document."""
-    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+    """One JSON document; one YAML document with `--output yaml`."""
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    context = click.get_current_context(silent=True)
+    if context is None or not context.meta.get(YAML):
+        click.echo(text)
+        return
+    import yaml
+
+    # What JSON makes of tuples and of numbers with names, YAML need not know.
+    document = json.loads(text)
+    click.echo(yaml.safe_dump(document, sort_keys=False, allow_unicode=True), nl=False)
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from barnabas_broker.cli.client import Connection, connection_options, describe, failures
+from barnabas_broker.cli.completion import topic_names
 from barnabas_broker.cli.errors import CommandError, InputError
 from barnabas_broker.cli.properties import parse_assignments
 
@@ -133,7 +134,7 @@ class Sender:
 
 
 @click.command()
-@click.argument("topic")
+@click.argument("topic", shell_complete=topic_names)
 @click.option(
     "--file",
     "path",

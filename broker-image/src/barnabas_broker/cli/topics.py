@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from barnabas_broker.cli.client import Connection, connection_options, failures
+from barnabas_broker.cli.completion import topic_names
 from barnabas_broker.cli.errors import Attempts, InputError
 from barnabas_broker.cli.output import cell_text, output_option, print_json, print_table
 from barnabas_broker.cli.properties import parse_assignments
@@ -104,7 +105,7 @@ def list_(exclude_internal: bool, output: str, connection: Connection) -> None:
 
 
 @topics.command()
-@click.argument("names", nargs=-1, metavar="[TOPIC]...")
+@click.argument("names", nargs=-1, metavar="[TOPIC]...", shell_complete=topic_names)
 @click.option(
     "--under-replicated-partitions",
     "under_replicated",
@@ -150,7 +151,7 @@ def describe(
 
 
 @topics.command()
-@click.argument("name", metavar="TOPIC")
+@click.argument("name", metavar="TOPIC", shell_complete=topic_names)
 @click.option("--partitions", type=int, help="The new number of partitions; it can only grow.")
 @click.option(
     "--replica-assignment",
@@ -193,7 +194,7 @@ def alter(
 
 
 @topics.command()
-@click.argument("names", nargs=-1, required=True, metavar="TOPIC...")
+@click.argument("names", nargs=-1, required=True, metavar="TOPIC...", shell_complete=topic_names)
 @click.option("--if-exists", is_flag=True, help="A topic that does not exist is no error.")
 @connection_options
 def delete(names: tuple[str, ...], if_exists: bool, connection: Connection) -> None:

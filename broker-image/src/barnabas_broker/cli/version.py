@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import platform
 from importlib import metadata
 
 import click
 
 from barnabas_broker import __version__
+from barnabas_broker.cli.output import output_option, print_json
 from barnabas_kafka import compiled
 
 PACKAGES = ("uvloop", "confluent-kafka")
 
 
 @click.command()
-@click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@output_option(plain=("text",))
 def version(output: str) -> None:
     """Show which versions these are."""
     facts = {
@@ -25,7 +25,7 @@ def version(output: str) -> None:
         "platform": f"{platform.system()} {platform.release()} {platform.machine()}",
     }
     if output == "json":
-        click.echo(json.dumps({"barnabas": __version__, **facts}, indent=2))
+        print_json({"barnabas": __version__, **facts})
         return
     click.echo(f"barnabas {__version__}")
     for name, fact in facts.items():

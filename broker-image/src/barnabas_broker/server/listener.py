@@ -209,6 +209,16 @@ class Listener:
         except OSError as error:
             raise StartupError(_explain(address, error)) from error
 
+    @classmethod
+    def check_ports(cls, settings: BrokerSettings) -> None:
+        """Raise StartupError where another program has a port; nothing was created until then."""
+        for address in settings.listeners:
+            if address.port:
+                try:
+                    _bound(address, settings).close()
+                except OSError as error:
+                    raise StartupError(_explain(address, error)) from error
+
     @property
     def local_endpoint(self) -> Endpoint:
         """The bound address, for connections from this process: independent of DNS."""

@@ -149,6 +149,7 @@ class Node:
         rules = rules_from(self._given)
         self._lifecycle.state = BrokerState.STARTING
         self._open_admin_port()
+        Listener.check_ports(self._given)
         logs = LogDirectories.take(self._given[keys.LOG_DIRS])
         self._coordination = coordination = Coordination(
             self._given, logs.first, heir=self._supervision, hung=self._progress.hung

@@ -53,7 +53,7 @@ def _factors(command: Command) -> Command:
     help="The brokers' log.segment.bytes.",
 )
 @click.option(
-    "--output", type=click.Choice(["text", "json"]), default="text", help="How to show it."
+    "--output", type=click.Choice(["text", "json", "yaml"]), default="text", help="How to show it."
 )
 def size(file: Path | None, brokers: int, segment_bytes: int, output: str, **factors: Any) -> None:
     """Reckon the disk of each broker.
@@ -73,9 +73,11 @@ def size(file: Path | None, brokers: int, segment_bytes: int, output: str, **fac
             estimates = {"": estimate(sizing, brokers=brokers, shape=shape)}
     except ResourceError as error:
         raise click.UsageError(str(error)) from error
-    if output == "json":
+    if output != "text":
         shown = {name or "brokers": _as_json(each) for name, each in estimates.items()}
-        click.echo(json.dumps(shown, indent=2))
+        as_yaml = output == "yaml"
+        text = yaml.safe_dump(shown, sort_keys=False) if as_yaml else json.dumps(shown, indent=2)
+        click.echo(text.rstrip())
         return
     for name, each in estimates.items():
         if name:

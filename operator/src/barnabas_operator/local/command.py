@@ -139,7 +139,9 @@ def up(
 @local.command()
 @click.argument("file", type=_file, required=False)
 @_place
-@click.option("--output", type=click.Choice(["table", "json"]), default="table", show_default=True)
+@click.option(
+    "--output", type=click.Choice(["table", "json", "yaml"]), default="table", show_default=True
+)
 def status(file: Path | None, name: str | None, directory: Path | None, output: str) -> None:
     """Show what runs: of FILE, of --name or --dir, or of all clusters on this machine."""
     from barnabas_operator.local import tables
@@ -151,8 +153,8 @@ def status(file: Path | None, name: str | None, directory: Path | None, output: 
             record = state.load()
             if record is not None:
                 views.append(look(record, state))
-    if output == "json":
-        click.echo(json.dumps({"clusters": [each.as_json() for each in views]}, indent=2))
+    if output != "table":
+        click.echo(_document({"clusters": [each.as_json() for each in views]}, output))
     elif not views:
         click.echo("No cluster is known here; `barnabas local up FILE` starts one.")
     else:
@@ -213,6 +215,16 @@ def _chosen(
     if not chosen and not all_of_them:
         click.echo("No cluster is known here.")
     return [_state(None, each) for each in chosen]
+
+
+def _document(told: object, output: str) -> str:
+    """JSON, or YAML of the same."""
+    text = json.dumps(told, indent=2)
+    if output == "json":
+        return text
+    import yaml
+
+    return yaml.safe_dump(json.loads(text), sort_keys=False).rstrip()
 
 
 def _check_broker_installed() -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from barnabas_broker.cli.client import Connection, connection_options
+from barnabas_broker.cli.completion import group_names
 from barnabas_broker.cli.errors import Attempts, CommandError
 from barnabas_broker.cli.groups import reset_plan
 from barnabas_broker.cli.groups.cluster import Described, Groups
@@ -53,7 +54,7 @@ def list_(
 
 
 @groups.command()
-@click.argument("names", nargs=-1, metavar="[GROUP]...")
+@click.argument("names", nargs=-1, metavar="[GROUP]...", shell_complete=group_names)
 @click.option("--offsets", "view", flag_value="offsets", default=True, help="Offsets and lag.")
 @click.option("--members", "view", flag_value="members", help="Who is in the group.")
 @click.option("--state", "view", flag_value="state", help="State, strategy and coordinator.")
@@ -144,7 +145,7 @@ def _state_row(group: Described) -> dict[str, Any]:
 
 
 @groups.command()
-@click.argument("names", nargs=-1, required=True, metavar="GROUP...")
+@click.argument("names", nargs=-1, required=True, metavar="GROUP...", shell_complete=group_names)
 @click.option("--if-exists", is_flag=True, help="A group that does not exist is no error.")
 @connection_options
 def delete(names: tuple[str, ...], if_exists: bool, connection: Connection) -> None:
@@ -163,7 +164,7 @@ def delete(names: tuple[str, ...], if_exists: bool, connection: Connection) -> N
 
 
 @groups.command("delete-offsets")
-@click.argument("name", metavar="GROUP")
+@click.argument("name", metavar="GROUP", shell_complete=group_names)
 @click.option("--topic", "topics", multiple=True, required=True, metavar="TOPIC[:PARTITIONS]")
 @connection_options
 def delete_offsets(name: str, topics: tuple[str, ...], connection: Connection) -> None:
@@ -179,7 +180,7 @@ def delete_offsets(name: str, topics: tuple[str, ...], connection: Connection) -
 
 
 @groups.command("reset-offsets", context_settings={"ignore_unknown_options": True})
-@click.argument("names", nargs=-1, metavar="[GROUP]...")
+@click.argument("names", nargs=-1, metavar="[GROUP]...", shell_complete=group_names)
 @click.option("--all-groups", is_flag=True, help="Every group there is.")
 @options(*SCOPES, *STRATEGIES, *RUNS)
 @output_option
@@ -220,7 +221,7 @@ def reset_offsets(
 
 
 @groups.command("downgrade")
-@click.argument("names", nargs=-1, metavar="[GROUP]...")
+@click.argument("names", nargs=-1, metavar="[GROUP]...", shell_complete=group_names)
 @click.option("--all-groups", is_flag=True, help="Every group of the consumer protocol.")
 @connection_options
 def downgrade_(names: tuple[str, ...], all_groups: bool, connection: Connection) -> None:

@@ -10,7 +10,12 @@ import click
 
 from barnabas_broker.cli.admin import AdminSession
 from barnabas_broker.cli.client import Connection
-from barnabas_broker.cli.configs import alter_resource, describe_resource, source_name
+from barnabas_broker.cli.configs import (
+    alter_resource,
+    check_entity,
+    describe_resource,
+    source_name,
+)
 from barnabas_broker.cli.errors import CommandError
 from barnabas_broker.cli.kafka.answers import told_as
 from barnabas_broker.cli.kafka.tool import connected, refused, tool
@@ -156,6 +161,7 @@ class _Cluster:
     def describe(self, kind: str, name: str) -> list[dict[str, Any]]:
         """The settings of one entity in the rows of `barnabas configs describe`."""
         if kind != "broker-loggers" and name != DEFAULT:
+            check_entity(self.metadata, (kind, name))
             return describe_resource(self.connection, self.client, (kind, name))
         resource = DescribeConfigsResource(
             resource_type=KINDS[kind].number, resource_name=name, configuration_keys=None
@@ -170,6 +176,7 @@ class _Cluster:
     def alter(self, kind: str, name: str, additions: dict[str, str], removals: list[str]) -> None:
         """One change, all of it or nothing."""
         if kind != "broker-loggers" and name != DEFAULT:
+            check_entity(self.metadata, (kind, name))
             alter_resource(self.connection, self.client, (kind, name), additions, removals)
             return
         changes = [AlterableConfig(name=n, config_operation=SET, value=v)

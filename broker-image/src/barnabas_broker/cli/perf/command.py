@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from barnabas_broker.cli.client import Connection, connection_options, failures
+from barnabas_broker.cli.completion import topic_names
 from barnabas_broker.cli.errors import CommandError, InputError
-from barnabas_broker.cli.output import print_json
+from barnabas_broker.cli.output import output_option, print_json
 from barnabas_broker.cli.perf import consuming, latency, plot, producing
 from barnabas_broker.cli.perf.measures import Latencies, histogram
 from barnabas_broker.cli.produce import open_producer
@@ -25,9 +26,7 @@ if TYPE_CHECKING:
 NAMES = ("p50", "p95", "p99", "p99.9")
 BAR_WIDTH = 40
 
-output_option = click.option(
-    "--output", type=click.Choice(["text", "json"]), default="text", show_default=True
-)
+figures_option = output_option(plain=("text",))
 records_option = click.option(
     "--records", type=click.IntRange(min=1), default=500_000, show_default=True, help="How many."
 )
@@ -53,7 +52,7 @@ def perf() -> None:
 
 
 @perf.command()
-@click.argument("topic")
+@click.argument("topic", shell_complete=topic_names)
 @records_option
 @size_option
 @click.option("--throughput", type=float, default=-1, help="Records a second; no limit otherwise.")
@@ -61,7 +60,7 @@ def perf() -> None:
 @click.option("--compression", default="none", show_default=True,
               type=click.Choice(["none", "gzip", "snappy", "lz4", "zstd"]))  # fmt: skip
 @plot_option
-@output_option
+@figures_option
 @connection_options
 def produce(
     topic: str,
@@ -98,12 +97,12 @@ def produce(
 
 
 @perf.command()
-@click.argument("topic")
+@click.argument("topic", shell_complete=topic_names)
 @records_option
 @click.option("--group", help="The consumer group; a new one otherwise.")
 @click.option("--idle-timeout", "idle_s", type=float, default=10.0, show_default=True,
               help="Give up when no record came for so many seconds.")  # fmt: skip
-@output_option
+@figures_option
 @connection_options
 def consume(
     topic: str, records: int, group: str | None, idle_s: float, output: str, connection: Connection
@@ -133,12 +132,12 @@ def consume(
 
 
 @perf.command("latency")
-@click.argument("topic")
+@click.argument("topic", shell_complete=topic_names)
 @click.option("--records", type=click.IntRange(min=1), default=1000, show_default=True)
 @size_option
 @acks_option
 @plot_option
-@output_option
+@figures_option
 @connection_options
 def latency_(
     topic: str,

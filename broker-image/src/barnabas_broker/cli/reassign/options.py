@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +13,7 @@ import click
 from barnabas_broker.cli.client import Connection
 from barnabas_broker.cli.errors import CommandError, InputError
 from barnabas_broker.cli.json_files import write_json
+from barnabas_broker.cli.output import output_option, print_json
 from barnabas_broker.cli.reassign.cluster import Standing, sizes
 from barnabas_broker.cli.reassign.tables import show_plan
 from barnabas_kafka.errors import KafkaError
@@ -26,13 +28,7 @@ def result_options(command: Callable[..., Any]) -> Callable[..., Any]:
     command = click.option("--no-racks", is_flag=True, help="As if the brokers stood in no racks.")(
         command
     )
-    command = click.option(
-        "--output",
-        type=click.Choice(["table", "json"]),
-        default="table",
-        show_default=True,
-        help="A table for people, or the document that --to writes.",
-    )(command)
+    command = output_option(command)
     return click.option(
         "--to",
         "target",
@@ -100,7 +96,7 @@ def present(
     if plan and target is not None:
         write_json(target, text)
     if output == "json":
-        click.echo(text)
+        print_json(json.loads(text))
     elif plan:
         show_plan(standing.layout, plan, sizes(connection, standing.racks))
     else:

@@ -1,0 +1,31 @@
+"""`barnabas cluster` of one broker; tests/cluster/test_tools.py stops one of several."""
+
+from __future__ import annotations
+
+import pytest
+
+from barnabas_broker.testing import Broker
+from tests.broker.cli.conftest import Run
+
+
+@pytest.mark.kafka_topic(partitions=3)
+def test_what_it_consists_of(run: Run, kafka_broker: Broker, kafka_topic: str) -> None:
+    """Id, controller and brokers; how many topics and partitions."""
+    told = run("cluster", "info", "--output", "json").json()
+    (broker,) = told["brokers"]
+    assert told["cluster"] == kafka_broker.cluster_id
+    assert told["controller"] == broker["broker"]
+    assert broker["address"] == kafka_broker.bootstrap_servers
+    assert broker["controller"] is True
+    assert told["partitions"] >= 3
+    shown = run("cluster", "info").stdout
+    assert kafka_broker.cluster_id in shown
+    assert kafka_broker.bootstrap_servers in shown
+
+
+def test_whether_all_is_well(run: Run) -> None:
+    """Exit code 0, and a sentence."""
+    assert run("cluster", "health").stdout.endswith("The cluster is healthy.\n")
+    told = run("cluster", "health", "--output", "json").json()
+    assert told["healthy"] is True
+    assert told["leaderless_partitions"] == []

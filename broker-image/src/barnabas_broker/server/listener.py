@@ -348,8 +348,10 @@ class Listener:
             if context is None:
                 await self._loop.connect_accepted_socket(lambda: self._make_session(self), sock)
             else:
+                from barnabas_broker.server.tls_connection import TlsConnection
+
                 await self._loop.connect_accepted_socket(
-                    lambda: self._make_session(self),
+                    lambda: TlsConnection(self._make_session(self)),
                     sock,
                     ssl=context,
                     ssl_handshake_timeout=TLS_HANDSHAKE_TIMEOUT_S,

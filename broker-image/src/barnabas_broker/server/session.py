@@ -83,7 +83,6 @@ FLUSH_BYTES: Final = 64 << 10
 """A response this large is sent before the next request is served: a megabyte of requests for
 large responses must not become gigabytes of responses."""
 
-
 MOVED_AT_ONCE: Final = 512 << 10
 """How much of a request is copied to a larger buffer at once: some tenths of a millisecond, as its
 pages are new to the process."""
@@ -270,13 +269,14 @@ class Session(asyncio.BufferedProtocol):
         waits = self._waiting_for is not None or self._muted is not None
         if not waits or self._transport.is_closing():
             return None
-        fd: int = self._transport.get_extra_info("socket").fileno()
-        return fd
+        socket = self._transport.get_extra_info("socket")
+        return None if socket is None else cast(int, socket.fileno())
 
     def client_left(self, unread_bytes: int, now: float) -> None:
         """End a parked connection; what its client sent before it left is waited for a while."""
-        is_served = self._kept is None and not unread_bytes
-        if is_served or now - self.active_at > LAST_REQUESTS_S:
+        unread_bytes += self._transport.get_extra_info("unread_bytes", 0)  # Of the TLS layer.
+        at_work = self._kept is not None or isinstance(self._waiting_for, asyncio.Task)
+        if not (at_work or unread_bytes) or now - self.active_at > LAST_REQUESTS_S:
             self.close("its client has gone")
 
     def close(self, reason: str) -> None:

@@ -146,6 +146,17 @@ TESTED_IN: Final = {
         f"{_BROKER}server/handlers/{api}.py": "tests/broker/server/test_client_quotas.py"
         for api in ("alter_client_quotas", "describe_client_quotas")
     },
+    **{
+        f"{_BROKER}server/{part}.py": "tests/broker/server/test_delegation_token_manager.py"
+        for part in (
+            "delegation_token_requests",
+            "security_state",
+            *(
+                f"handlers/{verb}_delegation_token"
+                for verb in ("create", "describe", "expire", "renew")
+            ),
+        )
+    },
     f"{_BROKER}zk/credentials.py": "tests/broker/security/test_jaas.py",
     f"{_BROKER}zk/store.py": "tests/broker/zk/test_embedded.py",
     f"{_LOCAL}tables.py": "tests/operator/local/test_command.py",

@@ -28,14 +28,17 @@ from barnabas_broker.security.acls import AclOperation, ResourcePattern, Resourc
 from barnabas_broker.security.audit import SPEAKERS_MAX
 from barnabas_broker.security.authorizer import DECISIONS_MAX, AclAuthorizer
 from barnabas_broker.security.principals import ANONYMOUS, Principal
+from barnabas_broker.server import delegation_token_manager
 from barnabas_broker.server.admission import Admission
 from barnabas_broker.server.broker import Broker
+from barnabas_broker.server.delegation_token_manager import DelegationTokenManager
 from barnabas_broker.server.fair_queue import FORGOTTEN_BEYOND, FairQueue, flow_of
 from barnabas_broker.server.heavy import HeavyWork
 from barnabas_broker.server.limits import ConnectionLimits
 from barnabas_broker.server.listener import THROTTLED_MAX, Listener
 from barnabas_kafka.errors import KafkaError
 from barnabas_kafka.settings.broker import BrokerSettings
+from tests.broker.controller.ensemble import Ensemble
 from tests.broker.coordinator.group.consumer.stories import ConsumerStory
 from tests.broker.coordinator.group.stories import Story
 from tests.broker.coordinator.transaction.stories import Story as TransactionStory
@@ -45,7 +48,7 @@ SOURCE: Final = Path(barnabas_broker.__file__).parent
 DOCUMENT: Final = Path(__file__).parents[2] / "docs" / "bounds.md"
 LOOKED_AT: Final = (
     "coordinator/**/*.py", "log/producer_state.py", "replica/**/*.py", "security/a*.py",
-    "server/**/*.py", "controller/**/*.py", "quota/*.py",
+    "security/delegation_tokens.py", "server/**/*.py", "controller/**/*.py", "quota/*.py",
 )  # fmt: skip
 TABLES: Final = ("dict", "set", "OrderedDict", "Counter")
 
@@ -352,6 +355,25 @@ def sensors() -> int:
     return len(manager) - SENSORS_MAX + MAX
 
 
+def tokens() -> int:
+    """A user that asks for one token after the other."""
+
+    async def ask() -> int:
+        manager = DelegationTokenManager(
+            Ensemble().session(), BrokerSettings.from_mapping({}), "secret", clock_ms=lambda: 1
+        )
+        await manager.load()
+        for _ in range(TRIED):
+            with suppress(KafkaError):
+                await manager.create(ANONYMOUS, ANONYMOUS, (), lifetime_ms=-1)
+        await manager.stop()
+        return len(manager.cache.tokens)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(delegation_token_manager, "TOKENS_MAX", MAX)
+        return asyncio.run(ask())
+
+
 FILLERS: Final[dict[str, Callable[[], int]]] = {
     "coordinator/group/shard.py Shard.groups": groups,
     "coordinator/group/group.py Group.members": members,
@@ -370,6 +392,7 @@ FILLERS: Final[dict[str, Callable[[], int]]] = {
     "quota/manager.py QuotaManager._sensors": sensors,
     "security/authorizer.py _Current.decisions": decisions,
     "security/audit.py AuditLog._windows": audited,
+    "security/delegation_tokens.py TokenCache.tokens": tokens,
 }
 """What fills the first table of each row beyond a bound of `MAX`; how much is in it then."""
 

@@ -88,6 +88,7 @@ class OAuthBearerServer:
         self._refusal: TokenError | None = None
         self.user: str | None = None
         self.expires_at_ms: int | None = None
+        self.token_authenticated = False
 
     def evaluate(self, token: bytes) -> bytes:
         """The answer to a message of the client; raises SaslError."""

@@ -1,6 +1,6 @@
 """Who speaks: the identity that every request carries."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 USER = "User"
 
@@ -11,6 +11,8 @@ class Principal:
 
     kind: str
     name: str
+    token_authenticated: bool = field(default=False, compare=False, repr=False)
+    """Whether it has authenticated with a delegation token of its own."""
 
     def __str__(self) -> str:
         return f"{self.kind}:{self.name}"

@@ -33,6 +33,11 @@ class SaslServer(Protocol):
         """When the credentials of the user expire, None for never."""
         ...
 
+    @property
+    def token_authenticated(self) -> bool:
+        """Whether they are a delegation token."""
+        ...
+
     def evaluate(self, token: bytes) -> bytes:
         """The answer to a token of the client; raises SaslError."""
         ...
@@ -45,6 +50,7 @@ class PlainServer:
         self._passwords = passwords
         self.user: str | None = None
         self.expires_at_ms: int | None = None
+        self.token_authenticated = False
 
     def evaluate(self, token: bytes) -> bytes:
         """The empty answer to `authzid NUL user NUL password`; raises SaslError."""

@@ -7,8 +7,8 @@ An exchange with a user that does not exist is carried on with a salt that depen
 alone, and fails in its last step like one with a wrong password: who asks learns of no user
 whether it exists. Kafka fails the first step.
 
-Channel binding and extensions are not offered, as in Kafka; `tokenauth=true` (delegation tokens)
-finds no credential.
+With the extension `tokenauth=true` the user name is the id of a delegation token (KIP-48), and who
+succeeds is its owner. Channel binding and other extensions are not offered, as in Kafka.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ from binascii import Error as Base64Error
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Final
+from typing import Final, Protocol
 
 from barnabas_broker.security.sasl import SaslError
 
@@ -109,6 +109,29 @@ class ScramCredential:
 FindCredential = Callable[[str], ScramCredential | None]
 
 
+class TokenLogin(Protocol):
+    """What a client that names a delegation token is authenticated by, and as whom."""
+
+    @property
+    def owner(self) -> str:
+        """The user that it is then."""
+        ...
+
+    @property
+    def credential(self) -> ScramCredential:
+        """Of the token's HMAC."""
+        ...
+
+    @property
+    def expires_at_ms(self) -> int:
+        """When the token expires."""
+        ...
+
+
+FindToken = Callable[[str], TokenLogin | None]
+"""By the token's id; None for one that is not good."""
+
+
 class ScramServer:
     """One exchange: client-first → server-first, client-final → server-final."""
 
@@ -119,16 +142,20 @@ class ScramServer:
         *,
         nonce: str,
         decoy_key: bytes,
+        find_token: FindToken = lambda _: None,
     ) -> None:
         """`nonce` must not have been used before; `decoy_key` is secret and lasts for a process."""
         self._hash = mechanism.hash_name
         self._find = find
+        self._find_token = find_token
+        self._login: TokenLogin | None = None
         self._nonce = nonce.encode()
         self._decoy_key = decoy_key
         self._credential: ScramCredential | None = None
         self._sent: tuple[bytes, bytes, bytes] | None = None  # Bare first, server-first, nonce.
         self.user: str | None = None
         self.expires_at_ms: int | None = None
+        self.token_authenticated = False
 
     def evaluate(self, token: bytes) -> bytes:
         """The answer to a token of the client; raises SaslError. `user` is set at the end."""
@@ -149,8 +176,7 @@ class ScramServer:
             raise SaslError("authorization id that is not the user name")
         if match["extensions"].startswith(b",m="):
             raise SaslError("mandatory extension that is not supported")
-        wants_token = b"tokenauth=true" in match["extensions"].split(b",")
-        credential = None if wants_token else self._find(self._name)
+        credential = self._credential_of(match["extensions"].lower())
         if credential is not None and credential.iterations < ITERATIONS_MIN:
             credential = None
         self._credential = credential
@@ -183,8 +209,17 @@ class ScramServer:
         stored_key = hashlib.new(self._hash, client_key).digest()
         if not hmac.compare_digest(stored_key, credential.stored_key):
             raise SaslError("unknown user or wrong password")
-        self.user = self._name
+        login = self._login
+        self.user = self._name if login is None else login.owner
+        self.expires_at_ms = None if login is None else login.expires_at_ms
+        self.token_authenticated = login is not None
         return b"v=" + b64encode(hmac.digest(credential.server_key, message, self._hash))
+
+    def _credential_of(self, extensions: bytes) -> ScramCredential | None:
+        if b"tokenauth=true" not in extensions.split(b","):
+            return self._find(self._name)
+        self._login = self._find_token(self._name)
+        return None if self._login is None else self._login.credential
 
     def _decoy_salt(self) -> bytes:
         return hmac.digest(self._decoy_key, self._name.encode(), "sha256")[:20]

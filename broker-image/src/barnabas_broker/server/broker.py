@@ -23,6 +23,7 @@ from barnabas_broker.server.heavy import HeavyWork
 from barnabas_broker.server.log_mover import LogMover
 from barnabas_broker.server.metrics.requests import RequestMetrics
 from barnabas_broker.server.producer_ids import ProducerIds
+from barnabas_broker.server.security_state import SecurityState
 from barnabas_broker.server.transaction_peers import TransactionPeers
 from barnabas_broker.server.zookeeper_offsets import ZooKeeperOffsets
 from barnabas_kafka.settings.broker import BrokerSettings
@@ -51,6 +52,8 @@ class Broker:
     fetch_sessions: SessionCache
     replication_quotas: ReplicationQuotas
     quotas: ClientQuotas
+    #: ACLs and delegation tokens
+    security: SecurityState
     #: milliseconds of a clock that never goes back
     monotonic_ms: Callable[[], int]
     #: of followers, which no number of consumers evicts
@@ -59,11 +62,14 @@ class Broker:
     )
     #: picks the replica that a consumer reads from (replica.selector.class); None: the leader
     selector: Selector | None = None
-    #: the ACLs that the authorizer goes by; None: there is no authorizer
-    acls: AclManager | None = None
     heavy: HeavyWork = field(default_factory=HeavyWork)
     handlers: Sequence[Handler] = field(default_factory=list)
     requests: RequestMetrics = field(default_factory=RequestMetrics)
+
+    @property
+    def acls(self) -> AclManager | None:
+        """The ACLs that the authorizer goes by; None: there is no authorizer."""
+        return self.security.acls
 
     @property
     def settings(self) -> BrokerSettings:

@@ -24,7 +24,12 @@ from barnabas_broker.security.listener_tls import (
 from barnabas_broker.security.oauthbearer import Validate
 from barnabas_broker.security.principals import ANONYMOUS, Principal
 from barnabas_broker.security.sasl_settings import listener_sasl
-from barnabas_broker.security.scram import ScramCredential, ScramMechanism, scram_credential
+from barnabas_broker.security.scram import (
+    ScramCredential,
+    ScramMechanism,
+    TokenLogin,
+    scram_credential,
+)
 from barnabas_broker.security.ssl_principals import certificate_principal
 from barnabas_broker.security.stores import StoreError
 from barnabas_broker.server.background import background
@@ -130,7 +135,7 @@ class ListenerSecurity:
         if self._protocol.sasl:
             found = listener_sasl(settings, self._name, self._sections)
             validate = None if found.bearer is None else self._validator(found.bearer)
-            sasl = SaslProvider(found, self._find_scram, validate)
+            sasl = SaslProvider(found, self._find_scram, self._find_token, validate)
         if self._name in settings.listeners_among_brokers:
             # Late, for it brings parts of the client's library.
             from barnabas_broker.security.client_security import client_security
@@ -142,6 +147,12 @@ class ListenerSecurity:
 
     def _find_scram(self, mechanism: ScramMechanism, user: str) -> ScramCredential | None:
         return scram_credential(self._broker().image.user_configs, mechanism, user)
+
+    def _find_token(self, mechanism: ScramMechanism, token_id: str) -> TokenLogin | None:
+        tokens = self._broker().security.tokens
+        if tokens is None:
+            return None
+        return tokens.cache.credential(mechanism, token_id, now_ms=int(time.time() * 1000))
 
     def _watched(self, settings: BrokerSettings) -> dict[Path, FileState]:
         return store_files(settings, self._name, key_file(settings, self._name))

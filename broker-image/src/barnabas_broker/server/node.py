@@ -34,8 +34,6 @@ from barnabas_broker.replica.fetch_session import SessionCache
 from barnabas_broker.replica.group_commit import GroupCommits
 from barnabas_broker.replica.manager import ReplicaManager
 from barnabas_broker.replica.selector import SELECTORS
-from barnabas_broker.security.authorizer import AllowAll
-from barnabas_broker.server.acl_manager import AclManager, rules_from
 from barnabas_broker.server.addresses import advertised_endpoints
 from barnabas_broker.server.announcement import announce
 from barnabas_broker.server.broker import Broker
@@ -63,6 +61,7 @@ from barnabas_broker.server.output import OutputMemory
 from barnabas_broker.server.producer_ids import ProducerIds, largest_id
 from barnabas_broker.server.replication.in_sync_writes import InSyncWrites
 from barnabas_broker.server.replication.replication import Replication
+from barnabas_broker.server.security_state import SecurityState
 from barnabas_broker.server.session import Session
 from barnabas_broker.server.shared import Shared
 from barnabas_broker.server.supervision import Supervision
@@ -123,7 +122,7 @@ class Node:
         self._upkeep: Upkeep | None = None
         self.cleaner: LogCleaner | None = None
         self._commits: GroupCommits | None = None
-        self._acls: AclManager | None = None
+        self._security: SecurityState
         self._unclean = False
         self._loaded = False
         self.admin: Admin | None = None
@@ -146,7 +145,7 @@ class Node:
         one line for the operator; call `stop` then too.
         """
         began_s = time.monotonic() if self._began_s is None else self._began_s
-        rules = rules_from(self._given)
+        self._security = SecurityState(self._given)
         self._lifecycle.state = BrokerState.STARTING
         self._open_admin_port()
         Listener.check_ports(self._given)
@@ -168,10 +167,8 @@ class Node:
         if governed.settings[keys.BARNABAS_DURABILITY] == keys.FSYNC:
             self._commits = GroupCommits(asyncio.get_running_loop())
             self._stops.push_async_callback(asyncio.to_thread, self._commits.close)
-        if rules is not None:
-            self._acls = AclManager(store, rules, clock_ms=clock_ms)
-            self._stops.push_async_callback(self._acls.stop)
-            await self._acls.load()
+        self._stops.push_async_callback(self._security.stop)
+        await self._security.load(store, clock_ms=clock_ms)
         controller = ControllerThread(governed, loop=asyncio.get_running_loop(), clock_ms=clock_ms)
         self._stops.push_async_callback(self._stop_controller, controller)
         self.broker = self._assemble(broker_id, logs, controller, store)
@@ -181,6 +178,8 @@ class Node:
         self._stops.callback(writability.close)  # After the listeners, which send what is owed.
         self._bind(governed.settings)
         await self._lead(store, shared=coordination.shared, now_ms=now_ms)
+        reigns = partial(controller.run, lambda governed: governed.reigns)
+        self._security.start(is_controller=reigns, shared=coordination.shared)
         self._provide_for_clients(controller.settings, writability)
         await self._begin_upkeep()
         for coordinator in (self.broker.groups, self.broker.transactions):
@@ -300,7 +299,7 @@ class Node:
             monotonic_ms=monotonic_ms,
             selector=SELECTORS.get(controller.settings[keys.REPLICA_SELECTOR_CLASS] or ""),
             handlers=collect_handlers(served_versions(controller.settings)),
-            acls=self._acls,
+            security=self._security,
         )
 
     def _link(self, controller: ControllerThread) -> ControllerLink:
@@ -431,8 +430,6 @@ class Node:
             store.subscribe(partial(self._heard_znode, controller))
             # What was written since then, and all watches.
             controller.hear(None)
-            if self._acls is not None:
-                self._acls.start()
             balance = LeaderBalance(controller, clock_ms)
             balance.start()
             self._stops.push_async_callback(balance.stop)
@@ -450,8 +447,7 @@ class Node:
     def _heard_znode(self, controller: ControllerThread, path: str | None) -> None:
         """Another broker wrote to a znode, None for any; called from any thread."""
         controller.hear(path)
-        if self._acls is not None:
-            self._acls.hear(path)
+        self._security.hear(path)
 
     def _channels(self, controller: ControllerThread) -> ControlChannels:
         """How this broker tells the others what it decides when it is the controller."""
@@ -555,7 +551,7 @@ class Node:
         dispatcher = Dispatcher(
             self.broker,
             self.broker.handlers,
-            authorizer=AllowAll() if self._acls is None else self._acls.authorizer,
+            authorizer=self._security.authorizer,
             quotas=self.broker.quotas,
             clock_ms=clock_ms,
         )
@@ -616,8 +612,7 @@ class Node:
         steps += [partial(it.close_departed, now) for it in self.listeners]
         steps += [partial(self.counters.tell_unsaid, now), partial(self.broker.quotas.expire)]
         steps.append(partial(ip_quotas.expire))
-        if self._acls is not None:
-            steps.append(partial(self._acls.authorizer.audit.tell_left_out))
+        steps.append(partial(self._security.tell_left_out))
         call_isolated([refuse_slow, *steps], "Watching", "clients")
 
     def _flush_soon(self, partition_log: PartitionLog) -> None:

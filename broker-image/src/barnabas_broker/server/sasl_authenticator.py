@@ -25,7 +25,13 @@ from barnabas_broker.security.oauthbearer import OAuthBearerServer, Validate
 from barnabas_broker.security.principals import USER, Principal
 from barnabas_broker.security.sasl import PlainServer, SaslError, SaslServer
 from barnabas_broker.security.sasl_settings import ListenerSasl
-from barnabas_broker.security.scram import NONCE_BYTES, ScramCredential, ScramMechanism, ScramServer
+from barnabas_broker.security.scram import (
+    NONCE_BYTES,
+    ScramCredential,
+    ScramMechanism,
+    ScramServer,
+    TokenLogin,
+)
 from barnabas_broker.server.dispatch import HEAD, Caller, Dispatcher, response_frame
 from barnabas_broker.server.handler import UnanswerableError
 from barnabas_broker.server.later import DelayedFailure
@@ -63,6 +69,7 @@ _API_VERSIONS: Final = int(ApiKey.API_VERSIONS)
 _FRAME_SIZE_BYTES: Final = 4
 
 FindScram = Callable[[ScramMechanism, str], ScramCredential | None]
+FindToken = Callable[[ScramMechanism, str], TokenLogin | None]
 
 
 class State(Enum):
@@ -80,6 +87,7 @@ class SaslProvider:
 
     settings: ListenerSasl
     find_scram: FindScram
+    find_token: FindToken
     validate_bearer: Validate | None = None
 
     def authenticator(self, session: "Session", dispatcher: Dispatcher) -> "SaslAuthenticator":
@@ -98,6 +106,7 @@ class SaslProvider:
             lambda user: self.find_scram(scram, user),
             nonce=secrets.token_urlsafe(NONCE_BYTES),
             decoy_key=DECOY_KEY,
+            find_token=lambda token_id: self.find_token(scram, token_id),
         )
 
 
@@ -263,7 +272,7 @@ class SaslAuthenticator:
         self._server = None
         self._state = State.COMPLETE
         self.close()
-        self._principal = Principal(USER, user)
+        self._principal = Principal(USER, user, server.token_authenticated)
         lifetime_ms = self._lifetime_ms(server.expires_at_ms)
         if lifetime_ms is not None:
             lifetime_s = min(lifetime_ms / 1000, SESSION_MAX_S)

@@ -66,11 +66,15 @@ class Plain:
 
 @dataclass(frozen=True, slots=True)
 class Scram:
-    """SASL/SCRAM with SHA-256 or SHA-512."""
+    """SASL/SCRAM with SHA-256 or SHA-512.
+
+    With `delegation_token` the user name is the id of a token, and the password its HMAC in base64.
+    """
 
     username: str
     password: str = field(repr=False)
     mechanism: ScramMechanism = "SCRAM-SHA-512"
+    delegation_token: bool = False
 
     def start(self, nonce: str) -> Exchange:
         """One exchange with this nonce, which must not have been used before."""
@@ -163,7 +167,8 @@ class _ScramExchange:
         self._hash = _HASHES[credentials.mechanism]
         self._nonce = nonce
         name = credentials.username.replace("=", "=3D").replace(",", "=2C")
-        self._first_bare = f"n={name},r={nonce}"
+        extension = ",tokenauth=true" if credentials.delegation_token else ""
+        self._first_bare = f"n={name},r={nonce}{extension}"
         self._signature = b""
         self._step = 0
 

@@ -424,27 +424,23 @@ DELEGATION_TOKEN_MASTER_KEY = password(
     "delegation.token.master.key",
     None,
     "Old name of delegation.token.secret.key.",
-    served=Served.LATER,
 )
 DELEGATION_TOKEN_SECRET_KEY = password(
     "delegation.token.secret.key",
     None,
     "Secret that signs delegation tokens; the same on all brokers.",
-    served=Served.LATER,
 )
 DELEGATION_TOKEN_MAX_LIFETIME_MS = long(
     "delegation.token.max.lifetime.ms",
     604_800_000,
     "Longest life of a delegation token.",
     rule=at_least(1),
-    served=Served.LATER,
 )
 DELEGATION_TOKEN_EXPIRY_TIME_MS = long(
     "delegation.token.expiry.time.ms",
     86_400_000,
     "Time until a delegation token must be renewed.",
     rule=at_least(1),
-    served=Served.LATER,
 )
 DELEGATION_TOKEN_EXPIRY_CHECK_INTERVAL_MS = long(
     "delegation.token.expiry.check.interval.ms",
@@ -452,7 +448,6 @@ DELEGATION_TOKEN_EXPIRY_CHECK_INTERVAL_MS = long(
     "Time between two searches for expired tokens.",
     rule=at_least(1),
     importance=Importance.LOW,
-    served=Served.LATER,
 )
 PASSWORD_ENCODER_SECRET = password(
     "password.encoder.secret",

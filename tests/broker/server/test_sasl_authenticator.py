@@ -3,6 +3,7 @@
 import ssl
 import struct
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from barnabas_broker.security.sasl_settings import PLAIN_MODULE
 from barnabas_broker.server.counters import Cause
+from barnabas_broker.server.listener import TLS_HANDSHAKE_TIMEOUT_S
 from barnabas_broker.server.node import Node
 from barnabas_broker.server.startup import StartupError
 from barnabas_kafka.client import Scram
@@ -32,7 +34,7 @@ from barnabas_kafka.protocol.messages.sasl_authenticate import (
 )
 from barnabas_kafka.protocol.messages.sasl_handshake import SaslHandshakeRequest
 from barnabas_kafka.records.builder import build_batch
-from tests.broker.server.running import Wire, running_node
+from tests.broker.server.running import Wire, pass_time, running_node
 from tests.broker.server.test_dynamic_settings import alter
 from tests.oracle.certificates import Certificate
 from tests.waiting import wait_for
@@ -377,6 +379,69 @@ def test_plaintext_on_a_tls_listener(node: Node) -> None:
         lambda: node.counters.totals[Cause.FAILED_AUTHENTICATION],
         until=lambda count: count == failures + 1,
     )
+
+
+def failed_authentications(node: Node) -> int:
+    """How many the broker has counted."""
+    return node.counters.totals[Cause.FAILED_AUTHENTICATION]
+
+
+@pytest.mark.parametrize("timed_out", [True, False], ids=["too slow", "left"])
+def test_a_handshake_that_takes_too_long_is_counted(node: Node, *, timed_out: bool) -> None:
+    """Like one that fails; a client that leaves has not tried to authenticate."""
+    failures = failed_authentications(node)
+    with connect(node, "TLS") as wire:
+        listener = next(each for each in node.listeners if each.name == "TLS")
+        wait_for("the handshake", lambda: bool(listener._opening))
+        if timed_out:
+            pass_time(node, TLS_HANDSHAKE_TIMEOUT_S + 1)
+            assert wire.closed_by_broker()
+    wait_for("its end", lambda: not listener._opening)
+    assert failed_authentications(node) == failures + timed_out
+
+
+def test_a_connection_that_cannot_be_served_leaves_no_trace(
+    node: Node, certificates: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever fails when a connection begins, its place in the limits is free again."""
+    listener = next(each for each in node.listeners if each.name == "TLS")
+
+    def counted() -> int:
+        return listener._entrance._admission.total
+
+    before = counted()
+    with monkeypatch.context() as patch:
+        patch.setattr(type(listener.security), "context", property(fail))
+        with connect(node, "TLS") as wire:
+            assert wire.closed_by_broker()
+    with monkeypatch.context() as patch:
+        patch.setattr(type(listener.security), "certificate_principal", fail)
+        with tls_connect(node, tls_client(certificates)) as wire:
+            assert wire.closed_by_broker()
+    wait_for("the end of all", counted, until=lambda count: count == before)
+    with tls_connect(node, tls_client(certificates)) as wire:
+        assert wire.ask(MetadataRequest(topics=None), 9).brokers
+
+
+def fail(*_: object) -> None:
+    """What cannot be foreseen."""
+    raise RuntimeError("injected")
+
+
+def test_stopping_does_not_wait_for_handshakes(tmp_path: Path, certificates: Path) -> None:
+    """A client that connects and says nothing does not hold up the end of the broker."""
+    settings = {
+        "listeners": "PLAINTEXT://127.0.0.1:0,TLS://127.0.0.1:0",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,TLS:SSL",
+        "ssl.keystore.location": str(certificates / "broker.pem"),
+    }
+    with ExitStack() as stack:
+        with running_node(tmp_path, settings) as stopping:
+            wires = [stack.enter_context(connect(stopping, "TLS")) for _ in range(3)]
+            listener = next(each for each in stopping.listeners if each.name == "TLS")
+            wait_for("the handshakes", lambda: len(listener._opening), until=lambda it: it == 3)
+        assert all(wire.closed_by_broker() for wire in wires)
+        assert failed_authentications(stopping) == 0
 
 
 def test_certificates_are_renewed_without_a_restart(

@@ -143,15 +143,15 @@ class Entrance:
         if listener in self._admission.limits.protected:
             self._evict()
 
-    def handshake_failed(self, listener: str, host: str, error: ssl.SSLError, now: float) -> None:
-        """A client and the listener could not agree on TLS."""
+    def handshake_failed(self, listener: str, host: str, error: OSError, now: float) -> None:
+        """A client and the listener could not agree on TLS, or not in time."""
         self._counters.note(
             Cause.FAILED_AUTHENTICATION,
             now,
             "Failed authentication with %s on listener %s: SSL handshake failed: %s",
             host,
             listener,
-            error.reason or error,
+            getattr(error, "reason", None) or error,
         )
 
     def _evict(self) -> None:
@@ -181,6 +181,7 @@ class Listener:
         self._settings = settings
         self._socket = sock
         self.sessions: set[Session] = set()
+        self._unopened: set[Session] = set()
         self._loop: asyncio.AbstractEventLoop
         self._make_session: MakeSession
         self._entrance: Entrance
@@ -254,6 +255,8 @@ class Listener:
             sock.close()
         for session in list(self.sessions):
             session.close("the broker is shutting down")
+        for opening in self._opening:
+            opening.cancel()  # Its client may not even have begun to agree on TLS.
         if self._opening:
             await asyncio.wait(self._opening)
         if self.sessions:
@@ -261,12 +264,15 @@ class Listener:
 
     def opened(self, session: Session) -> None:
         """A session began."""
+        self._unopened.discard(session)
         self.sessions.add(session)
         if self._closing:
             session.close("the broker is shutting down")
 
     def closed(self, session: Session) -> None:
         """A session ended."""
+        if session not in self.sessions:
+            return
         self.sessions.discard(session)
         if self._closing and not self.sessions:
             self._empty.set()
@@ -343,28 +349,36 @@ class Listener:
         self._loop.call_later(throttle_ms / 1000, end)
 
     async def _open(self, sock: socket.socket, host: str) -> None:
-        context = None if self.security is None else self.security.context
+        """Make the session of a connection; where that fails, its place is free again."""
+        session = self._make_session(self)
+        self._unopened.add(session)
         try:
-            if context is None:
-                await self._loop.connect_accepted_socket(lambda: self._make_session(self), sock)
-            else:
-                from barnabas_broker.server.tls_connection import TlsConnection
-
-                await self._loop.connect_accepted_socket(
-                    lambda: TlsConnection(self._make_session(self)),
-                    sock,
-                    ssl=context,
-                    ssl_handshake_timeout=TLS_HANDSHAKE_TIMEOUT_S,
-                    ssl_shutdown_timeout=TLS_SHUTDOWN_TIMEOUT_S,
-                )
-        except ssl.SSLError as error:
-            sock.close()
+            await self._connect(session, sock)
+            return
+        except (ssl.SSLError, ConnectionAbortedError) as error:  # The latter: it takes too long.
             self._entrance.handshake_failed(self.name, host, error, self._loop.time())
-            self._entrance.went(self.name, host)
         except OSError as error:
-            sock.close()
-            self._entrance.went(self.name, host)
             log.debug("%s left before it was served: %s", host, error)
+        finally:
+            if session in self._unopened:  # Else whoever tells the session of its end counts it.
+                self._unopened.discard(session)
+                sock.close()
+                self._entrance.went(self.name, host)
+
+    async def _connect(self, session: Session, sock: socket.socket) -> None:
+        context = None if self.security is None else self.security.context
+        if context is None:
+            await self._loop.connect_accepted_socket(lambda: session, sock)
+            return
+        from barnabas_broker.server.tls_connection import TlsConnection
+
+        await self._loop.connect_accepted_socket(
+            lambda: TlsConnection(session),
+            sock,
+            ssl=context,
+            ssl_handshake_timeout=TLS_HANDSHAKE_TIMEOUT_S,
+            ssl_shutdown_timeout=TLS_SHUTDOWN_TIMEOUT_S,
+        )
 
     # Ending.
 

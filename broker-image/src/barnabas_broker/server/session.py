@@ -296,16 +296,19 @@ class Session(asyncio.BufferedProtocol):
         security = self._listener.security
         if security is None:
             return
-        if security.sasl is not None:
-            self._authenticator = security.sasl.authenticator(self, dispatcher)
-            self._dispatcher = self._authenticator
-            return
         try:
+            if security.sasl is not None:
+                self._authenticator = security.sasl.authenticator(self, dispatcher)
+                self._dispatcher = self._authenticator
+                return
             principal = security.certificate_principal(tls)
         except ValueError as error:
             self.note_failed_authentication(str(error))
             self._transport.abort()
             return
+        except BaseException:  # Whatever it is, nobody is served without authentication.
+            self._transport.abort()
+            raise
         self.caller = replace(self.caller, principal=principal)
 
     @property

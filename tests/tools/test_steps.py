@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -105,7 +106,8 @@ def test_a_signal_that_waited_arrives_where_it_is_expected() -> None:
     steps.block()
     try:
         with steps.one_interrupt():
-            os.kill(os.getpid(), signal.SIGTERM)
+            # To this thread: others may not have blocked it.
+            signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
             with pytest.raises(KeyboardInterrupt):
                 steps.unblock()
     finally:

@@ -166,7 +166,10 @@ BAD_RECORDS: dict[str, tuple[bytes, ErrorCode]] = {
     "minus one records": (changed(57, struct.pack(">i", -1)), ErrorCode.INVALID_RECORD),
     "two billion records": (changed(57, b"\x7f\xff\xff\xff"), ErrorCode.INVALID_RECORD),
     "control batch": (changed(21, b"\x00\x20"), ErrorCode.INVALID_RECORD),
-    "transaction of nobody": (changed(21, b"\x00\x10"), ErrorCode.INVALID_RECORD),
+    "transaction of nobody": (
+        changed(21, b"\x00\x10"),
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    ),
     "producer without sequence": (changed(43, struct.pack(">q", 9)), ErrorCode.INVALID_RECORD),
     "codec 7": (changed(21, b"\x00\x07"), ErrorCode.UNSUPPORTED_COMPRESSION_TYPE),
     "append time claimed": (changed(21, b"\x00\x08"), ErrorCode.INVALID_TIMESTAMP),

@@ -20,6 +20,7 @@ from barnabas_broker.cli.errors import CommandError
 from barnabas_broker.cli.kafka.answers import told_as
 from barnabas_broker.cli.kafka.tool import connected, refused, tool
 from barnabas_broker.cli.properties import parse_assignments
+from barnabas_broker.invariants import violated
 from barnabas_kafka.client import OneBroker
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.protocol.messages.describe_configs import (
@@ -92,7 +93,7 @@ def main(
         with told_as("Error while executing config command with args: "):
             _users(connection, (zookeeper or "", zookeeper_config), name, options)
         return
-    assert connection is not None, "only users are looked for without brokers"
+    assert connection is not None, violated("only users are looked for without brokers")
     with told_as("Error while executing config command with args: "):
         cluster = _Cluster(connection)
         if options["alter"]:

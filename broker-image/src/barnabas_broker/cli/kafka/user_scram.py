@@ -20,6 +20,7 @@ from barnabas_broker.cli.client import Connection
 from barnabas_broker.cli.errors import CommandError
 from barnabas_broker.cli.kafka.tool import note
 from barnabas_broker.cli.zookeeper_client import writer_credentials
+from barnabas_broker.invariants import violated
 from barnabas_kafka.client import (
     ScramCredential,
     alter_scram_credentials,
@@ -176,7 +177,7 @@ def _stored(credential: ScramCredential) -> str:
     mechanism, iterations = credential.mechanism, credential.iterations
     salted = salted_password(mechanism, credential.password, salt, iterations)
     of = Mechanism.of(mechanism)
-    assert of is not None, "the mechanism was looked up by its name"
+    assert of is not None, violated("the mechanism was looked up by its name")
     return Stored.from_salted_password(of, salted, salt, iterations).format()
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -42,11 +42,13 @@ class ApiRequest(BaseHTTPRequestHandler):
         path = urlsplit(self.path).path.strip("/").split("/")
         query = {name: values[-1] for name, values in parse_qs(urlsplit(self.path).query).items()}
         self.server.seen.append((self.command, self.path, ""))
-        if (answer := _discovery(path)) is not None:
+        if (answer := _discovery(path, self.server.absent)) is not None:
             self._send(200, answer)
             return
         kind, namespace, name, _ = _place(path)
-        if namespace in self.server.forbidden:
+        if kind.plural in self.server.absent:
+            self._fail(404, "the server could not find the requested resource")
+        elif namespace in self.server.forbidden:
             self._fail(403, f"{kind.plural} is forbidden: no access in namespace {namespace}")
         elif self.server.busy:
             status, retry_after = self.server.busy.pop(0)
@@ -193,6 +195,8 @@ class Server(ThreadingHTTPServer):
         self.seen: list[tuple[str, str, str]] = []
         # Namespaces that were deleted, and the right to read them with them.
         self.forbidden: set[str] = set()
+        # Kinds whose definition is not installed, by their plurals.
+        self.absent: set[str] = set()
         # What the next reads are answered with: status and Retry-After.
         self.busy: list[tuple[int, str]] = []
         self.ended = threading.Event()
@@ -229,7 +233,7 @@ def _place(path: list[str]) -> tuple[Kind, str | None, str | None, str | None]:
     return BY_PLURAL[rest[0]], namespace, padded[1], padded[2]
 
 
-def _discovery(path: list[str]) -> dict[str, Any] | None:
+def _discovery(path: list[str], absent: Collection[str]) -> dict[str, Any] | None:
     """What there is, for a client that asks before it watches."""
     if path == ["api"]:
         return {"kind": "APIVersions", "versions": ["v1"]}
@@ -242,7 +246,8 @@ def _discovery(path: list[str]) -> dict[str, Any] | None:
             groups.append({"name": name, "versions": [each], "preferredVersion": each})
         return {"kind": "APIGroupList", "groups": groups}
     version = "/".join(path[1:])
-    kinds = [kind for kind in SERVED if kind.api_version == version]
+    served = [kind for kind in SERVED if kind.plural not in absent]
+    kinds = [kind for kind in served if kind.api_version == version]
     if not kinds:
         return None
     resources = [

@@ -13,7 +13,7 @@ from barnabas_operator.kube import Kube
 from barnabas_operator.plan.observed import ClusterView, Images
 from barnabas_operator.plan.topics import AlterConfig, CreateTopic, GrowPartitions, TopicView
 from barnabas_operator.plan.user_acls import Acl
-from barnabas_operator.plan.users import AclChange, CredentialChange, UserView
+from barnabas_operator.plan.users import AclChange, CredentialChange, QuotaChange, UserView
 from barnabas_operator.progress import Progress
 from barnabas_operator.reconcile.context import Context
 from barnabas_operator.restart_check import CheckResult
@@ -39,6 +39,8 @@ class MemoryBrokers:
     credentials: dict[str, dict[str, tuple[int, str]]] = field(default_factory=dict)
     acls: dict[str, set[Acl]] = field(default_factory=dict)
     authorizes: bool = True
+    quotas: dict[str, dict[str, float]] = field(default_factory=dict)
+    has_quotas: bool = True
 
     def describe(self) -> ClusterView:
         """See Brokers."""
@@ -109,6 +111,7 @@ class MemoryBrokers:
             name: UserView(
                 credentials={m: n for m, (n, _) in self.credentials.get(name, {}).items()},
                 acls=frozenset(self.acls.get(name, ())) if self.authorizes else None,
+                quotas=dict(self.quotas.get(name, {})) if self.has_quotas else None,
             )
             for name in names
         }
@@ -133,6 +136,14 @@ class MemoryBrokers:
             acls = self.acls.setdefault(name, set())
             acls |= users[name].create
             acls -= users[name].delete
+        return failed
+
+    def alter_quotas(self, users: Mapping[str, QuotaChange]) -> Mapping[str, BrokersError]:
+        """See Brokers."""
+        failed = self._change("quotas", users)
+        for name in users.keys() - failed.keys():
+            kept = {k: v for k, v in self.quotas.get(name, {}).items() if k not in users[name].drop}
+            self.quotas[name] = {**kept, **users[name].put}
         return failed
 
     def _answer(self) -> None:

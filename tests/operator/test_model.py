@@ -199,7 +199,9 @@ class Life(RuleBasedStateMachine):
     def user(self, name: str, policy: str, topic: str) -> None:
         """A user applies a KafkaUser, with the ACLs of one topic or of another."""
         acl = {"resource": {"type": "topic", "name": topic}, "operations": ["Write", "Describe"]}
-        self.world.put_user(name, deletionPolicy=policy, authorization={"acls": [acl]})
+        quotas = {"producerByteRate": 1000} if topic == "a" else {"consumerByteRate": 500}
+        authorization = {"acls": [acl]}
+        self.world.put_user(name, deletionPolicy=policy, authorization=authorization, quotas=quotas)
 
     @rule(name=USERS)
     def newer_user(self, name: str) -> None:
@@ -260,11 +262,14 @@ class Life(RuleBasedStateMachine):
             assert ready["reason"] in expected, ready
             return
         secret = self.world.find("Secret", name)["data"]["password"]
-        _, password = self.world.brokers.credentials[name][MECHANISM]
+        found = self.world.brokers.credentials.get(name, {})
+        assert MECHANISM in found, f"{name} is Ready and has no credential"
+        _, password = found[MECHANISM]
         assert b64decode(secret).decode() == password
         (acl,) = body["spec"]["authorization"]["acls"]
         own = [each.name for each in self.world.brokers.acls[name] if each != FOREIGN_ACL]
         assert own == [acl["resource"]["name"]] * 2
+        assert len(self.world.brokers.quotas[name]) == 1
 
     def _is_settled(self) -> bool:
         cluster = self.world.find("KafkaCluster", "quickstart")

@@ -27,10 +27,13 @@ from barnabas_kafka.client import (
     NewTopic,
     Operation,
     PatternType,
+    QuotaEntity,
     Results,
     ScramCredential,
     TopicDescription,
+    UnsupportedVersionError,
     alter_configs,
+    alter_quotas,
     alter_scram_credentials,
     create_acls,
     create_partitions,
@@ -40,6 +43,7 @@ from barnabas_kafka.client import (
     describe_acls,
     describe_cluster,
     describe_configs,
+    describe_quotas,
     describe_scram_credentials,
     describe_topics,
     list_topics,
@@ -59,7 +63,7 @@ from barnabas_operator.plan.topics import (
     TopicView,
 )
 from barnabas_operator.plan.user_acls import Acl
-from barnabas_operator.plan.users import AclChange, CredentialChange, UserView
+from barnabas_operator.plan.users import AclChange, CredentialChange, QuotaChange, UserView
 
 TIMEOUT_S: Final = 10.0
 CONNECT_TIMEOUT_S: Final = 2.0
@@ -122,7 +126,7 @@ class Brokers(Protocol):
         ...
 
     def users(self, names: Collection[str]) -> Mapping[str, UserView]:
-        """Credentials and ACLs of these users; one that has neither has an empty view."""
+        """Credentials, ACLs and quotas of these users; one without any has an empty view."""
         ...
 
     def alter_credentials(
@@ -133,6 +137,10 @@ class Brokers(Protocol):
 
     def alter_acls(self, users: Mapping[str, AclChange]) -> Mapping[str, BrokersError]:
         """Create and then delete ACLs; returns the errors, by user."""
+        ...
+
+    def alter_quotas(self, users: Mapping[str, QuotaChange]) -> Mapping[str, BrokersError]:
+        """Set and remove quotas; returns the errors, by user."""
         ...
 
 
@@ -250,22 +258,38 @@ class AdminBrokers:
             name: {str(mechanism): count for mechanism, count in each.items()}
             for name, each in described.items()
         }
+        acls, quotas = self._acls(names), self._quotas()
+        return {
+            name: UserView(
+                credentials=credentials.get(name, {}),
+                acls=None if acls is None else frozenset(acls[_principal(name)]),
+                quotas=None if quotas is None else quotas.get(_entity(name), {}),
+            )
+            for name in names
+        }
+
+    def _acls(self, names: Collection[str]) -> Mapping[str, set[Acl]] | None:
+        """The ACLs of these users by principal; None where the brokers check none."""
         try:
             listed = self._call(describe_acls(AclFilter()))
         except BrokersError as error:
             if error.code != ErrorCode.SECURITY_DISABLED.name:
                 raise
-            return {name: UserView(credentials=credentials.get(name, {})) for name in names}
+            return None
         acls: dict[str, set[Acl]] = {_principal(name): set() for name in names}
         for each in listed:
             if each.principal in acls and (acl := _acl(each)) is not None:
                 acls[each.principal].add(acl)
-        return {
-            name: UserView(
-                credentials=credentials.get(name, {}), acls=frozenset(acls[_principal(name)])
-            )
-            for name in names
-        }
+        return acls
+
+    def _quotas(self) -> Mapping[QuotaEntity, Mapping[str, float]] | None:
+        """The quotas of all entities; None where the brokers, of an earlier version, have none."""
+        try:
+            return self._admin.call(describe_quotas())
+        except UnsupportedVersionError:
+            return None
+        except ClientError as error:
+            raise _raised(error) from error
 
     def alter_credentials(
         self, users: Mapping[str, CredentialChange]
@@ -302,6 +326,17 @@ class AdminBrokers:
             failed |= {unwanted[rule]: _raised(error) for rule, error in refused.items()}
         return failed
 
+    def alter_quotas(self, users: Mapping[str, QuotaChange]) -> Mapping[str, BrokersError]:
+        """See Brokers."""
+        changes = {
+            _entity(name): {**each.put, **dict.fromkeys(sorted(each.drop))}
+            for name, each in users.items()
+        }
+        failed = self._call(alter_quotas(changes)).errors
+        return {
+            name: _raised(failed[entity]) for name in users if (entity := _entity(name)) in failed
+        }
+
     def _call(self, operation: Operation[T]) -> T:
         try:
             return self._admin.call(operation)
@@ -323,6 +358,10 @@ def _view(topic: TopicDescription, config: Mapping[str, ConfigEntry]) -> TopicVi
 
 def _principal(user: str) -> str:
     return f"User:{user}"
+
+
+def _entity(user: str) -> QuotaEntity:
+    return frozenset({("user", user)})
 
 
 def _binding(user: str, acl: Acl) -> KafkaAcl:

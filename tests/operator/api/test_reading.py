@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+import yaml
 
 from barnabas_operator.api.clusters import KafkaCluster
 from barnabas_operator.api.reading import (
@@ -16,6 +17,7 @@ from barnabas_operator.api.reading import (
     read_topic,
     read_user,
 )
+from barnabas_operator.plan.user_acls import acls_of
 from tests.operator import examples
 
 
@@ -26,6 +28,15 @@ def test_every_document_of_the_quickstart_is_read() -> None:
     assert read_topic(packages).body.spec.partitions == 3
     assert read_topic(files).meta.name == "files"
     assert read_pipeline(pipeline).body.spec.trigger.interval == "5s"
+
+
+def test_every_document_of_the_example_of_users_is_read() -> None:
+    """With a listener for them, and what they may do."""
+    path = examples.ROOT / "manifests" / "examples" / "users.yaml"
+    cluster, _, shop, billing = yaml.safe_load_all(path.read_text(encoding="utf-8"))
+    assert read_cluster(cluster).body.spec.listeners[1].security_protocol == "SASL_PLAINTEXT"
+    for user, count in ((shop, 3), (billing, 4)):
+        assert len(acls_of(read_user(user).body.spec.authorization)) == count
 
 
 @pytest.mark.parametrize(
@@ -121,13 +132,13 @@ def test_metadata_is_taken_as_it_is() -> None:
          "spec.authentication.type: is 'tls', must be scram-sha-512 or scram-sha-256"),
         ({"authentication": {"password": "x"}}, "spec.authentication.password: is no field"),
         ({"username": "a b"}, "spec.username: is 'a b', must be letters"),
-        ({"quotas": {"producerByteRate": 1}}, "spec.quotas: is no field"),
+        ({"quotas": {"producerByteRate": 0}}, "spec.quotas.producerByteRate: is 0, must be"),
         ({"authorization": {"acls": [{"resource": {"type": "topic"}, "operations": ["read"]}]}},
          "spec.authorization.acls[0].operations[0]: is 'read', must be All or Read"),
     ],
 )  # fmt: skip
 def test_errors_of_a_user(spec: dict[str, Any], error: str) -> None:
-    """What is not there is refused by name: certificates, and quotas."""
+    """Client certificates, which do not exist yet, are refused by name."""
     with pytest.raises(ResourceError) as raised:
         read_user(examples.user(**spec))
     assert str(raised.value).startswith(f"KafkaUser billing: {error}")

@@ -145,6 +145,23 @@ def test_a_deleted_namespace_does_not_stop_the_others(tmp_path: Path) -> None:
     assert "Watch failed: namespace=gone" in log
 
 
+def test_a_definition_that_is_not_installed_stops_nothing(tmp_path: Path) -> None:
+    """Helm does not upgrade definitions: without that of KafkaUsers everything else is served."""
+    with serving(MemoryKube(*examples.quickstart())) as server:
+        server.absent.add("kafkausers")
+        with _start(server, tmp_path) as process:
+            try:
+                log = _read_until(process, lambda line: "quickstart-broker: missing" in line)
+                rest = WATCHED - server.absent
+                assert all(server.watches.acquire(timeout=seconds(START)) for _ in rest)
+            finally:
+                process.send_signal(signal.SIGTERM)
+                log += process.stderr.read() if process.stderr else ""
+                status = process.wait(seconds(START))
+    assert status == 0, log
+    assert "failed" not in log
+
+
 def test_a_second_operator_stands_by_and_takes_over(tmp_path: Path) -> None:
     """It writes nothing while the first one leads, and acts at once when that one ends."""
     kube = MemoryKube(*examples.quickstart())

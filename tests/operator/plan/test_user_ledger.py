@@ -36,7 +36,9 @@ def test_what_is_written_comes_back() -> None:
         uid="u",
         policy=DeletionPolicy.RETAIN,
         credentials={"SCRAM-SHA-512": 5000},
+        pending={"SCRAM-SHA-256": 4100},
         secret="uid/1",
+        quotas=frozenset({"request_percentage"}),
         acls=acls_of(user.body.spec.authorization),
     )
     before: Stored[UserEntry] = Stored()

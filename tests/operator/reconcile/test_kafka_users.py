@@ -238,6 +238,35 @@ def _acl(topic: str, *operations: str) -> Document:
     return {"resource": {"type": "topic", "name": topic}, "operations": list(operations)}
 
 
+def test_quotas_follow_the_resource() -> None:
+    """What others have set is left alone and named; drift is reverted; they go with the user."""
+    bench = Bench(examples.user(quotas={"producerByteRate": 1000, "consumerByteRate": 500}))
+    assert bench.brokers.quotas["billing"] == {
+        "producer_byte_rate": 1000, "consumer_byte_rate": 500,
+    }  # fmt: skip
+    bench.brokers.quotas["billing"] |= {"producer_byte_rate": 1, "request_percentage": 7}
+    bench.kube.put(examples.user(quotas={"producerByteRate": 1000}))
+    bench.run_pass()
+    kept = {"producer_byte_rate": 1000, "request_percentage": 7}
+    assert bench.brokers.quotas["billing"] == kept
+    assert "another client has set: request_percentage" in bench.condition("Warning")["message"]
+    bench.kube.remove("KafkaUser", "billing")
+    bench.run_pass()
+    assert bench.brokers.quotas["billing"] == {"request_percentage": 7}
+
+
+def test_brokers_without_quotas_refuse_a_user_that_has_some() -> None:
+    """An older image: nothing is created, and the message says what to do; others are served."""
+    bench = Bench()
+    bench.brokers.has_quotas = False
+    bench.kube.put(examples.user(quotas={"requestPercentage": 5}))
+    bench.kube.put(examples.user("other"))
+    bench.run_pass()
+    assert bench.ready()[:2] == ("False", "QuotasUnsupported")
+    assert "billing" not in bench.brokers.credentials
+    assert bench.ready("other")[0] == "True"
+
+
 def test_an_existing_user_is_taken_over_only_by_an_annotation() -> None:
     """Its password would be replaced. Afterwards it is managed, and its own ACLs stay."""
     bench = Bench()

@@ -21,7 +21,7 @@ from barnabas_operator.brokers import AdminBrokers
 from barnabas_operator.kube import USERS, Document
 from barnabas_operator.plan.user_acls import acls_of
 from barnabas_operator.plan.user_ledger import PresentUsers
-from barnabas_operator.plan.users import AclChange, CredentialChange, UserView
+from barnabas_operator.plan.users import AclChange, CredentialChange, QuotaChange, UserView
 from barnabas_operator.reconcile.kafka_users import reconcile_users_of
 from barnabas_operator.reconcile.user_deletion import UserGuard
 from barnabas_operator.resources.config import server_properties
@@ -54,11 +54,11 @@ class Users:
         self.cluster: Resource[KafkaCluster] = read_cluster({**cluster, "status": status})
 
     def apply(self, *users: Document) -> None:
-        """Create or change KafkaUsers, and make two passes: the second has nothing to do."""
+        """Create or change KafkaUsers, and make passes until one has nothing to do."""
         for user in users:
             self.kube.put(user)
         self.run_pass()
-        assert self.run_pass(), [user.get("status") for user in users]
+        wait_for("a pass without changes", self.run_pass)
 
     def run_pass(self) -> bool:
         """One pass; whether it had nothing to do."""
@@ -186,11 +186,28 @@ def test_a_deleted_user_is_gone_and_others_are_not(users: Users) -> None:
     settings = users.settings("passing")
     users.kube.remove("KafkaUser", "passing")
     users.run_pass()
-    assert users.view("passing") == UserView(acls=frozenset())
-    assert users.view("legacy") == UserView(credentials={"SCRAM-SHA-256": 4096}, acls=acls)
+    assert users.view("passing") == UserView(acls=frozenset(), quotas={})
+    legacy = UserView(credentials={"SCRAM-SHA-256": 4096}, acls=acls, quotas={})
+    assert users.view("legacy") == legacy
     refused = produce(settings, b"six")
     assert refused is not None
     assert refused.code() == KafkaError._AUTHENTICATION
+
+
+def test_quotas_are_set_changed_and_removed(users: Users) -> None:
+    """With the resource; one that another client has set stays."""
+    users.apply(examples.user("limited", quotas={"producerByteRate": 1000, "requestPercentage": 5}))
+    quotas = {"producer_byte_rate": 1000.0, "request_percentage": 5.0}
+    wait_for("the quotas", lambda: users.view("limited").quotas, until=lambda it: it == quotas)
+    theirs = QuotaChange(put={"consumer_byte_rate": 7.0})
+    assert users.brokers.alter_quotas({"limited": theirs}) == {}
+    users.apply(examples.user("limited", quotas={"producerByteRate": 2000}))
+    quotas = {"producer_byte_rate": 2000.0, "consumer_byte_rate": 7.0}
+    wait_for("the quotas", lambda: users.view("limited").quotas, until=lambda it: it == quotas)
+    users.kube.remove("KafkaUser", "limited")
+    users.run_pass()
+    left = {"consumer_byte_rate": 7.0}
+    wait_for("what is left", lambda: users.view("limited").quotas, until=lambda it: it == left)
 
 
 def test_one_mechanism_after_another(users: Users) -> None:
@@ -214,5 +231,5 @@ def test_one_mechanism_after_another(users: Users) -> None:
 def test_a_cluster_without_an_authorizer_says_so(kafka_broker: Broker) -> None:
     """Credentials are described all the same."""
     with AdminBrokers(kafka_broker.bootstrap_servers) as brokers:
-        assert brokers.users(["nobody"]) == {"nobody": UserView()}
+        assert brokers.users(["nobody"]) == {"nobody": UserView(quotas={})}
         assert brokers.users([]) == {}

@@ -1,4 +1,4 @@
-"""KafkaUser: SCRAM credentials and ACLs of a user of a cluster, and a Secret for its clients."""
+"""KafkaUser: SCRAM credentials, ACLs and quotas of a user, and a Secret for its clients."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, Final
 from barnabas_operator.api import GROUP
 from barnabas_operator.api.clusters import ANONYMOUS
 from barnabas_operator.api.conditions import Condition
-from barnabas_operator.api.facts import NAME, Doc, Fewest, Keyed, Longest, Pattern, Rule
+from barnabas_operator.api.facts import NAME, Between, Doc, Fewest, Keyed, Longest, Pattern, Rule
 from barnabas_operator.api.scram import ScramType
 from barnabas_operator.api.storage import DeletionPolicy
 
@@ -202,6 +202,24 @@ class UserAuthorization:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UserQuotas:
+    """Kafka's quotas of the user, on each broker."""
+
+    producer_byte_rate: Annotated[
+        int | None, Doc("Bytes a second of Produce requests."), Between(1, 2**53)
+    ] = None
+    consumer_byte_rate: Annotated[
+        int | None, Doc("Bytes a second of Fetch responses."), Between(1, 2**53)
+    ] = None
+    request_percentage: Annotated[
+        float | None, Doc("Time of requests, in percent of one thread."), Between(0, 1_000_000)
+    ] = None
+    controller_mutation_rate: Annotated[
+        float | None, Doc("Partitions created and deleted a second."), Between(0, 1_000_000)
+    ] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UserSpec:
     """The user that is wanted."""
 
@@ -231,6 +249,9 @@ class UserSpec:
     authorization: Annotated[
         UserAuthorization | None,
         Doc("What the user may do. Without it the user has no ACLs of this resource."),
+    ] = None
+    quotas: Annotated[
+        UserQuotas | None, Doc("What the user may use of a broker; without a limit if absent.")
     ] = None
     listener: Annotated[
         str | None,

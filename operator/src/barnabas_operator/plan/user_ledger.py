@@ -1,9 +1,9 @@
 """The ledger of users: what the operator has created for each, and what protects it from deletion.
 
-A user is entered before its credentials are set. The entry lists its ACLs, so that only those are
-removed that the operator created, and of each SCRAM credential the number of iterations. That is
-drawn at random for each credential, and Kafka shows it: another number is a credential that another
-client has set.
+A user is entered before its credentials are set. The entry lists its ACLs and quotas, so that only
+those are removed that the operator created, and of each SCRAM credential the number of iterations.
+That is drawn at random for each credential, and Kafka shows it: another number is a credential that
+another client has set.
 
 When the resource of an entry is gone, credentials and ACLs are deleted, or forgotten where it said
 `deletionPolicy: Retain`. That needs no finalizer. Everything in the API protects, as with topics
@@ -45,6 +45,8 @@ class UserEntry:
     # The version of the Secret whose password was set last.
     secret: str = ""
     acls: frozenset[Acl] = frozenset()
+    # The quotas by their names in Kafka.
+    quotas: frozenset[str] = frozenset()
 
     def has_set(self, mechanism: str, iterations: int) -> bool:
         """Whether a credential is one that the operator has set."""
@@ -116,6 +118,7 @@ def _entry(told: Mapping[str, Any]) -> UserEntry:
         pending=_counts(told.get("pending") or {}),
         secret=texts[2],
         acls=frozenset(_acl(each) for each in told["acls"]),
+        quotas=frozenset(map(str, told.get("quotas") or ())),
     )
 
 
@@ -154,6 +157,7 @@ def _written(entry: UserEntry) -> Mapping[str, Any]:
             ]
             for each in sorted(entry.acls)
         ],
+        "quotas": sorted(entry.quotas),
     }
 
 

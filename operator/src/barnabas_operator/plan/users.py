@@ -15,6 +15,7 @@ from typing import Final
 from barnabas_operator.api.clusters import ANONYMOUS, AUTHORIZATION_SETTINGS, KafkaCluster
 from barnabas_operator.api.reading import Resource
 from barnabas_operator.api.topics import ADOPT, Adopt
+from barnabas_operator.api.users import UserQuotas
 from barnabas_operator.plan.topics import Refusal
 from barnabas_operator.plan.user_acls import Acl, acls_of
 from barnabas_operator.plan.user_ledger import User, UserEntry, UserLedger
@@ -31,6 +32,8 @@ class UserView:
     credentials: Mapping[str, int] = field(default_factory=dict)
     # None where the brokers check no ACLs.
     acls: frozenset[Acl] | None = None
+    # The user's own quotas; None where the brokers have none.
+    quotas: Mapping[str, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +84,21 @@ class AclChange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class QuotaChange:
+    """Set and remove quotas of one user, by their names in Kafka."""
+
+    put: Mapping[str, float] = field(default_factory=dict)
+    drop: frozenset[str] = frozenset()
+
+    def __str__(self) -> str:
+        changes = [f"set quota {name}={value:g}" for name, value in sorted(self.put.items())]
+        return ", ".join(changes + [f"remove quota {name}" for name in sorted(self.drop)])
+
+    def __bool__(self) -> bool:
+        return bool(self.put or self.drop)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UserPlan:
     """What is to be so in the end, and what is to be done for it, but for the password."""
 
@@ -89,8 +107,10 @@ class UserPlan:
     obsolete: frozenset[str] = frozenset()
     wanted: frozenset[Acl] = frozenset()
     acls: AclChange = AclChange()
-    # The ACLs to be recorded once `acls` was carried out.
+    quotas: QuotaChange = QuotaChange()
+    # What is to be recorded once `acls` and `quotas` were carried out.
     recorded: frozenset[Acl] = frozenset()
+    recorded_quotas: frozenset[str] = frozenset()
     warnings: tuple[str, ...] = ()
 
 
@@ -182,13 +202,52 @@ def plan_user(
     # an authorizer it is not known which ACLs exist.
     keeps = bool(user.unknown_fields) or view.acls is None
     unwanted = frozenset[Acl]() if keeps else recorded - wanted
-    return UserPlan(
+    plan = UserPlan(
         access=access,
         obsolete=frozenset(obsolete),
         wanted=wanted,
         acls=AclChange(create=wanted - present, delete=unwanted & present),
         recorded=wanted | (recorded - unwanted),
         warnings=_warnings(others - obsolete, present - wanted - recorded),
+    )
+    return _with_quotas(plan, user, view, entry)
+
+
+def quotas_of(quotas: UserQuotas | None) -> dict[str, float]:
+    """The quotas of a resource by their names in Kafka."""
+    wanted = {
+        "producer_byte_rate": quotas.producer_byte_rate if quotas else None,
+        "consumer_byte_rate": quotas.consumer_byte_rate if quotas else None,
+        "request_percentage": quotas.request_percentage if quotas else None,
+        "controller_mutation_rate": quotas.controller_mutation_rate if quotas else None,
+    }
+    return {name: float(value) for name, value in wanted.items() if value is not None}
+
+
+def _with_quotas(
+    plan: UserPlan, user: User, view: UserView, entry: UserEntry | None
+) -> UserPlan | Refusal:
+    """The plan with what is to be done about quotas."""
+    wanted, recorded = quotas_of(user.body.spec.quotas), entry.quotas if entry else frozenset()
+    present = view.quotas
+    if present is None:
+        if wanted:
+            text = "the brokers have no client quotas; update them, or remove spec.quotas"
+            return Refusal("QuotasUnsupported", text)
+        return replace(plan, recorded_quotas=recorded)
+    unwanted = frozenset() if user.unknown_fields else recorded - wanted.keys()
+    warnings = plan.warnings
+    if others := sorted(present.keys() - wanted.keys() - recorded):
+        text = f"the user has quotas that another client has set: {', '.join(others)}"
+        warnings = (*warnings, text)
+    return replace(
+        plan,
+        quotas=QuotaChange(
+            put={name: value for name, value in wanted.items() if present.get(name) != value},
+            drop=unwanted & present.keys(),
+        ),
+        recorded_quotas=recorded - unwanted | wanted.keys(),
+        warnings=warnings,
     )
 
 
@@ -253,5 +312,6 @@ def entered(
             uid=user.meta.uid,
             policy=user.body.spec.deletion_policy,
             acls=entry.acls | plan.wanted,
+            quotas=entry.quotas | plan.quotas.put.keys(),
         )
     return kept

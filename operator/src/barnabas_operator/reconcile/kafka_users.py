@@ -1,8 +1,8 @@
-"""The KafkaUsers of a cluster: ledger, Secrets, ACLs, credentials, statuses, deletions, in order.
+"""The KafkaUsers of a cluster: ledger, Secrets, quotas, ACLs, credentials, statuses.
 
 The ledger comes before what it records, a Secret before the credential with its password. A pass
-that ends in between is completed by the next one. A deletion comes last, and only in a pass in
-which everything else was answered.
+that ends in between is completed by the next one. Limits come before access. A deletion comes last,
+and only in a pass in which everything else was answered.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from barnabas_operator.plan.users import (
     Access,
     AclChange,
     CredentialChange,
+    QuotaChange,
     UserPlan,
     UserView,
     Waiting,
@@ -48,7 +49,7 @@ logger = logging.getLogger(__name__)
 # Kafka takes 4096 to 16384; more than twice the least would only make logins slow.
 ITERATIONS: Final = 4096
 
-Change = TypeVar("Change", AclChange, CredentialChange)
+Change = TypeVar("Change", QuotaChange, AclChange, CredentialChange)
 Problem = Refusal | Waiting | BrokersError
 
 
@@ -166,11 +167,26 @@ class _Pass:
                 self.changed = self.changed or found.changed
             else:
                 self.problems[name] = found
+        self._alter_quotas()
         self._alter_acls()
         self._alter_credentials(views)
 
+    def _alter_quotas(self) -> None:
+        changes = {name: self.plans[name].quotas for name in self.secrets}
+        self._apply(
+            {name: each for name, each in changes.items() if each}, self._brokers.alter_quotas
+        )
+        self._record(
+            {
+                name: replace(self._store.entries[name], quotas=self.plans[name].recorded_quotas)
+                for name in self.secrets
+                if name not in self.problems
+            }
+        )
+
     def _alter_acls(self) -> None:
-        changes = {name: self.plans[name].acls for name in self.secrets if self.plans[name].acls}
+        plans = {name: self.plans[name] for name in self.secrets if name not in self.problems}
+        changes = {name: plan.acls for name, plan in plans.items() if plan.acls}
         self._apply(changes, self._brokers.alter_acls)
         self._record(
             {

@@ -11,7 +11,7 @@ from barnabas_operator.api.storage import DeletionPolicy
 from barnabas_operator.brokers import Brokers
 from barnabas_operator.kube import USERS
 from barnabas_operator.plan.user_ledger import PresentUsers, UserEntry, UserLedger, orphans
-from barnabas_operator.plan.users import AclChange, CredentialChange, UserView
+from barnabas_operator.plan.users import AclChange, CredentialChange, QuotaChange, UserView
 from barnabas_operator.reconcile.context import Context
 from barnabas_operator.reconcile.ledger import UserLedgerStore
 
@@ -99,13 +99,16 @@ def _objection(entry: UserEntry, view: UserView) -> str:
 
 
 def _delete(name: str, entry: UserEntry, view: UserView, brokers: Brokers) -> bool:
-    """Delete credentials and then ACLs; whether all are gone."""
+    """Delete credentials, then ACLs and quotas; whether all are gone."""
     credentials = CredentialChange(remove=frozenset(view.credentials))
     acls = AclChange(delete=entry.acls & (view.acls or frozenset()))
+    quotas = QuotaChange(drop=entry.quotas & (view.quotas or {}).keys())
     logger.info("user %s: delete, its KafkaUser %s is gone", name, entry.resource)
     failed = brokers.alter_credentials({name: credentials}) if credentials.remove else {}
     if not failed and acls:
         failed = brokers.alter_acls({name: acls})
+    if not failed and quotas:
+        failed = brokers.alter_quotas({name: quotas})
     for error in failed.values():
         logger.warning("user %s cannot be deleted: %s", name, error)
     return not failed

@@ -142,3 +142,24 @@ def test_errors_of_a_user(spec: dict[str, Any], error: str) -> None:
     with pytest.raises(ResourceError) as raised:
         read_user(examples.user(**spec))
     assert str(raised.value).startswith(f"KafkaUser billing: {error}")
+
+
+def test_all_that_is_wrong_is_told_at_once() -> None:
+    """In every list, mapping and field, each with its path."""
+    spec = {
+        "brokers": {"replicas": "many", "storage": {"size": "big"}},
+        "listeners": [{"name": "a", "port": 80}, {"nme": "b", "port": 9093}],
+        "config": {"num.partitions": 3, "log.dirs": None},
+    }
+    with pytest.raises(ResourceError) as raised:
+        read_cluster(examples.cluster(**spec))
+    assert sorted(each.path.rpartition(": spec.")[2] for each in raised.value.each) == [
+        "brokers.replicas",
+        "brokers.storage.size",
+        "config.log.dirs",
+        "config.num.partitions",
+        "listeners[0].port",
+        "listeners[1].name",
+        "listeners[1].nme",
+    ]
+    assert str(raised.value).count("; KafkaCluster quickstart: spec.") == 6

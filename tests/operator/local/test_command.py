@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
+
+import yaml
 
 from tests.operator.local.laptop import Laptop, cluster, topic
 from tests.operator.local.terminal import Terminal
@@ -50,9 +53,62 @@ def test_a_file_with_mistakes_starts_nothing(laptop: Laptop, terminal: Terminal)
     """Exit code 2, and all of them at once."""
     laptop.write(cluster(), topic(partitions=0), topic("files", colour="red"))
     out = terminal.run("up", laptop.file, code=2)
-    assert f"Error: {laptop.file}: KafkaTopic packages: spec.partitions: is 0" in out
-    assert "KafkaTopic files: spec.colour: is no field" in out
+    lines = laptop.file.read_text().splitlines()
+    for told, written in (
+        ("KafkaTopic packages: spec.partitions: is 0", "  partitions: 0"),
+        ("KafkaTopic files: spec.colour: is no field", "  colour: red"),
+    ):
+        assert f"{laptop.file}: line {lines.index(written) + 1}: {told}" in out
     assert not terminal.directory.exists()
+
+
+def test_a_damaged_record_is_repaired(laptop: Laptop, terminal: Terminal) -> None:
+    """It hides no other cluster, its broker is stopped all the same, and its ports come back."""
+    names = ("one", "two")
+    for name in names:
+        document = cluster(config={"num.partitions": "2"})
+        document["metadata"]["name"] = name
+        laptop.write(document, topic(cluster=name))
+        terminal.run("up", laptop.file)
+    before = terminal.status("--name", "two")[0]
+    record = terminal.directory / "two" / "cluster.json"
+    record.write_text("{")
+    told = json.loads(terminal.run("status", "--output", "json", code=1).partition("\nError")[0])
+    assert [(each["name"], each["ready"]) for each in told["clusters"]] == [
+        ("one", True), ("two", False),
+    ]  # fmt: skip
+    assert "is damaged" in told["clusters"][1]["error"]
+    shown = terminal.run("status", code=1)
+    assert "one      True" in shown
+    assert "Error: two: " in shown
+    assert "`barnabas local up FILE --repair`" in terminal.run("up", laptop.file, code=1)
+    out = terminal.run("up", laptop.file, "--repair")
+    assert "two: the record is made anew from the files beside it" in out
+    after = terminal.status("--name", "two")[0]
+    assert after["ready"] is True
+    assert after["status"]["listeners"] == before["status"]["listeners"]
+    assert after["brokers"][0]["pid"] == before["brokers"][0]["pid"]
+    assert after["status"]["clusterId"] == before["status"]["clusterId"]
+    assert "nothing to repair" in terminal.run("up", laptop.file, "--repair")
+    record.write_text("{")
+    assert "the broker is stopped" in terminal.run("down", "--name", "two")
+    record.unlink()
+    terminal.run("up", laptop.file)
+    assert (
+        terminal.status("--name", "two")[0]["status"]["listeners"]
+        == (before["status"]["listeners"])
+    )
+
+
+def test_the_formats_of_status_agree(laptop: Laptop, terminal: Terminal) -> None:
+    """A topic that is not Ready is told by each of them."""
+    laptop.write(cluster(), topic(replicas=2))
+    terminal.run("up", laptop.file, code=1)
+    assert terminal.status()[0]["ready"] is False
+    assert yaml.safe_load(terminal.run("status", "--output", "yaml"))["clusters"][0]["ready"] is (
+        False
+    )
+    assert "False  KafkaTopic packages is not Ready" in terminal.run("status")
 
 
 def test_which_cluster_is_meant(laptop: Laptop, terminal: Terminal, tmp_path: Path) -> None:

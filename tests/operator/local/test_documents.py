@@ -171,6 +171,95 @@ def test_all_that_is_wrong_is_told_with_the_file(tmp_path: Path) -> None:
     assert all(problem.startswith(f"{machine.file}: ") for problem in raised.value.problems)
 
 
+MISTAKES = """\
+apiVersion: barnabas.io/v1alpha1
+kind: KafkaCluster
+metadata: {name: laptop}
+spec:
+  brokers: {replicas: many, storage: {size: 1Gi, colour: red}}
+  config:
+    log.retention.hour: 5
+  listeners:
+    - {name: plain, port: 80}
+    - name: other
+      prt: 9093
+---
+apiVersion: barnabas.io/v1alpha1
+kind: KafkaTopic
+metadata: {name: t}
+spec:
+  cluster: laptop
+  partitions: 0
+  partitions: 3
+---
+kind: Service
+"""
+
+
+def test_every_mistake_has_its_line(tmp_path: Path) -> None:
+    """All of one resource too, its settings among them."""
+    path = tmp_path / "file.yaml"
+    path.write_text(MISTAKES)
+    with pytest.raises(ManifestError) as raised:
+        read_file(path)
+    told = [problem.removeprefix(f"{path}: ") for problem in raised.value.problems]
+    assert [problem.rpartition(": ")[0] for problem in told] == [
+        "line 5: KafkaCluster laptop: spec.brokers.replicas",
+        "line 5: KafkaCluster laptop: spec.brokers.storage.colour",
+        "line 7: KafkaCluster laptop: spec.config.log.retention.hour",
+        "line 9: KafkaCluster laptop: spec.listeners[0].port",
+        "line 10: KafkaCluster laptop: spec.listeners[1].port: is missing",
+        "line 11: KafkaCluster laptop: spec.listeners[1].prt",
+        "line 19: spec.partitions",
+        "line 21: document 3: kind",
+    ]
+    assert "did you mean log.retention.hours" in told[2]
+    right = MISTAKES.partition("---")[0]
+    for wrong, instead in (
+        ("many", "1"), (", colour: red", ""), ("80}", "8080}"), ("prt", "port"),
+        ("hour:", "hours:"),
+    ):  # fmt: skip
+        right = right.replace(wrong, instead)
+    path.write_text(right)
+    assert read_file(path).cluster.meta.name == "laptop"
+
+
+def test_settings_need_no_quotes(tmp_path: Path) -> None:
+    """Numbers and truth values are what Kafka has for them; nothing is what is no setting."""
+    path = tmp_path / "file.yaml"
+    config = (
+        "{num.partitions: 3, auto.create.topics.enable: no, log.cleaner.io.buffer.load.factor: 0.5}"
+    )
+    path.write_text(
+        "apiVersion: barnabas.io/v1alpha1\nkind: KafkaCluster\nmetadata: {name: a}\n"
+        f"spec:\n  brokers: {{storage: {{size: 1Gi}}}}\n  config: {config}\n---\n"
+        "apiVersion: barnabas.io/v1alpha1\nkind: KafkaTopic\nmetadata: {name: t}\n"
+        "spec: {cluster: a, config: {retention.ms: 5000}}\n"
+    )
+    manifest = read_file(path)
+    assert manifest.cluster.body.spec.config == {
+        "num.partitions": "3",
+        "auto.create.topics.enable": "false",
+        "log.cleaner.io.buffer.load.factor": "0.5",
+    }
+    assert manifest.topics[0].body.spec.config == {"retention.ms": "5000"}
+
+
+@pytest.mark.parametrize("zookeeper", [None, {"replicas": 3}, {"type": "apache"}])
+def test_zookeeper_is_said_where_it_means_something(
+    tmp_path: Path, zookeeper: dict[str, Any] | None
+) -> None:
+    """A claim never does on a laptop, and without a type all of it is for Kubernetes."""
+    document = laptop.cluster()
+    document["spec"].pop("zookeeper")
+    if zookeeper is not None:
+        document["spec"]["zookeeper"] = zookeeper
+    machine = laptop.Laptop(tmp_path)
+    machine.write(document)
+    found = read_file(machine.file).cluster.body.spec.zookeeper
+    assert found.replicas == (zookeeper or {}).get("replicas", 1)
+
+
 @pytest.mark.parametrize(
     ("content", "problem"),
     [

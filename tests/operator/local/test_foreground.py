@@ -8,13 +8,16 @@ import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import pytest
 
+from barnabas_operator.local import command
 from barnabas_operator.local.zookeeper import ZooKeeperFiles
 from tests.operator.local.laptop import Laptop, cluster
 from tests.operator.local.terminal import COMMAND, Terminal
 from tests.oracle.apache import free_port
+from tests.waiting import START, wait_for
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -65,11 +68,54 @@ def test_in_the_foreground_a_zookeeper_that_ends_is_noticed(
     assert [each["running"] for each in seen["brokers"]] == [False, False]
 
 
+def test_in_the_foreground_what_ends_is_started_again(laptop: Laptop, terminal: Terminal) -> None:
+    """With --restart, on the same port; Ctrl-C still ends it."""
+    laptop.write(cluster())
+    with _in_the_foreground(laptop, terminal, "--restart") as process:
+        (before,) = terminal.status()
+        os.kill(before["brokers"][0]["pid"], signal.SIGKILL)
+        (after,) = wait_for(
+            "another broker process",
+            terminal.status,
+            until=lambda seen: (
+                seen[0]["ready"] and seen[0]["brokers"][0]["pid"] != before["brokers"][0]["pid"]
+            ),
+            within=START,
+        )
+        assert after["status"]["listeners"] == before["status"]["listeners"]
+        process.send_signal(signal.SIGINT)
+        assert process.stdout is not None
+        assert "starting it again" in process.stdout.read()
+    assert process.returncode == 0
+    told = terminal.run("up", laptop.file, "--restart", code=2)
+    assert "--restart goes with --foreground" in told
+
+
+def test_what_ends_again_and_again_is_not_started_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Five times in five minutes, and once more when these are over."""
+    now_s = [0.0]
+    clock = SimpleNamespace(monotonic=lambda: now_s[0])
+    monkeypatch.setattr(command, "time", clock)
+    started: list[float] = []
+    restarts = command.Restarts(lambda: started.append(now_s[0]))
+    for _ in range(command.RESTARTS_MAX):
+        assert restarts.allowed()
+        restarts.start_again()
+    assert not restarts.allowed()
+    now_s[0] = command.RESTARTS_WITHIN_S + 1
+    assert restarts.allowed()
+    assert len(started) == command.RESTARTS_MAX
+
+
 @contextmanager
-def _in_the_foreground(laptop: Laptop, terminal: Terminal) -> Iterator[subprocess.Popen[str]]:
+def _in_the_foreground(
+    laptop: Laptop, terminal: Terminal, *options: str
+) -> Iterator[subprocess.Popen[str]]:
     """`up --foreground` once it watches; read to its end."""
     process = subprocess.Popen(
-        [*COMMAND, "up", str(laptop.file), "--foreground"],
+        [*COMMAND, "up", str(laptop.file), "--foreground", *options],
         env=terminal.environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

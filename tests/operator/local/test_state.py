@@ -71,7 +71,7 @@ def test_a_record_that_cannot_be_read(directory: StateDirectory) -> None:
     path = directory.path / "cluster.json"
     for content in ("{", "[]", "{}", json.dumps({"version": 2})):
         path.write_text(content)
-        with pytest.raises(LocalError, match=r"is damaged .*; remove it to begin anew"):
+        with pytest.raises(LocalError, match=r"is damaged .*; `barnabas local up FILE --rep"):
             directory.load()
     path.write_text(json.dumps({"version": 3}))
     with pytest.raises(LocalError, match=r"another version .*another directory with --dir"):

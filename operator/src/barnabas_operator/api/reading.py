@@ -15,7 +15,8 @@ import difflib
 import functools
 import re
 import typing
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, is_dataclass
 from enum import StrEnum
 from typing import Any, Final, TypeVar
@@ -33,12 +34,38 @@ T = TypeVar("T", KafkaCluster, KafkaTopic, KafkaUser, KafkaPipeline)
 
 
 class ResourceError(ValueError):
-    """A resource does not say what it must; `path` is where, `message` what is wrong."""
+    """A resource does not say what it must; `path` is where, `message` what is wrong.
 
-    def __init__(self, path: str, message: str) -> None:
+    `each` are all that is wrong with it, this one first.
+    """
+
+    def __init__(self, path: str, message: str, others: Sequence[ResourceError] = ()) -> None:
         self.path = path
         self.message = message
-        super().__init__(f"{path}: {message}")
+        self.each: tuple[ResourceError, ...] = (self, *others)
+        own = f"{path}: {message}"
+        super().__init__("; ".join([own, *(f"{it.path}: {it.message}" for it in others)]))
+
+
+class _Problems:
+    """What is wrong with the parts of a value: all of them are looked at before it is refused."""
+
+    def __init__(self) -> None:
+        self._found: list[ResourceError] = []
+
+    @contextmanager
+    def part(self) -> Iterator[None]:
+        """Look at one part."""
+        try:
+            yield
+        except ResourceError as error:
+            self._found.extend(error.each)
+
+    def check(self) -> None:
+        """Raise ResourceError where a part was wrong."""
+        if self._found:
+            first, *others = self._found
+            raise ResourceError(first.path, first.message, others)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,6 +212,7 @@ def _object(
 ) -> Any:
     if not isinstance(value, Mapping):
         raise ResourceError(path, f"is {_shown(value)}, must be a mapping of fields")
+    problems = _Problems()
     for name in value:
         if name not in fields:
             if unknown is not None:
@@ -192,26 +220,41 @@ def _object(
                 continue
             near = difflib.get_close_matches(str(name), fields, n=1)
             hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(fields)}"
-            raise ResourceError(f"{path}.{name}", f"is no field; {hint}")
+            with problems.part():
+                raise ResourceError(f"{path}.{name}", f"is no field; {hint}")
     given: dict[str, Any] = {}
     for name, (field, parse) in fields.items():
-        if (found := value.get(name)) is not None:
-            given[field.attribute] = parse(found, f"{path}.{name}", unknown)
-        elif field.required:
-            raise ResourceError(f"{path}.{name}", f"is missing: {field.doc}")
+        with problems.part():
+            if (found := value.get(name)) is not None:
+                given[field.attribute] = parse(found, f"{path}.{name}", unknown)
+            elif field.required:
+                raise ResourceError(f"{path}.{name}", f"is missing: {field.doc}")
+    problems.check()
     return kind(**given)
 
 
 def _tuple(item: Parser, value: Any, path: str, unknown: list[str] | None) -> Any:
     if not isinstance(value, list | tuple):
         raise ResourceError(path, f"is {_shown(value)}, must be a list")
-    return tuple(item(each, f"{path}[{i}]", unknown) for i, each in enumerate(value))
+    problems = _Problems()
+    parsed = []
+    for index, each in enumerate(value):
+        with problems.part():
+            parsed.append(item(each, f"{path}[{index}]", unknown))
+    problems.check()
+    return tuple(parsed)
 
 
 def _mapping(item: Parser, value: Any, path: str, unknown: list[str] | None) -> Any:
     if not isinstance(value, Mapping):
         raise ResourceError(path, f"is {_shown(value)}, must be a mapping")
-    return {str(key): item(each, f"{path}.{key}", unknown) for key, each in value.items()}
+    problems = _Problems()
+    parsed = {}
+    for key, each in value.items():
+        with problems.part():
+            parsed[str(key)] = item(each, f"{path}.{key}", unknown)
+    problems.check()
+    return parsed
 
 
 def _member(kind: type[StrEnum], value: Any, path: str, _: list[str] | None) -> StrEnum:

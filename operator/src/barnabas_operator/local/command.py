@@ -11,6 +11,7 @@ import importlib.util
 import json
 import signal
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 
 DEFAULT_TIMEOUT_S: Final = 120.0
 WATCH_S: Final = 0.2
+RESTARTS_MAX: Final = 5
+RESTARTS_WITHIN_S: Final = 300.0
+"""What ends more often than that within that time would end again."""
 
 Command = Callable[..., None]
 
@@ -93,6 +97,8 @@ def local() -> None:
     help="Come back when everything is Ready, or stay until Ctrl-C and stop it then.",
 )
 @click.option("--replace", is_flag=True, help="Take the place of the file used before.")
+@click.option("--repair", is_flag=True, help="Make a damaged cluster.json anew; ports stay.")
+@click.option("--restart", is_flag=True, help="With --foreground: start again what ends by itself.")
 @_timeout
 def up(
     file: Path,
@@ -100,6 +106,8 @@ def up(
     directory: Path | None,
     detach: bool,
     replace: bool,
+    repair: bool,
+    restart: bool,
     timeout_s: float,
 ) -> None:
     """Bring up the KafkaCluster of FILE with its topics and pipelines.
@@ -113,6 +121,8 @@ def up(
     from barnabas_operator.local import documents
     from barnabas_operator.local.up import up as bring_up
 
+    if restart and detach:
+        raise UsageError("--restart goes with --foreground: somebody must watch to start it again")
     with _told():
         manifest = documents.read_file(file, name=name)
         cluster = manifest.cluster.meta.name
@@ -121,12 +131,13 @@ def up(
         say = functools.partial(_say, cluster)
         try:
             with _signals_interrupt():
-                seen = bring_up(
-                    manifest, file.resolve(), state, say=say, timeout_s=timeout_s, replace=replace
+                bring = functools.partial(
+                    bring_up, manifest, file.resolve(), state, say=say, timeout_s=timeout_s
                 )
+                seen = bring(replace=replace, repair=repair)
                 failed = _summary(seen)
                 if not detach:
-                    _watch(state, say, timeout_s)
+                    _watch(state, say, timeout_s, Restarts(bring) if restart else None)
         except KeyboardInterrupt:
             if not detach:
                 _stop(state, say, timeout_s)
@@ -145,21 +156,35 @@ def up(
 def status(file: Path | None, name: str | None, directory: Path | None, output: str) -> None:
     """Show what runs: of FILE, of --name or --dir, or of all clusters on this machine."""
     from barnabas_operator.local import tables
+    from barnabas_operator.local.state import LocalError
     from barnabas_operator.local.view import look
 
     with _told():
         views = []
+        troubles: dict[Path, str] = {}
         for state in _chosen(file, name, directory, all_of_them=True):
-            record = state.load()
+            try:
+                record = state.load()
+            except LocalError as error:  # The others are to be seen all the same.
+                troubles[state.path] = str(error)
+                continue
             if record is not None:
                 views.append(look(record, state))
     if output != "table":
-        click.echo(_document({"clusters": [each.as_json() for each in views]}, output))
-    elif not views:
+        unreadable = [
+            {"name": path.name, "directory": str(path), "ready": False, "error": text}
+            for path, text in troubles.items()
+        ]
+        click.echo(_document({"clusters": [*(it.as_json() for it in views), *unreadable]}, output))
+    elif not views and not troubles:
         click.echo("No cluster is known here; `barnabas local up FILE` starts one.")
     else:
         for view in views:
             tables.show(view)
+    for path, text in troubles.items():
+        click.echo(f"Error: {path.name}: {text}", err=True)
+    if troubles:
+        raise SystemExit(1)
 
 
 @local.command()
@@ -175,13 +200,20 @@ def down(
     timeout_s: float,
 ) -> None:
     """Stop a cluster and its pipelines; the data stay unless --delete-data is given."""
+    from barnabas_operator.local.state import DamagedError
+
     with _told():
         for state in _chosen(file, name, directory, all_of_them=False):
-            record = state.load()
-            if record is None:
-                click.echo(f"Nothing is known of a cluster in {state.path}.")
-                continue
-            say = functools.partial(_say, record.cluster)
+            try:
+                record = state.load()
+            except DamagedError:
+                called = state.path.name
+            else:
+                if record is None:
+                    click.echo(f"Nothing is known of a cluster in {state.path}.")
+                    continue
+                called = record.cluster
+            say = functools.partial(_say, called)
             _stop(state, say, timeout_s, delete_data=delete_data)
 
 
@@ -275,10 +307,35 @@ def _signals_interrupt() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _watch(state: StateDirectory, say: Callable[[str], None], timeout_s: float) -> None:
+class Restarts:
+    """Starts again what ended by itself, unless that is for nothing."""
+
+    def __init__(self, bring_up: Callable[[], object]) -> None:
+        self._bring_up = bring_up
+        self._times: deque[float] = deque(maxlen=RESTARTS_MAX)
+
+    def allowed(self) -> bool:
+        """Whether there were not too many lately."""
+        return len(self._times) < RESTARTS_MAX or (
+            time.monotonic() - self._times[0] > RESTARTS_WITHIN_S
+        )
+
+    def start_again(self) -> None:
+        """Start what does not run; raises LocalError where it cannot be."""
+        self._times.append(time.monotonic())
+        self._bring_up()
+
+
+def _watch(
+    state: StateDirectory,
+    say: Callable[[str], None],
+    timeout_s: float,
+    restarts: Restarts | None = None,
+) -> None:
     """Stay while the cluster runs.
 
-    Raises LocalError when one of its processes ends by itself, and ends the rest.
+    Where one of its processes ends by itself, it is started again, or without `restarts` the rest
+    is ended and LocalError raised.
     """
     from barnabas_operator.local.state import BusyError, LocalError
 
@@ -295,7 +352,16 @@ def _watch(state: StateDirectory, say: Callable[[str], None], timeout_s: float) 
         if ended is None:
             say("it was stopped by another command")
             return
-        if ended:
+        if ended and restarts is not None and restarts.allowed():
+            say(f"{ended}; starting it again")
+            try:
+                restarts.start_again()
+            except BusyError:
+                continue  # Another command is at it.
+            except LocalError:
+                _stop(state, say, timeout_s)
+                raise
+        elif ended:
             _stop(state, say, timeout_s)
             raise LocalError(ended)
 

@@ -37,11 +37,15 @@ from barnabas_operator.api.reading import (
 )
 from barnabas_operator.api.topics import KafkaTopic
 from barnabas_operator.api.users import KafkaUser
+from barnabas_operator.local.positions import Placed, load_all
 
 Document = Mapping[str, Any]
 AnyResource = Resource[KafkaCluster] | Resource[KafkaTopic] | Resource[KafkaPipeline]
 
 NAME_LENGTH: Final = 40
+UNUSED_CLAIM: Final = {"size": "1Gi"}
+"""For ZooKeeper on a laptop, which takes the disk that it needs."""
+_PATH: Final = re.compile(r"(?:apiVersion|kind|metadata|spec|status)\b[\w.\[\]-]*")
 _NAME: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
 _READERS: Final[Mapping[str, Callable[[Document], AnyResource]]] = {
     "KafkaCluster": read_cluster,
@@ -60,7 +64,7 @@ class ManifestError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """A cluster and what belongs to it; `documents` are the same as they were written."""
+    """A cluster and what belongs to it; `documents` are the same as they were given."""
 
     cluster: Resource[KafkaCluster]
     topics: tuple[Resource[KafkaTopic], ...] = ()
@@ -71,7 +75,7 @@ class Manifest:
 def read_file(path: Path, *, name: str | None = None) -> Manifest:
     """The cluster of a file, `name` where it has several; raises ManifestError."""
     try:
-        loaded = list(yaml.safe_load_all(path.read_text(encoding="utf-8")))
+        placed = list(load_all(path.read_text(encoding="utf-8")))
     except OSError as error:
         raise ManifestError([f"cannot read {path}: {error.strerror}"]) from error
     except UnicodeDecodeError as error:
@@ -82,37 +86,93 @@ def read_file(path: Path, *, name: str | None = None) -> Manifest:
         problem = getattr(error, "problem", None) or str(error)
         raise ManifestError([f"{path}: {where}this is no YAML: {problem}"]) from error
     try:
-        return choose([document for document in loaded if document is not None], name=name)
+        return choose([completed(each.document) for each in placed], name=name, placed=placed)
     except ManifestError as error:
         raise ManifestError([f"{path}: {problem}" for problem in error.problems]) from error
 
 
-def choose(documents: Sequence[Any], *, name: str | None = None) -> Manifest:
-    """The one cluster that is meant, with what names it; raises ManifestError."""
-    problems: list[str] = []
-    found: list[tuple[AnyResource, Document]] = []
-    for number, document in enumerate(documents, 1):
+def completed(document: Any) -> Any:
+    """The document with what is meant by it on a laptop, where it need not be said.
+
+    A value of `config` may be a number or a truth value, and `spec.zookeeper` is needed only where
+    it has a meaning, as has its storage never.
+    """
+    if not isinstance(document, Mapping) or not isinstance(document.get("spec"), Mapping):
+        return document
+    spec = dict(document["spec"])
+    if isinstance(config := spec.get("config"), Mapping):
+        spec["config"] = {name: _as_text(value) for name, value in config.items()}
+    if document.get("kind") == KafkaCluster.__name__:
+        zookeeper = {} if spec.get("zookeeper") is None else spec["zookeeper"]
+        if isinstance(zookeeper, Mapping):
+            spec["zookeeper"] = {"storage": UNUSED_CLAIM, **zookeeper}
+    return {**document, "spec": spec}
+
+
+def _as_text(value: Any) -> Any:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, int | float) else value
+
+
+def choose(
+    documents: Sequence[Any], *, name: str | None = None, placed: Sequence[Placed] = ()
+) -> Manifest:
+    """The one cluster that is meant, with what names it; raises ManifestError.
+
+    `placed` has the lines of the documents, where these are of a file.
+    """
+    problems: list[Problem] = []
+    found: list[tuple[AnyResource, int]] = []
+    for index, each in enumerate(placed):
+        problems += [Problem(index, path, f"{path}: is there twice") for path in each.twice]
+    for index, document in enumerate(documents):
         try:
-            found.append((_resource(document, f"document {number}"), document))
+            found.append((_resource(document, f"document {index + 1}"), index))
         except ResourceError as error:
-            problems.append(str(error))
-    resources = [resource for resource, _ in found]
-    problems += [problem for resource in resources for problem in _broken_rules(resource)]
-    problems += _twice(resources)
+            problems += [Problem(index, _path(str(it.path)), f"{it.path}: {it.message}")
+                         for it in error.each]  # fmt: skip
+            problems += [Problem(index, _path(text), text) for text in _unread_settings(document)]
+    for resource, index in found:
+        problems += [Problem(index, _path(text), text) for text in _broken_rules(resource)]
+    problems += _twice(found)
     # What cannot be read may be what the others refer to.
+    problems = problems or list(_dangling(found))
     if problems:
-        raise ManifestError(problems)
-    problems = list(_dangling(resources))
-    if problems:
-        raise ManifestError(problems)
-    cluster = _the_cluster(resources, name)
+        ordered = sorted(problems, key=lambda each: each.place(placed))
+        raise ManifestError([each.told(placed) for each in ordered])
+    cluster = _the_cluster([resource for resource, _ in found], name)
     own = [each for each in found if _cluster_of(each[0]) == _key(cluster)]
     return Manifest(
         cluster=cluster,
         topics=tuple(each for each, _ in own if isinstance(each.body, KafkaTopic)),
         pipelines=tuple(each for each, _ in own if isinstance(each.body, KafkaPipeline)),
-        documents=tuple(document for _, document in own),
+        documents=tuple(documents[index] for _, index in own),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something that is wrong with a document: its number, the path in it, and the text."""
+
+    index: int
+    path: str
+    text: str
+
+    def place(self, placed: Sequence[Placed]) -> tuple[int, int]:
+        """Where it is: document and line."""
+        return self.index, placed[self.index].line(self.path) if placed else 0
+
+    def told(self, placed: Sequence[Placed]) -> str:
+        """The line of the file, and the text."""
+        return f"line {self.place(placed)[1]}: {self.text}" if placed else self.text
+
+
+def _path(text: str) -> str:
+    """The path in its document that a text of ours begins with, behind the resource's name."""
+    *_, path = [part for part in text.split(": ") if _PATH.match(part)] or [""]
+    found = _PATH.match(path)
+    return found[0] if found else ""
 
 
 def carry_statuses(
@@ -169,22 +229,25 @@ def _the_cluster(resources: Iterable[AnyResource], name: str | None) -> Resource
     return chosen[0]
 
 
-def _twice(resources: Iterable[AnyResource]) -> Iterator[str]:
-    counted = Counter((each.kind, *_key(each)) for each in resources)
-    for (kind, _, name), count in counted.items():
-        if count > 1:
-            yield f"{kind} {name}: is there {count} times; give each a name of its own"
+def _twice(found: Iterable[tuple[AnyResource, int]]) -> Iterator[Problem]:
+    places: dict[tuple[str, str, str], list[int]] = {}
+    for each, index in found:
+        places.setdefault((each.kind, *_key(each)), []).append(index)
+    for (kind, _, name), indices in places.items():
+        if (count := len(indices)) > 1:
+            text = f"{kind} {name}: is there {count} times; give each a name of its own"
+            yield Problem(indices[-1], "metadata.name", text)
 
 
-def _dangling(resources: Sequence[AnyResource]) -> Iterator[str]:
-    clusters = {_key(each) for each in resources if isinstance(each.body, KafkaCluster)}
+def _dangling(found: Sequence[tuple[AnyResource, int]]) -> Iterator[Problem]:
+    clusters = {_key(each) for each, _ in found if isinstance(each.body, KafkaCluster)}
     known = ", ".join(sorted(name for _, name in clusters)) or "none"
-    for each in resources:
+    for each, index in found:
         wanted = _cluster_of(each)
         if clusters and wanted not in clusters:
             where = f"{each.kind} {each.meta.name}: spec.cluster"
             text = f"there is no KafkaCluster {wanted[1]} in its namespace; there is {known}"
-            yield f"{where}: {text}"
+            yield Problem(index, "spec.cluster", f"{where}: {text}")
 
 
 # --- what the API server checks with CEL ----------------------------------------------------------
@@ -243,6 +306,19 @@ def _listener_rules(listeners: Sequence[Listener]) -> Iterator[str]:
         for name, found in given.items():
             if found is not None and each.type is not ListenerType.NODEPORT:
                 yield f"spec.listeners: {each.name}: {name} is for listeners of type nodeport"
+
+
+def _unread_settings(document: Any) -> Iterator[str]:
+    """What is wrong with the settings of a cluster of which something else cannot be read."""
+    if not isinstance(document, Mapping) or document.get("kind") != KafkaCluster.__name__:
+        return
+    spec, meta = document.get("spec"), document.get("metadata")
+    config = spec.get("config") if isinstance(spec, Mapping) else None
+    if isinstance(config, Mapping):
+        texts = {str(name): value for name, value in config.items() if isinstance(value, str)}
+        name = meta.get("name") if isinstance(meta, Mapping) else None
+        for problem in _setting_problems(texts):
+            yield f"{KafkaCluster.__name__} {name}: {problem}"
 
 
 def _setting_problems(config: Mapping[str, str]) -> Iterator[str]:

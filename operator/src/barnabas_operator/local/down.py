@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from barnabas_operator.local import broker, coordination, pipelines, zookeeper
-from barnabas_operator.local.state import Record, StateDirectory
+from barnabas_operator.local import broker, coordination, pipelines, repair, zookeeper
+from barnabas_operator.local.state import DamagedError, Record, StateDirectory
 
 Say = Callable[[str], None]
 
@@ -13,7 +13,8 @@ Say = Callable[[str], None]
 def down(state: StateDirectory, *, say: Say, timeout_s: float, delete_data: bool = False) -> None:
     """Stop pipelines, brokers, then what they share; raises LocalError if one does not stop.
 
-    Nothing is killed and nothing is deleted unless `delete_data` asks for it.
+    Nothing is killed and nothing is deleted unless `delete_data` asks for it. A record that cannot
+    be read is no hindrance.
     """
     with state.held():
         stopped = 0
@@ -22,7 +23,11 @@ def down(state: StateDirectory, *, say: Say, timeout_s: float, delete_data: bool
             if pipelines.end(pipeline, timeout_s=timeout_s):
                 stopped += 1
                 say(f"pipeline {name}: stopped")
-        record = state.load() or Record(cluster="", file="")
+        try:
+            record = state.load() or Record(cluster="", file="")
+        except DamagedError as error:
+            say(str(error))
+            record = repair.bare(state)
         for name, files in broker.files_of(record, state).items():
             if broker.end(files, name=name, timeout_s=timeout_s):
                 stopped += 1

@@ -1,6 +1,7 @@
 """What is remembered of a cluster between commands, and where it lies.
 
 cluster.json            the record: resources as they were applied, ports, ledger of topics
+cluster.damaged         one that could not be read, after a repair
 lock                    held while a command works here
 broker-<id>/            server.properties, broker.pid, broker.log, ready.json
 broker-<id>/data/       the broker's data directory
@@ -29,12 +30,17 @@ from barnabas_operator.plan.ledger import Ledger, LedgerEntry
 
 VERSION: Final = 2
 _RECORD: Final = "cluster.json"
+_DAMAGED: Final = "cluster.damaged"
 _LOCK: Final = "lock"
-_OURS: Final = re.compile(rf"{_LOCK}|broker-\d+|zookeeper(-\d+)?|pipelines")
+_OURS: Final = re.compile(rf"{_LOCK}|{_DAMAGED}|broker-\d+|zookeeper(-\d+)?|pipelines")
 
 
 class LocalError(Exception):
     """What was asked for cannot be done; the text says what to do instead."""
+
+
+class DamagedError(LocalError):
+    """The record cannot be read; what lies beside it can."""
 
 
 class BusyError(LocalError):
@@ -130,8 +136,8 @@ class StateDirectory:
         except OSError as error:
             raise LocalError(f"cannot read {path}: {error.strerror}") from error
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            text = f"{path} is damaged ({error}); remove it to begin anew with the data beside it"
-            raise LocalError(text) from error
+            text = f"{path} is damaged ({error}); `barnabas local up FILE --repair` makes it anew"
+            raise DamagedError(f"{text} from the files beside it") from error
         text = f"{path} was written by another version ({version}, this one knows {VERSION})"
         raise LocalError(f"{text}; use that version, or another directory with --dir")
 
@@ -166,6 +172,13 @@ class StateDirectory:
         }
         write_atomically(self.path / _RECORD, json.dumps(told, indent=1, default=str))
 
+    def set_aside(self) -> Path | None:
+        """Rename a record that cannot be read; returns what it is called then."""
+        path = self.path / _RECORD
+        if not path.exists():
+            return None
+        return path.rename(path.with_suffix(".damaged"))
+
     @contextmanager
     def held(self) -> Iterator[None]:
         """Be the only command at work here; raises BusyError, or LocalError if that cannot be.
@@ -192,7 +205,7 @@ class StateDirectory:
         ours = [folder for place in places for folder in self.path.glob(place)]
         for folder in ours:
             shutil.rmtree(folder, ignore_errors=True)
-        for name in (_RECORD, _LOCK):
+        for name in (_RECORD, _DAMAGED, _LOCK):
             self.path.joinpath(name).unlink(missing_ok=True)
         if not any(self.path.iterdir()):
             self.path.rmdir()

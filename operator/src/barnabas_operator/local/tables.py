@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from barnabas_operator.api.conditions import READY, Condition
+from barnabas_operator.api.conditions import READY, Condition, is_ready
 from barnabas_operator.local.view import View
 
 # A pipe has no width; a line that a program reads must not be folded.
@@ -23,7 +23,7 @@ def show(view: View) -> None:
     width = None if sys.stdout.isatty() else PIPE_WIDTH
     console = Console(width=width, highlight=False, soft_wrap=False)
     listeners = [each.bootstrap_servers for each in view.status.listeners]
-    row = (view.name, *_ready(view.status.conditions), _lines(listeners), str(view.directory))
+    row = (view.name, *_ready(view), _lines(listeners), str(view.directory))
     console.print(_table(("cluster", "ready", "reason", "listeners", "directory"), [row]))
     console.print(
         _table(
@@ -100,9 +100,13 @@ def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
     return table
 
 
-def _ready(conditions: Iterable[Condition]) -> tuple[str, str]:
-    status, reason, _ = _told(conditions)
-    return status, reason
+def _ready(view: View) -> tuple[str, str]:
+    """Whether all is Ready, as programs are told, and why: of what is not, the first."""
+    status, reason, _ = _told(view.status.conditions)
+    if status != "True" or view.ready:
+        return status, reason
+    waiting = next(name for name, each in view.conditions().items() if not is_ready(each))
+    return "False", f"{waiting} is not Ready"
 
 
 def _told(conditions: Iterable[Condition]) -> tuple[str, str, str]:

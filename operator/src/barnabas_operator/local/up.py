@@ -15,9 +15,16 @@ from typing import Any, Final
 
 from barnabas_operator.api.conditions import Verdict
 from barnabas_operator.local import broker, coordination, pipelines
+from barnabas_operator.local import repair as repairing
 from barnabas_operator.local.broker import LocalBroker, Starting
 from barnabas_operator.local.documents import Manifest, carry_statuses
-from barnabas_operator.local.state import BrokerRecord, LocalError, Record, StateDirectory
+from barnabas_operator.local.state import (
+    BrokerRecord,
+    DamagedError,
+    LocalError,
+    Record,
+    StateDirectory,
+)
 
 Say = Callable[[str], None]
 
@@ -33,16 +40,20 @@ def up(
     say: Say,
     timeout_s: float,
     replace: bool = False,
+    repair: bool = False,
 ) -> Any:
     """Bring everything up; returns the view of it (`view.View`). Raises LocalError.
 
     What concerns one topic or pipeline alone is in its conditions, not raised. `replace` lets the
-    file take the place of another one that the same directory was used for.
+    file take the place of another one that the same directory was used for; `repair` makes a record
+    that cannot be read anew.
     """
     if any(character in str(state.path) for character in _UNUSABLE):
         raise LocalError(f"{state.path}: a directory for data may have no comma in its name")
     deadline = time.monotonic() + timeout_s
     with state.held():
+        if repair:
+            _repair(manifest, file, state, say=say)
         record = _record(manifest, file, state, replace=replace)
         record.file = str(file)
         record.documents = carry_statuses(manifest.documents, record.documents)
@@ -80,12 +91,27 @@ def up(
         return seen
 
 
+def _repair(manifest: Manifest, file: Path, state: StateDirectory, *, say: Say) -> None:
+    """Make a record anew that cannot be read."""
+    try:
+        state.load()
+    except DamagedError:
+        aside = state.set_aside()
+        record = repairing.remade(state, manifest.cluster, file)
+        record.documents = list(manifest.documents)
+        state.save(record)
+        say(f"the record is made anew from the files beside it; the damaged one is {aside}")
+    else:
+        say("the record is not damaged: there is nothing to repair")
+
+
 def _record(manifest: Manifest, file: Path, state: StateDirectory, *, replace: bool) -> Record:
     """The record, if this file may go on with it."""
     name = manifest.cluster.meta.name
     record = state.load()
     if record is None:
-        return Record(cluster=name, file=str(file))
+        # Where somebody removed it, ports and brokers are in the files beside it.
+        return repairing.remade(state, manifest.cluster, file)
     if record.cluster != name:
         text = f"{state.path} belongs to KafkaCluster {record.cluster}, not to {name}"
         raise LocalError(f"{text}; name another directory with --dir")

@@ -101,6 +101,11 @@ class View:
             },
         }
 
+    @property
+    def ready(self) -> bool:
+        """Whether all of it is Ready, the cluster and what belongs to it."""
+        return all(is_ready(each) for each in self.conditions().values())
+
     def statuses(self) -> Mapping[tuple[str, str], Any]:
         """The statuses as JSON, by kind and name of the resource."""
         return {
@@ -118,7 +123,7 @@ class View:
             "name": self.name,
             "file": self.file,
             "directory": str(self.directory),
-            "ready": all(is_ready(each) for each in self.conditions().values()),
+            "ready": self.ready,
             "status": to_json(self.status),
             "brokers": [
                 {

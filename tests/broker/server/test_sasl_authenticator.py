@@ -1,5 +1,6 @@
 """Listeners with SASL and TLS: a running broker, and clients that do it right and wrong."""
 
+import asyncio
 import ssl
 import struct
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from barnabas_broker.server.counters import Cause
 from barnabas_broker.server.listener import TLS_HANDSHAKE_TIMEOUT_S
 from barnabas_broker.server.node import Node
 from barnabas_broker.server.startup import StartupError
+from barnabas_broker.server.tls_outbound import CHUNK_BYTES, TlsOutbound
 from barnabas_kafka.client import Scram
 from barnabas_kafka.client.sasl import salted_password
 from barnabas_kafka.errors import ErrorCode
@@ -37,7 +39,7 @@ from barnabas_kafka.records.builder import build_batch
 from tests.broker.server.running import Wire, pass_time, running_node
 from tests.broker.server.test_dynamic_settings import alter
 from tests.oracle.certificates import Certificate
-from tests.waiting import wait_for
+from tests.waiting import ANSWER, seconds, wait_for
 
 VERSIONS = ApiVersionsRequest(client_software_name="wire", client_software_version="1")
 MECHANISMS = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
@@ -359,6 +361,41 @@ def test_records_over_tls(node: Node, certificates: Path) -> None:
         fetched = wire.fetch("large", max_bytes=50_000_000, partition_max_bytes=50_000_000)
         data = bytes(fetched.records or b"")  # type: ignore[arg-type]
     assert [data.find(value) >= 0 for value in values] == [True] * len(values)
+
+
+def test_a_large_response_is_encrypted_in_turns() -> None:
+    """Converted batches come as one piece: others are served between its chunks."""
+    answer = bytes(range(256)) * (5 * CHUNK_BYTES // 256 + 1)
+    written: list[bytes] = []
+    between: list[int] = []
+
+    class Recording(asyncio.Transport):
+        def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+            """There are none here."""
+
+        def get_write_buffer_size(self) -> int:
+            return 0
+
+        def write(self, data: bytes | bytearray | memoryview) -> None:
+            written.append(bytes(data))
+            asyncio.get_running_loop().call_soon(lambda: between.append(len(written)))
+
+    async def send() -> None:
+        drained = asyncio.Event()
+        outbound = TlsOutbound(
+            asyncio.get_running_loop(), Recording(), on_drained=drained.set, on_broken=print
+        )
+        outbound.send([b"first", answer, b"last"])
+        assert outbound.waiting
+        assert outbound.held_bytes < len(answer)
+        async with asyncio.timeout(seconds(ANSWER)):
+            await drained.wait()
+
+    asyncio.run(send())
+    assert b"".join(written) == b"first" + answer + b"last"
+    assert max(map(len, written)) == CHUNK_BYTES
+    # What was called behind a chunk ran before the next.
+    assert len(set(between)) > 5
 
 
 def test_the_principal_is_the_certificates(node: Node, certificates: Path) -> None:

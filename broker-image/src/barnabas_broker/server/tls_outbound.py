@@ -1,8 +1,9 @@
 """What a session on a TLS listener still has to send: as `outbound`, through the TLS transport.
 
-Bytes are encrypted in this process, so slices of files are read instead of handed to the kernel:
-a chunk at a time, and no further than the transport's buffer has room. What has left the page
-cache is brought back by a thread first (`server.cold_reads`).
+Bytes are encrypted in this process, so slices of files are read instead of handed to the kernel.
+Whatever is large, slices and converted batches alike, is encrypted a chunk in a round of the event
+loop, and no further than the transport's buffer has room. What has left the page cache is brought
+back by a thread first (`server.cold_reads`).
 """
 
 import asyncio
@@ -117,11 +118,18 @@ class TlsOutbound:
         try:
             while self._queue and not self._paused:
                 head = self._queue[0]
-                if not isinstance(head, FileSlice):
+                if isinstance(head, FileSlice):
+                    if not self._write_chunk(head):
+                        return
+                elif len(head) <= CHUNK_BYTES:
                     self._queue.popleft()
                     self._transport.write(head)
-                elif not self._write_chunk(head):
-                    return
+                else:
+                    self._queue[0] = memoryview(head)[CHUNK_BYTES:]
+                    self._transport.write(memoryview(head)[:CHUNK_BYTES])
+                    if not self._paused:
+                        self._yield_turn()
+                        return
         except (OSError, RuntimeError, ValueError) as error:  # A closed file or transport, too.
             self.moved_at = self._loop.time()
             self._loop.call_soon(self._on_broken, _os_error(error))
@@ -154,10 +162,14 @@ class TlsOutbound:
             self._read = 0
         self._transport.write(data)
         if self._queue and not self._paused and not finished:
-            self.moved_at = self._loop.time()
-            self._turn = self._loop.call_soon(self._go_on)
+            self._yield_turn()
             return False
         return True
+
+    def _yield_turn(self) -> None:
+        """Go on in the loop's next round: others are served between two chunks."""
+        self.moved_at = self._loop.time()
+        self._turn = self._loop.call_soon(self._go_on)
 
     def _bring_in(self, item: FileSlice, position: int, size: int) -> None:
         self.moved_at = self._loop.time()  # A slow disk is not the peer's fault.

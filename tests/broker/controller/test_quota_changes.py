@@ -178,6 +178,28 @@ def test_written_by_others(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> 
     assert embedded.image.quota_configs == {}
 
 
+def test_a_user_who_is_called_like_the_default(tmp_path: Path) -> None:
+    """Its settings stay when those of the default change: its name is written otherwise."""
+    embedded = Embedded(tmp_path)
+
+    def notify(name: str) -> Create:
+        change = json.dumps({"version": 2, "entity_path": f"users/{name}"}).encode()
+        return Create("/config/changes/config_change_", change, sequential=True)
+
+    def config(name: str, value: str) -> list[Create]:
+        content = json.dumps({"version": 1, "config": {"producer_byte_rate": value}}).encode()
+        return [Create(f"/config/users/{name}", content), notify(name)]
+
+    for name, value in (("%3Cdefault%3E", "7"), ("<default>", "8")):
+        embedded.store.commit(config(name, value), now_ms=NOW_MS)
+        embedded.controller.catch_up({"/config/changes"}, now_ms=NOW_MS)
+    assert embedded.image.user_configs == {"<default>": {"producer_byte_rate": "7"}}
+    assert embedded.image.quota_configs == {
+        QuotaEntity("<default>"): {"producer_byte_rate": 7.0},
+        QuotaEntity(DEFAULT): {"producer_byte_rate": 8.0},
+    }
+
+
 def test_every_broker_of_a_cluster_knows() -> None:
     """Whichever was asked; one that starts later, too."""
     cluster = Cluster(2)

@@ -26,6 +26,7 @@ from barnabas_broker.controller.office import Office, commit_fenced
 from barnabas_broker.zk.store import CoordinationError, CoordinationStore, Operation
 from barnabas_broker.zk.znodes import (
     CONFIG_USERS,
+    DEFAULT_ENTITY,
     ConfigZnode,
     ControllerEpochZnode,
     TopicZnode,
@@ -156,6 +157,7 @@ class Ledger:
 
     def read_users(self, names: Collection[str]) -> Mapping[str, Mapping[str, str]] | None:
         """The settings of all users once those of these znodes are read again; None for none."""
+        names = [name for name in names if name != DEFAULT_ENTITY]  # It is no user of that name.
         if not names:
             return None
         users = {ConfigZnode(CONFIG_USERS, name).user for name in names}

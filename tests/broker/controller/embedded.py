@@ -188,6 +188,7 @@ class Denying:
         resource: ResourcePattern,
         *,
         audited: bool = True,
+        log_if_denied: bool = True,
     ) -> bool:
         """No to what is listed."""
         self.asked.append((operation, resource.type, resource.name))

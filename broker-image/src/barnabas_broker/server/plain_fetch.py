@@ -125,7 +125,11 @@ class PlainFetches:
         for written, wanted in request.topics:
             name = self._name(written) if version >= FIRST_BY_ID else str(written, "utf-8")
             if not self._authorizer.authorize(
-                caller.principal, caller.client_host, _READ, ResourcePattern(_TOPIC, name)
+                caller.principal,
+                caller.client_host,
+                _READ,
+                ResourcePattern(_TOPIC, name),
+                log_if_denied=False,
             ):
                 return None
             for each in wanted:

@@ -144,7 +144,7 @@ class PlainProduce:
             for name, _, partitions in topics:
                 resource = ResourcePattern(_TOPIC, name)
                 if not self._authorizer.authorize(
-                    caller.principal, caller.client_host, _WRITE, resource
+                    caller.principal, caller.client_host, _WRITE, resource, log_if_denied=False
                 ):
                     return False
                 for place in partitions:

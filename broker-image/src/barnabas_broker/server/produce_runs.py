@@ -213,7 +213,9 @@ class ProduceRuns:
         if acks not in _ANSWERED or not self._versions.min <= version <= self._versions.max:
             return None
         resource = ResourcePattern(_TOPIC, topic)
-        if not self._authorizer.authorize(caller.principal, caller.client_host, _WRITE, resource):
+        if not self._authorizer.authorize(
+            caller.principal, caller.client_host, _WRITE, resource, log_if_denied=False
+        ):
             return None
         try:
             partition = self._replicas.led(topic, index)

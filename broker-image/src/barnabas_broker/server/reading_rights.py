@@ -38,4 +38,4 @@ class ReadingRights:
 
     def _of(self, caller: "Caller", resource: ResourcePattern) -> bool:
         authorize = self._authorizer.authorize
-        return authorize(caller.principal, caller.client_host, _READ, resource)
+        return authorize(caller.principal, caller.client_host, _READ, resource, log_if_denied=False)

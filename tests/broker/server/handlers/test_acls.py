@@ -1,5 +1,6 @@
 """The ACL APIs, without an authorizer and with one."""
 
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,22 @@ from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.protocol.messages.create_acls import AclCreation, CreateAclsRequest
 from barnabas_kafka.protocol.messages.delete_acls import DeleteAclsFilter, DeleteAclsRequest
 from barnabas_kafka.protocol.messages.describe_acls import DescribeAclsRequest
+from barnabas_kafka.protocol.messages.heartbeat import HeartbeatRequest
+from barnabas_kafka.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from barnabas_kafka.protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+)
 from barnabas_kafka.protocol.schema import Message
 from barnabas_kafka.records.builder import build_batch
 from tests.broker.controller.embedded import Denying
 from tests.broker.controller.ensemble import Cluster
-from tests.broker.server.running import Wire, port_of, running_node
+from tests.broker.server.running import Wire, fetch_request, port_of, running_node
 
 READ, ALLOW = 3, 3
 BATCH = build_batch([(0, None, b"value", ())])
@@ -159,6 +171,41 @@ def test_a_rule_is_in_effect_when_it_is_answered(guarded: Wire) -> None:
         refused = guarded.produce("effect", BATCH)
         assert refused.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
         assert delete(guarded, resource_name_filter="effect") == ["effect"]
+
+
+def test_one_line_for_each_denial(guarded: Wire, caplog: pytest.LogCaptureFixture) -> None:
+    """Whichever way a request goes, and however many partitions of a topic it names."""
+    guarded.create_topic("audited", partitions=3)
+    rules = [
+        creation("audited", operation=4),
+        creation("audited"),
+        creation("audited", resource_type=3),
+    ]
+    assert create(guarded, *rules) == [0] * 3
+    data = [PartitionProduceData(index=index, records=BATCH) for index in range(3)]
+    topic_data = [TopicProduceData(name="audited", partition_data=data)]
+    fetch = fetch_request([("audited", 0, 0), ("audited", 1, 0)], max_wait_ms=50, min_bytes=1)
+    commit = OffsetCommitRequest(
+        group_id="audited",
+        topics=[
+            OffsetCommitRequestTopic(
+                name="audited",
+                partitions=[OffsetCommitRequestPartition(partition_index=0, committed_offset=0)],
+            )
+        ],
+    )
+    for request, version in (
+        (ProduceRequest(acks=1, timeout_ms=1000, topic_data=topic_data), 9),
+        (fetch, 12),
+        (HeartbeatRequest(group_id="audited", generation_id=1, member_id="m"), 4),
+        (commit, 8),
+    ):
+        caplog.clear()
+        with caplog.at_level(logging.INFO):
+            guarded.ask(request, version)
+        denied = [each for each in caplog.messages if "is Denied" in each]
+        assert len(denied) == 1, (type(request).__name__, denied)
+    assert delete(guarded) == ["audited"] * 3
 
 
 def test_filters(guarded: Wire) -> None:

@@ -133,12 +133,13 @@ class _Read:
 class _Fetch:
     """One fetch request, which may be read more than once: when it comes and when it is woken."""
 
-    __slots__ = ("_call", "_context", "_request", "_selector", "limit")
+    __slots__ = ("_call", "_context", "_denied", "_request", "_selector", "limit")
 
     def __init__(self, request: FetchRequest, call: Call, context: FetchContext) -> None:
         self._request = request
         self._call = call
         self._context = context
+        self._denied: set[str] = set()  # Topics whose denial is audited.
         self._selector = call.broker.selector if request.rack_id else None
         #: the most that is read: a larger response would only be throttled
         self.limit = min(request.max_bytes, call.broker.settings[keys.FETCH_MAX_BYTES])
@@ -212,9 +213,7 @@ class _Fetch:
             if partition is not None and still_quiet(target, partition, isolation_level):
                 topic = target.topic
                 if topic not in readable:
-                    readable[topic] = self._call.allowed(
-                        AclOperation.READ, ResourceType.TOPIC, topic
-                    )
+                    readable[topic] = self._may_read(topic)
                 if readable[topic]:
                     watched.append(partition)
                     continue
@@ -279,7 +278,7 @@ class _Fetch:
             topic = call.broker.image.topics.get(target.topic)
             if topic is None or topic.id != target.topic_id:
                 raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
-        if not call.allowed(AclOperation.READ, ResourceType.TOPIC, target.topic):
+        if not self._may_read(target.topic):
             raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         replicas = call.broker.replicas
         find = replicas.readable if call.version >= FIRST_FROM_FOLLOWERS else replicas.leader
@@ -287,6 +286,14 @@ class _Fetch:
             TopicPartition(target.topic, target.partition),
             max(target.current_leader_epoch, NO_EPOCH),
         )
+
+    def _may_read(self, topic: str) -> bool:
+        """Whether the client may read a topic now; a denial is audited once for the request."""
+        audited = topic not in self._denied
+        allowed = self._call.allowed(AclOperation.READ, ResourceType.TOPIC, topic, audited=audited)
+        if not allowed:
+            self._denied.add(topic)
+        return allowed
 
     def _elsewhere(self, partition: Partition, target: Target) -> int | None:
         """The broker that this client should rather ask, if there is one."""

@@ -87,6 +87,15 @@ class _Course:
     answers: list[PartitionProduceResponse]
     uncounted: list[Uncounted] = field(default_factory=list)
     unjoined: Refused = field(default_factory=dict)
+    allowed: dict[str, bool] = field(default_factory=dict)
+
+    def allows(self, call: Call, topic: str) -> bool:
+        """Whether the caller may write to a topic; asked, and audited, once."""
+        found = self.allowed.get(topic)
+        if found is None:
+            found = call.allowed(AclOperation.WRITE, ResourceType.TOPIC, topic)
+            self.allowed[topic] = found
+        return found
 
 
 def handle(request: ProduceRequest, call: Call) -> ProduceResponse | Future[Any] | None:
@@ -126,7 +135,7 @@ def resume(
     done = len(answers)
     began = 0.0
     for topic in request.topic_data:
-        allowed = call.allowed(AclOperation.WRITE, ResourceType.TOPIC, topic.name)
+        allowed = course.allows(call, topic.name)
         for data in topic.partition_data:
             if done:
                 done -= 1
@@ -239,7 +248,7 @@ async def _append_slowly(
     course: _Course,
     found: Callable[[], ValidatedBatches] | None,
 ) -> PartitionProduceResponse:
-    allowed = call.allowed(AclOperation.WRITE, ResourceType.TOPIC, topic)
+    allowed = course.allows(call, topic)
     append = partial(_append, request, call, topic, data, allowed=allowed, course=course)
     for _ in range(ASKED_AT_MOST):
         try:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from barnabas_broker.cli.errors import InputError
-from barnabas_broker.cli.properties import client_properties, parse_assignments
+from barnabas_broker.cli.properties import client_properties, java_properties, parse_assignments
 
 
 def written(directory: Path, text: str) -> Path:
@@ -48,6 +48,16 @@ def test_a_file_for_kafkas_own_tools_is_understood(tmp_path: Path) -> None:
         "sasl.password": "s3=cret",
         "ssl.ca.location": "ca.pem",
         "socket.timeout.ms": "7000",
+    }
+
+
+def test_comments_of_a_login_line_hold_no_credentials() -> None:
+    """Neither an older password that was left there, nor what only looks like a comment."""
+    login = """M required /* username="old" */ url="https://host" username="alice"
+        password="new"; // password="old" """
+    assert java_properties({"sasl.jaas.config": login}, "") == {
+        "sasl.username": "alice",
+        "sasl.password": "new",
     }
 
 

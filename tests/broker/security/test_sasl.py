@@ -64,6 +64,20 @@ def test_users_of_plain() -> None:
     assert "wonder" not in repr(found)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{ALICE} // the users of today",
+        f"/* the users */ {ALICE} /* of today */",
+        f"// the users\n{ALICE}\n// of today",
+    ],
+)
+def test_a_login_module_with_comments(text: str) -> None:
+    """Kafka's JaasConfig passes over comments of both kinds, at the end, too."""
+    found = listener_sasl(settings({JAAS: text}), "OUT", {})
+    assert found.passwords == {"alice": "wonder"}
+
+
 def test_a_listeners_own_settings_come_first() -> None:
     """Mechanisms and session lifetimes may differ between listeners."""
     own = {

@@ -30,7 +30,13 @@ LEFT_OUT = re.compile(
     r"|ssl\.(truststore|keystore)\.type|ssl\.truststore\.password|ssl\.protocol"
     r"|ssl\.enabled\.protocols|ssl\.provider|buffer\.memory|max\.block\.ms|max\.poll\.records"
 )
-_CREDENTIAL = re.compile(r"""\b(username|password)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'([^']*)')""")
+# Comments, and texts in quotes that are none of these values, are passed over.
+_CREDENTIAL = re.compile(
+    r"""//[^\n]*|/\*.*?\*/
+      |\b(username|password)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'([^']*)')
+      |"(?:[^"\\]|\\.)*"|'[^']*'""",
+    re.VERBOSE | re.DOTALL,
+)
 
 
 def parse_assignments(assignments: Iterable[str], option: str) -> dict[str, str]:
@@ -79,6 +85,7 @@ def _credentials(jaas: str) -> dict[str, str]:
     found = {
         name: re.sub(r"\\(.)", r"\1", double) if double else single
         for name, double, single in _CREDENTIAL.findall(jaas)
+        if name
     }
     return {f"sasl.{name}": value for name, value in found.items()}
 

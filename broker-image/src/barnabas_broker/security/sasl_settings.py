@@ -112,7 +112,9 @@ def login_module(
     text = settings.own_of_listener(listener, keys.SASL_JAAS_CONFIG, mechanism=mechanism)
     if text is not None:
         try:
-            (module,) = parse(f"{SECTION} {{ {text.strip()} }};")[SECTION]
+            (module,) = parse(f"{SECTION} {{ {text.strip()}\n}};")[
+                SECTION
+            ]  # It may end in a comment.
         except JaasError as error:
             raise SettingError(name, None, f"malformed: {error}") from None
         except ValueError:

@@ -62,9 +62,6 @@ DELIBERATE: Final[Mapping[str, str]] = {
     ".*: offsets of a group 1.topics": (
         "a client of that version would take an empty answer for a group without offsets"
     ),
-    ".*: producer ids.error_code: Apache 102, ours 77": (
-        "a broker that is not registered has no epoch that would be current"
-    ),
 }
 
 

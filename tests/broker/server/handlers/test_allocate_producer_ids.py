@@ -44,6 +44,8 @@ def test_who_cannot_ask_or_be_asked() -> None:
     assert ask(cluster, 2, request).error_code == ErrorCode.NOT_CONTROLLER
     stale = AllocateProducerIdsRequest(broker_id=2, broker_epoch=epoch - 1)
     assert ask(cluster, 1, stale).error_code == ErrorCode.STALE_BROKER_EPOCH
+    unknown = AllocateProducerIdsRequest(broker_id=99, broker_epoch=epoch)
+    assert ask(cluster, 1, unknown).error_code == ErrorCode.BROKER_ID_NOT_REGISTERED
     denying = Denying((AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER, None))
     answer = ask(cluster, 1, request, authorizer=denying)
     assert answer.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED

@@ -31,7 +31,9 @@ def handle(request: AllocateProducerIdsRequest, call: Call) -> Response | Future
         registered = controller.image.brokers.get(request.broker_id)
         try:
             controller.check_reigns()
-            if registered is None or registered.epoch != request.broker_epoch:
+            if registered is None:
+                raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED)
+            if registered.epoch != request.broker_epoch:
                 raise KafkaError(ErrorCode.STALE_BROKER_EPOCH)
             first = call.broker.producer_ids.claim(call.now_ms, broker_id=request.broker_id)
         except KafkaError as error:

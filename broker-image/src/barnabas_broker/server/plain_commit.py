@@ -25,6 +25,10 @@ log = logging.getLogger(__name__)
 PARTITIONS_AT_ONCE: Final = 100
 """Requests for more are served in turns: these take a fraction of a millisecond."""
 
+FRAME_BYTES_AT_ONCE: Final = 512 << 10
+"""Larger requests are not ordinary, whatever they hold: they are not even copied to be read. A
+hundred offsets with metadata of 4 KiB each are less."""
+
 
 class PlainCommits:
     """Serves what is ordinary, and leaves the rest alone."""
@@ -43,6 +47,8 @@ class PlainCommits:
         Raises UnanswerableError for any bug: what was appended is not known then, so that nothing
         may be tried again.
         """
+        if len(frame) > FRAME_BYTES_AT_ONCE:
+            return None
         try:
             request = read(bytes(frame), version, PARTITIONS_AT_ONCE)
             if request is None:

@@ -44,6 +44,9 @@ as it counts for quotas (Kafka's `FetchResponse.sizeOf`)."""
 PARTITIONS_AT_ONCE: Final = 100
 """Requests for more are served in turns: these take a fraction of a millisecond."""
 
+FRAME_BYTES_AT_ONCE: Final = 64 << 10
+"""Larger requests are not ordinary, whatever they hold: they are not even copied to be read."""
+
 # An enum's members are looked up several times slower than names of the module.
 _TOPIC: Final = ResourceType.TOPIC
 _READ: Final = AclOperation.READ
@@ -77,6 +80,8 @@ class PlainFetches:
         self, frame: memoryview, version: int, correlation_id: int, caller: "Caller", now_ms: int
     ) -> list[Item] | None:
         began_ns = perf_counter_ns() if self._quotas.active else 0
+        if len(frame) > FRAME_BYTES_AT_ONCE:
+            return None
         request = read(bytes(frame), version, PARTITIONS_AT_ONCE)
         if request is None or (request.names_rack and self._broker.selector is not None):
             return None  # A replica may have to be picked.

@@ -6,7 +6,7 @@ reads and answers without a message object. What is malformed or not allowed goe
 """
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from barnabas_broker.security.authorizer import Authorizer
 from barnabas_broker.server.handlers.heartbeat import beat
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from barnabas_broker.server.dispatch import Caller
 
 log = logging.getLogger(__name__)
+
+FRAME_BYTES_AT_ONCE: Final = 64 << 10
+"""Larger requests are not ordinary, whatever they hold: they are not even copied to be read."""
 
 
 class PlainHeartbeats:
@@ -34,6 +37,8 @@ class PlainHeartbeats:
         self, frame: memoryview, version: int, correlation_id: int, caller: "Caller", now_ms: int
     ) -> list[Item] | None:
         """What to send, or None for a request that the general way has to look at."""
+        if len(frame) > FRAME_BYTES_AT_ONCE:
+            return None
         request = read(bytes(frame), version)
         if request is None or not self._rights.of_group(caller, request.group_id):
             return None

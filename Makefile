@@ -21,7 +21,7 @@ SPARK := tests/pipelines/spark
 TESTRUN := $(BIN)/python -m tools.testrun
 
 .DEFAULT_GOAL := help
-.PHONY: help demo install uninstall test check black-box pipelines spark bench fuzz sim mutate gen fmt soak clean \
+.PHONY: help demo install uninstall test check black-box pipelines spark bench fuzz sim mutate gen fmt soak clean release \
 	images kind-demo kind-down e2e
 
 help: ## Lists the verbs
@@ -96,6 +96,11 @@ sim: .venv/.synced ## Runs clusters of the broker's cores in virtual time with f
 
 mutate: .venv/.synced ## Changes modules in small ways; their tests must notice each (MODULES="a.py b.py")
 	$(BIN)/python -m tools.mutate $(MODULES)
+
+# `cibuildwheel` and `images`, for a release that is published.
+RELEASE ?=
+release: .venv/.synced ## Makes wheels, sdist, SBOM, changelog, chart and manifests in dist/ (RELEASE="cibuildwheel images")
+	@$(BIN)/python -m tools.release $(addprefix --,$(RELEASE))
 
 gen: .venv/.synced ## Writes the generated files anew
 	$(BIN)/python -m tools.gen_docs

@@ -11,6 +11,7 @@ from typing import Any, Final
 import barnabas_broker
 import barnabas_operator
 from barnabas_pipelines.session import SPARK_VERSION
+from tools.release import PYTHONS
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 MEMBERS: Final = ("libs/kafka", "libs/zookeeper", "broker-image", "operator", "pipelines")
@@ -75,3 +76,24 @@ def test_there_is_one_version() -> None:
         assert member.get("version", version) == version
         siblings = {text for text in member["dependencies"] if text.startswith("barnabas-")}
         assert all(text.endswith(f"=={version}") for text in siblings)
+
+
+def test_its_metadata_is_what_an_index_shows() -> None:
+    """Readme, licence, and each Python that wheels are built for, for both processors."""
+    whole = project(".")
+    about = whole["project"]
+    assert (ROOT / about["readme"]).is_file()
+    assert about["license"] == "Apache-2.0"
+    assert all((ROOT / each).is_file() for each in about["license-files"])
+    versions = [
+        text.rpartition(" ")[2]
+        for text in about["classifiers"]
+        if re.fullmatch(r"Programming Language :: Python :: 3\.\d+", text)
+    ]
+    assert about["requires-python"] == f">={versions[0]}"
+    wheels = whole["tool"]["cibuildwheel"]
+    # Neither C library is left out: a pattern without one takes both.
+    assert wheels["build"] == [f"cp{version.replace('.', '')}-*" for version in versions]
+    assert "skip" not in wheels
+    assert wheels["linux"]["archs"] == ["x86_64", "aarch64"]
+    assert versions == list(PYTHONS)

@@ -50,7 +50,7 @@ def main(arguments: Sequence[str]) -> int:
         except KeyboardInterrupt:
             steps.say("interrupted; nothing is left behind" if action is demo else "interrupted")
             return 130
-        except (MissingError, steps.StepError) as error:
+        except (MissingError, steps.StepError, OSError) as error:
             steps.say(str(error))
             return 1
     if action is demo:

@@ -132,7 +132,7 @@ def main(arguments: Sequence[str]) -> int:
         except KeyboardInterrupt:
             steps.say(f"interrupted; `make {verb}` again completes it, `make uninstall` removes it")
             return 130
-        except (MissingError, steps.StepError) as error:
+        except (MissingError, steps.StepError, OSError) as error:
             steps.say(str(error))
             return 1
     return 0

@@ -64,6 +64,17 @@ def test_what_is_missing_is_one_line(
     assert capsys.readouterr().err == "barnabas: uv cannot be downloaded: no route\n"
 
 
+def test_a_checkout_that_is_not_the_users_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One that root made, for example."""
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(bootstrap, "LOCK", tmp_path / "file" / "demo.lock")
+    assert bootstrap.main(["demo"]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert str(tmp_path / "file") in line
+
+
 def test_a_demo_environment_that_fails_is_removed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -25,6 +25,7 @@ from barnabas_kafka.records.builder import build_batch
 from barnabas_kafka.settings.broker import BrokerSettings
 from tests.broker.cli.test_zookeeper import started
 from tests.broker.server.running import Wire, fetch_request, running_node
+from tests.broker.server.test_dynamic_settings import alter
 from tests.broker.server.test_sasl_authenticator import log_in
 from tests.oracle.certificates import Certificate
 from tests.waiting import wait_for
@@ -186,6 +187,38 @@ def test_only_brokers_act_as_brokers(tmp_path: Path) -> None:
         fetched = wire.ask(fetch_request([("t", 0, 0)], replica_id=1), 12)
         (partition,) = fetched.responses[0].partitions
         assert partition.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+
+
+def test_settings_change_while_brokers_run(tmp_path: Path) -> None:
+    """New connections go by them at once; what brokers could not connect with is refused."""
+    write_stores(tmp_path, Certificate("authority"))
+    with running_alone(tmp_path) as node, connect(node, "PLAINTEXT") as wire:
+        mechanism = "sasl.mechanism.inter.broker.protocol"
+        assert alter(wire, mechanism, "SCRAM-SHA-512", of="0") == ErrorCode.INVALID_REQUEST
+        assert alter(wire, mechanism, "GSSAPI", of="0") == ErrorCode.INVALID_REQUEST
+        (listener,) = (each for each in node.listeners if each.name == "BROKERS")
+
+        def verifies() -> bool:
+            found = listener.client_security
+            assert found is not None
+            assert found.tls is not None
+            return found.tls.check_hostname
+
+        assert verifies()
+        name = "listener.name.brokers.ssl.endpoint.identification.algorithm"
+        assert alter(wire, name, "", of="0") == ErrorCode.NONE
+        wait_for("no verification of host names", verifies, until=lambda found: not found)
+        assert alter(wire, name, None, of="0") == ErrorCode.NONE
+        wait_for("verification of host names", verifies)
+
+
+@contextmanager
+def running_alone(directory: Path) -> Iterator[Node]:
+    """Broker 0 on a ZooKeeper."""
+    with started(directory / "zookeeper") as (_, zookeeper):
+        given = {**settings(directory), "broker.id": "0", "zookeeper.connect": zookeeper}
+        with running_node(directory / "0", given) as node:
+            yield node
 
 
 def test_a_listener_of_brokers_that_cannot_be_connected_to(tmp_path: Path) -> None:

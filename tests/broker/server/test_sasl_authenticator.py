@@ -29,14 +29,18 @@ from barnabas_kafka.protocol.messages.describe_user_scram_credentials import (
     DescribeUserScramCredentialsRequest,
     UserName,
 )
+from barnabas_kafka.protocol.messages.fetch import FetchResponse
 from barnabas_kafka.protocol.messages.metadata import MetadataRequest
 from barnabas_kafka.protocol.messages.sasl_authenticate import (
     SaslAuthenticateRequest,
     SaslAuthenticateResponse,
 )
-from barnabas_kafka.protocol.messages.sasl_handshake import SaslHandshakeRequest
+from barnabas_kafka.protocol.messages.sasl_handshake import (
+    SaslHandshakeRequest,
+    SaslHandshakeResponse,
+)
 from barnabas_kafka.records.builder import build_batch
-from tests.broker.server.running import Wire, pass_time, running_node
+from tests.broker.server.running import Wire, fetch_request, pass_time, running_node
 from tests.broker.server.test_dynamic_settings import alter
 from tests.oracle.certificates import Certificate
 from tests.waiting import ANSWER, seconds, wait_for
@@ -60,17 +64,17 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory, certificates: Path) -> Iterator[Node]:
-    """A broker with a listener of each protocol; sessions end on REAUTH, and at once on BRIEF."""
+    """A broker with a listener of each protocol; sessions end on REAUTH."""
     settings = {
         "listeners": "PLAINTEXT://127.0.0.1:0,SASL://127.0.0.1:0,REAUTH://127.0.0.1:0,"
-        "BRIEF://127.0.0.1:0,TLS://127.0.0.1:0",
+        "TLS://127.0.0.1:0",
         "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SASL:SASL_PLAINTEXT,"
-        "REAUTH:SASL_PLAINTEXT,BRIEF:SASL_PLAINTEXT,TLS:SSL",
+        "REAUTH:SASL_PLAINTEXT,TLS:SSL",
         "sasl.enabled.mechanisms": ",".join(MECHANISMS),
         "sasl.server.max.receive.size": str(RECEIVE_MAX),
         "connection.failed.authentication.delay.ms": "1",
         "listener.name.reauth.connections.max.reauth.ms": "600000",
-        "listener.name.brief.connections.max.reauth.ms": "1",
+        "connections.max.idle.ms": "3600000",
         "ssl.keystore.location": str(certificates / "broker.pem"),
         "ssl.truststore.location": str(certificates / "trust.pem"),
         "ssl.client.auth": "requested",
@@ -78,7 +82,7 @@ def node(tmp_path_factory: pytest.TempPathFactory, certificates: Path) -> Iterat
         **{
             f"listener.name.{name}.plain.sasl.jaas.config": f"{PLAIN_MODULE} required "
             'user_alice="wonder" user_bob="builder";'
-            for name in ("sasl", "reauth", "brief")
+            for name in ("sasl", "reauth")
         },
     }
     with running_node(tmp_path_factory.mktemp("data"), settings) as started:
@@ -279,10 +283,46 @@ def test_a_revoked_password_is_not_authenticated_again(node: Node, admin: Wire) 
 
 
 def test_sessions_expire(node: Node) -> None:
-    """Who does not authenticate again in time is disconnected."""
-    with connect(node, "BRIEF") as wire:
-        assert log_in(wire).session_lifetime_ms == 1
+    """Who sends anything then but another authentication is disconnected, as by Kafka."""
+    with connect(node, "REAUTH") as wire, connect(node, "REAUTH") as other:
+        for each in (wire, other):
+            assert log_in(each).session_lifetime_ms == 600_000
+        pass_time(node, 601)
+        wait_for("expired sessions", lambda: states(node), until=lambda it: it == ["EXPIRED"] * 2)
+        wire.send(MetadataRequest(topics=None), 9)
         assert wire.closed_by_broker()
+        assert log_in(other).session_lifetime_ms == 600_000
+        assert other.ask(MetadataRequest(topics=None), 9).brokers
+
+
+def states(node: Node) -> list[str]:
+    """Where the clients of REAUTH are in their authentication."""
+    found = [session._authenticator for it in node.listeners if it.name == "REAUTH"
+             for session in it.sessions]  # fmt: skip
+    return [each._state.name for each in found if each is not None]
+
+
+def test_a_session_that_expires_while_a_request_waits(node: Node, admin: Wire) -> None:
+    """The request is answered, and the authentication behind it is in time."""
+    admin.create_topic("waits")
+    with connect(node, "REAUTH") as wire:
+        assert log_in(wire).session_lifetime_ms == 600_000
+        wire.send(fetch_request([("waits", 0, 0)], max_wait_ms=1_000_000), 12)
+        wire.send(SaslHandshakeRequest(mechanism="PLAIN"), 1)
+        wait_for("a request that waits", lambda: node_waits(node, "REAUTH"))
+        pass_time(node, 601)
+        wait_for("an expired session", lambda: states(node), until=lambda it: it == ["EXPIRED"])
+        assert admin.produce("waits", build_batch([(1, None, b"v", ())])).error_code == 0
+        assert wire.receive(FetchResponse, 12)[1].error_code == ErrorCode.NONE
+        assert wire.receive(SaslHandshakeResponse, 1)[1].error_code == ErrorCode.NONE
+        token = SaslAuthenticateRequest(auth_bytes=b"\0alice\0wonder")
+        assert wire.ask(token, 2).session_lifetime_ms == 600_000
+
+
+def node_waits(node: Node, listener: str) -> bool:
+    """Whether a client of the listener waits for an answer."""
+    found = next(each for each in node.listeners if each.name == listener)
+    return any(session.parked_fd is not None for session in found.sessions)
 
 
 def test_silence_ends_the_connection(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:

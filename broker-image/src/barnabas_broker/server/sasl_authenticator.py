@@ -32,7 +32,7 @@ from barnabas_broker.security.scram import (
     ScramServer,
     TokenLogin,
 )
-from barnabas_broker.server.dispatch import HEAD, Caller, Dispatcher, response_frame
+from barnabas_broker.server.dispatch import HEAD, Caller, Dispatcher, Reply, response_frame
 from barnabas_broker.server.handler import UnanswerableError
 from barnabas_broker.server.later import DelayedFailure
 from barnabas_broker.server.outbound import Item
@@ -78,6 +78,7 @@ class State(Enum):
     HANDSHAKE = auto()  # No mechanism is agreed on.
     AUTHENTICATE = auto()  # A mechanism is agreed on, and its exchange goes on.
     COMPLETE = auto()  # The client is authenticated, and the dispatcher serves.
+    EXPIRED = auto()  # Its session is over: the client has to authenticate again.
     FAILED = auto()  # The connection ends when the delay is over.
 
 
@@ -155,6 +156,8 @@ class SaslAuthenticator:
         """
         if self._state is State.FAILED:
             return None
+        if self._state is State.EXPIRED:
+            return self._serve_expired(frame, caller)
         if self._state is State.AUTHENTICATE and not self._framed:
             return self._token(bytes(frame))
         if len(frame) < HEAD.size:
@@ -170,8 +173,10 @@ class SaslAuthenticator:
         authenticate = _decoded(SaslAuthenticateRequest, frame, api_key, version)
         return self._authenticate(authenticate, version, correlation_id)
 
-    def encode(self, reply: Any, future: "asyncio.Future[Any]") -> list[Item]:
+    def encode(self, reply: Any, future: "asyncio.Future[Any]") -> list[Item] | Reply:
         """The response of a failure whose delay is over; the connection ends behind it."""
+        if not isinstance(reply, DelayedFailure):  # Of a request that came before the expiry.
+            return self.dispatcher.encode(reply, future)
         self._loop.call_soon(self._session.close_when_sent)
         return [reply.frame] if reply.frame else []
 
@@ -306,7 +311,23 @@ class SaslAuthenticator:
         self._session.close("it did not authenticate in time")
 
     def _expired(self) -> None:
+        """Serve no more requests; those being served are answered.
+
+        The client may have sent its SaslHandshake in time, behind a request that waits.
+        """
+        self._expiry = None
+        if self._state is State.COMPLETE:  # Else it is authenticating again.
+            self._state = State.EXPIRED
+            self._session.authenticate_by(self)
+
+    def _serve_expired(self, frame: memoryview, caller: Caller) -> Served:
+        if len(frame) >= HEAD.size and HEAD.unpack_from(frame)[0] == ApiKey.SASL_HANDSHAKE:
+            served = self.reauthenticate(frame, caller)
+            if served is not None:
+                return served
+        self._state = State.FAILED
         self._session.close("its session has expired, and it did not authenticate again")
+        return None
 
 
 def _end(future: "asyncio.Future[None]") -> None:

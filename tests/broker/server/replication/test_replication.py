@@ -59,3 +59,10 @@ def test_a_broker_without_that_listener_is_reached_as_before(logs: LogDirectorie
     among_old = replication(logs, old, control_plane_listener_name="CONTROL")
     assert among_old.control_endpoint_of(1) == INSIDE
     assert among_old.control_endpoint_of(2) is None
+
+
+def test_a_broker_reaches_itself_by_the_name_that_its_certificate_has(logs: LogDirectories) -> None:
+    """At the bound address, whether the advertised name can be resolved or not."""
+    itself = BrokerRegistration(0, (Endpoint("INSIDE", "b0.brokers.svc", 19091),))
+    found = replication(logs, itself).endpoint_of(0)
+    assert found == Endpoint("INSIDE", "b1", 9091, server_name="b0.brokers.svc")

@@ -137,7 +137,7 @@ def test_every_line_is_json(tmp_path: Path) -> None:
     lines = objects(broker)
     assert all({"time", "level", "logger", "message"} <= line.keys() for line in lines)
     assert lines[0]["message"].startswith("Barnabas ")
-    assert lines[-1]["message"] == "shut down cleanly"
+    assert lines[-1]["message"] == "Shut down cleanly"
     assert {"INFO", "WARNING"} <= {line["level"] for line in lines}
 
 

@@ -87,7 +87,9 @@ def test_coordinator_loading(tmp_path: Path, row: Row) -> None:
             member.commit(offsets=[TopicPartition("t", 0, 1)], asynchronous=False)
             broker.stop()
             start_unreadable(broker, disk, errno.EMFILE)
-            row.seen(until_logged(broker, "Loading __consumer_offsets-0 failed, retrying in"))
+            row.seen(
+                until_logged(broker, "Failed to load: partition=__consumer_offsets-0 retry in")
+            )
             row.seen(f"/ready: {readiness(broker)[1]}")
             disk.heal()
             until_ready(broker)

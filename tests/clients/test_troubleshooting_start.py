@@ -152,7 +152,7 @@ def test_session_expired(tmp_path: Path, row: Row) -> None:
             wait_for("the broker's znode", registration, until=lambda stat: stat is None)
             os.kill(broker.pid, signal.SIGCONT)
             wait_for("the broker's znode", registration, until=lambda stat: stat is not None)
-            row.seen(until_logged(broker, "has expired"))
+            row.seen(until_logged(broker, "ZooKeeper session expired"))
             assert send(broker, "t") is None
 
 
@@ -186,7 +186,7 @@ def test_disk_full(tmp_path: Path, row: Row) -> None:
             row.seen(send(broker, "t", message_timeout_ms=1500))
             row.seen(until_logged(broker, "is full"))
             disk.heal()
-            until_logged(broker, "takes records again")
+            until_logged(broker, "Log directory writable again")
             assert send(broker, "t") is None
 
 
@@ -201,7 +201,7 @@ def test_disk_failed(tmp_path: Path, row: Row) -> None:
             lost, kept = sorted("ab", key=lambda name: (tmp_path / "good" / f"{name}-0").exists())
             disk.faults.write_errno = errno.EIO
             assert send(broker, lost, message_timeout_ms=1500) is not None
-            row.seen(until_logged(broker, "is offline"))
+            row.seen(until_logged(broker, "Log directory failed"))
             assert send(broker, kept) is None
         disk.heal()
         with broker:

@@ -156,7 +156,7 @@ def test_an_apache_broker_among_ours(mixed: Mixed, znodes: KazooClient) -> None:
     mixed.start(0)
     mixed.until_all_in_sync()
     mixed.brokers[1].stop()
-    assert "all that others can lead is handed over" in mixed.brokers[1].tail(60)
+    assert "Controlled shutdown succeeded" in mixed.brokers[1].tail(60)
     mixed.start(1)
     mixed.until_all_in_sync()
     mixed.change(lambda admin: admin.delete_topics(["apaches"]))

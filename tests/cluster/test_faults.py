@@ -115,7 +115,7 @@ class Scene:
     def _stop(self) -> None:
         self._cluster.brokers[self._it].stop()
         words = self._cluster.brokers[self._it].tail(60)
-        assert "all that others can lead is handed over" in words
+        assert "Controlled shutdown succeeded" in words
 
     def _pause(self) -> None:
         self._paused.enter_context(self._cluster.frozen(self._it))

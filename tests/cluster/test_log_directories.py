@@ -129,11 +129,11 @@ def test_who_has_nobody_in_sync_yields_when_somebody_is(stricken: Stricken, topi
             lambda found: all(it == (victim, (victim,)) for it in found),
         )
         log = cluster.brokers[victim].log_file
-        said = log.read_text().count("is full (")
+        said = log.read_text().count("Log directory full: ")
         stricken.disks[victim].fill()
         cluster.wait_for(
             f"more than {said} lines of the log on a full directory",
-            lambda: log.read_text().count("is full ("),
+            lambda: log.read_text().count("Log directory full: "),
             until=lambda count: count > said,
         )
         told = read_all(cluster.brokers[victim].bootstrap, topic, PARTITIONS, expected=PER_SECOND)

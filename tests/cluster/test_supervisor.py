@@ -68,6 +68,6 @@ def test_a_broker_that_is_told_to_stop(cluster: Cluster, topic: str) -> None:
     broker.stop()
     assert broker.exit_code == 0
     words = broker.tail(3)
-    assert "shut down cleanly" in words
+    assert "Shut down cleanly" in words
     assert "without closing its session" not in words
     cluster.until_led_by_another(topic, stopped)

@@ -103,7 +103,7 @@ def test_a_move_that_waits_for_its_source(cluster: Cluster, tmp_path: Path) -> N
     )
     cluster.wait_for(
         "a line of the log on the leaderless partition",
-        lambda: lines_with(cluster, "nobody leads", "held-0", "replica 2 is away"),
+        lambda: lines_with(cluster, "No leader", "held-0", "replica 2 is away"),
     )
     barnabas(cluster, "reassign", "execute", there)
     (row,) = barnabas(cluster, "reassign", "list", "--output", "json").json()

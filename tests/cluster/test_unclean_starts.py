@@ -52,7 +52,7 @@ def test_a_broker_says_that_it_was_killed(
     cluster.start(killed)
     until_clean(cluster, znodes, killed)
     cluster.until_whole(topic)
-    assert "not stopped in order before: 1 logs" in cluster.brokers[killed].tail(200)
+    assert "Unclean shutdown detected: 1 logs" in cluster.brokers[killed].tail(200)
     cluster.brokers[killed].stop()
     cluster.start(killed)
     assert "unclean" not in registration(znodes, killed)

@@ -45,7 +45,9 @@ def until_retried(broker: Barnabas, partition: str, times: int) -> None:
     """Return when loading a partition has failed so often."""
     wait_for(
         f"failed loads of {partition} in the broker's log",
-        lambda: broker.log_file.read_text().count(f"Loading {partition} failed, retrying in"),
+        lambda: broker.log_file.read_text().count(
+            f"Failed to load: partition={partition} retry in"
+        ),
         until=lambda count: count >= times,
     )
 

@@ -101,7 +101,7 @@ def test_a_record_that_cannot_be_replayed_is_skipped(
         broker.start()
         assert committed(broker) == 4
         told = broker.log_file.read_text()
-        assert f"__consumer_offsets-0: the record at {offset} is skipped: " in told
+        assert f"Skipped: partition=__consumer_offsets-0 the record at offset {offset}: " in told
         assert "failed, retrying" not in told
 
 

@@ -28,8 +28,11 @@ def test_partitions_that_have_lost_their_leaders(caplog: pytest.LogCaptureFixtur
     tell_leaderless(lost([*PARTITIONS, TopicPartition("gone", 0)], before, now))
     ten = ", ".join(f"orders-{number}" for number in range(2, 12))
     assert [record.getMessage() for record in caplog.records] == [
-        f"nobody leads {ten} (10): in-sync replica 1 is away",
-        "nobody leads orders-12 (1): in-sync replica 1 is away; in-sync replica 2 is away",
+        f"No leader for partitions {ten} (10): in-sync replica 1 is away",
+        (
+            "No leader for partitions orders-12 (1): in-sync replica 1 is away;"
+            " in-sync replica 2 is away"
+        ),
     ]
 
 
@@ -37,7 +40,7 @@ def test_only_some_are_named(caplog: pytest.LogCaptureFixture) -> None:
     """A broker with thousands of partitions does not fill the log."""
     tell_leaderless(lost(PARTITIONS, image(*[LED] * 13), image(*[replace(LED, leader=-1)] * 13)))
     assert caplog.messages == [
-        "nobody leads "
+        "No leader for partitions "
         + ", ".join(f"orders-{number}" for number in range(10))
         + " (13): in-sync replica 1 is away"
     ]

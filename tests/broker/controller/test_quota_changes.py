@@ -166,7 +166,7 @@ def test_written_by_others(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> 
     embedded.controller.catch_up({"/config/changes"}, now_ms=NOW_MS)
     quotas = {"producer_byte_rate": 7.0, "controller_mutation_rate": 0.5}
     assert embedded.image.quota_configs == {QuotaEntity("alice", DEFAULT): quotas}
-    assert "the quotas at /config/clients/app are ignored" in caplog.text
+    assert "Quotas ignored: znode=/config/clients/app" in caplog.text
     embedded.store.commit(
         [
             Delete("/config/users/alice/clients/<default>"),

@@ -260,7 +260,7 @@ def test_an_apache_directory_is_adopted(
     with caplog.at_level(logging.WARNING):
         names = embedded.controller.adopt(found, epochs=epochs, now_ms=NOW_MS)
     assert sorted(names) == [old, "orders"]
-    assert "topic orders has no directory for partitions 1" in caplog.text
+    assert "No log found: topic=orders partitions=1" in caplog.text
     topic = embedded.image.topics["orders"]
     assert topic.id == orders
     assert [state.leader_epoch for state in topic.partitions] == [0, 0, 42]

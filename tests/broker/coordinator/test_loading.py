@@ -77,8 +77,8 @@ def test_what_cannot_be_read_is_skipped_and_told(
     """One bad record does not take the other groups with it."""
     written.add((b"\0\1\0\7", b"cut"), (b"\0\x09\0\1g", b"of another time"), encode(offset(1)))
     assert written.read() == [offset(1)]
-    assert "__consumer_offsets-0: the record at 0 is skipped" in caplog.text
-    assert "the record at 1 is of a kind unknown here" in caplog.text
+    assert "Skipped: partition=__consumer_offsets-0 the record at offset 0" in caplog.text
+    assert "Unknown record type: partition=__consumer_offsets-0 offset=1" in caplog.text
 
 
 @pytest.mark.parametrize("end", [ControlType.COMMIT, ControlType.ABORT])

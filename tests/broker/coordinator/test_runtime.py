@@ -223,7 +223,7 @@ def test_a_load_that_fails_is_retried(
         assert world.runtime.unloaded == []
 
     run(work, tmp_path, monkeypatch)
-    assert caplog.text.count("Loading __consumer_offsets-0 failed, retrying in") == 2
+    assert caplog.text.count("Failed to load: partition=__consumer_offsets-0 retry in") == 2
 
 
 @pytest.mark.parametrize("error", EVERY, ids=lambda error: type(error).__name__)
@@ -245,7 +245,7 @@ def test_what_is_due_and_fails_is_tried_again(
         await wait_for_async("the third attempt", lambda: shard.ticks, until=lambda it: it == 3)
 
     run(work, tmp_path, monkeypatch)
-    assert caplog.text.count("What is due in __consumer_offsets-0 failed, retrying in") == 2
+    assert caplog.text.count("Timers failed: partition=__consumer_offsets-0; retry in") == 2
 
 
 @pytest.mark.parametrize("place", ["decode", "replay"])
@@ -280,7 +280,7 @@ def test_a_record_that_cannot_be_replayed_is_skipped(
         assert len(world.made) == 1
 
     run(work, tmp_path, monkeypatch)
-    assert "__consumer_offsets-0: the record at 1 is skipped: " in caplog.text
+    assert "Skipped: partition=__consumer_offsets-0 the record at offset 1: " in caplog.text
     assert str(error) in caplog.text
 
 
@@ -314,7 +314,7 @@ def test_an_appended_record_that_cannot_be_replayed_has_the_log_read_again(
         assert shard.values == [*CONTENTS, b"d", b"b", b"e"]
 
     run(work, tmp_path, monkeypatch)
-    assert "a record that was appended cannot be replayed, loading again" in caplog.text
+    assert "Failed to replay an appended record" in caplog.text
 
 
 def test_who_leads_no_longer_does_not_retry(

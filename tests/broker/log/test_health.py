@@ -64,7 +64,7 @@ def test_a_state_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
     for _ in range(100):
         health.failed(error(errno.ENOSPC))
     assert len(caplog.records) == 1
-    assert "/logs is full (No space left on device)" in caplog.text
+    assert "/logs (No space left on device)" in caplog.text
     assert health.reason == "No space left on device"
 
 

@@ -260,7 +260,7 @@ def test_a_channel_outlives_what_nobody_expected(
         await channels.close()
 
     against(told.serve, story)
-    assert "control channel to broker 7 failed, it begins again" in caplog.text
+    assert "Task failed: control channel to broker 7; restart in" in caplog.text
     assert "ValueError: a bug" in caplog.text
 
 

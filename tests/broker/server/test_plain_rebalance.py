@@ -349,7 +349,7 @@ def test_a_bug_on_the_short_way_ends_the_connection_and_is_logged(
             wire.send(request, version)
             assert wire.closed_by_broker()
     for api in ("JoinGroup", "SyncGroup"):
-        assert f"serving {api} version" in caplog.text
+        assert f"Request failed: {api} version" in caplog.text
 
 
 def test_what_does_not_count_is_refused_as_on_the_general_ways() -> None:

@@ -142,5 +142,8 @@ def test_without_its_supervisor_a_broker_goes_on(caplog: pytest.LogCaptureFixtur
             way.tell(6, b"\x01", 6000, "h:1")
             way.forget()
     assert [record.message for record in caplog.records] == [
-        "the supervisor is gone: a crash is noticed when the session times out"
+        (
+            "Session supervisor ended: a crash of this broker is noticed when its ZooKeeper"
+            " session times out"
+        )
     ]

@@ -34,11 +34,11 @@ def test_a_stored_value_that_is_not_accepted_is_ignored(caplog: pytest.LogCaptur
     """It holds back neither the other settings of the topic nor the topic."""
     rules = topic_rules(SETTINGS, topic("t", retention_ms="soon", min_insync_replicas="1"))
     assert rules.min_in_sync_replicas == 1
-    assert "topic t: a stored setting is ignored" in caplog.text
+    assert "Stored config ignored: topic=t" in caplog.text
 
 
 def test_the_coordinators_topics_are_compacted(caplog: pytest.LogCaptureFixture) -> None:
     """Deleting their segments by age would lose offsets and transactions."""
     rules = topic_rules(SETTINGS, topic("__consumer_offsets", cleanup_policy="delete"))
     assert rules.log_config.compact
-    assert "stored cleanup.policy=delete is ignored" in caplog.text
+    assert "compacted topic: topic=__consumer_offsets cleanup.policy=delete" in caplog.text

@@ -81,7 +81,7 @@ class ClientQuotaManager:
                 operations = [*writes.missing_parents(store, [parent]), *operations]
         users = _users(entity)
         self._ledger.commit(operations, users=users, quotas=[entity], now_ms=now_ms)
-        _log.info("altered quotas of %s for %s", znode.entity_path, principal)
+        _log.info("Altered client quotas: entity=%s principal=%s", znode.entity_path, principal)
 
 
 def _users(entity: QuotaEntity) -> list[str]:

@@ -134,7 +134,7 @@ class Follower:
         if refused:
             self.ledger.fail()  # They are read, and led, again.
         for name in needed.keys() - refused.keys():
-            _log.info("topic %s was created or changed through the coordination data", name)
+            _log.info("Topic changed in ZooKeeper: topic=%s", name)
         found = {name: it for name, it in found.items() if name not in needed}
         found |= load_topics(self._store, needed, tell=_stays)
         known = self.ledger.image.topics
@@ -154,7 +154,7 @@ class Follower:
             put=tuple(put), broker_configs=configs, user_configs=users, quota_configs=quotas
         )
         for name, error in self.ledger.publish(image).items():
-            _log.error("topic %s is not served: %s", name, error.message)
+            _log.error("Topic rejected: topic=%s %s", name, error.message)
 
     def _topics_to_read(self, heard: Heard) -> set[str]:
         known = self.ledger.image.topics
@@ -167,7 +167,7 @@ class Follower:
         for name in sorted(gone - self._missing):
             # Apache's brokers, too, go on serving it until they are restarted; deleting records
             # because of a slip with the ensemble is nothing to be done at once.
-            _log.error("the znode of topic %s is gone; it is served until a restart", name)
+            _log.error("Topic znode missing: topic=%s; serving the topic until a restart", name)
         self._missing = gone
         return present if heard.paths is None else wanted | (present - known.keys())
 
@@ -195,7 +195,7 @@ class Follower:
             try:
                 entity_type, _, name = ConfigChangeZnode.decode(path, found[0]).partition("/")
             except MalformedZnodeError as error:
-                _log.error("a notification is ignored: %s", error)
+                _log.error("Change notification ignored: %s", error)
                 continue
             brokers |= entity_type == CONFIG_BROKERS
             entity = quota_entity(entity_type, name)
@@ -209,4 +209,4 @@ class Follower:
 
 
 def _stays(error: MalformedZnodeError) -> None:
-    _log.error("%s; the topic stays as it was", error)
+    _log.error("Malformed znode: %s; keeping the previous state of the topic", error)

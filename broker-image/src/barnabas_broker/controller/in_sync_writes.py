@@ -87,7 +87,7 @@ def notified(store: CoordinationStore, paths: Sequence[str]) -> set[TopicPartiti
             if got is not None:
                 found.update(IsrChangeZnode.decode(path, got[0]))
         except MalformedZnodeError as error:
-            _log.error("a notification is ignored: %s", error)
+            _log.error("Change notification ignored: %s", error)
     return found
 
 

@@ -33,7 +33,7 @@ def tell_leaderless(concerns: Iterable[Concern]) -> None:
     for each in concerns:
         partitions.setdefault(each.reason, []).append(each.tp)
     for reason, those in partitions.items():
-        _log.warning("nobody leads %s: %s", shown(those), reason)
+        _log.warning("No leader for partitions %s: %s", shown(those), reason)
 
 
 def shown(partitions: Collection[TopicPartition]) -> str:

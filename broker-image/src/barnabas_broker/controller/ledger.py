@@ -214,9 +214,9 @@ class Ledger:
         with self.reading():
             refused = commit_each(self.store, self.office, groups, now_ms=now_ms)
         for error in islice(refused.values(), REFUSALS_LOGGED_MAX):
-            _log.warning("refused by the coordination store: %s", error)
+            _log.warning("Write to ZooKeeper rejected: %s", error)
         if len(refused) > REFUSALS_LOGGED_MAX:
-            _log.warning("refused by the coordination store: %d writes in all", len(refused))
+            _log.warning("Writes to ZooKeeper rejected: count=%d", len(refused))
         return {key: _refusal(error) for key, error in refused.items()}
 
     def await_lost_writes(self, *, now_ms: int) -> None:

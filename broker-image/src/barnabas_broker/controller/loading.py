@@ -47,7 +47,7 @@ def _give_up(error: MalformedZnodeError) -> None:
 
 def log_malformed(error: MalformedZnodeError) -> None:
     """Log it; what the znode is about stays as it was."""
-    _log.error("%s; what it describes stays as it was", error)
+    _log.error("Malformed znode: %s; keeping the previous state", error)
 
 
 class StoredState(NamedTuple):
@@ -228,7 +228,7 @@ def load_quota_configs(
         try:
             config = {} if found is None else quotas_of(entity, znode.decode(found[0]))
         except ValueError as error:
-            _log.error("the quotas at %s are ignored: %s", znode.path, error)
+            _log.error("Quotas ignored: znode=%s %s", znode.path, error)
             continue
         if config:
             quotas[entity] = config

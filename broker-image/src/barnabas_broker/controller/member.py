@@ -70,6 +70,6 @@ class Member:
         try:
             return load_configs(self._ledger.store, [ConfigZnode.for_topic(name) for name in new])
         except (CoordinationError, ZooKeeperError, MalformedZnodeError) as error:
-            _log.error("settings of topics cannot be read: %s", error)
+            _log.error("Failed to read topic configs: %s", error)
             self._ledger.fail()
             return {}

@@ -160,7 +160,7 @@ class Moves:
         if changes:
             refused = self._reign.change(changes, now_ms=now_ms)
             done = len(changes) - len(refused)
-            _log.info("%d partitions are led by their preferred replicas again", done)
+            _log.info("Preferred leader election completed: partitions=%d", done)
             return done
         return 0
 
@@ -280,13 +280,13 @@ class Moves:
         except NoNodeError:
             return
         except MalformedZnodeError as error:
-            _log.error("%s; it is taken away", error)
+            _log.error("Malformed znode: %s; deleting it", error)
             wanted = ()
         for tp, told in self.elect(ElectionType.PREFERRED, wanted, now_ms=now_ms).items():
             if told is not None and told.code is ErrorCode.UNKNOWN_SERVER_ERROR:
                 raise told  # Not written, or nobody knows: the znode stays until it is tried again.
             if told is not None:
-                _log.info("no preferred leader of %s: %s", tp, told)
+                _log.info("Preferred leader not elected: partition=%s %s", tp, told)
         self._ledger.write([Delete(path)], now_ms=now_ms)
 
     def _grant_moves(self, now_ms: int) -> None:
@@ -297,7 +297,7 @@ class Moves:
         except NoNodeError:
             return
         except MalformedZnodeError as error:
-            _log.error("%s; it is taken away", error)
+            _log.error("Malformed znode: %s; deleting it", error)
             self._ledger.write([Delete(path)], now_ms=now_ms)
             return
         states = {tp: self._image.partition(tp) for tp in wanted}
@@ -310,7 +310,7 @@ class Moves:
             if told is not None and told.code is ErrorCode.UNKNOWN_SERVER_ERROR:
                 raise told  # Not written, or nobody knows: the znode stays until it is tried again.
             if told is not None:
-                _log.warning("%s is not moved: %s", tp, told)
+                _log.warning("Reassignment rejected: partition=%s %s", tp, told)
         self._tidy(now_ms=now_ms)
 
     def _tidy(self, *, now_ms: int) -> None:

@@ -89,7 +89,7 @@ class LogDirNotes:
             try:
                 brokers.add(LogDirEventZnode.decode(path, found[0]))
             except MalformedZnodeError as error:
-                _log.error("%s; it is taken away", error)
+                _log.error("Malformed znode: %s; deleting it", error)
         return brokers, paths
 
     def remove(self, paths: Collection[str], *, now_ms: int) -> None:

@@ -12,7 +12,7 @@ _log = logging.getLogger(__name__)
 
 def counts_as_away(error: MalformedZnodeError) -> None:
     """Log it: nobody can reach a broker whose registration says nothing."""
-    _log.error("%s; the broker counts as away", error)
+    _log.error("Malformed znode: %s; treating the broker as not registered", error)
 
 
 def is_unclean(znode: BrokerZnode, data: bytes | None) -> bool:
@@ -38,13 +38,13 @@ def log_difference(
 ) -> None:
     """Log which brokers have come and gone."""
     for gone in sorted(before.keys() - after.keys()):
-        _log.warning("broker %d has gone", gone)
+        _log.warning("Broker unregistered: broker=%d", gone)
     for came in sorted(after.keys() - before.keys()):
-        _log.info("broker %d has come%s", came, _how(after[came]))
+        _log.info("Broker registered: broker=%d%s", came, _how(after[came]))
     for again in sorted(before.keys() & after.keys()):
         if before[again].epoch != after[again].epoch:
-            _log.info("broker %d has come again%s", again, _how(after[again]))
+            _log.info("Broker registered again: broker=%d%s", again, _how(after[again]))
 
 
 def _how(broker: BrokerRegistration) -> str:
-    return ", and was not stopped in order before" if broker.unclean else ""
+    return ", after an unclean shutdown" if broker.unclean else ""

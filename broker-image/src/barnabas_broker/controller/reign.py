@@ -308,7 +308,7 @@ class Reign:
         if changes:
             self._settle(changes, present, now_ms=now_ms)
             led = [tp for tp in changes if tp not in self.unsettled]
-            _log.warning("led now, as settings allow it: %s", shown(led))
+            _log.warning("Unclean leader election completed: %s", shown(led))
 
     def partitions(self) -> list[TopicPartition]:
         """All there are, but for those of topics that are being deleted."""
@@ -328,7 +328,7 @@ class Reign:
         brokers, notes = self._notes.read()
         brokers &= self._image.brokers.keys()
         if brokers:
-            _log.info("asking brokers %s about their log directories", sorted(brokers))
+            _log.info("Requesting log directory states: brokers=%s", sorted(brokers))
             self._asked |= {broker: self._asked.get(broker, 0) + 1 for broker in brokers}
             self._ledger.publish(self._image.with_changes())
         self._notes.remove(notes, now_ms=now_ms)
@@ -436,7 +436,7 @@ class Reign:
             raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, f"Broker id {broker} does not exist.")
         if -1 < broker_epoch < registered.epoch:
             raise KafkaError(ErrorCode.STALE_BROKER_EPOCH)
-        _log.info("broker %d is shutting down", broker)
+        _log.info("Controlled shutdown started: broker=%d", broker)
         self.refresh([tp for tp, _ in self._held_by(broker)], now_ms=now_ms)
         stopping = self.stopping | {broker}
         changes: dict[TopicPartition, LeaderAndIsr] = {}
@@ -683,7 +683,7 @@ class Reign:
         for name in groups.keys() - refused.keys():
             del self.deleting[name]
             del self._unconfirmed[name]
-            _log.info("topic %s is deleted on all its brokers", name)
+            _log.info("Topic deleted on all brokers: topic=%s", name)
         # For the view: whoever is told from now on must not delete a topic made anew.
         self._ledger.publish(self._image.with_changes())
 

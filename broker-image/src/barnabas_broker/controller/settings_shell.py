@@ -46,9 +46,9 @@ class SettingsShell:
                 layer = per_broker if error.key in per_broker else cluster_wide
                 if error.key not in layer:
                     # Two changes contradict each other under the name of a third setting.
-                    _log.error("stored broker settings are ignored: %s", error)
+                    _log.error("Stored broker configs ignored: %s", error)
                     return
-                _log.error("a stored broker setting is ignored: %s", error)
+                _log.error("Stored broker config ignored: %s", error)
                 del layer[error.key]
             else:
                 return
@@ -68,7 +68,7 @@ class SettingsShell:
         try:
             resolved = topic.TopicSettings.resolve(self.settings, overrides)
         except SettingError as error:
-            _log.error("a stored setting is ignored, and so is unclean election: %s", error)
+            _log.error("Stored config ignored, unclean leader election stays off: %s", error)
             return False
         return resolved[topic.UNCLEAN_LEADER_ELECTION_ENABLE]
 
@@ -99,7 +99,13 @@ class SettingsShell:
             if answer.granted and not validate_only:
                 names = ", ".join(change.name for change in request.changes)
                 kind = request.resource.name.lower()
-                _log.info("altered %s of %s %r for %s", names, kind, request.name, principal)
+                _log.info(
+                    "Altered configs: configs=%s %s=%r principal=%s",
+                    names,
+                    kind,
+                    request.name,
+                    principal,
+                )
         return answers
 
     def alter(

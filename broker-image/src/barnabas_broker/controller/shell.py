@@ -288,7 +288,7 @@ class Controller:
         try:
             self.moves.finish(partitions_of(request, self.image), now_ms=now_ms)
         except KafkaError as error:  # Everything is read again, and then it is tried again.
-            _log.warning("a move is not finished yet: %s", error)
+            _log.warning("Reassignment not completed yet: %s", error)
         return answers
 
     def storage_answered(self, broker: int, answered: Answered, *, now_ms: int) -> None:
@@ -335,7 +335,7 @@ class Controller:
         if office is None:
             self.resign()
         elif office != self._ledger.office:
-            _log.info("elected controller with epoch %d", office.epoch)
+            _log.info("Elected as the controller: epoch=%d", office.epoch)
             self._ledger.office = office
             self.member.heard(office.epoch)
             try:
@@ -348,7 +348,7 @@ class Controller:
     def resign(self) -> None:
         """Another broker is the controller; the image stays until it says otherwise."""
         if self.reigns:
-            _log.warning("no longer the controller of epoch %d", self._ledger.controller_epoch)
+            _log.warning("Resigned as the controller: epoch=%d", self._ledger.controller_epoch)
             self._ledger.office = None
             self.reign.end()
             self._ledger.publish(self.image.with_changes())
@@ -395,7 +395,7 @@ class Controller:
         try:
             self._store.commit([note], now_ms=now_ms)
         except (CoordinationError, ZooKeeperError) as error:
-            _log.warning("the controller does not know of the log directories yet: %s", error)
+            _log.warning("Log directory failure not reported to the controller yet: %s", error)
             return
         self._noted_late = False
 
@@ -435,7 +435,7 @@ class Controller:
         self._store.watch(path, Watch.DATA)
         stat = self._store.exists(path)
         if stat is None or stat.ephemeral_owner != self._store.session:
-            _log.warning("registering broker %d again", self._broker_id)
+            _log.warning("Registering broker again: broker=%d", self._broker_id)
             self.register(self._registration, now_ms=now_ms)
         else:
             self._correct_registration(now_ms)
@@ -471,7 +471,7 @@ class Controller:
     def _adopt(self, adoption: Adoption) -> list[Operation]:
         if adoption.missing:
             _log.warning(
-                "topic %s has no directory for partitions %s; they start empty",
+                "No log found: topic=%s partitions=%s; starting with empty logs",
                 adoption.topic,
                 ", ".join(map(str, adoption.missing)),
             )
@@ -538,7 +538,9 @@ class Controller:
         if not validate_only:
             for name in created:
                 count = len(self.image.topics[name].partitions)
-                _log.info("created topic %s with %d partitions for %s", name, count, principal)
+                _log.info(
+                    "Created topic: topic=%s partitions=%d principal=%s", name, count, principal
+                )
         return answers
 
     def auto_create(
@@ -601,7 +603,7 @@ class Controller:
             except KafkaError as error:
                 return [answer.unless_failed(error) for answer in answers]
             known = [name for name in known if name not in refused]
-            _log.info("deleting topics %s for %s", ", ".join(known), principal)
+            _log.info("Deleting topics: topics=%s principal=%s", ", ".join(known), principal)
             return [answer.unless_among(refused) for answer in answers]
         try:
             with self._ledger.reading():
@@ -617,11 +619,11 @@ class Controller:
             self.finish_deletions(now_ms=now_ms)
         except KafkaError as error:
             # The topics are gone; only the marks are left, and the next start looks after those.
-            _log.warning("marks of deleted topics remain: %s", error.message)
+            _log.warning("Topic deletion not completed yet: %s", error.message)
         for name in known:
             if name in failures:
-                _log.error("logs of topic %s remain: %s", name, failures[name].message)
-            _log.info("deleted topic %s for %s", name, principal)
+                _log.error("Failed to delete logs: topic=%s %s", name, failures[name].message)
+            _log.info("Deleted topic: topic=%s principal=%s", name, principal)
         return answers
 
     def create_partitions(
@@ -657,7 +659,9 @@ class Controller:
         answers = [answer.unless_among({**failures, **refused}) for answer in answers]
         for name in operations.keys() - refused.keys():
             count = len(self.image.topics[name].partitions)
-            _log.info("topic %s now has %d partitions for %s", name, count, principal)
+            _log.info(
+                "Created partitions: topic=%s partitions=%d principal=%s", name, count, principal
+            )
         return answers
 
     def _growth(self, growth: Growth) -> list[Operation]:

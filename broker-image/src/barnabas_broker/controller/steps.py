@@ -28,7 +28,7 @@ class Steps:
         except Exception as error:
             if isinstance(error, KafkaError) and error.code is ErrorCode.NOT_CONTROLLER:
                 raise
-            _log.warning("reading %s failed, it is retried: %s", what, error, exc_info=True)
+            _log.warning("Failed to read %s, retrying: %s", what, error, exc_info=True)
             self._first = self._first or error
 
     def raise_first(self) -> None:

@@ -41,7 +41,7 @@ class UserCredentialManager:
             except KafkaError as error:
                 refused[user] = error
             else:
-                _log.info("altered SCRAM credentials of user %r for %s", user, principal)
+                _log.info("Altered SCRAM credentials: user=%r principal=%s", user, principal)
         changes: list[Deletion | Upsertion] = [*deletions, *upsertions]
         users = dict.fromkeys(each.user for each in changes)
         return [

@@ -128,9 +128,7 @@ class _Reader(Generic[R]):
             return self._kind.ended(header.producer_id, committed=committed)
         decoded = self._kind.decode(record.key or b"", record.value)
         if decoded is None:
-            log.warning(
-                "%s: the record at %d is of a kind unknown here", self._log.tp, record.offset
-            )
+            log.warning("Unknown record type: partition=%s offset=%d", self._log.tp, record.offset)
         elif header.is_transactional:
             return self._kind.in_transaction(header.producer_id, decoded)
         return decoded
@@ -147,6 +145,6 @@ class _Reader(Generic[R]):
         unexpected = not isinstance(error, expected)
         reason = f"{type(error).__name__}: {error}" if unexpected else str(error)
         log.error(
-            "%s: %s at %d is skipped: %s", self._log.tp, what, offset, reason,
+            "Skipped: partition=%s %s at offset %d: %s", self._log.tp, what, offset, reason,
             exc_info=error if unexpected else None,
         )  # fmt: skip

@@ -327,7 +327,7 @@ class Runtime(Generic[S, R]):
             held.loading = loading
             raise
         held.load_error = ""
-        log.info("loaded %s in %d ms", tp, now_ms - began_ms)
+        log.info("Finished loading: partition=%s in %d ms", tp, now_ms - began_ms)
 
     def _load_again(self, held: Held[S]) -> None:
         """Begin again with what the log has: a shard differs from it.
@@ -335,7 +335,8 @@ class Runtime(Generic[S, R]):
         Where a record cannot be replayed at all it is left out then, as a whole.
         """
         log.error(
-            "%s: a record that was appended cannot be replayed, loading again", held.partition.tp
+            "Failed to replay an appended record: partition=%s; loading the partition again",
+            held.partition.tp,
         )
         if held.wake is not None:
             held.wake.cancel()
@@ -353,7 +354,7 @@ class Runtime(Generic[S, R]):
             held.wake = None
         tp = held.partition.tp
         log.error(
-            "Loading %s failed, retrying in %.1f s: %s", tp, delay_s, held.load_error,
+            "Failed to load: partition=%s retry in %.1f s: %s", tp, delay_s, held.load_error,
             exc_info=None if known else error,
         )  # fmt: skip
 
@@ -502,7 +503,7 @@ class Runtime(Generic[S, R]):
             info = partition.append_own(bytearray(batch), now_ms=now_ms)
         except KafkaError as error:
             count = len(turn.records)
-            log.error("%s: %d records were not written: %s", partition.tp, count, error)
+            log.error("Failed to append: partition=%s records=%d %s", partition.tp, count, error)
             return error.code
         held.end = info.last_offset + 1
         return None
@@ -546,7 +547,7 @@ class Runtime(Generic[S, R]):
                 self.perform(held, turn)
         except Exception:  # Nobody else would do what is due, of any group.
             tp = held.partition.tp
-            log.exception("What is due in %s failed, retrying in %.1f s", tp, WAKE_RETRY_S)
+            log.exception("Timers failed: partition=%s; retry in %.1f s", tp, WAKE_RETRY_S)
             if held.loading is None:
                 self._wake_later(held)
         else:

@@ -102,7 +102,7 @@ class LogDirectories:
                 except OSError as error:
                     refuse_without_means(path, error)
                     offline[path] = f"{error.strerror or error}"
-                    _log.error("log directory %s is offline: %s", path, offline[path])
+                    _log.error("Log directory offline: log.dir=%s %s", path, offline[path])
             if not taken:
                 raise LogDirectoryError(_none_left(offline))
         except BaseException:
@@ -220,7 +220,7 @@ class LogDirectories:
         directory.lock.release()
         self._directories.remove(directory)
         self.offline[directory.path] = reason
-        _log.error("log directory %s is offline: %s", directory.path, reason)
+        _log.error("Log directory offline: log.dir=%s %s", directory.path, reason)
         if not self._directories:
             raise LogDirectoryError(_none_left(self.offline)) from error
 
@@ -245,7 +245,7 @@ class LogDirectories:
                 continue
             tp = names.parse_partition_directory(path.name)
             if tp is None:
-                _log.warning("leaving %s alone: it is not a partition", path)
+                _log.warning("Directory ignored, its name is no partition: %s", path)
                 continue
             note = self._note_of(tp, directory, path)
             if note is not None and note.is_target(directory.path) and not note.switched:
@@ -695,6 +695,6 @@ def _succeeds(log: PartitionLog, work: Work) -> bool:
     try:
         work()
     except KafkaError as error:
-        _log.error("%s was not closed cleanly: %s", log.tp, error)
+        _log.error("Failed to close a log: partition=%s %s", log.tp, error)
         return False
     return True

@@ -326,7 +326,11 @@ class DirectoryState:
         except OSError as error:
             self.health.failed(error)
             if self.health.writable:
-                _log.warning("no checkpoint in %s: %s", self.path, error.strerror or error)
+                _log.warning(
+                    "Failed to write a checkpoint: log.dir=%s %s",
+                    self.path,
+                    error.strerror or error,
+                )
             return False
         return True
 
@@ -408,7 +412,9 @@ class DirectoryState:
             try:
                 rename(self._set_aside, self.path / names.CLEAN_SHUTDOWN)
             except OSError as error:
-                _log.error("%s is not marked as clean: %s", self.path, error)
+                _log.error(
+                    "Failed to write the clean shutdown file: log.dir=%s %s", self.path, error
+                )
 
     def mark_clean(self, broker_epoch: int) -> None:
         """Write the marker: the very last thing that happens to a directory."""
@@ -418,4 +424,4 @@ class DirectoryState:
             if self._set_aside is not None:
                 remove_file(self._set_aside)
         except OSError as error:
-            _log.error("%s is not marked as clean: %s", self.path, error)
+            _log.error("Failed to write the clean shutdown file: log.dir=%s %s", self.path, error)

@@ -144,19 +144,21 @@ class DirectoryHealth:
 
 
 def _say_online(path: Path, reason: str) -> None:
-    _log.info("log directory %s takes records again: %s", path, reason)
+    _log.info("Log directory writable again: log.dir=%s %s", path, reason)
 
 
 def _say_full(path: Path, reason: str) -> None:
     _log.error(
-        "log directory %s is full (%s): records are refused, reading goes on, "
-        "service resumes by itself when there is room",
+        "Log directory full: log.dir=%s (%s); produce requests are rejected until there is "
+            "space, fetches are served",
         path, reason,
     )  # fmt: skip
 
 
 def _say_offline(path: Path, reason: str) -> None:
-    _log.error("log directory %s is offline until the next start: %s", path, reason)
+    _log.error(
+        "Log directory failed: log.dir=%s %s; repair the disk and restart the broker", path, reason
+    )
 
 
 _SAY = {Health.ONLINE: _say_online, Health.FULL: _say_full, Health.OFFLINE: _say_offline}

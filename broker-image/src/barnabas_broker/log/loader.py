@@ -390,7 +390,7 @@ class _Loader:
             result = ScanResult.TORN
         if result is ScanResult.TORN:
             _log.warning(
-                "%s: cutting %d bytes off segment %d at position %d",
+                "Truncating segment: partition=%s bytes=%d segment=%d position=%d",
                 self.directory.name, segment.size - end, segment.base_offset, end,
             )  # fmt: skip
         rebuilt.finish(end)

@@ -68,4 +68,4 @@ def _remove_files(paths: Sequence[Path]) -> None:
     try:
         remove_files(paths)
     except OSError as error:
-        _log.warning("deleted segments are left behind: %s", error)
+        _log.warning("Failed to delete segment files: %s", error)

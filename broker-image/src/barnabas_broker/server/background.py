@@ -126,7 +126,7 @@ class Background:
         # A traceback where the error is none that a store or a disk gives.
         known = isinstance(error, KafkaError | OSError)
         log.error(
-            "%s failed, it begins again in %.1f s: %s", name, pause_s, self.down[name],
+            "Task failed: %s; restart in %.1f s: %s", name, pause_s, self.down[name],
             exc_info=None if known else error,
         )  # fmt: skip
         return pause_s

@@ -210,7 +210,7 @@ class ControlChannels:
             try:
                 await self._storage(self._broker_id, answered)
             except KafkaError as error:
-                log.warning("own log directories are not acted on yet: %s", error)
+                log.warning("Own log directory failure not handled yet: %s", error)
             if self._view is view:
                 await asyncio.sleep(RETRY_S)
         self._own_task = None
@@ -226,7 +226,7 @@ class ControlChannels:
                 epoch = view.image.brokers[self._broker_id].epoch
                 await self._ends(self._broker_id, epoch, answered)
             except KafkaError as error:
-                log.warning("an election still waits for this broker: %s", error)
+                log.warning("Leader election is waiting for this broker: %s", error)
             if self._view is view:
                 await asyncio.sleep(RETRY_S)
         self._own_ends_task = None
@@ -285,7 +285,7 @@ class ControlChannels:
         try:
             refused = await self._give(registration.id, given, fresh=told is None)
         except (PeerError, EncodeError, KafkaError) as error:
-            log.warning("broker %d is not told of changes yet: %s", registration.id, error)
+            log.warning("Control requests failed, retrying: broker=%d %s", registration.id, error)
             await asyncio.sleep(RETRY_S)
             wake.set()
             return
@@ -311,7 +311,7 @@ class ControlChannels:
             answer = await self._send(broker, _ends_request(wanted), ListOffsetsResponse)
             await self._ends(broker, registration.epoch, ends_answers(wanted, answer))
         except (PeerError, EncodeError, KafkaError) as error:
-            log.warning("an election still waits for broker %d: %s", broker, error)
+            log.warning("Leader election is waiting: broker=%d %s", broker, error)
         if self._view is view:
             await asyncio.sleep(RETRY_S)
             wake.set()
@@ -352,7 +352,7 @@ class ControlChannels:
         codes += [each.error_code for topic in led.topics for each in topic.partition_errors]
         failed = sorted({error_code(code).name for code in codes if code != ErrorCode.NONE})
         if failed:
-            log.warning("broker %d refuses LeaderAndIsr: %s", broker, ", ".join(failed))
+            log.warning("LeaderAndIsr rejected: broker=%d %s", broker, ", ".join(failed))
         answered = storage_answers(given.leader_and_isr, led)
         unusable = {tp for tp, answer in answered.items() if not answer.usable}
         channel = self._channels[broker]
@@ -444,4 +444,4 @@ def ends_answers(
 def _tell_refusals(broker: int, what: str, code: int) -> None:
     """A refusal means that this broker, or the other one, has been followed by somebody."""
     if code != ErrorCode.NONE:
-        log.warning("broker %d refuses %s: %s", broker, what, error_code(code).name)
+        log.warning("Request rejected: broker=%d %s: %s", broker, what, error_code(code).name)

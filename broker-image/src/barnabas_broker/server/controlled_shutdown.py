@@ -79,9 +79,12 @@ async def hand_over(
     for left in range(retries - 1, -1, -1):
         why = await _ask(link, request, settings[keys.CONTROLLER_SOCKET_TIMEOUT_MS] / 1000)
         if why is None:
-            log.info("all that others can lead is handed over")
+            log.info(
+                "Controlled shutdown succeeded: no partition is led here that another broker "
+                "can lead"
+            )
             return True
-        log.warning("not everything is handed over: %s; %d retries are left", why, left)
+        log.warning("Controlled shutdown incomplete: %s; %d retries left", why, left)
         if left:
             await asyncio.sleep(settings[keys.CONTROLLED_SHUTDOWN_RETRY_BACKOFF_MS] / 1000)
     return False

@@ -181,11 +181,11 @@ class ControllerThread:
             work()
         except CoordinationError as error:
             # Everything is read again when the connection is back, or when it was not lost at all.
-            log.warning("changes in the coordination data could not be read: %s", error)
+            log.warning("Failed to read changes from ZooKeeper: %s", error)
         except (ZooKeeperError, KafkaError) as error:
-            log.warning("the coordination data changed while it was read: %s", error)
+            log.warning("ZooKeeper data changed while it was read: %s", error)
         except Exception:  # One catch-up that fails must not be the last word nobody hears.
-            log.exception("catching up with the coordination data failed")
+            log.exception("Failed to read changes from ZooKeeper")
         else:
             failed = False
         if failed:

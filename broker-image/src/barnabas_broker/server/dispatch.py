@@ -401,7 +401,7 @@ def _failure(route: Route, call: Call, error: BaseException) -> Any:
         code, message = error.code, error.message
     else:
         log.error(
-            "serving %s version %d for %s failed",
+            "Request failed: %s version %d from %s",
             route.api.name,
             call.version,
             call.client_host,
@@ -460,7 +460,7 @@ def _encoded(route: Route, call: Call, response: Any) -> list[Item]:
             return _fetch_items(response, version, call.correlation_id, header_version)
         return [response_frame(response, version, call.correlation_id, header_version)]
     except codec.EncodeError as error:
-        log.exception("the response to %s version %d is wrong", route.api.name, call.version)
+        log.exception("Failed to encode a response: %s version %d", route.api.name, call.version)
         raise UnanswerableError(f"{route.api.name} could not be answered") from error
 
 

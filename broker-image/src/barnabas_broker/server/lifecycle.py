@@ -125,7 +125,7 @@ async def _run(node: Node, ready_file: Path | None) -> CoordinationError | LogDi
                 raise StartupError(reason) from error
         doomed = asyncio.ensure_future(node.doomed())
         await asyncio.wait({stopping, doomed}, return_when=asyncio.FIRST_COMPLETED)
-        log.info("shutting down")
+        log.info("Shutting down")
         if not doomed.done():
             await node.hand_over()
     finally:
@@ -136,7 +136,7 @@ async def _run(node: Node, ready_file: Path | None) -> CoordinationError | LogDi
             stop_signals.ignore()
     if doomed.done():
         return doomed.result()
-    log.info("shut down cleanly")
+    log.info("Shut down cleanly")
     doomed.cancel()
     return None
 

@@ -131,7 +131,7 @@ class LogCleaner:
         except KafkaError as error:
             self.manager.abandon(task, error.message)
         except Exception as error:
-            log.exception("cleaning %s failed", task.tp)
+            log.exception("Failed to clean: partition=%s", task.tp)
             self.manager.abandon(task, f"{type(error).__name__}: {error}")
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._stopping.wait(), self.pause_s)

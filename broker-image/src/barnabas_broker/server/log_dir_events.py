@@ -60,4 +60,4 @@ class LogDirEvents:
 
 def _log_failure(noted: asyncio.Future[None]) -> None:
     if not noted.cancelled() and noted.exception() is not None:
-        log.error("the controller is not told of the log directories: %r", noted.exception())
+        log.error("Log directory failure not reported to the controller: %r", noted.exception())

@@ -81,7 +81,9 @@ class LogMover:
         unfinished, self._logs.unfinished = self._logs.unfinished, {}
         for tp, (target, path) in unfinished.items():
             if tp in self._logs.logs and self._logs.home_of(tp) is not target:
-                log.info("going on with the move of %s to %s", tp, target.path)
+                log.info(
+                    "Resuming a move between log directories: partition=%s to=%s", tp, target.path
+                )
                 self._begin(tp, target, found=path)
             elif self._logs.has_offline:
                 log.warning("leaving %s alone: what it is a copy of cannot be seen", path)
@@ -131,7 +133,12 @@ class LogMover:
         self, tp: TopicPartition, target: DirectoryState, *, found: Path | None = None
     ) -> None:
         move = self._logs.begin_move(tp, target, found=found)
-        log.info("moving %s from %s to %s", tp, move.home.path, target.path)
+        log.info(
+            "Moving replica between log directories: partition=%s from=%s to=%s",
+            tp,
+            move.home.path,
+            target.path,
+        )
         before = [task for other, task in self._tasks.items() if other.tp == tp]
         task = background().once("moving a log", self._run(move, before))
         self._tasks[move] = task
@@ -156,13 +163,25 @@ class LogMover:
             await self._drop(move, suspend=True)
             return
         except _EndedError as end:
-            log.info("the move of %s to %s ends: %s", move.tp, move.target.path, end)
+            log.info(
+                "Move between log directories cancelled: partition=%s to=%s %s",
+                move.tp,
+                move.target.path,
+                end,
+            )
         except (KafkaError, OSError) as error:
             if isinstance(error, OSError):
                 move.target.health.failed(error)
-            log.error("the move of %s to %s is given up: %s", move.tp, move.target.path, error)
+            log.error(
+                "Move between log directories failed: partition=%s to=%s %s",
+                move.tp,
+                move.target.path,
+                error,
+            )
         except Exception:  # One failed move must not go unnoticed, nor leave half of it behind.
-            log.exception("the move of %s to %s is given up", move.tp, move.target.path)
+            log.exception(
+                "Move between log directories failed: partition=%s to=%s", move.tp, move.target.path
+            )
         if move.stage is not Stage.SWITCHED:
             await self._drop(move, suspend=False)
         self._ends.pop(move, None)
@@ -250,7 +269,12 @@ class LogMover:
             if removed is not None:
                 await self._in_thread(move.forget)
                 await self._in_thread(self._logs.checkpoint_work_of(move.home))
-                log.info("moved %s from %s to %s", move.tp, move.home.path, move.target.path)
+                log.info(
+                    "Moved replica between log directories: partition=%s from=%s to=%s",
+                    move.tp,
+                    move.home.path,
+                    move.target.path,
+                )
         except FileNotFoundError:
             log.info("%s was deleted at the end of its move", move.tp)
         except (KafkaError, OSError) as error:

@@ -37,7 +37,7 @@ def last_words(reason: str) -> None:
 def _log_uncaught(
     kind: type[BaseException], error: BaseException, trace: TracebackType | None
 ) -> None:
-    _log.critical("the broker failed", exc_info=(kind, error, trace))
+    _log.critical("Broker failed", exc_info=(kind, error, trace))
 
 
 def _json() -> logging.Formatter:

@@ -459,7 +459,7 @@ class Node:
                     lambda it: it.reign.confirmed(number, view, refused, now_ms=now_ms)
                 )
             except (KafkaError, RuntimeError) as error:  # Tried again with the next catch-up.
-                log.warning("a deletion is not finished yet: %s", error)
+                log.warning("Topic deletion not completed yet: %s", error)
 
         async def storage(number: int, answered: Answered) -> None:
             now_ms = clock_ms()
@@ -505,7 +505,7 @@ class Node:
 
     def _tell_trusted(self) -> None:
         """No log is doubted any more, and who reads this broker's registration may know."""
-        log.info("all logs have caught up since the start, or lead")
+        log.info("All replicas are leaders or in sync")
         with contextlib.suppress(RuntimeError):  # The broker is stopping.
             told = self.broker.controller.run(lambda governed: governed.trust(now_ms=clock_ms()))
             told.add_done_callback(_note_failure)
@@ -638,7 +638,7 @@ def _govern(
 
 def _note_failure(told: "asyncio.Future[None]") -> None:
     if not told.cancelled() and (error := told.exception()) is not None:
-        log.warning("the registration does not say yet that all logs have caught up: %s", error)
+        log.warning("Registration not updated yet, all replicas are in sync: %s", error)
 
 
 def _started_uncleanly(governed: Controller, logs: LogDirectories, broker_id: int) -> bool:
@@ -659,7 +659,7 @@ def _started_uncleanly(governed: Controller, logs: LogDirectories, broker_id: in
     unclean = logs.doubt(held)
     if unclean:
         count = len(logs.doubts.partitions)
-        log.warning("not stopped in order before: %d logs may lack their ends", count)
+        log.warning("Unclean shutdown detected: %d logs may be truncated", count)
     return unclean
 
 
@@ -667,7 +667,7 @@ def _tell_strays(found: Mapping[TopicPartition, PartitionLog], image: MetadataIm
     """Name the topics on disk that the cluster does not have; their files are left alone."""
     strays = sorted({tp.topic for tp in found if image.partition(tp) is None})
     if strays:
-        log.warning("on disk but not in the cluster, and left alone: %s", ", ".join(strays))
+        log.warning("Stray logs kept on disk: %s", ", ".join(strays))
 
 
 def _quotas(controller: ControllerThread) -> ClientQuotas:

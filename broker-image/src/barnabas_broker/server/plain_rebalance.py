@@ -167,5 +167,5 @@ class PlainRebalances:
 
 
 def _unanswerable(api: str, version: int, caller: "Caller") -> UnanswerableError:
-    log.exception("serving %s version %d for %s failed", api, version, caller.client_host)
+    log.exception("Request failed: %s version %d from %s", api, version, caller.client_host)
     return UnanswerableError(f"{api} failed and cannot say so")

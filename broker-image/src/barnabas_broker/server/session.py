@@ -580,7 +580,7 @@ class Session(asyncio.BufferedProtocol):
         try:
             self._out.append(request.encoded())
         except EncodeError as error:
-            log.exception("a response is wrong")
+            log.exception("Failed to encode a response")
             self._complain(Cause.BAD_REQUEST, str(error))
             self.close_when_sent()
             return

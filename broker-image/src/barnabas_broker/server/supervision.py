@@ -68,7 +68,10 @@ class Supervision:
         except OSError:
             self._told = False
         if not self._told:
-            log.warning("the supervisor is gone: a crash is noticed when the session times out")
+            log.warning(
+                "Session supervisor ended: a crash of this broker is noticed when its ZooKeeper "
+                "session times out"
+            )
 
 
 def _become_supervisor(link: socket.socket, *, child: int, shape: str) -> None:

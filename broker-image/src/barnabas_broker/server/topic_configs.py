@@ -49,7 +49,9 @@ def _topic_settings(
         name = CLEANUP_POLICY.name
         stored = remaining.get(name, COMPACT)
         if stored != COMPACT:
-            log.error("topic %s: stored %s=%s is ignored, it is compacted", topic, name, stored)
+            log.error(
+                "Stored config ignored for a compacted topic: topic=%s %s=%s", topic, name, stored
+            )
         remaining[name] = COMPACT
     while True:
         try:
@@ -57,4 +59,4 @@ def _topic_settings(
         except SettingError as error:
             if remaining.pop(error.key, None) is None:
                 raise
-            log.error("topic %s: a stored setting is ignored: %s", topic, error)
+            log.error("Stored config ignored: topic=%s %s", topic, error)

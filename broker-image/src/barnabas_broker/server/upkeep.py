@@ -186,7 +186,7 @@ class Upkeep:
         except KafkaError as error:
             # A full directory has said so, and what is not flushed stays due.
             level = logging.DEBUG if partition_log.failure is None else logging.ERROR
-            log.log(level, "flushing %s failed: %s", partition_log.tp, error)
+            log.log(level, "Failed to flush: partition=%s %s", partition_log.tp, error)
         finally:
             self._flushing.discard(partition_log)
 
@@ -232,7 +232,7 @@ def _count(segment: Segment, file: DataFile) -> None:
     try:
         found = tally.count(file)
     except (OSError, CorruptSegmentError) as error:
-        log.warning("%s cannot be counted: %s", file.path, error)
+        log.warning("Failed to measure a log directory: %s %s", file.path, error)
         return
     if segment.file is file:
         segment.tally = found

@@ -143,7 +143,9 @@ class SessionStore:
         self._max_in_flight = max_in_flight
         self._heir = heir if credentials.tls is None else None
         if heir is not self._heir:  # It would send the session's password in the clear.
-            log.warning("over TLS nobody ends the session if this process dies: it will time out")
+            log.warning(
+                "ZooKeeper session without a supervisor over TLS: it times out if this process dies"
+            )
         self._subscriber: Subscriber | None = None
         self._armed: set[tuple[str, Watch]] = set()
         self._lock = threading.Lock()  # Over `_armed`, for several threads.
@@ -314,7 +316,7 @@ class SessionStore:
         deadline = time.monotonic() + self._timeout_s + EXPIRY_SLACK_S
         if self.exists(path) is None:
             return True
-        log.info("waiting for %s of an earlier session to go", path)
+        log.info("Waiting for an ephemeral znode of an earlier session to be deleted: %s", path)
         while self.exists(path) is not None:
             if time.monotonic() > deadline or self._closing.is_set():
                 return False
@@ -337,8 +339,8 @@ class SessionStore:
         closing.join(CLOSE_TIMEOUT_S)
         if closing.is_alive():
             log.warning(
-                "the session with ZooKeeper at %s could not be closed within %.0f s: it expires "
-                "after zookeeper.session.timeout.ms", self.connect, CLOSE_TIMEOUT_S,
+                "ZooKeeper session not closed: %s did not answer within %.0f s; it expires "
+                    "after zookeeper.session.timeout.ms", self.connect, CLOSE_TIMEOUT_S,
             )  # fmt: skip
         elif in_order and self._heir is not None:
             self._heir.forget()
@@ -363,8 +365,11 @@ class SessionStore:
         # What was halted as a whole goes on within the first pause, and is no news.
         if not self._hung() or self._closing.wait(HUNG_POLL_S) or not self._hung():
             return
-        log.error("the broker hangs: ZooKeeper hears nothing of it until it goes on, and ends its "
-                  "session at %s when that takes too long", self.connect)  # fmt: skip
+        log.error(
+            "Event loop blocked, heartbeats to ZooKeeper stop: %s expires the session if that"
+            " takes too long",
+            self.connect,
+        )
         while self._hung() and not self._closing.wait(HUNG_POLL_S):
             pass
 
@@ -383,7 +388,7 @@ class SessionStore:
             self.counts.connected()
             self._connected.set()
             if again:
-                log.info("connected to ZooKeeper at %s again", self.connect)
+                log.info("Reconnected to ZooKeeper: %s", self.connect)
                 with self._lock:
                     self._armed.clear()
                 if self._subscriber is not None:
@@ -406,13 +411,15 @@ class SessionStore:
             threading.Thread(target=self._try_again, name="zookeeper-again", daemon=True).start()
         if self._refused:
             self.counts.refused()
-            log.error("ZooKeeper at %s refuses %s", self.connect, self._known.login)
+            log.error(
+                "ZooKeeper authentication failed: %s rejects %s", self.connect, self._known.login
+            )
         elif state == KazooState.LOST:
             self.counts.expired()
-            log.warning("the session with ZooKeeper at %s has expired", self.connect)
+            log.warning("ZooKeeper session expired: %s", self.connect)
         else:
             self.counts.disconnected()
-            log.warning("the connection to ZooKeeper at %s is lost", self.connect)
+            log.warning("ZooKeeper connection lost: %s", self.connect)
 
     def _try_again(self) -> None:
         """Begin anew after a refusal, which may be that of one member, or of a moment.

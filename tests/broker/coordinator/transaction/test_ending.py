@@ -175,7 +175,7 @@ def test_a_partition_that_knows_a_newer_epoch_is_left(
     writer = Writer({0: [ErrorCode.INVALID_PRODUCER_EPOCH]})
     carried_out(writer, 1)
     assert writer.asked == [0]
-    assert "t-0 takes no marker of 'tx'" in caplog.text
+    assert "Transaction marker fenced: partition=t-0 transactional.id='tx'" in caplog.text
 
 
 def test_a_note_that_fails_is_made_again() -> None:

@@ -92,7 +92,7 @@ def test_what_could_not_be_told_is_told_later(
     leader.failures.append(CoordinationError("it is away"))
     with caplog.at_level(logging.WARNING):
         leader.live(monkeypatch)
-    assert "is not told of in-sync replicas yet: it is away" in caplog.text
+    assert "ISR change not reported to the controller yet: it is away" in caplog.text
     assert len(leader.notes) == 1
 
 
@@ -104,6 +104,6 @@ def test_an_unexpected_failure_does_not_end_the_telling(
     leader = Leader()
     leader.failures.append(ValueError("a bug"))
     leader.live(monkeypatch)
-    assert "telling of in-sync replicas failed, it begins again in" in caplog.text
+    assert "Task failed: telling of in-sync replicas; restart in" in caplog.text
     assert "ValueError: a bug" in caplog.text
     assert len(leader.notes) == 1

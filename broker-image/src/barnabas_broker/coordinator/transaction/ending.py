@@ -98,7 +98,11 @@ class Ending:
         try:
             return self._writer.write(tp, self._marker, self._heard)
         except Exception:  # Of one partition: the others need their markers, and it again.
-            log.exception("a marker of %a for %s may not be written", self._id, tp)
+            log.exception(
+                "Failed to write a transaction marker: transactional.id=%a partition=%s",
+                self._id,
+                tp,
+            )
             return None
 
     def _part_ended(self, part: "asyncio.Future[Any]") -> None:
@@ -106,7 +110,9 @@ class Ending:
         if part.cancelled():  # The broker stops.
             return
         if (error := part.exception()) is not None:
-            log.error("markers of %a may not be written", self._id, exc_info=error)
+            log.error(
+                "Failed to write transaction markers: transactional.id=%a", self._id, exc_info=error
+            )
         if not self._waiting:
             self._next()
 
@@ -117,11 +123,26 @@ class Ending:
             return
         if code is ErrorCode.INVALID_PRODUCER_EPOCH:
             # The partition has seen a newer epoch of this producer, and nothing older opens it.
-            log.error("%s takes no marker of %a: it knows a newer epoch", tp, self._id)
+            log.error(
+                "Transaction marker fenced: partition=%s transactional.id=%a, the producer "
+                "epoch there is newer",
+                tp,
+                self._id,
+            )
         elif code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and not self._exists(tp):
-            log.info("%s is no more, and needs no marker of %a", tp, self._id)
+            log.info(
+                "Transaction marker skipped, the partition is deleted: partition=%s "
+                "transactional.id=%a",
+                tp,
+                self._id,
+            )
         else:
-            log.warning("a marker of %a for %s is tried again: %s", self._id, tp, code.name)
+            log.warning(
+                "Retrying a transaction marker: transactional.id=%a partition=%s %s",
+                self._id,
+                tp,
+                code.name,
+            )
             self._again.append(tp)
 
     def _next(self) -> None:

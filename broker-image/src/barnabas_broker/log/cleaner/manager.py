@@ -216,7 +216,9 @@ class CleanerManager:
         """The log cannot be cleaned: it is left as it is until the broker starts again."""
         self.abandon(task, reason)
         self._uncleanable[task.log] = reason
-        _log.error("%s cannot be compacted and is left as it is: %s", task.tp, reason)
+        _log.error(
+            "Failed to clean: partition=%s %s; the partition is not compacted", task.tp, reason
+        )
 
 
 def _facts(log: PartitionLog) -> LogFacts:

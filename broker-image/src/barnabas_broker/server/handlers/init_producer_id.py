@@ -68,7 +68,7 @@ async def _initialised(asked: Initialisation, call: Call) -> InitProducerIdRespo
 
 
 def _no_id(call: Call, error: CoordinationError) -> InitProducerIdResponse:
-    log.warning("no producer id for %s: %s", call.client_host, error)
+    log.warning("No producer id allocated: transactional.id=%s %s", call.client_host, error)
     # What producers try again after (KIP-730 answers it, too).
     return _refused(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
 

@@ -147,7 +147,7 @@ class HttpThread:
         try:
             return await self._answer(question.path, question.accept)
         except Exception:  # The boundary between one request and the others.
-            log.exception("answering %s failed", question.path)
+            log.exception("Request to the admin port failed: %s", question.path)
             text = b"the broker failed to answer; its log says why\n"
             return Answer(HTTPStatus.INTERNAL_SERVER_ERROR, text)
 

@@ -164,10 +164,10 @@ class Fetcher:
                 failing = True
                 await asyncio.sleep(backoff_s)
             except KafkaError as error:
-                log.warning("%s: the leader refuses: %s", self.name, error.code.name)
+                log.warning("%s: Fetch rejected by the leader: %s", self.name, error.code.name)
                 await asyncio.sleep(backoff_s)
             except Exception:  # Replication must not end for good by what one round met.
-                log.exception("%s failed; it is tried again", self.name)
+                log.exception("%s failed; retrying", self.name)
                 await asyncio.sleep(backoff_s)
 
     async def _idle(self, backoff_s: float) -> None:
@@ -199,7 +199,7 @@ class Fetcher:
         if records := _those(asked, AskRecords):
             await self._in_parts(outcome, partial(self._ask_records, ready), records, timeout_s)
         for tp in outcome.judge():
-            log.warning("%s: %s is fetched alone from now on", self.name, tp)
+            log.warning("%s: Fetching in a request of its own: partition=%s", self.name, tp)
             self._set_apart(tp)
         return True
 
@@ -234,7 +234,7 @@ class Fetcher:
             self._failed(tp, each)
 
     def _failed(self, tp: TopicPartition, each: Copied) -> None:
-        log.exception("%s: copying %s failed", self.name, tp)
+        log.exception("%s: Replication failed: partition=%s", self.name, tp)
         self._delay(tp, each, ErrorCode.UNKNOWN_SERVER_ERROR)
 
     async def _begin(self, ready: Mapping[TopicPartition, Copied], timeout_s: float) -> None:
@@ -387,7 +387,7 @@ class Fetcher:
             case Wait(error):
                 self._delay(tp, each, error)
             case Stop(error):
-                log.info("%s: %s is not copied until its leader is named: %s",
+                log.info("%s: Waiting for a new leader: partition=%s %s",
                          self.name, tp, error.name)  # fmt: skip
             case _:
                 each.told.clear()
@@ -398,7 +398,8 @@ class Fetcher:
         if isinstance(cut, StartAt) or cut.offset < own.log_end_offset:
             level = logging.WARNING if cut.offset < own.high_watermark else logging.INFO
             log.log(
-                level, "%s: %s, of %d to %d and high watermark %d, is cut to %d (leader epoch %d)",
+                level, "%s: Truncating: partition=%s log=%d..%d high_watermark=%d to offset %d "
+                    "(leader epoch %d)",
                 self.name, tp, own.log_start_offset, own.log_end_offset, own.high_watermark,
                 cut.offset, each.leader_epoch,
             )  # fmt: skip
@@ -410,7 +411,7 @@ class Fetcher:
         except KafkaError as error:
             if not self._current(tp, each):  # Deleted while its cut waited for a thread.
                 return
-            log.error("%s: %s cannot be cut: %s", self.name, tp, error)
+            log.error("%s: Failed to truncate: partition=%s %s", self.name, tp, error)
             self._delay(tp, each, error.code)
             return
         if self._current(tp, each):
@@ -427,7 +428,7 @@ class Fetcher:
             self._delay(tp, each, error.code)
             return
         except KafkaError as error:
-            log.error("%s: what was fetched of %s is not appended: %s", self.name, tp, error)
+            log.error("%s: Failed to append fetched records: partition=%s %s", self.name, tp, error)
             self._delay(tp, each, error.code)
             return
         if self._current(tp, each):
@@ -466,7 +467,7 @@ class Fetcher:
         each.not_before = self._loop.time() + backoff_s
         level = logging.DEBUG if error in each.told else logging.INFO
         each.told.add(error)
-        log.log(level, "%s: %s is tried again: %s", self.name, tp, error.name)
+        log.log(level, "%s: Retrying: partition=%s %s", self.name, tp, error.name)
 
 
 def _state(each: Copied) -> Following:

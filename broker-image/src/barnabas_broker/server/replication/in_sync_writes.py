@@ -79,7 +79,7 @@ class InSyncWrites:
                 lambda controller: controller.tell_in_sync(partitions, now_ms=now_ms)
             )
         except (CoordinationError, ZooKeeperError) as error:
-            log.warning("the controller is not told of in-sync replicas yet: %s", error)
+            log.warning("ISR change not reported to the controller yet: %s", error)
             self._notices.put_back(partitions)
         except BaseException:
             self._notices.put_back(partitions)

@@ -75,7 +75,7 @@ class IsrChanges:
 
     async def _make(self, partition: Partition, change: IsrChange) -> None:
         log.info(
-            "%s: asking for the in-sync replicas %s instead of %s (high watermark %d of %d)",
+            "%s: Requesting ISR %s instead of %s (high watermark %d of %d)",
             partition.tp, change.isr, partition.in_sync.isr,
             partition.log.high_watermark, partition.log.log_end_offset,
         )  # fmt: skip
@@ -85,7 +85,7 @@ class IsrChanges:
             if not _is_under_way(partition, change):
                 break
             if why != told:  # Asking may go on for long; the same once more says nothing new.
-                log.warning("%s: the in-sync replicas are not changed yet: %s", partition.tp, why)
+                log.warning("%s: ISR change pending: %s", partition.tp, why)
                 told = why
             await asyncio.sleep(pause_s)
             pause_s = min(2 * pause_s, RETRY_MAX_S)
@@ -105,17 +105,17 @@ class IsrChanges:
             state = await self._alter(partition.tp, topic_id, wanted, change.broker_epochs)
         except KafkaError as error:
             if error.code in _REFUSED:
-                log.info("%s: the in-sync replicas stay: %s", partition.tp, error.code.name)
+                log.info("%s: ISR change rejected: %s", partition.tp, error.code.name)
                 partition.isr_change_refused(change)
             return str(error)
         except (PeerError, CoordinationError) as error:
             return str(error)
         except Exception as error:  # Not asked for again, it would stay under way for good.
-            log.exception("%s: changing the in-sync replicas failed", partition.tp)
+            log.exception("%s: ISR change failed", partition.tp)
             return repr(error)
         if partition.in_sync.pending is change:
             partition.isr_changed(state)
-            log.info("%s: the in-sync replicas are %s", partition.tp, partition.state.isr)
+            log.info("%s: ISR updated to %s", partition.tp, partition.state.isr)
         return f"the answer names the leader epoch {state.leader_epoch}"
 
     async def _flush(self, partition_log: PartitionLog) -> None:

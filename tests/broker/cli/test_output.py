@@ -1,6 +1,8 @@
 """What commands print, and the files of Kafka's tools that they read and write."""
 
+import io
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -74,3 +76,27 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
         read_json(path, read_topics)
     with pytest.raises(InputError, match="No such file or directory"):
         write_json(path, "{}")
+
+
+class Terminal(io.StringIO):
+    """Standard output that is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("width", [30, 45, 60])
+def test_a_table_fits_the_terminal(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
+    """Nothing of it is lost; where there is room for text beside them, numbers are in one piece."""
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setenv("TERM", "xterm")
+    out = Terminal()
+    monkeypatch.setattr("sys.stdout", out)
+    columns = ["broker", "address", "replicas"]
+    print_table(columns, [[1001, "broker-1001.example.com:9092", 123456]])
+    shown = re.sub(r"\x1b\[[0-9;]*m", "", out.getvalue())
+    assert all(len(line) <= width for line in shown.splitlines())
+    given = "".join([*columns, "1001", "broker-1001.example.com:9092", "123456"])
+    assert sorted("".join(shown.split())) == sorted(given)
+    if width > 30:
+        assert {"1001", "123456"} <= set(shown.split())

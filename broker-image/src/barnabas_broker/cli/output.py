@@ -10,14 +10,18 @@ import functools
 import json
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from rich.console import JustifyMethod
 
 Row = Mapping[str, Any]
 
 # A pipe has no width; a line that a program reads must not be folded.
 PIPE_WIDTH = 10_000
+GAP = 2
 
 
 YAML = "barnabas_broker.cli.output.yaml"
@@ -63,20 +67,28 @@ def print_json(value: Any) -> None:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    """Rows under headings; numbers to the right, lists joined by commas."""
+    """Rows under headings, as wide as the terminal; numbers to the right, lists with commas."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     rows = [list(row) for row in rows]
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for index, column in enumerate(columns):
-        numeric = bool(rows) and all(isinstance(row[index], int | None) for row in rows)
-        table.add_column(column, justify="right" if numeric else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(cell_text(cell)) for cell in row))
     terminal = sys.stdout.isatty()
     console = Console(width=None if terminal else PIPE_WIDTH, highlight=False, soft_wrap=False)
+    numeric = {
+        index: max(len(column), *(len(cell_text(row[index])) for row in rows)) + GAP
+        for index, column in enumerate(columns)
+        if rows and all(isinstance(row[index], int | None) for row in rows)
+    }
+    # Where text has room beside them numbers stay whole, and text is folded.
+    whole = 3 * sum(numeric.values()) <= 2 * console.width
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for index, column in enumerate(columns):
+        justify: JustifyMethod = "right" if index in numeric else "left"
+        no_wrap = whole and index in numeric
+        table.add_column(column, justify=justify, overflow="fold", no_wrap=no_wrap)
+    for row in rows:
+        table.add_row(*(Text(cell_text(cell)) for cell in row))
     with console.capture() as printed:  # Rich would end the program where nobody reads it.
         console.print(table)
     click.echo(printed.get(), nl=False)

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+import click
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -22,6 +23,12 @@ def show(view: View) -> None:
     """Print the tables of one cluster."""
     width = None if sys.stdout.isatty() else PIPE_WIDTH
     console = Console(width=width, highlight=False, soft_wrap=False)
+    with console.capture() as printed:  # Rich would end the program where nobody reads it.
+        _print(view, console)
+    click.echo(printed.get(), nl=False)
+
+
+def _print(view: View, console: Console) -> None:
     listeners = [each.bootstrap_servers for each in view.status.listeners]
     row = (view.name, *_ready(view), _lines(listeners), str(view.directory))
     console.print(_table(("cluster", "ready", "reason", "listeners", "directory"), [row]))

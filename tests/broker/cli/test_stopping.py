@@ -22,6 +22,14 @@ def test_a_signal_sets_the_flag_and_raises_nothing(number: signal.Signals) -> No
     assert signal.getsignal(number) is before
 
 
+def test_the_second_time_it_acts_as_ever() -> None:
+    """Where output waits for a reader that does not read, nobody looks at the flag."""
+    with pytest.raises(KeyboardInterrupt), stop_flag() as stopped:  # noqa: PT012
+        os.kill(os.getpid(), signal.SIGINT)
+        assert stopped.is_set()
+        os.kill(os.getpid(), signal.SIGINT)
+
+
 def test_another_thread_has_no_signals() -> None:
     """There the flag is left to others."""
     seen = []

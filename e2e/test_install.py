@@ -16,7 +16,7 @@ def test_helm_installs_definitions_and_a_ready_operator(operator: Cluster) -> No
 
 
 def test_the_operator_may_do_nothing_outside_its_namespaces(operator: Cluster) -> None:
-    """Its account has no right on the whole cluster, nor on Secrets or pods' shells anywhere."""
+    """Its account has no right on the whole cluster, nor a list of Secrets or pods' shells."""
     account = f"--as=system:serviceaccount:{MAIN}:{RELEASE}"
 
     def may(*asked: str) -> bool:
@@ -31,7 +31,10 @@ def test_the_operator_may_do_nothing_outside_its_namespaces(operator: Cluster) -
     for asked in (
         ("list", "statefulsets", "-A"),
         ("create", "statefulsets", "-n", "default"),
-        ("get", "secrets", "-n", MAIN),
+        ("list", "secrets", "-n", MAIN),
+        ("watch", "secrets", "-n", MAIN),
+        ("delete", "secrets", "-n", MAIN),
+        ("get", "secrets", "-n", "default"),
         ("create", "pods/exec", "-n", MAIN),
         ("patch", "customresourcedefinitions"),
     ):

@@ -432,6 +432,26 @@ def test_a_secret_of_others_is_neither_read_nor_changed() -> None:
     assert bench.brokers.credentials == {}
 
 
+def test_an_operator_without_the_right_to_secrets_says_so() -> None:
+    """The chart was installed without it: no credential is set that no client would be given."""
+    bench = Bench()
+    bench.kube.refuses["get Secret billing"] = 'cannot get resource "secrets" in API group ""'
+    bench.kube.put(examples.user())
+    bench.run_pass()
+    assert bench.ready()[:2] == ("False", "Refused")
+    assert bench.ready()[2].endswith("install the operator's chart with users=true")
+    assert bench.brokers.credentials == {}
+
+
+def test_a_secret_that_an_admission_webhook_denies() -> None:
+    """The message is the webhook's."""
+    bench = Bench()
+    bench.kube.refuses["apply Secret billing"] = "admission webhook denied the request: no"
+    bench.kube.put(examples.user())
+    bench.run_pass()
+    assert bench.ready() == ("False", "Refused", "Secret billing: no")
+
+
 def test_what_a_broker_refuses_concerns_its_user_alone() -> None:
     """The others are created; it is told why."""
     bench = Bench()

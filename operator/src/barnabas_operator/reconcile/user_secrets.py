@@ -46,6 +46,10 @@ def prepare_secret(user: User, access: Access, context: Context) -> UserSecret |
     try:
         return _prepare(user, access, context)
     except KubeError as error:
+        # As RBAC words it; an admission webhook may answer 403, too.
+        if error.status == 403 and 'resource "secrets"' in error.message:
+            text = "the operator may not get, create or patch Secrets"
+            return Refusal("Refused", f"{text}; install the operator's chart with users=true")
         if error.refused:
             return Refusal("Refused", f"Secret {user.meta.name}: {short(error.message)}")
         if error.status == 409:

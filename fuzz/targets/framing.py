@@ -13,10 +13,11 @@ import socket
 from collections.abc import Iterator
 from typing import Any, Final, cast
 
+from barnabas_broker.security.principals import ANONYMOUS
 from barnabas_broker.server.buffers import BufferPool
 from barnabas_broker.server.bursts import Burst
 from barnabas_broker.server.counters import Counters
-from barnabas_broker.server.dispatch import Dispatcher
+from barnabas_broker.server.dispatch import Caller, Dispatcher
 from barnabas_broker.server.listener import Listener
 from barnabas_broker.server.memory import FrameMemory
 from barnabas_broker.server.output import OutputMemory
@@ -59,11 +60,9 @@ class _Dispatcher:
     def __init__(self) -> None:
         self.frames: list[bytes] = []
 
-    def caller(self, listener: str, host: str) -> Any:
+    def caller(self, listener: str, host: str) -> Caller:
         """Whoever it is."""
-        return self
-
-    client_host = "fuzz"
+        return Caller(listener, host, ANONYMOUS)
 
     def serve_run(self, received: memoryview, position: int, caller: Any) -> None:
         """Nothing is served together."""

@@ -48,7 +48,7 @@ def test_every_tool_explains_itself_and_refuses_what_it_does_not_know(module: st
         ("console_producer", ["--topic", "t", "--line-reader", "my.Reader"]),
         ("producer_perf_test", ["--transactional-id", "x"]),
         ("dump_log", ["--files", "f", "--offsets-decoder"]),
-        ("configs", ["--describe", "--client", "c"]),
+        ("configs", ["--describe", "--group", "g"]),
         ("reassign_partitions", ["--list", "--timeout", "1"]),
     ],
 )

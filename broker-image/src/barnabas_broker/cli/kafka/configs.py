@@ -1,8 +1,9 @@
-"""`kafka-configs`: describe and alter the settings of topics, brokers, loggers and users."""
+"""`kafka-configs`: describe and alter settings, of topics and brokers, and quotas of clients."""
 
 from __future__ import annotations
 
 import re
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,9 +19,8 @@ from barnabas_broker.cli.configs import (
 )
 from barnabas_broker.cli.errors import CommandError
 from barnabas_broker.cli.kafka.answers import told_as
-from barnabas_broker.cli.kafka.tool import connected, refused, tool
+from barnabas_broker.cli.kafka.tool import Tool, connected, refused, tool
 from barnabas_broker.cli.properties import parse_assignments
-from barnabas_broker.invariants import violated
 from barnabas_kafka.client import OneBroker
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.protocol.messages.describe_configs import (
@@ -56,29 +56,64 @@ KINDS = {
 # The source of what was set for all brokers.
 FOR_ALL = "DYNAMIC_DEFAULT_BROKER"
 USERS = "users"
-REFUSED_TYPES = ("clients", "ips", "client-metrics", "groups")
+QUOTA_TYPES = (USERS, "clients", "ips")
+REFUSED_TYPES = ("client-metrics", "groups")
+#: Options that name an entity, and those that mean the default of a type.
+NAMING = {
+    "topic": "topics", "client": "clients", "user": USERS, "broker": "brokers",
+    "broker_logger": "broker-loggers", "ip": "ips",
+}  # fmt: skip
+DEFAULTS = {
+    "client_defaults": "clients", "user_defaults": USERS, "broker_defaults": "brokers",
+    "ip_defaults": "ips",
+}  # fmt: skip
 
 
-@tool("kafka-configs")
+class _Configs(Tool):
+    """`--entity-name` and `--entity-default` belong to the types in the order they are given."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read a default as an empty name."""
+        is_default = ("--entity-default", "-entity-default")
+        return super().parse_args(
+            ctx, [f"--entity-name={DEFAULT}" if word in is_default else word for word in args]
+        )
+
+
+@tool("kafka-configs", cls=_Configs)
 @click.option("--describe", is_flag=True)
 @click.option("--alter", is_flag=True)
 @click.option("--all", "everything", is_flag=True, help="Defaults and the file's settings too.")
-@click.option("--entity-type", type=click.Choice([*KINDS, USERS, *REFUSED_TYPES]))
-@click.option("--entity-name")
-@click.option("--entity-default", is_flag=True, help="What holds for all brokers.")
+@click.option(
+    "--entity-type",
+    type=click.Choice([*KINDS, *QUOTA_TYPES, *REFUSED_TYPES]),
+    multiple=True,
+    help="Users and clients may be given together.",
+)
+@click.option("--entity-name", multiple=True, help="One for each type, in their order.")
+@click.option(
+    "--entity-default",
+    is_flag=True,
+    expose_value=False,
+    help="In place of a name: what holds for all without settings of their own.",
+)
 @click.option("--topic", help="The same as --entity-type topics --entity-name.")
 @click.option("--broker", help="The same as --entity-type brokers --entity-name.")
 @click.option("--user", help="The same as --entity-type users --entity-name.")
+@click.option("--client", help="The same as --entity-type clients --entity-name.")
+@click.option("--ip", help="The same as --entity-type ips --entity-name.")
 @click.option("--broker-defaults", is_flag=True)
+@click.option("--user-defaults", is_flag=True)
+@click.option("--client-defaults", is_flag=True)
+@click.option("--ip-defaults", is_flag=True)
 @click.option("--broker-logger", metavar="BROKER")
 @click.option("--add-config", metavar="NAME=VALUE,NAME=[A,B]")
 @click.option("--add-config-file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option("--delete-config", metavar="NAME,NAME")
 @click.option("--force", is_flag=True, hidden=True)
-@refused("--client", "--ip", "--group", "--client-metrics", "--user-defaults",
-         "--client-defaults", "--ip-defaults", "--bootstrap-controller",
-         why="settings of topics, brokers, broker-loggers and users are")  # fmt: skip
-@connected(zookeeper=True, without_brokers=lambda options: _of_users(options))
+@refused("--group", "--client-metrics", "--bootstrap-controller",
+         why="settings of topics, brokers, broker-loggers, users, clients and ips are")  # fmt: skip
+@connected(zookeeper=True, without_brokers=lambda options: list(_entity(options)) == [USERS])
 def main(
     connection: Connection | None,
     zookeeper: str | None,
@@ -88,68 +123,99 @@ def main(
     """Describe and alter settings while brokers run; users with --zookeeper before they do."""
     if options["describe"] == options["alter"]:
         raise click.UsageError("Command must include exactly one action: --describe, --alter")
-    kind, name = _entity(options)
-    if kind == USERS:
-        with told_as("Error while executing config command with args: "):
-            _users(connection, (zookeeper or "", zookeeper_config), name, options)
-        return
-    assert connection is not None, violated("only users are looked for without brokers")
+    entity = _entity(options)
     with told_as("Error while executing config command with args: "):
-        cluster = _Cluster(connection)
-        if options["alter"]:
-            if name is None:
-                raise click.UsageError("--alter needs --entity-name or --entity-default.")
-            _alter(cluster, kind, name, options)
+        if connection is None:
+            _users_in_zookeeper((zookeeper or "", zookeeper_config), entity[USERS], options)
+        elif entity.keys() <= set(QUOTA_TYPES):
+            _quotas(connection, entity, options)
         else:
-            _describe(cluster, kind, name, everything=options["everything"])
+            [(kind, name)] = entity.items()
+            cluster = _Cluster(connection)
+            if options["alter"]:
+                if name is None:
+                    raise click.UsageError("--alter needs --entity-name or --entity-default.")
+                _alter(cluster, kind, name, options)
+            else:
+                _describe(cluster, kind, name, everything=options["everything"])
 
 
-def _of_users(options: dict[str, Any]) -> bool:
-    return options["entity_type"] == USERS or options["user"] is not None
-
-
-def _users(
-    connection: Connection | None,
-    zookeeper: tuple[str, Path | None],
-    name: str | None,
-    options: dict[str, Any],
+def _users_in_zookeeper(
+    zookeeper: tuple[str, Path | None], name: str | None, options: dict[str, Any]
 ) -> None:
     from barnabas_broker.cli.kafka import user_scram
 
     if options["describe"]:
-        if connection is None:
-            user_scram.describe_in_zookeeper(*zookeeper, name)
-        else:
-            user_scram.describe_through_brokers(connection, name)
+        user_scram.describe_in_zookeeper(*zookeeper, name)
         return
     if not name:
         raise click.UsageError("--alter needs --entity-name.")
     change = user_scram.read_change(name, *_changes(options))
-    if connection is None:
-        user_scram.alter_in_zookeeper(*zookeeper, change)
+    user_scram.alter_in_zookeeper(*zookeeper, change)
+
+
+def _quotas(connection: Connection, entity: dict[str, str | None], options: dict[str, Any]) -> None:
+    """Quotas of users, clients and addresses; and of users their SCRAM credentials."""
+    from barnabas_broker.cli.kafka import client_quotas, user_scram
+
+    user = entity.get(USERS)
+    only_user = list(entity) == [USERS]
+    if options["describe"]:
+        client_quotas.describe(connection, entity)
+        if only_user and user != DEFAULT:
+            user_scram.describe_through_brokers(connection, user)
+        return
+    if None in entity.values():
+        raise click.UsageError("--alter needs --entity-name or --entity-default for each type.")
+    additions, removals = _changes(options)
+    names = [*additions, *removals]
+    are_quotas = [name in client_quotas.CLIENT_QUOTAS for name in names]
+    if not only_user or all(are_quotas):
+        client_quotas.alter(connection, entity, additions, removals)
+    elif any(are_quotas):
+        raise CommandError(
+            "Cannot alter both quota and SCRAM credential configs simultaneously for 'users' using"
+            " --bootstrap-server."
+        )
+    elif not user:
+        raise CommandError(
+            "The use of --entity-default or --user-defaults is not allowed with User SCRAM "
+            "Credentials using --bootstrap-server."
+        )
     else:
+        change = user_scram.read_change(user, additions, removals)
         user_scram.alter_through_brokers(connection, change)
 
 
-def _entity(options: dict[str, Any]) -> tuple[str, str | None]:
-    """The kind and the name; None means all of them, "" what holds for all brokers."""
-    for option, kind in (("topic", "topics"), ("broker", "brokers"),
-                         ("broker_logger", "broker-loggers"), ("user", USERS)):  # fmt: skip
-        if options[option] is not None:
-            return kind, str(options[option])
-    if options["broker_defaults"]:
-        return "brokers", DEFAULT
-    kind = options["entity_type"]
-    if kind is None:
+def _entity(options: dict[str, Any]) -> dict[str, str | None]:
+    """Types with their names: None means all of them, "" what holds for all without their own."""
+    types, names = _given(options)
+    if not types:
         raise click.UsageError("At least one of --entity-type, --topic, --broker is needed.")
-    if kind in REFUSED_TYPES:
-        known = ", ".join([*KINDS, USERS])
-        raise click.UsageError(f"--entity-type {kind} is not supported: {known} are")
-    if options["entity_default"]:
-        if kind != "brokers":
+    if unknown := [kind for kind in types if kind in REFUSED_TYPES]:
+        known = ", ".join([*KINDS, *QUOTA_TYPES])
+        raise click.UsageError(f"--entity-type {unknown[0]} is not supported: {known} are")
+    if len(types) > 1 and sorted(types) != ["clients", USERS]:
+        raise click.UsageError("Only 'users' and 'clients' entity types may be specified together")
+    if len(names) > len(types):
+        raise click.UsageError("More entity names specified than entity types")
+    entity = dict(zip_longest(types, names))
+    for kind, name in entity.items():
+        if name == DEFAULT and kind not in ("brokers", *QUOTA_TYPES):
             raise click.UsageError(f"--entity-default is not supported for {kind}")
-        return kind, DEFAULT
-    return kind, options["entity_name"]
+    return entity
+
+
+def _given(options: dict[str, Any]) -> tuple[list[str], list[str]]:
+    """All types that are given, and all names; of those that are given in one, both."""
+    types, names = list(options["entity_type"]), list(options["entity_name"])
+    in_one = [(kind, options[option]) for option, kind in NAMING.items()]
+    in_one += [(kind, DEFAULT) for option, kind in DEFAULTS.items() if options[option]]
+    for kind, name in in_one:
+        if name is not None:
+            types.append(kind)
+            names.append(str(name))
+    return types, names
 
 
 class _Cluster:

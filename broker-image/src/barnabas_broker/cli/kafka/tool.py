@@ -81,14 +81,14 @@ class Tool(click.Command):
         return takes
 
 
-def tool(name: str) -> Callable[[Command], Tool]:
-    """Make a function the tool of that name."""
+def tool(name: str, cls: type[Tool] = Tool) -> Callable[[Command], Tool]:
+    """Make a function the tool of that name; `cls` reads its arguments."""
 
     def decorate(function: Command) -> Tool:
         version = click.version_option(None, "--version", package_name="barnabas-broker")
         return click.command(
             name,
-            cls=Tool,
+            cls=cls,
             context_settings={"help_option_names": ["--help", "-h"], "max_content_width": 100},
         )(version(function))
 

@@ -27,6 +27,7 @@ from barnabas_kafka.client import (
     describe_scram_credentials,
 )
 from barnabas_kafka.client.sasl import ITERATIONS_MIN, ScramMechanism, salted_password
+from barnabas_kafka.errors import ErrorCode
 
 TIMEOUT_MS: Final = 30_000
 """As in Kafka's tool, for session and connection."""
@@ -96,7 +97,13 @@ def describe_through_brokers(connection: Connection, user: str | None) -> None:
     """Show mechanisms and iterations as a broker tells them."""
     from barnabas_broker.cli.admin import call
 
-    _show(call(connection, describe_scram_credentials(None if user is None else [user])))
+    try:
+        found = call(connection, describe_scram_credentials(None if user is None else [user]))
+    except CommandError as error:
+        if error.code != ErrorCode.RESOURCE_NOT_FOUND:
+            raise
+    else:
+        _show(found)
 
 
 def alter_in_zookeeper(connect: str, config: Path | None, change: Change) -> None:

@@ -114,6 +114,7 @@ TESTED_IN: Final = {
     f"{_BROKER}cli/kafka/": "tests/oracle/test_tools.py",
     f"{_BROKER}cli/perf/": "tests/broker/cli/perf/test_command.py",
     f"{_BROKER}cli/reassign/": "tests/broker/cli/reassign/test_command.py",
+    f"{_BROKER}replica/appends.py": "tests/broker/replica/test_follower_session.py",
     f"{_BROKER}replica/delayed_delete_records.py": f"{_HANDLER_TESTS}test_delete_records.py",
     f"{_BROKER}replica/delayed_operation.py": "tests/broker/replica/test_delayed_produce.py",
     f"{_BROKER}replica/partition.py": _HANDLER_TESTS,

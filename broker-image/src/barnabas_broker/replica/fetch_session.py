@@ -96,6 +96,9 @@ class Session:
                 target.told = known.told
             self.targets[key] = target
 
+    def close(self) -> None:
+        """The session is over."""
+
     def move_to_end(self, key: Key) -> None:
         """Give every other partition its turn before this one."""
         target = self.targets.pop(key, None)
@@ -141,6 +144,7 @@ class SessionCache:
     slots: int
     eviction_ms: int  # a session unused this long may be evicted for a new one
     partitions_max: int = PARTITIONS_MAX
+    kind: type[Session] = Session
     sessions: dict[int, Session] = field(default_factory=dict)
 
     def begin(
@@ -157,7 +161,7 @@ class SessionCache:
         FETCH_SESSION_TOPIC_ID_ERROR.
         """
         if request.epoch in (INITIAL_EPOCH, FINAL_EPOCH):
-            self.sessions.pop(request.session_id, None)
+            self.drop(request.session_id)
             session = None
             assert request.session_id not in self.sessions, violated("a full fetch ends a session")
             if request.epoch == INITIAL_EPOCH:
@@ -171,7 +175,7 @@ class SessionCache:
         if session.by_topic_id != request.by_topic_id:
             raise KafkaError(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
         if targets and not self._may_hold(len(session.targets) + len(targets), session):
-            del self.sessions[session.id]
+            self.drop(session.id)
             raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
         session.merge(targets, request.forgotten)
         assert session.id == request.session_id, violated("sessions are kept by their ids")
@@ -181,8 +185,10 @@ class SessionCache:
         return FetchContext(session.targets, session, incremental=True)
 
     def drop(self, session_id: int) -> None:
-        """Close a session that its client is not told of."""
-        self.sessions.pop(session_id, None)
+        """Close a session, if there is one of that id."""
+        session = self.sessions.pop(session_id, None)
+        if session is not None:
+            session.close()
 
     def _open(
         self,
@@ -197,7 +203,7 @@ class SessionCache:
         while session_id == NO_SESSION or session_id in self.sessions:
             session_id = draw_id()
         assert session_id != NO_SESSION, violated("a session has an id")
-        session = Session(
+        session = self.kind(
             id=session_id,
             owner=request.owner,
             by_topic_id=request.by_topic_id,
@@ -231,11 +237,11 @@ class SessionCache:
             return False
         stalest = min(self.sessions.values(), key=lambda session: session.used_ms)
         if now_ms - stalest.used_ms > self.eviction_ms:
-            del self.sessions[stalest.id]
+            self.drop(stalest.id)
             return True
         smallest = min(self.sessions.values(), key=lambda session: len(session.targets))
         if len(smallest.targets) < partitions and now_ms - smallest.created_ms > self.eviction_ms:
-            del self.sessions[smallest.id]
+            self.drop(smallest.id)
             return True
         return False
 

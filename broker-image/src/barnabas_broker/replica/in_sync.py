@@ -268,6 +268,17 @@ class InSync:
             follower.broker_epoch = broker_epoch
         return moved
 
+    def stayed(self, broker: int, *, fetched_ms: int, broker_epoch: int = NO_EPOCH) -> None:
+        """A follower at the log's end has asked for the same offset again, at last at `fetched_ms`.
+
+        To be called before, or right after, the log's end moves from there.
+        """
+        follower = self._followers.get(broker)
+        if follower is None or NO_EPOCH < broker_epoch < follower.broker_epoch:
+            return
+        follower.caught_up_ms = max(follower.caught_up_ms, fetched_ms)
+        follower.fetched_ms = max(follower.fetched_ms, fetched_ms)
+
     def low_watermark(self, own_log_start: int, *, alive: Collection[int]) -> int:
         """The smallest log start offset of the replicas on live brokers (DeleteRecords)."""
         starts = [own_log_start]

@@ -11,13 +11,15 @@ ones (`FetchSession.update`). A partition under the same name in both lists woul
 for good while it is taken to be in it, so a session by names never forgets what it still fetches.
 """
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Final
 from uuid import UUID
 
 from barnabas_broker.replica.follower import AskRecords
-from barnabas_kafka.ids import TopicPartition
+from barnabas_kafka.ids import ZERO_UUID, TopicPartition
 
 NO_SESSION: Final = 0
 INITIAL_EPOCH: Final = 0
@@ -42,6 +44,50 @@ class Changes:
     forget: Mapping[TopicPartition, UUID] = field(default_factory=dict)
 
 
+class WantedPartitions:
+    """What is fetched from one leader, and of what of it the last request does not know."""
+
+    __slots__ = ("_without_id", "changed", "partitions")
+
+    def __init__(self, wanted: Mapping[TopicPartition, Wanted] = MappingProxyType({})) -> None:
+        self.partitions: dict[TopicPartition, Wanted] = {}
+        self._without_id: set[TopicPartition] = set()
+        #: what may differ from what was said, in the order in which it changed; None: anything
+        self.changed: dict[TopicPartition, None] | None = None
+        for tp, each in wanted.items():
+            self.put(tp, each)
+
+    @property
+    def all_have_ids(self) -> bool:
+        """Whether the topic ids of all partitions are known."""
+        return not self._without_id
+
+    def put(self, tp: TopicPartition, wanted: Wanted) -> None:
+        """Fetch a partition from there."""
+        if self.partitions.get(tp) == wanted:
+            return
+        self.partitions[tp] = wanted
+        if wanted.topic_id == ZERO_UUID:
+            self._without_id.add(tp)
+        else:
+            self._without_id.discard(tp)
+        self._note(tp)
+
+    def remove(self, tp: TopicPartition) -> None:
+        """Do not fetch a partition, if it was to be."""
+        if self.partitions.pop(tp, None) is not None:
+            self._without_id.discard(tp)
+            self._note(tp)
+
+    def _note(self, tp: TopicPartition) -> None:
+        if self.changed is not None:
+            self.changed[tp] = None
+
+    def said(self) -> None:
+        """A request has been made that says all of this."""
+        self.changed = {}
+
+
 @dataclass(slots=True)
 class LeaderSession:
     """The session with one leader."""
@@ -50,27 +96,58 @@ class LeaderSession:
     epoch: int = INITIAL_EPOCH
     by_topic_id: bool = False
     told: dict[TopicPartition, Wanted] = field(default_factory=dict)
+    #: of the topics in `told`, by id
+    names: dict[UUID, str] = field(default_factory=dict)
+    _partitions_of: Counter[UUID] = field(default_factory=Counter)
 
-    def changes(self, wanted: Mapping[TopicPartition, Wanted], *, by_topic_id: bool) -> Changes:
+    def changes(
+        self,
+        wanted: Mapping[TopicPartition, Wanted],
+        *,
+        by_topic_id: bool,
+        changed: Collection[TopicPartition] | None = None,
+    ) -> Changes:
         """What to say in order to fetch exactly `wanted`; taken to be said from now on.
 
-        A session names its topics by id or by name throughout; another way begins another.
+        Only `changed` may differ from what was said before, where it is given. A session names its
+        topics by id or by name throughout; another way begins another.
         """
         if by_topic_id is not self.by_topic_id:
             self.epoch = INITIAL_EPOCH
             self.by_topic_id = by_topic_id
         if self.epoch == INITIAL_EPOCH:
-            self.told = dict(wanted)
-            return Changes(self.id, INITIAL_EPOCH, self.told)
+            self.told, self.names, self._partitions_of = {}, {}, Counter()
+            for tp, each in wanted.items():
+                self._tell(tp, each)
+            return Changes(self.id, INITIAL_EPOCH, dict(wanted))
         forget = {}
-        for tp, told in list(self.told.items()):
-            now = wanted.get(tp)
-            if now is None or (by_topic_id and now.topic_id != told.topic_id):
+        for tp in list(self.told) if changed is None else changed:
+            told, now = self.told.get(tp), wanted.get(tp)
+            if told is not None and (
+                now is None or (by_topic_id and now.topic_id != told.topic_id)
+            ):
                 forget[tp] = told.topic_id
-                del self.told[tp]
-        send = {tp: now for tp, now in wanted.items() if self.told.get(tp) != now}
-        self.told.update(send)
+                self._untell(tp)
+        send = {}
+        for tp in wanted if changed is None else changed:
+            now = wanted.get(tp)
+            if now is not None and self.told.get(tp) != now:
+                send[tp] = now
+                self._tell(tp, now)
         return Changes(self.id, self.epoch, send, forget)
+
+    def _tell(self, tp: TopicPartition, wanted: Wanted) -> None:
+        if tp in self.told:
+            self._untell(tp)
+        self.told[tp] = wanted
+        self.names[wanted.topic_id] = tp.topic
+        self._partitions_of[wanted.topic_id] += 1
+
+    def _untell(self, tp: TopicPartition) -> None:
+        topic_id = self.told.pop(tp).topic_id
+        self._partitions_of[topic_id] -= 1
+        if not self._partitions_of[topic_id]:
+            del self._partitions_of[topic_id], self.names[topic_id]
 
     def answered(self, session_id: int) -> None:
         """An answer without error came, which names the session, 0 for none."""

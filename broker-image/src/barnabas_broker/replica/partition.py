@@ -23,6 +23,7 @@ from barnabas_broker.log.partition_log import AppendInfo, PartitionLog, PlainBat
 from barnabas_broker.log.producer_state import Origin, Sequences
 from barnabas_broker.log.tally import CODEC_MASK
 from barnabas_broker.replica import yielding
+from barnabas_broker.replica.appends import Appends
 from barnabas_broker.replica.context import ReplicationContext
 from barnabas_broker.replica.delayed_delete_records import DelayedDeleteRecords
 from barnabas_broker.replica.delayed_fetch import DelayedFetch
@@ -57,20 +58,6 @@ class OwnBatch(NamedTuple):
     def saved_bytes(self) -> int | None:
         """Not known where the batch is compressed; nobody waits for it."""
         return None if any(header.attributes & CODEC_MASK for _, header in self.headers) else 0
-
-
-class Appends:
-    """What followers wait on: the end of the log, where consumers wait for the high watermark."""
-
-    __slots__ = ("fetch_waiters",)
-
-    def __init__(self) -> None:
-        self.fetch_waiters: set[DelayedFetch] = set()
-
-    def grew(self, size: int) -> None:
-        """So many bytes were appended."""
-        for fetch in list(self.fetch_waiters):
-            fetch.grew(size)
 
 
 class Partition:
@@ -165,6 +152,7 @@ class Partition:
         if state.leader_epoch < known.leader_epoch and state is not NOT_LED:
             return
         self.settle()
+        self.appends.changed()  # Of what was true until now.
         changed = state.leader_epoch != known.leader_epoch
         if not changed and state.partition_epoch < self.in_sync.partition_epoch:
             state = replace(
@@ -454,6 +442,7 @@ class Partition:
     def wake(self) -> None:
         """Answer every waiting request that can be: what it waits for has changed in kind."""
         waiting = [each.complete for each in (*self.fetch_waiters, *self.appends.fetch_waiters)]
+        waiting += [each.wake for each in self.appends.watches]
         waiting += [each.look for each in self.produce_waiters]
         waiting += [each.look for each in self.delete_waiters]
         call_isolated(waiting, "Completion of a request", self.tp)
@@ -509,6 +498,7 @@ class Partition:
             size = size * moved // (moved + ahead)
         self._unread_bytes -= size
         log.advance_high_watermark(end)
+        self.appends.changed()
         if unstable is not None and unstable != log.producers.first_unstable_offset:
             # What a transaction held back was counted when it came: who waits for it looks again.
             for fetch in list(self.fetch_waiters):
@@ -528,6 +518,8 @@ class Partition:
         """
         if not self.is_leader or self._alone:
             return None
+        for watch in self.appends.watches:
+            watch.refresh()
         return preferred(
             selector,
             rack,
@@ -565,6 +557,10 @@ class Partition:
         if self.delete_waiters:
             self.look_at_deletions()
 
+    def follower_stayed(self, broker: int, *, fetched_ms: int, broker_epoch: int) -> None:
+        """A follower went on asking for the end of the log, at last at that time."""
+        self.in_sync.stayed(broker, fetched_ms=fetched_ms, broker_epoch=broker_epoch)
+
     def shrink_isr(self) -> None:
         """Ask that followers which lag for too long leave the ISR; to be called now and then.
 
@@ -587,11 +583,13 @@ class Partition:
             isr=state.isr, leader_epoch=state.leader_epoch, partition_epoch=state.partition_epoch
         ):
             self.state = replace(self.state, isr=state.isr, partition_epoch=state.partition_epoch)
+            self.appends.changed()
             self._advance_high_watermark()
 
     def isr_change_refused(self, change: IsrChange) -> None:
         """A change of the ISR was not made, and will not be."""
         self.in_sync.change_refused(change)
+        self.appends.changed()
         self._advance_high_watermark()
 
     # This broker as a follower.

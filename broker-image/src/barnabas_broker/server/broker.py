@@ -11,6 +11,7 @@ from barnabas_broker.coordinator.transaction.markers import MarkerWriter
 from barnabas_broker.coordinator.transaction.shell import TransactionCoordinator
 from barnabas_broker.log.directories import LogDirectories
 from barnabas_broker.replica.fetch_session import SessionCache
+from barnabas_broker.replica.follower_session import FollowerSession
 from barnabas_broker.replica.manager import ReplicaManager
 from barnabas_broker.replica.replication_quota import ReplicationQuotas
 from barnabas_broker.replica.selector import Selector
@@ -58,7 +59,9 @@ class Broker:
     monotonic_ms: Callable[[], int]
     #: of followers, which no number of consumers evicts
     follower_sessions: SessionCache = field(
-        default_factory=lambda: SessionCache(slots=FOLLOWER_SESSIONS, eviction_ms=120_000)
+        default_factory=lambda: SessionCache(
+            slots=FOLLOWER_SESSIONS, eviction_ms=120_000, kind=FollowerSession
+        )
     )
     #: picks the replica that a consumer reads from (replica.selector.class); None: the leader
     selector: Selector | None = None

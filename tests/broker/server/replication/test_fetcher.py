@@ -257,7 +257,7 @@ def test_a_partition_that_has_requests_fail_does_not_hold_up_others(
     send = LeaderLink.fetch
 
     async def fetch(self: LeaderLink, wanted: Any, *given: Any, **more: Any) -> Any:
-        if broken and T0 in wanted:
+        if broken and T0 in wanted.partitions:
             raise PeerError("what the leader sends is no answer")
         return await send(self, wanted, *given, **more)
 

@@ -4,7 +4,9 @@ A round asks about all partitions together: first where epochs end, for those th
 where their log and the leader's agree; then where the leader's logs begin and end, for those that
 are outside of them; then for records. `replica.follower` decides what is asked of each and what
 the answers mean; here it is asked, and done to the logs. Partitions whose fetching is throttled are
-not asked for while too much comes (`replica.replication_quota`).
+not asked for while too much comes (`replica.replication_quota`). What is asked of a partition is
+found again only when something has happened to it, as that of the others is what it was: a round
+costs what has changed, however many partitions there are.
 
 What fails is tried again after `replica.fetch.backoff.ms`, the partition alone where only it
 failed; where one partition has whole requests fail, it is found and set apart (`parts`). A
@@ -15,7 +17,7 @@ they are on disk, it is not sent before they are.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from struct import Struct
@@ -41,7 +43,8 @@ from barnabas_broker.replica.follower import (
     Truncate,
     Wait,
 )
-from barnabas_broker.replica.leader_session import Wanted
+from barnabas_broker.replica.gradual_scan import GradualScan
+from barnabas_broker.replica.leader_session import Wanted, WantedPartitions
 from barnabas_broker.replica.partition import Partition
 from barnabas_broker.replica.replication_quota import ReplicationQuota, follower_holds_back
 from barnabas_broker.server.background import background
@@ -57,6 +60,10 @@ from barnabas_kafka.settings.broker import BrokerSettings
 log = logging.getLogger(__name__)
 
 _BASE_OFFSET: Final = Struct(">q")
+
+SCAN_MS: Final = 1_000
+"""How often what is asked of a partition is found again though nothing happened to it here: its
+own retention may have moved its start, its directory may have failed, a throttle may have come."""
 
 APPENDED_AT_ONCE: Final = 1 << 20
 """Bytes that are appended before others have their turn on the event loop."""
@@ -110,6 +117,14 @@ class Fetcher:
         self._cutter = cutter
         self._set_apart = set_apart
         self._parts = Parts()
+        # Of which it is to be found again what to ask; those that wait, or are throttled.
+        self._touched: dict[TopicPartition, None] = {}
+        self._delayed: set[TopicPartition] = set()
+        self._throttled: set[TopicPartition] = set()
+        # What is asked with every fetch, and by whom it is.
+        self._wanted = WantedPartitions()
+        self._fetched: dict[TopicPartition, Copied] = {}
+        self._scan: GradualScan[TopicPartition] = GradualScan(SCAN_MS, monotonic_ms())
         self._quota = quota
         self._doubts = doubts
         self._monotonic_ms = monotonic_ms
@@ -141,11 +156,13 @@ class Fetcher:
         ):
             return
         self.copied[partition.tp] = Copied(partition, topic_id, leader_epoch)
+        self._touched[partition.tp] = None
         self._changed.set()
 
     def leave(self, tp: TopicPartition) -> None:
         """Copy a partition no more."""
         self.copied.pop(tp, None)
+        self._touched[tp] = None
 
     # --- rounds
 
@@ -180,13 +197,16 @@ class Fetcher:
 
     async def _round(self) -> bool:
         """Ask once whatever there is to ask; False if that is nothing."""
-        ready = self._ready()
-        if not ready:
-            return False
         timeout_s = self._settings()[keys.REPLICA_SOCKET_TIMEOUT_MS] / 1000
-        await self._begin(ready, timeout_s)
+        touched, self._touched = self._due(), {}
+        try:
+            ready = self._ready(touched)
+            await self._begin(ready, timeout_s)
+        except BaseException:
+            self._touched = touched | self._touched
+            raise
         asked = self._questions(ready)
-        if not asked:
+        if not asked and not self._wanted.partitions:
             return False
         for tp, cut in _those(asked, Truncate).items():
             each = ready[tp]
@@ -196,8 +216,8 @@ class Fetcher:
             await self._in_parts(outcome, partial(self._ask_epochs, ready), epochs, timeout_s)
         if ends := _those(asked, AskLogEnds):
             await self._in_parts(outcome, partial(self._ask_ends, ready), ends, timeout_s)
-        if records := _those(asked, AskRecords):
-            await self._in_parts(outcome, partial(self._ask_records, ready), records, timeout_s)
+        if records := self._wanted.partitions:
+            await self._in_parts(outcome, self._ask_records, records, timeout_s)
         for tp in outcome.judge():
             log.warning("%s: Fetching in a request of its own: partition=%s", self.name, tp)
             self._set_apart(tp)
@@ -235,6 +255,7 @@ class Fetcher:
 
     def _failed(self, tp: TopicPartition, each: Copied) -> None:
         log.exception("%s: Replication failed: partition=%s", self.name, tp)
+        self._touched[tp] = None
         self._delay(tp, each, ErrorCode.UNKNOWN_SERVER_ERROR)
 
     async def _begin(self, ready: Mapping[TopicPartition, Copied], timeout_s: float) -> None:
@@ -252,15 +273,44 @@ class Fetcher:
                 except Exception:  # Whatever it is, the other partitions are to go on.
                     self._failed(tp, each)
 
-    def _ready(self) -> dict[TopicPartition, Copied]:
+    def _due(self) -> dict[TopicPartition, None]:
+        """The partitions of which it is to be found what to ask."""
+        touched, now = self._touched, self._loop.time()
+        for tp in self._delayed:
+            each = self.copied.get(tp)
+            if each is None or each.not_before <= now:
+                touched[tp] = None
+        self._delayed.difference_update(touched)
+        touched.update(dict.fromkeys(self._throttled))
+        touched.update(dict.fromkeys(self._scan.due(self.copied.keys(), self._monotonic_ms())))
+        return touched
+
+    def _ready(self, touched: Iterable[TopicPartition]) -> dict[TopicPartition, Copied]:
+        """Those of them that there is something to ask about; the others are not fetched."""
         now = self._loop.time()
-        return {
-            tp: each
-            for tp, each in self.copied.items()
-            if each.not_before <= now
-            and not each.partition.counted_out
-            and (each.state is None or each.state.phase is not Phase.STOPPED)
-        }
+        ready = {}
+        for tp in touched:
+            each = self.copied.get(tp)
+            if each is not None and each.not_before > now:
+                self._delayed.add(tp)
+            elif (
+                each is not None
+                and not each.partition.counted_out
+                and (each.state is None or each.state.phase is not Phase.STOPPED)
+            ):
+                ready[tp] = each
+                continue
+            self._fetch_no_more(tp)
+        return ready
+
+    def _fetch(self, tp: TopicPartition, each: Copied, asking: AskRecords) -> None:
+        self._wanted.put(tp, Wanted(each.topic_id, asking))
+        self._fetched[tp] = each
+
+    def _fetch_no_more(self, tp: TopicPartition) -> None:
+        self._wanted.remove(tp)
+        self._fetched.pop(tp, None)
+        self._throttled.discard(tp)
 
     def _is_held(self, each: Copied) -> bool:
         return follower_holds_back(
@@ -273,16 +323,27 @@ class Fetcher:
     def _questions(
         self, ready: Mapping[TopicPartition, Copied]
     ) -> dict[TopicPartition, follower.Question | Truncate | None]:
-        asked = {}
+        """What to ask of those, records excepted: these are asked for until it is found again."""
+        asked: dict[TopicPartition, follower.Question | Truncate | None] = {}
         for tp, each in ready.items():
-            if each.state is None:  # It could not begin.
-                continue
+            asking = None
             try:
-                asking = follower.question(each.state, each.partition.log)
-                if not (isinstance(asking, AskRecords) and self._is_held(each)):
-                    asked[tp] = asking
+                if each.state is not None:  # Else it could not begin.
+                    asking = follower.question(each.state, each.partition.log)
             except Exception:  # Whatever it is, the other partitions are to go on.
                 self._failed(tp, each)
+            held = isinstance(asking, AskRecords) and self._is_held(each)
+            if isinstance(asking, AskRecords) and not held:
+                self._fetch(tp, each, asking)
+            else:
+                self._fetch_no_more(tp)
+            if each.partition.follower_throttled:
+                self._throttled.add(tp)
+            else:
+                self._throttled.discard(tp)
+            if asking is not None and not isinstance(asking, AskRecords):
+                asked[tp] = asking
+                self._touched[tp] = None
         return asked
 
     async def _ask_epochs(
@@ -309,15 +370,13 @@ class Fetcher:
             answer = answers.get(tp, LogEnds(error=ErrorCode.UNKNOWN_SERVER_ERROR))
             await self._apart(tp, each, partial(_on_log_ends, each, ask, answer))
 
-    async def _ask_records(
-        self,
-        ready: Mapping[TopicPartition, Copied],
-        asked: Mapping[TopicPartition, AskRecords],
-        timeout_s: float,
-    ) -> None:
+    async def _ask_records(self, asked: Mapping[TopicPartition, Wanted], timeout_s: float) -> None:
         settings = self._settings()
+        wanted = self._wanted
+        if asked is not wanted.partitions:  # The session is about a part, then about another.
+            wanted, self._wanted.changed = WantedPartitions(asked), None
         answers = await self._link.fetch(
-            {tp: Wanted(ready[tp].topic_id, ask) for tp, ask in asked.items()},
+            wanted,
             FetchLimits(
                 max_wait_ms=settings[keys.REPLICA_FETCH_WAIT_MAX_MS],
                 min_bytes=settings[keys.REPLICA_FETCH_MIN_BYTES],
@@ -330,11 +389,12 @@ class Fetcher:
         appended: list[tuple[TopicPartition, Copied]] = []
         done = 0
         for tp, answer in answers.items():
-            each, ask = ready.get(tp), asked.get(tp)
-            if each is None or ask is None or not self._current(tp, each):
+            each, want = self._fetched.get(tp), asked.get(tp)
+            if each is None or want is None or not self._current(tp, each):
                 continue
+            self._touched[tp] = None
             try:
-                step = follower.on_fetch(_state(each), each.partition.log, ask, answer.fetched)
+                step = follower.on_fetch(_state(each), each.partition.log, want.ask, answer.fetched)
                 if isinstance(step.effect, Append):
                     await self._append(tp, each, step.effect, answer)
                     appended.append((tp, each))
@@ -346,7 +406,7 @@ class Fetcher:
             if done >= APPENDED_AT_ONCE:
                 done = 0
                 await asyncio.sleep(0)
-        self._trust_idle(ready, asked, answers)
+        self._trust_idle(asked, answers)
         for tp, each in appended:
             try:
                 await each.partition.until_durable()
@@ -355,18 +415,17 @@ class Fetcher:
 
     def _trust_idle(
         self,
-        ready: Mapping[TopicPartition, Copied],
-        asked: Mapping[TopicPartition, AskRecords],
+        asked: Mapping[TopicPartition, Wanted],
         answers: Mapping[TopicPartition, Records],
     ) -> None:
         """Trust the logs of which a session's answer says nothing: there is nothing behind them."""
 
         def look(tp: TopicPartition) -> None:
-            each = ready[tp]
+            each = self._fetched[tp]
             if (
                 tp not in answers
                 and each.lag == 0
-                and each.partition.log.log_end_offset == asked[tp].offset
+                and each.partition.log.log_end_offset == asked[tp].ask.offset
                 and self._current(tp, each)
             ):
                 each.partition.trust()

@@ -17,9 +17,10 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from barnabas_broker.cluster.failures import refusal
-from barnabas_broker.replica.delayed_fetch import DelayedFetch
+from barnabas_broker.replica.delayed_fetch import DelayedFetch, Waitable
 from barnabas_broker.replica.fetch_session import FetchContext, Key, Target
-from barnabas_broker.replica.partition import Appends, Partition
+from barnabas_broker.replica.follower_session import FollowerSession, FollowerTarget
+from barnabas_broker.replica.partition import Partition
 from barnabas_broker.replica.replication_quota import leader_withholds
 from barnabas_broker.security.acls import AclOperation
 from barnabas_broker.server.call import Call
@@ -43,13 +44,6 @@ from barnabas_kafka.protocol.messages.fetch import (
 from barnabas_kafka.settings import broker as keys
 
 
-@dataclass(slots=True)
-class FollowerTarget(Target):
-    """What a follower wants of one partition; `log_start_offset` is where its own log begins."""
-
-    log_start_offset: int = -1
-
-
 def handle(
     request: FetchRequest, call: Call, follower: int, broker_epoch: int
 ) -> Work[FetchResponse | Future[object]]:
@@ -61,6 +55,7 @@ def handle(
         context = begin(request, call, targets, call.broker.follower_sessions)
     except KafkaError as error:
         return FetchResponse(error_code=error.code)
+    session = cast("FollowerSession | None", context.session)
     fetch = _FollowerFetch(request, call, context, follower, broker_epoch)
     request.topics = []
     first = yield from fetch.read(arriving=True)
@@ -71,10 +66,15 @@ def handle(
         or first.size >= request.min_bytes
     ):
         return fetch.response(first)
+    missing_bytes, watched = request.min_bytes - first.size, first.watched
+    if session is not None:
+        missing_bytes, watched = missing_bytes - session.grown, [session]
+        if missing_bytes <= 0:  # Something came while others had their turns.
+            return (yield from fetch.again())
     return DelayedFetch(
         get_running_loop(),
-        first.watched,
-        missing_bytes=request.min_bytes - first.size,
+        watched,
+        missing_bytes=missing_bytes,
         wait_ms=request.max_wait_ms,
         answer=fetch.again,
     ).future
@@ -105,8 +105,8 @@ def _targets(request: FetchRequest, call: Call) -> Work[dict[Key, Target]]:
 class _Read:
     """What one pass over the partitions found; `at_once`: something that must be told now."""
 
-    answers: list[tuple[Key, Target, PartitionData]] = field(default_factory=list)
-    watched: list[Appends] = field(default_factory=list)
+    answers: list[tuple[Key, FollowerTarget, PartitionData]] = field(default_factory=list)
+    watched: list[Waitable] = field(default_factory=list)
     size: int = 0
     throttled: int = 0  # Bytes of `size` that are of throttled partitions.
     at_once: bool = False
@@ -115,7 +115,7 @@ class _Read:
 class _FollowerFetch:
     """One request of a follower."""
 
-    __slots__ = ("_broker_epoch", "_call", "_context", "_follower", "_request")
+    __slots__ = ("_broker_epoch", "_call", "_context", "_follower", "_request", "_session")
 
     def __init__(
         self,
@@ -128,6 +128,7 @@ class _FollowerFetch:
         self._request = request
         self._call = call
         self._context = context
+        self._session = cast("FollowerSession | None", context.session)
         self._follower = follower
         self._broker_epoch = broker_epoch
 
@@ -136,39 +137,39 @@ class _FollowerFetch:
         return self.response((yield from self.read(arriving=False)))
 
     def read(self, *, arriving: bool) -> Work[_Read]:
-        """Read the partitions in order, within the limits; what cannot be is last."""
+        """Read the partitions in order, within the limits; what cannot be is last.
+
+        Those of a session that have nothing to tell or to learn are passed over.
+        """
         call, request = self._call, self._request
         remaining = min(request.max_bytes, call.broker.settings[keys.FETCH_MAX_BYTES])
         allowed = call.allowed_on_cluster(AclOperation.CLUSTER_ACTION)
         found = _Read()
-        refused: list[tuple[Key, Target, PartitionData]] = []
+        refused: list[tuple[Key, FollowerTarget, PartitionData]] = []
         at_least_one = True
-        for key, target in list(self._context.targets.items()):
+        for key, target in self._to_read(allowed=allowed, arriving=arriving):
             yield
             try:
                 if not allowed:
                     raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-                partition = self._partition(target)
-                withheld = self._withholds(partition)
-                if not withheld:
-                    found.watched.append(partition.appends)
-                data = self._read_partition(
-                    partition,
+                data = self._look(
+                    found,
+                    key,
                     target,
                     min(remaining, target.max_bytes),
                     at_least_one=at_least_one,
                     arriving=arriving,
                 )
-                if withheld:
-                    data.records = b""
-                elif partition.leader_throttled:
-                    found.throttled += _size(data)
             except Exception as error:
                 data = _failed(target.partition, refusal(error, "Fetch by a follower", target))
+                if self._session is not None:
+                    self._session.failed(target)
+            size = _size(data)
+            if not size and self._rests(key, target, data):
+                continue
             answers = refused if data.error_code in JUDGED_FIRST else found.answers
             answers.append((key, target, data))
             found.at_once |= bool(data.error_code) or data.diverging_epoch.end_offset >= 0
-            size = _size(data)
             if size:
                 found.size += size
                 remaining = max(0, remaining - size)
@@ -176,7 +177,53 @@ class _FollowerFetch:
         found.answers += refused
         return found
 
-    def _partition(self, target: Target) -> Partition:
+    def _look(
+        self,
+        found: _Read,
+        key: Key,
+        target: FollowerTarget,
+        max_bytes: int,
+        *,
+        at_least_one: bool,
+        arriving: bool,
+    ) -> PartitionData:
+        """Read one partition, and have it say when there is more; raises what says why not."""
+        partition = self._partition(target)
+        withheld = self._withholds(partition)
+        if self._session is not None:
+            self._session.watch(key, target, partition, deaf=withheld)
+        elif not withheld:
+            found.watched.append(partition.appends)
+        data = self._read_partition(
+            partition, target, max_bytes, at_least_one=at_least_one, arriving=arriving
+        )
+        if withheld:
+            data.records = b""
+        elif partition.leader_throttled:
+            found.throttled += _size(data)
+        return data
+
+    def _to_read(self, *, allowed: bool, arriving: bool) -> list[tuple[Key, FollowerTarget]]:
+        session = self._session
+        if session is None:
+            return list(cast("dict[Key, FollowerTarget]", self._context.targets).items())
+        if not allowed:  # Each is told so, and what it asks for proves nothing.
+            session.activate_all()
+        elif arriving:
+            session.arrives(self._follower, self._broker_epoch, self._call.broker.monotonic_ms())
+        return session.to_read()
+
+    def _rests(self, key: Key, target: FollowerTarget, data: PartitionData) -> bool:
+        """Whether an incremental answer says nothing of a partition, nor the next one."""
+        return (
+            self._session is not None
+            and self._context.incremental
+            and not data.error_code
+            and data.diverging_epoch.end_offset < 0
+            and self._session.rest_if_quiet(key, target)
+        )
+
+    def _partition(self, target: FollowerTarget) -> Partition:
         replicas = self._call.broker.replicas
         if target.topic_id != ZERO_UUID:
             # The id is looked up again: a session outlives topics.
@@ -207,7 +254,7 @@ class _FollowerFetch:
     def _read_partition(
         self,
         partition: Partition,
-        target: Target,
+        target: FollowerTarget,
         max_bytes: int,
         *,
         at_least_one: bool,
@@ -238,7 +285,7 @@ class _FollowerFetch:
             partition.follower_fetched(
                 self._follower,
                 offset=offset,
-                log_start=cast(FollowerTarget, target).log_start_offset,
+                log_start=target.log_start_offset,
                 leader_end=leader_end,
                 broker_epoch=self._broker_epoch,
             )
@@ -246,7 +293,7 @@ class _FollowerFetch:
 
     def response(self, found: _Read) -> FetchResponse:
         """The response to what was found; an incremental one leaves out what did not change."""
-        broker, session = self._call.broker, self._context.session
+        broker, session = self._call.broker, self._session
         if found.throttled:
             broker.replication_quotas.leader.record(found.throttled, broker.monotonic_ms())
         responses: list[FetchableTopicResponse] = []
@@ -260,6 +307,8 @@ class _FollowerFetch:
             gather(responses, key, target, data)
             if session is not None and has_records:
                 session.move_to_end(key)
+            elif session is not None and not news:
+                session.rest_if_quiet(key, target)
         return FetchResponse(session_id=self._context.session_id, responses=responses)
 
 

@@ -11,13 +11,12 @@ from barnabas_broker.replica.follower import (
     Fetched,
     LogEnds,
 )
-from barnabas_broker.replica.leader_session import Changes, LeaderSession, Wanted
+from barnabas_broker.replica.leader_session import Changes, LeaderSession, WantedPartitions
 from barnabas_broker.server.peers import Peers
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.ids import (
     EARLIEST_TIMESTAMP,
     LATEST_TIMESTAMP,
-    ZERO_UUID,
     TopicPartition,
 )
 from barnabas_kafka.primitives import Buffer
@@ -160,7 +159,7 @@ class LeaderLink:
 
     async def fetch(
         self,
-        wanted: Mapping[TopicPartition, Wanted],
+        wanted: WantedPartitions,
         limits: FetchLimits,
         *,
         broker_epoch: int,
@@ -172,13 +171,13 @@ class LeaderLink:
         request as a whole for another reason.
         """
         version = await self._fetch_version(timeout_s)
-        by_id = version >= FIRST_WITH_TOPIC_IDS and all(
-            each.topic_id != ZERO_UUID for each in wanted.values()
+        by_id = version >= FIRST_WITH_TOPIC_IDS and wanted.all_have_ids
+        changes = self._session.changes(
+            wanted.partitions, by_topic_id=by_id, changed=wanted.changed
         )
-        changes = self._session.changes(wanted, by_topic_id=by_id)
+        wanted.said()
         if not by_id:
             version = min(version, FIRST_WITH_TOPIC_IDS - 1)
-        names = {each.topic_id: tp.topic for tp, each in self._session.told.items()}
         request = _request(changes, limits, by_id=by_id)
         if version >= FIRST_WITH_REPLICA_STATE:
             request.replica_state = ReplicaState(
@@ -197,11 +196,9 @@ class LeaderLink:
         except BaseException:
             self._session.failed()
             raise
-        return self._taken(answer, names)
+        return self._taken(answer)
 
-    def _taken(
-        self, answer: FetchResponse, names: Mapping[UUID, str]
-    ) -> dict[TopicPartition, Records]:
+    def _taken(self, answer: FetchResponse) -> dict[TopicPartition, Records]:
         error = error_code(answer.error_code)
         if error in _SESSION_GONE:
             self._session.end()
@@ -212,6 +209,7 @@ class LeaderLink:
                 return {}
             raise KafkaError(error)
         self._session.answered(answer.session_id)
+        names = self._session.names
         return {
             TopicPartition(topic.topic or names.get(topic.topic_id, ""), data.partition_index): (
                 _records(data)

@@ -63,6 +63,7 @@ _FAMILIES: Final = {
     f"{_BROKER}server/test_node.py": ("addresses", "announcement"),
     f"{_BROKER}server/test_parking.py": ("departures",),
     f"{_BROKER}server/test_peers.py": ("controller_link",),
+    f"{_BROKER}security/test_acl_explanation.py": ("acl_settings",),
     f"{_BROKER}security/test_sasl.py": ("sasl_settings",),
     f"{_BROKER}security/test_listener_tls.py": ("ssl_principals",),
     f"{_BROKER}cluster/test_image.py": ("quota_entity",),

@@ -1,8 +1,9 @@
-"""`barnabas acls`: list, add and remove access rules."""
+"""`barnabas acls`: list, add, remove and explain access rules."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Final
 
 import click
@@ -74,7 +75,7 @@ def subjects(command: Command) -> Command:
 
 @click.group()
 def acls() -> None:
-    """List, add and remove access rules."""
+    """List, add, remove and explain access rules."""
 
 
 @acls.command("list")
@@ -126,6 +127,35 @@ def remove(connection: Connection, output: str, **options: Any) -> None:
     _show([acl for removed in results.values.values() for acl in removed], output)
     if results.errors:
         raise CommandError(str(next(iter(results.errors.values()))))
+
+
+@acls.command()
+@about("literal")
+@click.option("--principal", required=True, help="Who, as User:name.")
+@click.option("--operation", required=True, help="What, as read.")
+@click.option("--host", default="", help="From where; by default from a host of no ACL.")
+@click.option(
+    "--broker-config", type=click.Path(path_type=Path, dir_okay=False),
+    help="A broker's settings, for super.users and allow.everyone.if.no.acl.found.",
+)  # fmt: skip
+@output_option
+@connection_options
+def explain(
+    connection: Connection, output: str, *, broker_config: Path | None, **options: Any
+) -> None:
+    """Say whether a principal may do something, and by which rule or which are missing."""
+    # What the broker decides by, which the other commands do without.
+    from barnabas_broker.cli import acl_explanations as explanations
+
+    settings = explanations.settings_of(broker_config)
+    asked = explanations.questions(
+        options["principal"],
+        options["host"],
+        operation_of(options["operation"]),
+        _resources(options),
+    )
+    found = explanations.explained(connection, asked, settings)
+    explanations.show(found, output, complete=broker_config is not None)
 
 
 def _resources(options: dict[str, Any]) -> list[Resource]:

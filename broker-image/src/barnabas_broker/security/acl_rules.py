@@ -57,6 +57,11 @@ NO_ACL_DENIED: Final = Decision(False, "no ACL of the resource")
 NO_MATCH: Final = Decision(False, "no ACL that allows it")
 
 
+def sufficient_for(operation: AclOperation) -> tuple[AclOperation, ...]:
+    """The operations that allow this one where one of them is allowed."""
+    return _IMPLIED_BY.get(operation, (operation,))
+
+
 def java_address(host: str) -> str:
     """An address as Java's `InetAddress.getHostAddress` writes it, which rules name hosts by.
 
@@ -117,7 +122,7 @@ class Rules:
             return SUPER_USER
         found = False
         allowing: AclBinding | None = None
-        sufficient = _IMPLIED_BY.get(operation, (operation,))
+        sufficient = sufficient_for(operation)
         for pattern in self.patterns_of(kind, name):
             for entry in self.entries[pattern]:
                 found = True

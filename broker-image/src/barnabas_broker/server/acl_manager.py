@@ -19,7 +19,6 @@ from barnabas_broker.security.acl_filters import AclFilter
 from barnabas_broker.security.acl_rules import Rules
 from barnabas_broker.security.acls import AclBinding, Entries, ResourcePattern
 from barnabas_broker.security.authorizer import AclAuthorizer
-from barnabas_broker.security.principals import Principal
 from barnabas_broker.server.acl_store import AclStore
 from barnabas_broker.server.background import background
 from barnabas_broker.server.startup import StartupError
@@ -33,8 +32,6 @@ from barnabas_zookeeper.errors import ZooKeeperError
 
 logger = logging.getLogger(__name__)
 
-SUPER_USERS: Final = "super.users"
-ALLOW_EVERYONE: Final = "allow.everyone.if.no.acl.found"
 OWN_ENSEMBLE_PREFIX: Final = "authorizer.zookeeper."
 
 Result = TypeVar("Result")
@@ -47,18 +44,16 @@ def rules_from(settings: BrokerSettings) -> Rules | None:
     """
     if not settings[keys.AUTHORIZER_CLASS_NAME]:
         return None
+    from barnabas_broker.security.acl_settings import authorizer_settings
+
     given = settings.explicit
     for other in sorted(each for each in given if each.startswith(OWN_ENSEMBLE_PREFIX)):
         raise StartupError(f"{other}: ACLs are kept where zookeeper.connect points; remove it")
-    allow = given.get(ALLOW_EVERYONE, "false").strip().lower()
-    if allow not in ("true", "false"):
-        raise StartupError(f"{ALLOW_EVERYONE}={allow}: neither true nor false")
-    users = [each.strip() for each in given.get(SUPER_USERS, "").split(";")]
     try:
-        supers = {str(Principal.parse(each)) for each in users if each}
+        super_users, allow_without = authorizer_settings(given)
     except ValueError as error:
-        raise StartupError(f"{SUPER_USERS}: {error}") from error
-    return Rules(super_users=supers, allow_without=allow == "true")
+        raise StartupError(str(error)) from error
+    return Rules(super_users=super_users, allow_without=allow_without)
 
 
 class AclManager:

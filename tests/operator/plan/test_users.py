@@ -141,7 +141,7 @@ def test_when_a_credential_is_set(
         UserPlan(access=ACCESS),
         UserView(credentials=observed),
         entry,
-        secret=secret,
+        secrets=frozenset({secret}),
         password="pencil",
         iterations=4200,
     )
@@ -183,6 +183,16 @@ def test_the_address_is_that_of_the_first_fitting_listener_or_of_the_named_one()
     waiting = access_of(_user(), read_cluster(document))
     assert isinstance(waiting, Waiting)
     assert waiting.reason == "WaitingForCluster"
+
+
+def test_addresses_that_are_missing_for_a_while_are_no_change() -> None:
+    """A broker is replaced; another address, or fewer brokers, are one."""
+    three, two = "a:1,b:2,c:3", "a:1,c:3"
+    rolling = replace(ACCESS, bootstrap_servers=two, complete=False)
+    assert rolling.servers(three) == three
+    assert replace(rolling, bootstrap_servers="a:1,d:2").servers(three) == "a:1,d:2"
+    assert replace(rolling, complete=True).servers(three) == two
+    assert rolling.servers("") == two
 
 
 def test_an_authorizer_in_the_brokers_settings_counts() -> None:

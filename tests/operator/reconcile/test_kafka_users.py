@@ -220,6 +220,21 @@ def test_a_secret_that_was_deleted_or_edited() -> None:
     assert "sasl.password=typed\n" in bench.secret()["librdkafka.properties"]
 
 
+def test_another_address_sets_no_credential() -> None:
+    """The Secret is written, the password is the same; the next pass has nothing to do."""
+    listeners = [dict(each) for each in examples.LISTENERS]
+    bench = Bench(examples.user(), cluster=examples.secured(listeners=listeners))
+    bench.brokers.steps.clear()
+    listeners[1]["port"] = 9099
+    bench.kube.put(examples.secured(listeners=listeners))
+    bench.run_pass()
+    assert bench.secret()["bootstrap.servers"].endswith(":9099")
+    assert bench.brokers.steps == []
+    bench.settle()
+    assert bench.kube.writes == []
+    assert bench.brokers.steps == []
+
+
 def test_acls_that_the_resource_no_longer_has_are_deleted() -> None:
     """Only those that the operator created; those of others stay, and are named."""
     bench = Bench(examples.user())

@@ -45,6 +45,10 @@ class SecretView:
             data=data,
         )
 
+    def text(self, key: str) -> str:
+        """A value as text; empty if there is none."""
+        return self.data.get(key, b"").decode(errors="replace")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Password:

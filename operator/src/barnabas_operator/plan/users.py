@@ -12,7 +12,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from barnabas_operator.api.clusters import ANONYMOUS, AUTHORIZATION_SETTINGS, KafkaCluster
+from barnabas_operator.api.clusters import (
+    ANONYMOUS,
+    AUTHORIZATION_SETTINGS,
+    KafkaCluster,
+    ListenerType,
+)
 from barnabas_operator.api.reading import Resource
 from barnabas_operator.api.topics import ADOPT, Adopt
 from barnabas_operator.api.users import UserQuotas
@@ -51,6 +56,18 @@ class Access:
     bootstrap_servers: str
     mechanism: str
     security_protocol: str
+    # False where addresses of brokers are missing, as of a pod that is being replaced.
+    complete: bool = True
+
+    def servers(self, before: str) -> str:
+        """The addresses to give to clients, that were given others before.
+
+        An address that is missing for a while is no change: Secrets of all users would be written
+        twice for each broker that is replaced.
+        """
+        now = set(self.bootstrap_servers.split(","))
+        kept = not self.complete and now < set(before.split(","))
+        return before if kept else self.bootstrap_servers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,10 +167,13 @@ def access_of(user: User, cluster: Resource[KafkaCluster]) -> Access | Refusal |
     if not known.get(listener.name):
         text = f"KafkaCluster {name} does not know the addresses of listener {listener.name} yet"
         return Waiting("WaitingForCluster", text)
+    servers = known[listener.name]
+    inside = listener.type is ListenerType.INTERNAL
     return Access(
-        bootstrap_servers=known[listener.name],
+        bootstrap_servers=servers,
         mechanism=wanted.mechanism,
         security_protocol=listener.security_protocol,
+        complete=inside or len(servers.split(",")) == cluster.body.spec.brokers.replicas,
     )
 
 
@@ -280,18 +300,18 @@ def credential_change(
     view: UserView,
     entry: UserEntry | None,
     *,
-    secret: str,
+    secrets: frozenset[str],
     password: str,
     iterations: int,
 ) -> CredentialChange | None:
-    """What to do about credentials, given the password and the version of the Secret that has it.
+    """What to do about credentials, given the password and the versions of the Secret that have it.
 
     `iterations` is a random number for a credential that is set.
     """
     mechanism = plan.access.mechanism
     recorded = entry.credentials.get(mechanism) if entry else None
     current = recorded is not None and view.credentials.get(mechanism) == recorded
-    if current and entry is not None and entry.secret == secret:
+    if current and entry is not None and entry.secret in secrets:
         return CredentialChange(remove=plan.obsolete) if plan.obsolete else None
     return CredentialChange(
         mechanism=mechanism, iterations=iterations, password=password, remove=plan.obsolete

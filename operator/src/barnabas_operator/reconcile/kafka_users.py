@@ -203,7 +203,7 @@ class _Pass:
                 self.plans[name],
                 views.get(name, UserView()),
                 self._store.entries.get(name),
-                secret=secret.version,
+                secrets=secret.with_password,
                 password=secret.password,
                 iterations=ITERATIONS + secrets.randbelow(ITERATIONS),
             )
@@ -220,10 +220,11 @@ class _Pass:
         self._apply(changes, self._brokers.alter_credentials)
         self._record(
             {
-                name: _with_credential(self._store.entries[name], self.plans[name], change, secret)
-                for name, change in changes.items()
+                name: _with_credential(
+                    self._store.entries[name], self.plans[name], changes.get(name), secret.version
+                )
+                for name, secret in self.secrets.items()
                 if name not in self.problems
-                for secret in (self.secrets[name].version,)
             }
         )
 
@@ -271,14 +272,14 @@ class _Pass:
 
 
 def _with_credential(
-    entry: UserEntry, plan: UserPlan, change: CredentialChange, secret: str
+    entry: UserEntry, plan: UserPlan, change: CredentialChange | None, secret: str
 ) -> UserEntry:
     """The entry after the change: the credential that was set, and none that was removed."""
     credentials = {
         name: count for name, count in entry.credentials.items() if name == plan.access.mechanism
     }
-    if not change.mechanism:
-        return replace(entry, credentials=credentials)
+    if change is None or not change.mechanism:
+        return replace(entry, credentials=credentials, secret=secret)
     credentials = {change.mechanism: change.iterations}
     return replace(entry, credentials=credentials, pending={}, secret=secret)
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from barnabas_operator.kube import SECRETS, USERS, Document, KubeError
-from barnabas_operator.plan.passwords import Password, SecretView, choose_password
+from barnabas_operator.plan.passwords import PASSWORD_KEY, Password, SecretView, choose_password
 from barnabas_operator.plan.topics import Refusal
 from barnabas_operator.plan.user_ledger import User
 from barnabas_operator.plan.users import Access, Waiting, user_name
@@ -31,11 +31,13 @@ PASSWORD_BYTES: Final = 24
 class UserSecret:
     """The password of a user, and the Secret that has it.
 
-    `versions` are those of all Secrets that were read, by their names.
+    `with_password` are the versions of the Secret that have it, `versions` those of all Secrets
+    that were read, by their names.
     """
 
     password: str = field(repr=False)
     version: str
+    with_password: frozenset[str]
     versions: Mapping[str, str]
     warnings: tuple[str, ...] = ()
     changed: bool = False
@@ -70,7 +72,10 @@ def _prepare(user: User, access: Access, context: Context) -> UserSecret | Refus
     password = choose_password(user, given=view, own=own, generate=_generate)
     if isinstance(password, Refusal):
         return password
+    before = own.text("bootstrap.servers") if own else ""
+    access = replace(access, bootstrap_servers=access.servers(before))
     body = _body(user, access, password)
+    with_password = {own.version} if own and own.text(PASSWORD_KEY) == password.value else set()
     versions = {view.name: view.version} if view else {}
     warnings = (password.warning,) if password.warning else ()
     changed = found is None or _differs(body, found)
@@ -82,6 +87,7 @@ def _prepare(user: User, access: Access, context: Context) -> UserSecret | Refus
     return UserSecret(
         password=password.value,
         version=own.version,
+        with_password=frozenset(with_password | {own.version}),
         versions={**versions, own.name: own.version},
         warnings=warnings,
         changed=changed,

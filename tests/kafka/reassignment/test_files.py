@@ -11,6 +11,7 @@ from barnabas_kafka.ids import TopicPartition
 from barnabas_kafka.reassignment.files import (
     FileFormatError,
     read_elections,
+    read_moves,
     read_reassignment,
     read_topics,
     write_elections,
@@ -97,6 +98,17 @@ def test_a_partition_that_is_there_twice() -> None:
         read_reassignment(text)
     with pytest.raises(FileFormatError, match=r"partitions\[1\]: partition t-3 is there twice"):
         read_elections(text)
+
+
+def test_log_directories_are_read_where_they_are_wanted() -> None:
+    """By partition and broker; `any` is none."""
+    text = entry(log_dirs=["any", "/d2"])
+    layout = {TopicPartition("t", 0): (1, 2)}
+    assert read_moves(text) == (layout, {(TopicPartition("t", 0), 2): "/d2"})
+    with pytest.raises(
+        FileFormatError, match=r"log_dirs\[0\]: 'd1' is neither any nor an absolute"
+    ):
+        read_moves(entry(log_dirs=["d1", "any"]))
 
 
 def test_a_topic_that_is_there_twice() -> None:

@@ -6,12 +6,13 @@ The suite `cluster` compares what they print with Apache's tools.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from click.testing import Result
 
+from barnabas_broker.testing import Broker
 from tests.broker.cli.cluster import Three, three_brokers
 from tests.broker.cli.conftest import run_command
 from tests.broker.cli.kafka.test_tool import run
@@ -181,3 +182,44 @@ def test_elections(three: Three, tmp_path: Path) -> None:
 def test_elections_of_nothing_in_particular(three: Three, args: list[str], told: str) -> None:
     """It must be said which partitions."""
     assert told in elect(three, "--election-type", "preferred", *args, fails=True).stderr
+
+
+def test_replicas_move_between_log_directories(
+    kafka_broker_factory: Callable[..., Broker], tmp_path: Path
+) -> None:
+    """A file that names directories has them moved; verify tells when they are there."""
+    here, there = str(tmp_path / "here"), str(tmp_path / "there")
+    broker = kafka_broker_factory({"log.dirs": f"{here},{there}", "broker.id": "3"})
+    where = ("--bootstrap-server", broker.bootstrap_servers)
+    broker.create_topic("t", partitions=1)
+    (row,) = run_command(
+        "log-dirs", "describe", "--topic", "t", "--output", "json",
+        bootstrap=broker.bootstrap_servers,
+    ).json()  # fmt: skip
+    target = there if row["directory"] == here else here
+    path = tmp_path / "plan.json"
+    entry = {"topic": "t", "partition": 0, "replicas": [3], "log_dirs": [target]}
+    path.write_text(json.dumps({"version": 1, "partitions": [entry]}))
+    file = ("--reassignment-json-file", str(path))
+    before = run("reassign_partitions", *where, "--verify", *file).stdout
+    assert (
+        f"Partition t-0 on broker 3 is not being moved from log dir {row['directory']} "
+        f"to {target}.\n" in before
+    )
+    begun = run("reassign_partitions", *where, "--execute", *file,
+                "--replica-alter-log-dirs-throttle", "1000000").stdout  # fmt: skip
+    assert "The replica-alter-dir throttle limit was set to 1000000 B/s\n" in begun
+    assert begun.endswith(
+        f"Successfully started moving log directory to {target} for replica t-0 with broker 3 \n"
+    )
+    wait_for(
+        "the replica in its new directory",
+        lambda: run("reassign_partitions", *where, "--verify", *file).stdout,
+        until=lambda told: "Reassignment of replica t-0-3 completed successfully.\n" in told,
+    )
+    idle = run("reassign_partitions", *where, "--cancel", *file).stdout
+    assert "None of the specified partition moves are active.\n" in idle
+    entry["log_dirs"] = [str(tmp_path / "nowhere")]
+    path.write_text(json.dumps({"partitions": [entry]}))
+    failed = run("reassign_partitions", *where, "--execute", *file, fails=True).stdout
+    assert "Error: Failed to alter dir for t-0-3: LOG_DIR_NOT_FOUND\n" in failed

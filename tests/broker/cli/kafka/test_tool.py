@@ -49,7 +49,7 @@ def test_every_tool_explains_itself_and_refuses_what_it_does_not_know(module: st
         ("producer_perf_test", ["--transactional-id", "x"]),
         ("dump_log", ["--files", "f", "--offsets-decoder"]),
         ("configs", ["--describe", "--group", "g"]),
-        ("reassign_partitions", ["--list", "--timeout", "1"]),
+        ("reassign_partitions", ["--list", "--bootstrap-controller", "h:1"]),
     ],
 )
 def test_what_apaches_tool_has_and_ours_has_not(module: str, args: list[str]) -> None:

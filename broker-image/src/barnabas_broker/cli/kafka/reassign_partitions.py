@@ -13,8 +13,10 @@ from click.core import ParameterSource
 
 from barnabas_broker.cli.admin import call
 from barnabas_broker.cli.client import Connection
+from barnabas_broker.cli.configs import alter_resource
 from barnabas_broker.cli.errors import FAILED, CommandError
 from barnabas_broker.cli.json_files import read_json
+from barnabas_broker.cli.kafka import replica_moves
 from barnabas_broker.cli.kafka.tool import connected, refused, tool
 from barnabas_broker.cli.reassign.cluster import Standing, standing, throttle, unthrottle
 from barnabas_broker.cli.reassign.generating import generated
@@ -23,7 +25,7 @@ from barnabas_kafka.errors import KafkaError
 from barnabas_kafka.ids import TopicPartition
 from barnabas_kafka.reassignment.files import (
     Layout,
-    read_reassignment,
+    read_moves,
     read_topics,
     write_reassignment,
 )
@@ -44,7 +46,6 @@ MIXED_RACKS: Final = (
     "Not all brokers have rack information. Add --disable-rack-aware in command line to make "
     "replica assignment without rack information."
 )
-NO_DIRECTORIES: Final = "`barnabas log-dirs move` moves replicas between log directories"
 
 Options = dict[str, Any]
 
@@ -62,14 +63,28 @@ Options = dict[str, Any]
 @click.option("--additional", is_flag=True, help="execute: beside the moves that are under way.")
 @click.option("--throttle", type=int, metavar="BYTES", help="execute: a second, for each broker.")
 @click.option("--preserve-throttles", is_flag=True, help="verify, cancel: leave throttles.")
-@refused("--replica-alter-log-dirs-throttle", "--timeout", why=NO_DIRECTORIES)
+@click.option(
+    "--replica-alter-log-dirs-throttle",
+    type=int,
+    metavar="BYTES",
+    help="execute: a second, for copies between log directories of a broker.",
+)
+@click.option(
+    "--timeout",
+    "timeout_ms",
+    type=click.IntRange(min=0),
+    default=10000,
+    metavar="MS",
+    help="execute, cancel: how long a move between log directories may wait to begin.",
+)
 @refused("--bootstrap-controller", why="brokers are asked; there are no KRaft controllers")
 @connected(zookeeper=True)
 def main(connection: Connection, zookeeper: str | None, **options: Any) -> None:
     """Move partitions to other brokers."""
     run = _action(click.get_current_context(), options)
-    if options["throttle"] is not None and options["throttle"] < 0:
-        options["throttle"] = None  # Kafka's default of -1.
+    for name in ("throttle", "replica_alter_log_dirs_throttle"):
+        if options[name] is not None and options[name] < 0:
+            options[name] = None  # Kafka's default of -1.
     run(connection, options)
 
 
@@ -99,7 +114,7 @@ def _generate(connection: Connection, options: Options) -> None:
 
 
 def _execute(connection: Connection, options: Options) -> None:
-    wanted = read_json(options["reassignment_json_file"], read_reassignment)
+    wanted, directories = read_json(options["reassignment_json_file"], read_moves)
     with _failures() as problems:
         there = standing(connection)
         if there.moving and not options["additional"]:
@@ -111,32 +126,44 @@ def _execute(connection: Connection, options: Options) -> None:
         f"Current partition replica assignment\n\n{write_reassignment(current)}\n\n"
         "Save this to use as the --reassignment-json-file option during rollback"
     )
-    rate = options["throttle"]
-    if rate is not None:
+    rate, copying = options["throttle"], options["replica_alter_log_dirs_throttle"]
+    if rate is not None or copying is not None:
         click.echo(REMEMBER)
+    if rate is not None:
         already = {tp: Move(it.origin, it.adding) for tp, it in there.moving.items()}
         with _failures():
             throttle(connection, already | moves(there.origins, wanted), rate)
         click.echo(f"The inter-broker throttle limit was set to {rate} B/s")
+    if copying is not None:
+        with _failures():
+            _limit_copies(connection, {broker for _, broker in directories}, copying)
+        click.echo(f"The replica-alter-dir throttle limit was set to {copying} B/s")
     _alter(connection, wanted, "Error reassigning partition(s):")
     plural = "" if len(wanted) == 1 else "s"
     click.echo(f"Successfully started partition reassignment{plural} for {_joined(wanted)}")
+    if directories:
+        with _failures():
+            replica_moves.begin(connection, directories, options["timeout_ms"])
 
 
 def _verify(connection: Connection, options: Options) -> None:
-    wanted = read_json(options["reassignment_json_file"], read_reassignment)
+    wanted, directories = read_json(options["reassignment_json_file"], read_moves)
     with _failures():
         there = standing(connection)
+        copies = list(
+            replica_moves.told(directories, replica_moves.places(connection, directories))
+        )
     click.echo("Status of partition reassignment:")
     for tp, replicas in sorted(wanted.items()):
         click.echo(_status(there, tp, replicas))
-    click.echo()
-    if not there.moving and not options["preserve_throttles"]:
+    click.echo("\n".join(line for line, _ in copies))
+    under_way = bool(there.moving) or any(copying for _, copying in copies)
+    if not under_way and not options["preserve_throttles"]:
         _clear_throttles(connection, there, wanted)
 
 
 def _cancel(connection: Connection, options: Options) -> None:
-    wanted = read_json(options["reassignment_json_file"], read_reassignment)
+    wanted, directories = read_json(options["reassignment_json_file"], read_moves)
     with _failures():
         there = standing(connection)
     active = sorted(there.moving.keys() & wanted.keys())
@@ -147,7 +174,13 @@ def _cancel(connection: Connection, options: Options) -> None:
         click.echo(f"Successfully cancelled partition reassignment{plural} for: {_joined(active)}")
     else:
         click.echo("None of the specified partition reassignments are active.")
-    click.echo("None of the specified partition moves are active.")
+    with _failures():
+        found = replica_moves.places(connection, directories)
+        back = {it: place.current for it, place in found.items() if place.current and place.future}
+        if back:
+            replica_moves.begin(connection, back, options["timeout_ms"])
+        else:
+            click.echo("None of the specified partition moves are active.")
     if not options["preserve_throttles"]:
         _clear_throttles(connection, there, wanted)
 
@@ -168,9 +201,13 @@ def _list(connection: Connection, _options: Options) -> None:
 #: By name: what runs it, the options it needs, and those it takes besides.
 ACTIONS: Final = {
     "generate": (_generate, ("topics_to_move_json_file", "broker_list"), ("disable_rack_aware",)),
-    "execute": (_execute, ("reassignment_json_file",), ("additional", "throttle")),
+    "execute": (
+        _execute,
+        ("reassignment_json_file",),
+        ("additional", "throttle", "replica_alter_log_dirs_throttle", "timeout_ms"),
+    ),
     "verify": (_verify, ("reassignment_json_file",), ("preserve_throttles",)),
-    "cancel": (_cancel, ("reassignment_json_file",), ("preserve_throttles",)),
+    "cancel": (_cancel, ("reassignment_json_file",), ("preserve_throttles", "timeout_ms")),
     "list_": (_list, (), ()),
 }
 CONNECTION: Final = frozenset({"bootstrap", "client_config", "zookeeper", "zookeeper_config"})
@@ -202,7 +239,7 @@ def _action(ctx: click.Context, options: Options) -> Any:
 
 
 def _option(name: str) -> str:
-    return f"--{name.rstrip('_').replace('_', '-')}"
+    return f"--{name.removesuffix('_ms').rstrip('_').replace('_', '-')}"
 
 
 @contextmanager
@@ -239,6 +276,14 @@ def _check_known(there: Standing, wanted: Layout, problems: list[str]) -> None:
     if missing := wanted.keys() - there.layout.keys():
         problems.append(f"Unable to find partition: {', '.join(map(str, sorted(missing)))}")
     _check(problems)
+
+
+def _limit_copies(connection: Connection, brokers: Iterable[int], rate: int) -> None:
+    """Limit what brokers copy between their log directories, in bytes a second."""
+    client, _ = connection.admin()
+    for broker in sorted(brokers):
+        setting = {DIRECTORY_RATE: str(rate)}
+        alter_resource(connection, client, ("brokers", str(broker)), setting, ())
 
 
 def _alter(

@@ -25,6 +25,9 @@ from barnabas_kafka.ids import TopicPartition
 Layout = Mapping[TopicPartition, tuple[int, ...]]
 """Replicas by partition, the preferred leader first."""
 
+Directories = Mapping[tuple[TopicPartition, int], str]
+"""Log directories by partition and broker."""
+
 VERSION: Final = 1
 ANY_DIRECTORY: Final = "any"
 """In place of a log directory: the broker chooses."""
@@ -57,18 +60,37 @@ def read_reassignment(text: str) -> dict[TopicPartition, tuple[int, ...]]:
 
     A log directory other than `any` is refused: it is another kind of move.
     """
+    layout, _ = _read_replicas(text, with_directories=False)
+    return layout
+
+
+def read_moves(text: str) -> tuple[dict[TopicPartition, tuple[int, ...]], Directories]:
+    """The replicas of a reassignment file, and the log directories of those that have one."""
+    return _read_replicas(text, with_directories=True)
+
+
+def _read_replicas(
+    text: str, *, with_directories: bool
+) -> tuple[dict[TopicPartition, tuple[int, ...]], Directories]:
     document = _Document(text, "partitions", ("version", "partitions"))
     layout: dict[TopicPartition, tuple[int, ...]] = {}
+    directories: dict[tuple[TopicPartition, int], str] = {}
     names = ("topic", "partition", "replicas", "log_dirs")
     for entry, place in document.entries("partition", names):
         tp = document.partition(entry, place)
         replicas = document.replicas(entry, place)
+        listed = document.directories(entry, place, allowed=with_directories)
         if tp in layout:
             document.wrong(f"{place}: partition {tp} is there twice")
         elif tp is not None:
             layout[tp] = replicas
+            directories.update(
+                ((tp, broker), directory)
+                for broker, directory in zip(replicas, listed, strict=False)
+                if directory != ANY_DIRECTORY
+            )
     document.check()
-    return layout
+    return layout, directories
 
 
 def read_elections(text: str) -> list[TopicPartition]:
@@ -181,17 +203,27 @@ class _Document:
         replicas = tuple(number for number in numbers if number is not None)
         if len(set(replicas)) < len(replicas):
             self.wrong(f"{place}.replicas: {list(replicas)} names a broker twice")
-        directories = entry.get("log_dirs", [ANY_DIRECTORY] * len(listed))
-        if not isinstance(directories, list) or len(directories) != len(listed):
-            self.wrong(f"{place}.log_dirs: it does not have one entry for each replica")
-            return replicas
-        for index, directory in enumerate(directories):
-            if directory != ANY_DIRECTORY:
-                self.wrong(
-                    f"{place}.log_dirs[{index}]: {directory!r} is a log directory; "
-                    "`barnabas log-dirs move` moves between those"
-                )
         return replicas
+
+    def directories(self, entry: Mapping[str, Any], place: str, *, allowed: bool) -> list[str]:
+        """The log directory of each replica, `any` where the broker chooses."""
+        replicas = entry.get("replicas")
+        count = len(replicas) if isinstance(replicas, list) else 0
+        directories = entry.get("log_dirs", [ANY_DIRECTORY] * count)
+        if not isinstance(directories, list) or len(directories) != count:
+            self.wrong(f"{place}.log_dirs: it does not have one entry for each replica")
+            return []
+        for index, directory in enumerate(directories):
+            if directory == ANY_DIRECTORY:
+                continue
+            where = f"{place}.log_dirs[{index}]: {directory!r}"
+            if not isinstance(directory, str) or not directory.startswith("/"):
+                self.wrong(f"{where} is neither {ANY_DIRECTORY} nor an absolute path")
+            elif not allowed:
+                self.wrong(
+                    f"{where} is a log directory; `barnabas log-dirs move` moves between those"
+                )
+        return directories
 
     def _number(self, value: object, place: str) -> int | None:
         if isinstance(value, int) and not isinstance(value, bool) and value >= 0:

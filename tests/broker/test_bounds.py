@@ -130,8 +130,10 @@ NOT_OF_CLIENTS: Final = {
     "WantedPartitions._without_id": "partitions that are followed",
     "WantedPartitions.changed": "partitions that are followed",
     "WantedPartitions.partitions": "partitions that are followed",
+    "_Course.allowed": "topics of one request",
     "_Evening._kept": "of one decision",
     "_Evening.assigned": "of one decision",
+    "_Fetch._denied": "topics of one request",
 }
 """Tables whose keys are not what clients send, or that are parts of one that the page has."""
 

@@ -1,8 +1,9 @@
 """Writes the reference pages of `docs/reference` from the code that knows; `--check` finds drift.
 
 Broker and topic settings come from their declarations, the names in old notes from the table that
-gives the broker its hints, the operator's reasons from its checks; the table of suites in
-docs/testing.md from these and the last full run.
+gives the broker its hints, the operator's reasons from its checks, the log messages from their
+calls and `log_messages.toml`; the table of suites in docs/testing.md from these and the last
+full run.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from barnabas_kafka.settings.dynamic import RATES
 from barnabas_kafka.settings.old_names import OLD_NAMES
 from barnabas_operator.plan.clusters import CHECKS
 from barnabas_operator.plan.findings import Reason
+from tools import log_messages
 from tools.testrun import record
 
 DIRECTORY: Final = Path(__file__).resolve().parent.parent / "docs" / "reference"
@@ -62,6 +64,7 @@ def pages() -> dict[Path, str]:
         DIRECTORY / "topic-settings.md": topic_page(),
         DIRECTORY / "names-in-old-notes.md": old_names_page(),
         DIRECTORY / "operator-reasons.md": operator_reasons_page(),
+        DIRECTORY / "log-messages.md": log_messages.page(GENERATED),
         record.ROOT / record.DOCUMENT: record.document(record.ROOT),
     }
 

@@ -147,7 +147,7 @@ def test_a_stop_does_not_wait_for_the_pause_after_trouble(
     """A cleaning that has failed is tried again after log.cleaner.backoff.ms: an hour here."""
 
     def failures() -> int:
-        return caplog.text.count("cleaning ends")
+        return caplog.text.count("Cleaning aborted")
 
     with (
         caplog.at_level(logging.INFO, CleanerManager.__module__),

@@ -344,7 +344,7 @@ class Reign:
             return
         lost = [tp for tp, brokers in offline.items() if broker in brokers]
         _log.warning(
-            "broker %d: %d replicas cannot be used for their log directory, %d can again",
+            "Replicas offline: broker=%d offline=%d online_again=%d",
             broker, len(lost), len(offline) - len(lost),
         )  # fmt: skip
         present = self._present(self._image.brokers)
@@ -412,8 +412,8 @@ class Reign:
                 controller_epoch=self._epoch,
             )
             _log.warning(
-                "%s had no leader, for the only broker in sync, %d, was not stopped in order; logs "
-                "end at (epoch, offset) %r; %s",
+                "Leader elected after an unclean shutdown of the only in-sync replica: "
+                    "partition=%s broker=%d logs end at (epoch, offset) %r; %s",
                 tp, state.isr[0], ends,
                 f"waiting for brokers {sorted(ends.missing(state.replicas))}"
                 if elected is None

@@ -192,7 +192,7 @@ class LogDirectories:
         except (OSError, KafkaError) as error:
             if isinstance(error, OSError):
                 there[0].home.refuse_without_means(error)
-            _log.error("%s is not opened, its move cannot be settled: %s", tp, error)
+            _log.error("Log not opened, its move is unresolved: partition=%s %s", tp, error)
             settled = two_copies.Settled()
         if settled.log is None or settled.home is None:
             self.unopened.add(tp)

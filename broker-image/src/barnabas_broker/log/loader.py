@@ -181,7 +181,8 @@ class _Loader:
         if end.action is EndAction.START_EMPTY:
             if segments:
                 _log.warning(
-                    "%s ends below its start offset %d: dropping all of it (row %s)",
+                    "Log end below log start offset: partition=%s log_start_offset=%d; "
+                        "deleting all segments (row %s)",
                     self.directory.name, log_start_offset, end.row,
                 )  # fmt: skip
             self._drop(segments)

@@ -86,8 +86,8 @@ def _settle_one(tp: TopicPartition, copy: Copy, offline: Collection[str]) -> Set
     verdict = move_note.judge_one(note, path, other_offline=other in offline)
     if verdict is Verdict.NONE:
         _log.error(
-            "%s is not opened: it was being moved between %s and %s, which is offline and may have "
-            "records that %s has not",
+            "Log not opened: partition=%s was moving between %s and %s, which is offline "
+                "and may have records that %s lacks",
             tp, path, other, path,
         )  # fmt: skip
         copy.log.close(clean=False)
@@ -104,8 +104,8 @@ def _settle_two(
     switched = new.note is not None and new.note.switched
     verdict = move_note.judge_two(old.end, new.end, switched=switched)
     _log.info(
-        "%s was being moved from %s, where it ends at %d, to %s, where it ends at %d: "
-        "going on with the %s copy",
+        "Resolved an interrupted move between log directories: partition=%s from=%s (log "
+            "end %d) to=%s (log end %d); using the %s copy",
         tp, old.home.path, old.log.log_end_offset, new.home.path, new.log.log_end_offset,
         verdict.name.lower(),
     )  # fmt: skip

@@ -270,7 +270,7 @@ class ReplicaManager:
             return
         spared = sum(it.counted_out for it in inside)
         log.warning(
-            "%d partitions are in %s; of %d of them this replica is counted out",
+            "Replicas offline: count=%d log.dir=%s; leaving the ISR of %d partitions",
             len(inside), health.path, spared,
         )  # fmt: skip
         if health.state is Health.OFFLINE:
@@ -327,7 +327,9 @@ class ReplicaManager:
         if partition_log is not None and not _is_of(topic, partition_log):
             # As Apache's brokers do at the start since 3.7: nobody may read it as the new topic's.
             aside = self._logs.set_aside(tp, self._clock_ms())
-            log.error("%s was of an earlier topic of that name and is kept as %s", tp, aside)
+            log.error(
+                "Stray log of an earlier topic of that name: partition=%s kept as %s", tp, aside
+            )
             partition_log = None
         if partition_log is None:
             hidden = not self._started and self._logs.has_offline

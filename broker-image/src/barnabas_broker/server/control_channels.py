@@ -191,7 +191,7 @@ class ControlChannels:
             except KafkaError as error:
                 failures[tp.topic] = error
             except Exception:  # The others are to be given up all the same.
-                log.exception("giving up %s failed", tp)
+                log.exception("Failed to cancel control requests: %s", tp)
                 failures[tp.topic] = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
         return failures
 

@@ -86,9 +86,9 @@ class LogMover:
                 )
                 self._begin(tp, target, found=path)
             elif self._logs.has_offline:
-                log.warning("leaving %s alone: what it is a copy of cannot be seen", path)
+                log.warning("Future log kept, its log directory is offline: %s", path)
             else:
-                log.info("removing %s: there is nothing it is a copy of", path)
+                log.info("Deleting a future log without a current log: %s", path)
                 self._threads.submit(_remove, path)
 
     async def stop(self) -> None:
@@ -276,12 +276,16 @@ class LogMover:
                     move.target.path,
                 )
         except FileNotFoundError:
-            log.info("%s was deleted at the end of its move", move.tp)
+            log.info(
+                "Move between log directories ended, the topic is deleted: partition=%s", move.tp
+            )
         except (KafkaError, OSError) as error:
             if isinstance(error, OSError):
                 move.target.health.failed(error)
             self._logs.keep_note(move.tp)
-            log.error("%s has moved, but its old copy stays: %s", move.tp, error)
+            log.error(
+                "Failed to delete the old log of a moved replica: partition=%s %s", move.tp, error
+            )
         finally:
             self._logs.ended(move, removed, self._clock_ms())
 
@@ -291,7 +295,12 @@ class LogMover:
         except OSError as error:
             move.home.health.failed(error)
             self._logs.keep_note(move.tp)
-            log.error("the old copy of %s stays in %s: %s", move.tp, move.home.path, error)
+            log.error(
+                "Failed to delete the old log of a moved replica: partition=%s log.dir=%s %s",
+                move.tp,
+                move.home.path,
+                error,
+            )
             return None
         if removed is not None:
             move.release_source(removed)
@@ -306,7 +315,7 @@ class LogMover:
                 removed = await self._in_thread(move.drop_copy)
         except OSError as error:
             move.target.health.failed(error)
-            log.error("the copy of %s is left behind: %s", move.tp, error)
+            log.error("Failed to delete a future log: partition=%s %s", move.tp, error)
         self._logs.ended(move, removed, self._clock_ms())
 
     # --- pace --------------------------------------------------------------------------------

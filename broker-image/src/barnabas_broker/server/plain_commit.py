@@ -63,7 +63,7 @@ class PlainCommits:
             return answer(version, correlation_id, topics)
         except Exception as error:  # The boundary between one request and the broker's life.
             host = caller.client_host
-            log.exception("serving OffsetCommit version %d for %s failed", version, host)
+            log.exception("Request failed: OffsetCommit version %d from %s", version, host)
             raise UnanswerableError("OffsetCommit failed and cannot say so") from error
 
     def _may_commit(self, group_id: str, topics: list[PlainTopic], caller: "Caller") -> bool:

@@ -73,7 +73,7 @@ class PlainFetches:
         except (KafkaError, UnicodeDecodeError):
             return None  # In which words to say so is known there.
         except Exception:  # The boundary between one request and the broker's life.
-            log.exception("serving Fetch version %d for %s failed", version, caller.client_host)
+            log.exception("Request failed: Fetch version %d from %s", version, caller.client_host)
             return None
 
     def _serve(

@@ -45,5 +45,7 @@ class PlainHeartbeats:
         try:
             return [answer(version, correlation_id, beat(request, self._broker.groups))]
         except Exception:  # The boundary between one request and the broker's life.
-            log.exception("serving Heartbeat version %d for %s failed", version, caller.client_host)
+            log.exception(
+                "Request failed: Heartbeat version %d from %s", version, caller.client_host
+            )
             return None

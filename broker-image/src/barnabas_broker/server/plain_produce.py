@@ -97,7 +97,7 @@ class PlainProduce:
         try:
             return self._serve(frame, version, correlation_id, caller, now_ms)
         except Exception as error:  # The boundary between one request and the broker's life.
-            log.exception("serving Produce version %d for %s failed", version, caller.client_host)
+            log.exception("Request failed: Produce version %d from %s", version, caller.client_host)
             raise UnanswerableError("Produce failed and cannot say so") from error
 
     def _serve(

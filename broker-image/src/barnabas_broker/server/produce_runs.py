@@ -163,7 +163,7 @@ class ProduceRuns:
         try:
             return self._serve(received, position, version, caller, now_ms=now_ms)
         except Exception as error:  # The boundary between requests and the broker's life.
-            log.exception("serving Produce version %d for %s failed", version, caller.client_host)
+            log.exception("Request failed: Produce version %d from %s", version, caller.client_host)
             raise UnanswerableError("Produce failed and cannot say so") from error
 
     def _serve(

@@ -130,7 +130,9 @@ class TransactionPeers:
         try:
             codes = await self._marks.ask(leader, marker.producer.id, asked)
         except (PeerError, EncodeError) as error:
-            log.warning("markers of producer %d: %s", marker.producer.id, error)
+            log.warning(
+                "Failed to write transaction markers: producer_id=%d %s", marker.producer.id, error
+            )
         for tp in partitions:
             # Whatever the leader does not answer for counts as not written.
             tell(tp, codes.get(tp, ErrorCode.NETWORK_EXCEPTION))

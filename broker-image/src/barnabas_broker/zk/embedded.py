@@ -185,7 +185,7 @@ class _Reserve:
         """Make room; False where there was none to give."""
         held, self._held = self._held, False
         if held:
-            _log.warning("the disk of %s is full: its reserve is used", self._path.parent)
+            _log.warning("Disk full: using the reserve of %s", self._path.parent)
             self._path.unlink(missing_ok=True)
         return held
 
@@ -200,7 +200,9 @@ class _Reserve:
         try:
             descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
-            _log.warning("%s is not held again yet: %s", self._path, error.strerror)
+            _log.warning(
+                "Failed to lock the coordination data again: %s %s", self._path, error.strerror
+            )
             return
         try:
             os.posix_fallocate(descriptor, 0, size)

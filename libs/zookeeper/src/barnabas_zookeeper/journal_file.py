@@ -35,7 +35,7 @@ def read_again(descriptor: int, path: Path) -> Tree:
 def _decoded(content: bytes, path: Path) -> Tree:
     found = journal.decode(io.BytesIO(content))
     if found.torn:
-        _log.warning("%s ended in a transaction that was not finished; it is dropped", path)
+        _log.warning("Incomplete transaction dropped at the end of %s", path)
     return found.tree
 
 

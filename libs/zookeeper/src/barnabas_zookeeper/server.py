@@ -219,10 +219,10 @@ class Server:
                     if other is not client and other.session == client.session:
                         self.connections[other].hang_up()
         except MalformedRequestError as error:
-            _log.warning("hanging up on %s: %s", client.address, error)
+            _log.warning("Closing connection: client=%s %s", client.address, error)
             return False
         except HangUpError as error:
-            _log.debug("hanging up on %s: %s", client.address, error)
+            _log.debug("Closing connection: client=%s %s", client.address, error)
             return False
         return True
 
@@ -280,7 +280,11 @@ class _Connection(asyncio.Protocol):
         while len(self._received) >= 4:
             length = int.from_bytes(self._received[:4], "big", signed=True)
             if not 0 <= length <= FRAME_BYTES_MAX:
-                _log.warning("hanging up on %s: a frame of %d bytes", self.client.address, length)
+                _log.warning(
+                    "Closing connection: client=%s sent a frame of %d bytes",
+                    self.client.address,
+                    length,
+                )
                 self.hang_up()
                 return
             if len(self._received) < 4 + length:
@@ -310,7 +314,7 @@ class _Connection(asyncio.Protocol):
             return
         self._transport.write(len(data).to_bytes(4, "big") + data)
         if self._transport.get_write_buffer_size() > UNSENT_BYTES_MAX:
-            _log.warning("hanging up on %s: it does not read", self.client.address)
+            _log.warning("Closing connection: client=%s does not read", self.client.address)
             self._transport.abort()
 
     def hang_up(self) -> None:

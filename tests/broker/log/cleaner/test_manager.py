@@ -79,7 +79,7 @@ def test_a_mark_of_no_use_is_forgotten(tmp_path: Path, caplog: pytest.LogCapture
     task = CleanerManager(logs).pick(NOW, PLENTY)
     assert task is not None
     assert task.job.first_dirty == 0
-    assert "all of it counts as dirty" in caplog.text
+    assert "the whole log is dirty" in caplog.text
 
 
 def test_a_log_that_is_gone_takes_nothing_over(tmp_path: Path) -> None:

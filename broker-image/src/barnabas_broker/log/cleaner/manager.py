@@ -159,7 +159,8 @@ class CleanerManager:
     def _reset(self, log: PartitionLog, found: Filth) -> None:
         if not log.config.delete:
             _log.warning(
-                "%s was cleaned to %d, which lies outside of %d to %d: all of it counts as dirty",
+                "Cleaner checkpoint out of range: partition=%s checkpoint=%d log=%d..%d; "
+                    "the whole log is dirty",
                 log.tp, log.cleaned_to, log.log_start_offset, log.log_end_offset,
             )  # fmt: skip
         log.cleaned_to = found.bounds.first_dirty
@@ -208,7 +209,7 @@ class CleanerManager:
     def abandon(self, task: Task, reason: str) -> None:
         """Nothing more comes of the task; what it left beside the log goes. May be tried again."""
         if self._cleaning.pop(task.log, None) is not None:
-            _log.info("%s: cleaning ends: %s", task.tp, reason)
+            _log.info("Cleaning aborted: partition=%s %s", task.tp, reason)
         for directory in {task.log.directory, Path(task.job.directory)}:
             remove_files(sorted(directory.glob(f"*{CLEANED}")))
 

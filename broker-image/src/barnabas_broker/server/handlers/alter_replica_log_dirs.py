@@ -46,7 +46,9 @@ def _alter(call: Call, tp: TopicPartition, path: str) -> ErrorCode:
         call.broker.mover.alter(tp, path)
     except Exception as error:
         told = refusal(error, "AlterReplicaLogDirs", tp)
-        log.info("%s is not moved to %s: %s", tp, path, told.message)
+        log.info(
+            "Move between log directories rejected: partition=%s to=%s %s", tp, path, told.message
+        )
         return told.code
     return ErrorCode.NONE
 

@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Sequence
 from operator import attrgetter
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from barnabas_broker.controller.moves import Moves
 from barnabas_broker.controller.shell import Controller
+from barnabas_broker.coordinator.group.membership import Membership
 from barnabas_broker.coordinator.group.shell import GroupCoordinator
 from barnabas_broker.coordinator.transaction.shell import TransactionCoordinator
 from barnabas_broker.replica.manager import ReplicaManager
@@ -16,7 +18,9 @@ from barnabas_broker.server.call import Call
 from barnabas_broker.server.handlers import alter_configs as alter_configs_handler
 from barnabas_broker.server.handlers import delete_topics as delete_topics_handler
 from barnabas_broker.server.handlers import describe_configs as describe_configs_handler
+from barnabas_broker.server.handlers import describe_log_dirs as describe_log_dirs_handler
 from barnabas_broker.server.handlers import incremental_alter_configs as incremental_handler
+from barnabas_broker.server.handlers import list_transactions as list_transactions_handler
 from barnabas_broker.server.node import Node
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import LATEST_TIMESTAMP, TopicPartition
@@ -48,9 +52,16 @@ from barnabas_kafka.protocol.messages.describe_configs import (
     DescribeConfigsResource,
 )
 from barnabas_kafka.protocol.messages.describe_groups import DescribeGroupsRequest
+from barnabas_kafka.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
 from barnabas_kafka.protocol.messages.describe_producers import (
     DescribeProducersRequest,
     TopicRequest,
+)
+from barnabas_kafka.protocol.messages.describe_topic_partitions import (
+    DescribeTopicPartitionsRequest,
+)
+from barnabas_kafka.protocol.messages.describe_topic_partitions import (
+    TopicRequest as TopicRequestOfPartitions,
 )
 from barnabas_kafka.protocol.messages.describe_transactions import DescribeTransactionsRequest
 from barnabas_kafka.protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
@@ -61,11 +72,14 @@ from barnabas_kafka.protocol.messages.incremental_alter_configs import (
 from barnabas_kafka.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
 )
+from barnabas_kafka.protocol.messages.init_producer_id import InitProducerIdRequest
+from barnabas_kafka.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from barnabas_kafka.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsTopic,
 )
+from barnabas_kafka.protocol.messages.list_transactions import ListTransactionsRequest
 from barnabas_kafka.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from barnabas_kafka.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -97,7 +111,8 @@ from barnabas_kafka.protocol.messages.write_txn_markers import (
     WriteTxnMarkersRequest,
 )
 from barnabas_kafka.records.builder import build_batch
-from tests.broker.server.running import Wire, fetch_request
+from tests.broker.server.running import Wire, fetch_request, port_of, running_node
+from tests.waiting import wait_for
 
 FAILED, FINE = ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.NONE
 BATCH = bytes(build_batch([(0, None, b"v", ())]))
@@ -330,7 +345,25 @@ def reassign(wire: Wire, names: Sequence[str]) -> list[int]:
     return [it.partitions[0].error_code for it in answer.responses]
 
 
+def describe_topics(wire: Wire, names: Sequence[str]) -> list[int]:
+    """Topics and their partitions, which are told by name."""
+    topics = [TopicRequestOfPartitions(name=it) for it in names]
+    answer = wire.ask(DescribeTopicPartitionsRequest(topics=topics), 0)
+    codes = {it.name: it.error_code for it in answer.topics}
+    return [codes[it] for it in names]
+
+
+def leave_group(wire: Wire, names: Sequence[str]) -> list[int]:
+    """Take members out of a group that does not know them."""
+    offset_commit(wire, ["fine"])  # Else there is no such group.
+    members = [MemberIdentity(member_id=it) for it in names]
+    answer = wire.ask(LeaveGroupRequest(group_id="offsets", members=members), 4)
+    return [it.error_code for it in answer.members]
+
+
 BY_NAME = [
+    (describe_topics, ReplicaManager, "as_served"),
+    (leave_group, Membership, "leave"),
     (offset_commit, Call, "allowed"),
     (offset_delete, Call, "allowed"),
     (find_coordinator, Call, "allowed"),
@@ -369,7 +402,10 @@ def test_the_other_groups_and_resources_are_served(
 
     def faulty(*args: Any, **more: Any) -> Any:
         subjects = [getattr(it, "tp", it) for it in args]
-        names = [getattr(it, "topic", getattr(it, "name", it)) for it in subjects]
+        kinds = ("topic", "name", "member_id")
+        names = [
+            next((getattr(it, kind) for kind in kinds if hasattr(it, kind)), it) for it in subjects
+        ]
         if "bad" in names:
             raise ValueError("a defect")
         return real(*args, **more)
@@ -378,3 +414,52 @@ def test_the_other_groups_and_resources_are_served(
     answered = ask(wire, ["bad", "fine"])
     assert answered[1] == expected
     assert answered[0] == (expected if name == "settled" else FAILED)
+
+
+def test_the_other_log_directories_are_described(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A partition of one cannot be looked at: that directory has an error, the other has not."""
+    directories = [tmp_path / name for name in ("a", "b")]
+    settings = {"log.dirs": ",".join(map(str, directories))}
+    with running_node(tmp_path, settings) as node, Wire(port_of(node)) as wire:
+        wire.create_topic("both", partitions=2)
+        real = describe_log_dirs_handler._lag
+
+        def faulty(call: Call, tp: TopicPartition) -> int:
+            if tp.partition == 0:
+                raise ValueError("a defect")
+            return real(call, tp)
+
+        monkeypatch.setattr(describe_log_dirs_handler, "_lag", faulty)
+        answer = wire.ask(DescribeLogDirsRequest(topics=None), 4)
+    assert sorted(it.error_code for it in answer.results) == sorted([FAILED, FINE])
+    (described,) = (it for it in answer.results if not it.error_code)
+    assert [it.partition_index for it in described.topics[0].partitions] == [1]
+
+
+def test_the_other_transactions_are_listed(wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that cannot be looked at is left out: an entry has no place for an error."""
+    wire.ask(FindCoordinatorRequest(key_type=1, coordinator_keys=["bad"]), 4)
+    names = ("bad", "fine")
+    for name in names:
+        first = InitProducerIdRequest(
+            transactional_id=name, transaction_timeout_ms=1000, producer_id=-1, producer_epoch=-1
+        )
+        wait_for(
+            "the coordinator",
+            lambda first=first: wire.ask(first, 4).error_code,  # type: ignore[misc]
+            until=lambda code: code == FINE,
+        )
+    real = list_transactions_handler._may_describe
+
+    def faulty(transactional_id: str, call: Call) -> bool:
+        if transactional_id == "bad":
+            raise ValueError("a defect")
+        return real(transactional_id, call)
+
+    monkeypatch.setattr(list_transactions_handler, "_may_describe", faulty)
+    answer = wire.ask(ListTransactionsRequest(), 1)
+    assert (answer.error_code, [it.transactional_id for it in answer.transaction_states]) == (
+        FINE, ["fine"],
+    )  # fmt: skip

@@ -9,6 +9,7 @@ log, and the only thing that changes offsets, makes an assignment hold, or ends 
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 
+from barnabas_broker.cluster.failures import refusal
 from barnabas_broker.cluster.image import MetadataImage
 from barnabas_broker.coordinator.group import commits
 from barnabas_broker.coordinator.group.consumer import fencing, migration
@@ -235,11 +236,10 @@ class Shard:
         response = LeaveGroupResponse()
         gone: dict[str, ConsumerMember] = {}
         for leaver in request.members:
-            code = ErrorCode.UNKNOWN_MEMBER_ID
-            if group is not None and group.consumers is not None:
-                code = self._leave_among_consumers(group.consumers, leaver, gone)
-            elif group is not None:
-                code = self._membership.leave(group, leaver, turn)
+            try:
+                code = self._left(group, leaver, gone, turn)
+            except Exception as error:
+                code = refusal(error, "LeaveGroup", leaver.member_id).code
             response.members.append(
                 MemberResponse(
                     member_id=leaver.member_id,
@@ -255,6 +255,19 @@ class Shard:
                 waiter, LeaveGroupResponse(error_code=commits.group_write_error(code))
             )
         return turn
+
+    def _left(
+        self,
+        group: Group | None,
+        leaver: MemberIdentity,
+        gone: dict[str, ConsumerMember],
+        turn: Turn,
+    ) -> ErrorCode:
+        if group is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        if group.consumers is not None:
+            return self._leave_among_consumers(group.consumers, leaver, gone)
+        return self._membership.leave(group, leaver, turn)
 
     def _leave_among_consumers(
         self, group: ConsumerGroup, leaver: MemberIdentity, gone: dict[str, ConsumerMember]

@@ -1,5 +1,9 @@
 """DescribeLogDirs: how large each partition is and how full each disk (KIP-113, KIP-827)."""
 
+from typing import Final
+
+from barnabas_broker.cluster.failures import refusal
+from barnabas_broker.log.directory import DirectoryUsage
 from barnabas_broker.security.acls import AclOperation
 from barnabas_broker.server.call import Call
 from barnabas_broker.server.handler import Handler
@@ -13,6 +17,8 @@ from barnabas_kafka.protocol.messages.describe_log_dirs import (
     DescribeLogDirsTopic,
 )
 from barnabas_kafka.protocol.registry import ApiKey, VersionRange
+
+INVALID_OFFSET_LAG: Final = -1
 
 
 def handle(request: DescribeLogDirsRequest, call: Call) -> DescribeLogDirsResponse:
@@ -28,48 +34,57 @@ def handle(request: DescribeLogDirsRequest, call: Call) -> DescribeLogDirsRespon
         }
     results = []
     for usage in call.broker.logs.usage():
-        if usage.offline:
-            code = ErrorCode.KAFKA_STORAGE_ERROR
+        try:
+            results.append(_described(usage, asked, call))
+        except Exception as error:
+            code = refusal(error, "DescribeLogDirs", usage.directory).code
             results.append(DescribeLogDirsResult(log_dir=str(usage.directory), error_code=code))
+    return DescribeLogDirsResponse(results=results)
+
+
+def _described(
+    usage: DirectoryUsage, asked: set[TopicPartition] | None, call: Call
+) -> DescribeLogDirsResult:
+    if usage.offline:
+        code = ErrorCode.KAFKA_STORAGE_ERROR
+        return DescribeLogDirsResult(log_dir=str(usage.directory), error_code=code)
+    topics: dict[str, DescribeLogDirsTopic] = {}
+    for tp, size in usage.sizes.items():
+        if asked is not None and tp not in asked:
             continue
-        topics: dict[str, DescribeLogDirsTopic] = {}
-        for tp, size in usage.sizes.items():
-            if asked is not None and tp not in asked:
-                continue
-            topic = topics.setdefault(tp.topic, DescribeLogDirsTopic(name=tp.topic))
-            topic.partitions.append(
-                DescribeLogDirsPartition(
-                    partition_index=tp.partition,
-                    partition_size=size,
-                    offset_lag=_lag(call, tp),
-                )
-            )
-        for move in usage.arriving:
-            if asked is None or move.tp in asked:
-                name = move.tp.topic
-                topic = topics.setdefault(name, DescribeLogDirsTopic(name=name))
-                topic.partitions.append(
-                    DescribeLogDirsPartition(
-                        partition_index=move.tp.partition,
-                        partition_size=move.copied_bytes,
-                        offset_lag=move.offset_lag,
-                        is_future_key=True,
-                    )
-                )
-        results.append(
-            DescribeLogDirsResult(
-                log_dir=str(usage.directory),
-                topics=list(topics.values()),
-                total_bytes=usage.total_bytes,
-                usable_bytes=usage.usable_bytes,
+        topic = topics.setdefault(tp.topic, DescribeLogDirsTopic(name=tp.topic))
+        topic.partitions.append(
+            DescribeLogDirsPartition(
+                partition_index=tp.partition,
+                partition_size=size,
+                offset_lag=_lag(call, tp),
             )
         )
-    return DescribeLogDirsResponse(results=results)
+    for move in usage.arriving:
+        if asked is None or move.tp in asked:
+            name = move.tp.topic
+            topic = topics.setdefault(name, DescribeLogDirsTopic(name=name))
+            topic.partitions.append(
+                DescribeLogDirsPartition(
+                    partition_index=move.tp.partition,
+                    partition_size=move.copied_bytes,
+                    offset_lag=move.offset_lag,
+                    is_future_key=True,
+                )
+            )
+    return DescribeLogDirsResult(
+        log_dir=str(usage.directory),
+        topics=list(topics.values()),
+        total_bytes=usage.total_bytes,
+        usable_bytes=usage.usable_bytes,
+    )
 
 
 def _lag(call: Call, tp: TopicPartition) -> int:
     """How far a log ends below its high watermark, as Kafka's getLogEndOffsetLag."""
-    partition_log = call.broker.logs.logs[tp]
+    partition_log = call.broker.logs.logs.get(tp)
+    if partition_log is None:  # It was deleted since.
+        return INVALID_OFFSET_LAG
     return max(partition_log.high_watermark - partition_log.log_end_offset, 0)
 
 

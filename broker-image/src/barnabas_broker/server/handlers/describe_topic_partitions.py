@@ -6,6 +6,7 @@ Apache brokers serve this only in KRaft mode; the answer is the same.
 
 from asyncio import Future
 
+from barnabas_broker.cluster.failures import refusal
 from barnabas_broker.cluster.image import Endpoint, MetadataImage, TopicImage
 from barnabas_broker.cluster.views import live_endpoints, view_partition
 from barnabas_broker.controller.topics import is_internal, name_fault
@@ -83,8 +84,13 @@ def _page(
         at_cursor = request.cursor is not None and request.cursor.topic_name == name
         start = request.cursor.partition_index if request.cursor and at_cursor else 0
         end = min(len(topic.partitions), start + remaining)
-        seen = call.broker.replicas.as_served(topic)
-        response.topics.append(_topic(seen, range(start, end), image, endpoints))
+        try:
+            seen = call.broker.replicas.as_served(topic)
+            response.topics.append(_topic(seen, range(start, end), image, endpoints))
+        except Exception as error:
+            code = refusal(error, "DescribeTopicPartitions", name).code
+            response.topics.append(_refused(code, name))
+            continue
         if end < len(topic.partitions):
             response.next_cursor = Cursor(topic_name=name, partition_index=end)
             break

@@ -126,7 +126,7 @@ VERBS = {
     "broker": _verb("broker", "broker", "Run a broker."),
     "topics": _verb("topics", "topics", "Create, list, describe, alter and delete topics."),
     "configs": _verb("configs", "configs", "Describe and alter settings of topics and brokers."),
-    "acls": _verb("acls", "acls", "List, add and remove access rules."),
+    "acls": _verb("acls", "acls", "List, add, remove and explain access rules."),
     "quotas": _verb("quotas", "quotas", "List, set and remove client quotas."),
     "produce": _verb("produce", "produce", "Send lines as records."),
     "consume": _verb("consume", "consume", "Print the records of a topic."),

@@ -60,7 +60,8 @@ OWN_SETTINGS: Final = ("listeners", "log.dirs", "zookeeper.connect")
 #: Answers that differ on purpose: what the difference looks like and why it is.
 DELIBERATE: Final[Mapping[str, str]] = {
     ".*: offsets of a group 1.topics": (
-        "a client of that version would take an empty answer for a group without offsets"
+        "a client of that version would take an empty answer for a group without offsets;"
+        " Apache since 4.0 answers as we do (`OffsetFetchResponse.groupError`)"
     ),
 }
 

@@ -19,6 +19,10 @@ from barnabas_kafka.protocol.messages.offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
+from barnabas_kafka.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestTopic,
+)
 from barnabas_kafka.protocol.messages.produce import (
     PartitionProduceData,
     ProduceRequest,
@@ -194,11 +198,13 @@ def test_one_line_for_each_denial(guarded: Wire, caplog: pytest.LogCaptureFixtur
             )
         ],
     )
+    offsets = [OffsetFetchRequestTopic(name="audited", partition_indexes=[0, 1, 2])]
     for request, version in (
         (ProduceRequest(acks=1, timeout_ms=1000, topic_data=topic_data), 9),
         (fetch, 12),
         (HeartbeatRequest(group_id="audited", generation_id=1, member_id="m"), 4),
         (commit, 8),
+        (OffsetFetchRequest(group_id="audited", topics=offsets), 0),
     ):
         caplog.clear()
         with caplog.at_level(logging.INFO):

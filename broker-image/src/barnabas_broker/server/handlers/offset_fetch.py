@@ -60,10 +60,18 @@ def _in_znodes(
     """Tell what ZooKeeper has; a partition without an offset is unknown there."""
     faults: dict[TopicPartition, ErrorCode] = {}
     wanted: list[TopicPartition] = []
+    group_fault: ErrorCode | None = None
+    if not call.allowed(AclOperation.DESCRIBE, ResourceType.GROUP, request.group_id):
+        group_fault = ErrorCode.GROUP_AUTHORIZATION_FAILED
     for topic in request.topics or []:
+        fault = group_fault
+        if fault is None and not _may_describe(topic.name, call):
+            fault = ErrorCode.TOPIC_AUTHORIZATION_FAILED
         for number in topic.partition_indexes:
             partition = TopicPartition(topic.name, number)
-            code = _fault(request.group_id, partition, call)
+            code = fault
+            if code is None and call.broker.image.partition(partition) is None:
+                code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             if code is None:
                 wanted.append(partition)
             else:
@@ -97,17 +105,6 @@ def _in_znodes(
         answer,
         lambda error: answer({}, error.code),
     )
-
-
-def _fault(group_id: str, partition: TopicPartition, call: Call) -> ErrorCode | None:
-    """Why nothing is told of a partition."""
-    if not call.allowed(AclOperation.DESCRIBE, ResourceType.GROUP, group_id):
-        return ErrorCode.GROUP_AUTHORIZATION_FAILED
-    if not _may_describe(partition.topic, call):
-        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    if call.broker.image.partition(partition) is None:
-        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    return None
 
 
 def _settled(call: Call, group_id: str) -> Future[None] | None:

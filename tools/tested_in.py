@@ -101,7 +101,7 @@ TESTED_IN: Final = {
     f"{_KAFKA}protocol/messages/": "tests/kafka/protocol/",
     **{
         f"{_KAFKA}client/{part}.py": "tests/kafka/client/test_operation.py"
-        for part in ("groups", "partitions", "security", "transactions")
+        for part in ("groups", "partitions", "security", "tokens", "transactions")
     },
     **{
         f"{_KAFKA}client/{part}.py": "tests/kafka/client/test_admin.py"

@@ -29,6 +29,7 @@ from barnabas_kafka.protocol.messages.renew_delegation_token import RenewDelegat
 from barnabas_kafka.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from barnabas_kafka.protocol.messages.sasl_handshake import SaslHandshakeRequest
 from tests.broker.server.running import Wire, running_node
+from tests.broker.server.test_jwks_endpoint import is_over
 from tests.broker.server.test_sasl_authenticator import connect, log_in, principals
 from tests.oracle.certificates import Certificate
 from tests.waiting import wait_for
@@ -166,7 +167,7 @@ def test_sessions_end_with_their_token(node: Node) -> None:
         until = expire(wire, made.hmac, 300).expiry_timestamp_ms
         assert until < made.expiry_timestamp_ms
         assert log_in_with(other, made).session_lifetime_ms <= 300
-        assert other.closed_by_broker()
+        wait_for("the end of the session", lambda: is_over(other))
 
 
 def test_expired_tokens_are_removed(node: Node) -> None:

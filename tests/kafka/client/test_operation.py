@@ -13,6 +13,9 @@ from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import TopicPartition
 from barnabas_kafka.protocol import codec, registry
 from barnabas_kafka.protocol.messages.create_acls import AclCreationResult, CreateAclsResponse
+from barnabas_kafka.protocol.messages.create_delegation_token import (
+    CreateDelegationTokenResponse,
+)
 from barnabas_kafka.protocol.messages.delete_acls import (
     DeleteAclsFilterResult,
     DeleteAclsMatchingAcl,
@@ -166,6 +169,21 @@ def test_an_acl_that_could_not_be_removed_fails_its_filter() -> None:
     response = DeleteAclsResponse(filter_results=[result])
     read = c.delete_acls([filter_]).read(Ask([filter_], 3, 1, 1), response)
     assert read[filter_].code is ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def test_tokens_of_brokers_that_do_not_tell_the_requester() -> None:
+    """Before KIP-373 it is the owner; who is named must be a principal."""
+    operation = c.create_delegation_token(["User:bob"], max_lifetime_ms=5)
+    codec.encode(operation.request(Ask([ONLY], 1, 1, 1)), 1)
+    response = CreateDelegationTokenResponse(
+        principal_type="User", principal_name="alice", token_id="id", hmac=b"secret"
+    )
+    token = operation.read(Ask([ONLY], 1, 1, 1), response)[ONLY]
+    assert isinstance(token, c.DelegationToken)
+    assert (token.owner, token.requester) == ("User:alice", "User:alice")
+    assert "secret" not in repr(token)
+    with pytest.raises(ValueError, match="Kind:name"):
+        c.describe_delegation_tokens(["alice"])
 
 
 def test_passwords_do_not_travel() -> None:

@@ -128,6 +128,7 @@ VERBS = {
     "configs": _verb("configs", "configs", "Describe and alter settings of topics and brokers."),
     "acls": _verb("acls", "acls", "List, add, remove and explain access rules."),
     "quotas": _verb("quotas", "quotas", "List, set and remove client quotas."),
+    "tokens": _verb("tokens", "tokens", "Create, list, renew and expire delegation tokens."),
     "produce": _verb("produce", "produce", "Send lines as records."),
     "consume": _verb("consume", "consume", "Print the records of a topic."),
     "groups": _verb(

@@ -35,6 +35,8 @@ CLASSES = {
     f"{TOOLS}.consumer.ConsoleConsumer": "console_consumer",
     f"{TOOLS}.consumer.group.ConsumerGroupCommand": "consumer_groups",
     f"{TOOLS}.TransactionsCommand": "transactions",
+    "kafka.admin.DelegationTokenCommand": "delegation_tokens",
+    f"{TOOLS}.DelegationTokenCommand": "delegation_tokens",
     f"{TOOLS}.reassign.ReassignPartitionsCommand": "reassign_partitions",
     f"{TOOLS}.LeaderElectionCommand": "leader_election",
     f"{TOOLS}.ClusterTool": "cluster",

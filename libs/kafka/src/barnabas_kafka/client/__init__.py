@@ -88,6 +88,13 @@ from barnabas_kafka.client.security import (
     describe_quotas,
     describe_scram_credentials,
 )
+from barnabas_kafka.client.tokens import (
+    DelegationToken,
+    create_delegation_token,
+    describe_delegation_tokens,
+    expire_delegation_token,
+    renew_delegation_token,
+)
 from barnabas_kafka.client.topics import (
     CreatedTopic,
     NewTopic,
@@ -138,6 +145,7 @@ __all__ = [
     "CoordinatorType",
     "CreatedTopic",
     "DeadlineExceededError",
+    "DelegationToken",
     "DisconnectError",
     "ElectionType",
     "GroupDescription",
@@ -173,6 +181,7 @@ __all__ = [
     "broker_resource",
     "commit_offsets",
     "create_acls",
+    "create_delegation_token",
     "create_partitions",
     "create_topics",
     "delete_acls",
@@ -183,6 +192,7 @@ __all__ = [
     "describe_acls",
     "describe_cluster",
     "describe_configs",
+    "describe_delegation_tokens",
     "describe_groups",
     "describe_log_dirs",
     "describe_producers",
@@ -191,12 +201,14 @@ __all__ = [
     "describe_topics",
     "describe_transactions",
     "elect_leaders",
+    "expire_delegation_token",
     "fetch_offsets",
     "list_groups",
     "list_offsets",
     "list_partition_reassignments",
     "list_topics",
     "list_transactions",
+    "renew_delegation_token",
     "send_request",
     "topic_resource",
 ]

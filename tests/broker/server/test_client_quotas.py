@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from barnabas_broker.cluster.quota_entity import DEFAULT, QuotaEntity
 from barnabas_broker.server.node import Node
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.protocol.messages.alter_client_quotas import (
@@ -25,6 +26,11 @@ from barnabas_kafka.protocol.messages.delete_topics import DeleteTopicsRequest, 
 from barnabas_kafka.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from barnabas_kafka.protocol.messages.list_groups import ListGroupsRequest
 from barnabas_kafka.protocol.messages.metadata import MetadataRequest
+from barnabas_kafka.protocol.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WriteTxnMarkersRequest,
+)
+from barnabas_kafka.protocol.schema import Message
 from barnabas_kafka.records.builder import build_batch
 from tests.broker.server.running import Wire, pass_time, port_of, produce_request, running_node
 from tests.waiting import ANSWER, seconds, wait_for
@@ -205,6 +211,33 @@ def test_time_is_rationed(node: Node, wire: Wire) -> None:
         pass_time(node, 2)
         assert wire.ask(request, version).throttle_time_ms == 1000
     assert is_muted(wire)
+
+
+def test_who_poses_as_a_broker_is_not_exempt(tmp_path: Path) -> None:
+    """Brokers' requests are not counted; those of a client that may not send them are."""
+    settings = {
+        "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
+        "super.users": "User:nobody",
+    }
+    marker = WritableTxnMarker(producer_id=1, producer_epoch=0, transaction_result=True)
+    requests: list[tuple[Message, int]] = [
+        (WriteTxnMarkersRequest(markers=[marker]), 1),
+        (fetch_request("t", replica_id=7), 12),
+    ]
+    for request, version in requests:
+        with running_node(tmp_path, settings) as node, Wire(port_of(node)) as wire:
+            node.broker.quotas.take({QuotaEntity(DEFAULT): {"request_percentage": 1e-9}})
+            wire.send(request, version)
+            wire.receive_frame()
+            assert is_muted(wire)
+
+
+def test_brokers_requests_are_not_counted(node: Node, wire: Wire) -> None:
+    """Whoever may send them is exempt."""
+    node.broker.quotas.take({QuotaEntity(DEFAULT): {"request_percentage": 1e-9}})
+    marker = WritableTxnMarker(producer_id=1, producer_epoch=0, transaction_result=True)
+    wire.ask(WriteTxnMarkersRequest(markers=[marker]), 1)
+    assert not is_muted(wire)
 
 
 def test_quotas_that_are_removed(node: Node, wire: Wire) -> None:

@@ -1,5 +1,6 @@
 """Connections of addresses that open too many: held up, closed, and not counted (KIP-612)."""
 
+import asyncio
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from barnabas_broker.cluster.quota_entity import DEFAULT, QuotaEntity
+from barnabas_broker.server import ip_quotas
 from barnabas_broker.server.counters import Cause
 from barnabas_broker.server.ip_quotas import IpQuotas, address_limits
 from barnabas_broker.server.node import Node
@@ -65,6 +67,17 @@ def test_a_host_that_is_nowhere(caplog: pytest.LogCaptureFixture) -> None:
     """Its quota is ignored, and that is told."""
     assert address_limits({QuotaEntity(ip="no such host."): {RATE: 1.0}}) == {}
     assert "connection_creation_rate of no such host. is ignored" in caplog.text
+
+
+def test_hosts_that_take_long_to_look_up(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Are left out; addresses and the default are in effect."""
+    monkeypatch.setattr(ip_quotas, "LOOK_UP_S", 0.0)
+    configs = {QuotaEntity(ip=each): {RATE: 1.0} for each in (DEFAULT, "10.0.0.1", "localhost")}
+    found = asyncio.run(ip_quotas.found_limits(configs))
+    assert [entity.client_id for entity in found] == [DEFAULT, "10.0.0.1"]
+    assert "looking them up takes long" in caplog.text
 
 
 def in_effect(node: Node, wire: Wire, rate: float | None) -> None:

@@ -4,6 +4,7 @@ A connection beyond that is accepted, left alone for the throttle time, one wind
 closed; it does not count. Names of hosts are looked up when quotas change.
 """
 
+import asyncio
 import logging
 import socket
 from collections.abc import Callable
@@ -24,6 +25,9 @@ from barnabas_kafka.settings import broker as keys
 from barnabas_kafka.settings.broker import BrokerSettings
 
 log = logging.getLogger(__name__)
+
+LOOK_UP_S: Final = 5.0
+"""How long hosts are looked up: clients are not watched meanwhile."""
 
 _EVERY_USER: Final = ""
 
@@ -73,6 +77,21 @@ class IpQuotas:
         self._rates.expire(self._clock_ms())
 
 
+async def found_limits(configs: QuotaConfigs) -> dict[QuotaEntity, float]:
+    """The rates by address, as client ids; without those of names that take long to look up."""
+    looking = asyncio.to_thread(address_limits, configs)
+    try:
+        return await asyncio.wait_for(looking, LOOK_UP_S)
+    except TimeoutError:
+        log.error("connection_creation_rate of hosts is ignored: looking them up takes long")
+        known = {
+            entity: quotas
+            for entity, quotas in configs.items()
+            if not isinstance(entity.ip, str) or is_address(entity.ip)
+        }
+        return address_limits(known)
+
+
 def address_limits(configs: QuotaConfigs) -> dict[QuotaEntity, float]:
     """The rates by address, as client ids; looks names up, which may block."""
     limits = {}
@@ -85,11 +104,18 @@ def address_limits(configs: QuotaConfigs) -> dict[QuotaEntity, float]:
     return limits
 
 
-def _addresses(host: str) -> set[str]:
+def is_address(host: str) -> bool:
+    """Whether it is an address, not a name to be looked up."""
     try:
-        return {plain_address(str(ip_address(host)))}
+        ip_address(host)
     except ValueError:
-        pass
+        return False
+    return True
+
+
+def _addresses(host: str) -> set[str]:
+    if is_address(host):
+        return {plain_address(str(ip_address(host)))}
     try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:

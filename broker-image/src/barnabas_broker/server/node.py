@@ -48,7 +48,7 @@ from barnabas_broker.server.controller_thread import ControllerThread
 from barnabas_broker.server.coordination import Coordination
 from barnabas_broker.server.counters import Cause, Counters
 from barnabas_broker.server.dispatch import Dispatcher, collect_handlers
-from barnabas_broker.server.ip_quotas import IpQuotas, address_limits
+from barnabas_broker.server.ip_quotas import IpQuotas, found_limits
 from barnabas_broker.server.leader_balance import LeaderBalance
 from barnabas_broker.server.limits import ConnectionLimits, frame_memory_bytes, memory_bytes
 from barnabas_broker.server.listener import Entrance, Listener
@@ -601,7 +601,7 @@ class Node:
             self._limits_of = settings
         configs, ip_quotas = self.broker.image.quota_configs, self._entrance.ip_quotas
         if ip_quotas.differ_from(configs):
-            ip_quotas.take(configs, await asyncio.to_thread(address_limits, configs))
+            ip_quotas.take(configs, await found_limits(configs))
         now = asyncio.get_running_loop().time()
 
         def refuse_slow() -> None:

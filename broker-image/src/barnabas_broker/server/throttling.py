@@ -2,8 +2,8 @@
 
 from typing import Any, Final
 
+from barnabas_broker.security.acls import AclOperation
 from barnabas_broker.server.call import Call
-from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.protocol import codec
 from barnabas_kafka.protocol.registry import Api, ApiKey
 
@@ -21,8 +21,9 @@ EXEMPT: Final = frozenset(
         ),
     )
 )
-"""What brokers ask of each other; a client that asks it all the same is not exempt."""
+"""What brokers ask of each other; a client that may not ask it is not exempt."""
 
+_CLUSTER_ACTION: Final = AclOperation.CLUSTER_ACTION
 _PRODUCE: Final = int(ApiKey.PRODUCE)
 
 
@@ -36,15 +37,11 @@ def settle(api: Api, call: Call, response: Any) -> Any:
         return response
     if call.api_key == _PRODUCE:
         usage.produced(answered=response is not None)
-    elif call.api_key in EXEMPT and not _is_refused(response):
+    elif call.api_key in EXEMPT and call.allowed_on_cluster(_CLUSTER_ACTION, audited=False):
         usage.exempt()
     else:
         usage.requested()
     return _told(api, call, response, usage.throttle_ms)
-
-
-def _is_refused(response: Any) -> bool:
-    return getattr(response, "error_code", 0) == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
 
 def _told(api: Api, call: Call, response: Any, throttle_ms: int) -> Any:

@@ -4,12 +4,14 @@ import asyncio
 import socket
 from asyncio import Future
 from collections.abc import Collection, Sequence
+from typing import Final
 
 from barnabas_broker.controller.quota_changes import IP, QuotaAlteration, QuotaChange
 from barnabas_broker.controller.shell import Controller
 from barnabas_broker.security.acls import AclOperation
 from barnabas_broker.server.call import Call
 from barnabas_broker.server.handler import Handler
+from barnabas_broker.server.ip_quotas import is_address
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.protocol.messages.alter_client_quotas import (
     AlterClientQuotasRequest,
@@ -20,6 +22,12 @@ from barnabas_kafka.protocol.messages.alter_client_quotas import (
 from barnabas_kafka.protocol.registry import ApiKey, VersionRange
 
 Response = AlterClientQuotasResponse
+
+NAMES_MAX: Final = 100
+"""Names of hosts that one request may have looked up."""
+
+LOOK_UP_S: Final = 20.0
+"""How long that may take; what is not found by then is not known."""
 
 
 def handle(request: AlterClientQuotasRequest, call: Call) -> Response | Future[Response]:
@@ -51,19 +59,24 @@ def handle(request: AlterClientQuotasRequest, call: Call) -> Response | Future[R
         return call.broker.controller.ask(change, lambda errors: _response(alterations, errors))
 
     hosts = {name for it in alterations for kind, name in it.parts if kind == IP and name}
-    if not hosts:
+    names = {host for host in hosts if not is_address(host)}
+    if not names:
         return alter(())
 
     async def look_up() -> Response:
-        return await alter(await asyncio.to_thread(_unknown, hosts))
+        try:
+            unknown = await asyncio.wait_for(asyncio.to_thread(_unknown, names), LOOK_UP_S)
+        except TimeoutError:
+            unknown = names
+        return await alter(unknown)
 
     return asyncio.ensure_future(look_up())
 
 
 def _unknown(hosts: Collection[str]) -> set[str]:
-    """Those that are neither addresses nor names that can be looked up."""
-    unknown = set()
-    for host in hosts:
+    """Those that cannot be looked up, and all beyond a number that takes long."""
+    unknown = set(sorted(hosts)[NAMES_MAX:])
+    for host in sorted(hosts)[:NAMES_MAX]:
         try:
             socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
         except (OSError, UnicodeError):

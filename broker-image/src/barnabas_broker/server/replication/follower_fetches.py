@@ -48,7 +48,9 @@ def handle(
     request: FetchRequest, call: Call, follower: int, broker_epoch: int
 ) -> Work[FetchResponse | Future[object]]:
     """Answer a follower, now or when there is enough to answer it with."""
-    if call.usage is not None:
+    if call.usage is not None and call.allowed_on_cluster(
+        AclOperation.CLUSTER_ACTION, audited=False
+    ):
         call.usage.exempt()
     targets = yield from _targets(request, call)
     try:

@@ -22,6 +22,7 @@ MISTAKES = [
     # Words that are mistyped, or not there.
     (2, "barnabas toipcs", "No such command 'toipcs'. Did you mean 'topics'?"),
     (2, "barnabas topics lst", "No such command 'lst'. Did you mean 'list'?"),
+    (2, "barnabas broker list", "Did you mean 'barnabas brokers list'?"),
     (2, "barnabas topics create", "Missing argument 'TOPIC...'."),
     (2, "barnabas topics create t --partition 3", "No such option '--partition'. Did you mean"),
     (2, "barnabas topics create t --partitions many", "'many' is not a valid integer"),

@@ -24,7 +24,23 @@ if TYPE_CHECKING:
     from barnabas_kafka.settings.broker import BrokerSettings
 
 
-@click.group()
+# Of `barnabas brokers`, which asks those that run; this module does not import it.
+OF_BROKERS = ("list", "describe", "safe-to-restart", "caught-up")
+
+
+class _OneBroker(click.Group):
+    """The one pair of commands of which singular and plural are not the same."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] in OF_BROKERS:
+            text = f"No such command {args[0]!r}. Did you mean 'barnabas brokers {args[0]}'?"
+            raise click.UsageError(text, ctx)
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=_OneBroker)
 def broker() -> None:
     """Run a broker."""
 

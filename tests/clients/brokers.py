@@ -62,7 +62,7 @@ class Barnabas:
 
     @property
     def bootstrap(self) -> str:
-        """``host:port`` of the PLAINTEXT listener."""
+        """``host:port`` of the PLAINTEXT listener, of the first one where there is none."""
         return self._address
 
     @property
@@ -106,7 +106,8 @@ class Barnabas:
         if self.exit_code is not None:
             forget(self._process.pid)
             raise RuntimeError(f"the broker did not start:\n{self.tail(6)}")
-        self._address = json.loads(ready.read_text())["listeners"]["PLAINTEXT"]
+        listeners = json.loads(ready.read_text())["listeners"]
+        self._address = listeners.get("PLAINTEXT") or next(iter(listeners.values()))
         return self
 
     def stop(self, *, within: float = SETTLE) -> None:

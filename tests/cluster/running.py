@@ -75,11 +75,14 @@ class Cluster:
         disks: Sequence[FaultyDisk] = (),
         listeners: Sequence[str] = ("PLAINTEXT",),
         members: int = 1,
+        client: Mapping[str, str] | None = None,
     ) -> None:
         """With `disks` each broker has a second log directory, on one that fails on demand.
 
-        Clients use the first of the `listeners`. `members`: how many the ensemble has.
+        Clients use the first of the `listeners`, with the properties of `client`. `members`: how
+        many the ensemble has.
         """
+        self.client = dict(client or {})
         self.zookeeper = Ensemble(directory / "zookeeper", members)
         self.brokers = {
             broker: Barnabas(
@@ -111,6 +114,7 @@ class Cluster:
     def __enter__(self) -> Self:
         try:
             self.zookeeper.start()
+            self.prepare()
             self.start(*self.brokers)
             self.start_missing()
         except BaseException:
@@ -125,6 +129,9 @@ class Cluster:
         trace: TracebackType | None,
     ) -> None:
         self.stop()
+
+    def prepare(self) -> None:
+        """Do what has to be done before the first broker starts."""
 
     def start(self, *brokers: int) -> None:
         """Start some, at the same time."""
@@ -188,7 +195,8 @@ class Cluster:
 
     def admin(self, bootstrap: str | None = None) -> AdminClient:
         """A client that begins with any broker, or with this one."""
-        return AdminClient({"bootstrap.servers": bootstrap or self.bootstrap, "log_level": 0})
+        servers = {"bootstrap.servers": bootstrap or self.bootstrap}
+        return AdminClient({**servers, "log_level": 0, **self.client})
 
     def informed_admin(self, bootstrap: str | None = None) -> AdminClient:
         """The same, for requests that change something: it knows who the controller is, and where.

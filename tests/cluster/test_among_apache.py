@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from operator import methodcaller
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -27,8 +28,10 @@ RECORDS = 200
 class Mixed(Cluster):
     """Brokers 0 and 1 are ours, broker 2 is Apache's; a client sees no difference."""
 
-    def __init__(self, directory: Path, release: str, settings: Mapping[str, str]) -> None:
-        super().__init__(directory, brokers=2, settings=settings)
+    def __init__(
+        self, directory: Path, release: str, settings: Mapping[str, str], **more: Any
+    ) -> None:
+        super().__init__(directory, brokers=2, settings=settings, **more)
         self.apache = ApacheKafka(
             release,
             directory=directory / "apache",
@@ -47,7 +50,12 @@ class Mixed(Cluster):
     def send(self, topic: str = "t", partitions: int = 3) -> None:
         """Records that are acknowledged by all in sync; those of `t` are counted."""
         producer = Producer(
-            {"bootstrap.servers": self.everybody, "enable.idempotence": True, "log_level": 0}
+            {
+                "bootstrap.servers": self.everybody,
+                "enable.idempotence": True,
+                "log_level": 0,
+                **self.client,
+            }
         )
         for number in range(self._sent, self._sent + RECORDS):
             producer.produce(topic, str(number), partition=number % partitions)
@@ -61,7 +69,7 @@ class Mixed(Cluster):
         """Whether every record that was acknowledged is there, in order and once."""
         consumer = Consumer(
             {"bootstrap.servers": self.everybody, "group.id": "reader", "log_level": 0,
-             "enable.auto.commit": False}
+             "enable.auto.commit": False, **self.client}
         )  # fmt: skip
         found: dict[int, list[int]] = {0: [], 1: [], 2: []}
         try:
@@ -98,23 +106,24 @@ def _consume(consumer: Consumer, found: dict[int, list[int]]) -> int:
 
 
 @contextmanager
-def running(directory: Path, release: str, settings: Mapping[str, str]) -> Iterator[Mixed]:
+def running(cluster: Mixed) -> Iterator[None]:
     """All three with a topic that lies on all of them."""
     with ExitStack() as running:
-        cluster = running.enter_context(Mixed(directory, release, settings))
+        running.enter_context(cluster)
         running.enter_context(cluster.apache)
         cluster.wait_for(
             "three brokers", lambda: cluster.metadata().brokers, until=lambda it: len(it) == 3
         )
         cluster.change(lambda admin: admin.create_topics([NewTopic("t", 3, 3)]))
         cluster.until_all_in_sync()
-        yield cluster
+        yield
 
 
 @pytest.fixture
 def mixed(tmp_path: Path) -> Iterator[Mixed]:
     """With the newest of Apache's brokers that has a ZooKeeper."""
-    with running(tmp_path, DEFAULT_VERSION, {}) as cluster:
+    cluster = Mixed(tmp_path, DEFAULT_VERSION, {})
+    with running(cluster):
         yield cluster
 
 
@@ -125,7 +134,8 @@ def old(tmp_path: Path) -> Iterator[Mixed]:
     A follower that hangs leaves the ISR because it lags, before its session expires.
     """
     settings = {SPOKEN: "2.6", "replica.lag.time.max.ms": "8000"}
-    with running(tmp_path, "2.8.2", settings) as cluster:
+    cluster = Mixed(tmp_path, "2.8.2", settings)
+    with running(cluster):
         yield cluster
 
 

@@ -180,7 +180,8 @@ DELIBERATE: Final[dict[str, dict[str, str]]] = {}
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mixed]:
     """Broker 0, which is ours, controls the cluster and leads all there is."""
-    with running(tmp_path_factory.mktemp("mixed"), DEFAULT_VERSION, {}) as mixed:
+    mixed = Mixed(tmp_path_factory.mktemp("mixed"), DEFAULT_VERSION, {})
+    with running(mixed):
         with on_record(mixed) as znodes:
             move_controller(mixed, znodes, CONTROLLER)
         both = (mixed.address(OURS), mixed.apache.bootstrap)

@@ -8,6 +8,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from ipaddress import ip_address
 from typing import Final
 
 PRODUCER_BYTE_RATE: Final = "producer_byte_rate"
@@ -62,3 +63,12 @@ def quotas_of(entity: QuotaEntity, config: Mapping[str, str]) -> dict[str, float
 def limits_of(configs: QuotaConfigs, name: str) -> dict[QuotaEntity, float]:
     """The entities for which the quota of that name is set."""
     return {entity: quotas[name] for entity, quotas in configs.items() if name in quotas}
+
+
+def is_address(host: str) -> bool:
+    """Whether it is an address, not a name to be looked up."""
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True

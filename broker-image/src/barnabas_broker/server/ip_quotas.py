@@ -16,6 +16,7 @@ from barnabas_broker.cluster.quota_entity import (
     Default,
     QuotaConfigs,
     QuotaEntity,
+    is_address,
     limits_of,
 )
 from barnabas_broker.quota.manager import QuotaManager
@@ -102,15 +103,6 @@ def address_limits(configs: QuotaConfigs) -> dict[QuotaEntity, float]:
             for address in _addresses(entity.ip):
                 limits[QuotaEntity(client_id=address)] = rate
     return limits
-
-
-def is_address(host: str) -> bool:
-    """Whether it is an address, not a name to be looked up."""
-    try:
-        ip_address(host)
-    except ValueError:
-        return False
-    return True
 
 
 def _addresses(host: str) -> set[str]:

@@ -6,12 +6,12 @@ from asyncio import Future
 from collections.abc import Collection, Sequence
 from typing import Final
 
+from barnabas_broker.cluster.quota_entity import is_address
 from barnabas_broker.controller.quota_changes import IP, QuotaAlteration, QuotaChange
 from barnabas_broker.controller.shell import Controller
 from barnabas_broker.security.acls import AclOperation
 from barnabas_broker.server.call import Call
 from barnabas_broker.server.handler import Handler
-from barnabas_broker.server.ip_quotas import is_address
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.protocol.messages.alter_client_quotas import (
     AlterClientQuotasRequest,

@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from barnabas_broker.security.authorizer import AllowAll
-from barnabas_broker.server.dispatch import Dispatcher, Reply
-from barnabas_broker.server.node import Node
+from barnabas_broker.server.node.broker_server import BrokerServer
+from barnabas_broker.server.requests.dispatch import Dispatcher, Reply
 from barnabas_kafka.protocol import codec
 from barnabas_kafka.protocol.headers import RequestHeader, encode_request_header
 from barnabas_kafka.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
@@ -112,7 +112,7 @@ def profile(call: Callable[[], Any]) -> None:
 async def measure(directory: str, argv: list[str]) -> None:
     """Start a broker, serve requests of each shape, print."""
     settings = {"log.dirs": directory, "listeners": "PLAINTEXT://127.0.0.1:0", "broker.id": "0"}
-    node = Node(BrokerSettings.from_mapping(settings))
+    node = BrokerServer(BrokerSettings.from_mapping(settings))
     await node.start()
     try:
         dispatcher = Dispatcher(

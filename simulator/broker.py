@@ -1,7 +1,7 @@
 """A broker: the shell around the real replication cores, in virtual time.
 
 What a shell does in the product (connections, timers, the controller's requests) is done here by
-events; every decision is the product's own: `replica.in_sync`, `replica.follower`,
+events; every decision is the product's own: `replica.isr`, `replica.follower`,
 `replica.epoch_checks`, and for the controller `controller.elections`.
 """
 
@@ -29,7 +29,7 @@ from barnabas_broker.replica.follower import (
     Truncate,
     Wait,
 )
-from barnabas_broker.replica.in_sync import InSync, InSyncRules, IsrChange
+from barnabas_broker.replica.isr import InSync, InSyncRules, IsrChange
 from barnabas_broker.zk.znodes import LeaderAndIsr
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from simulator.controller import Controller

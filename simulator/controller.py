@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from barnabas_broker.controller import careful_election, elections
 from barnabas_broker.controller.careful_election import Ends, LogEnd
-from barnabas_broker.controller.elections import Present
-from barnabas_broker.replica.in_sync import IsrChange
+from barnabas_broker.controller.elections import LiveBrokers
+from barnabas_broker.replica.isr import IsrChange
 from barnabas_broker.zk.znodes import LeaderAndIsr
 from simulator.zookeeper import EXPIRED, LOST, Registration, Snapshot
 
@@ -167,8 +167,8 @@ class Controller:
             return self._moved(seen, state)
         return state
 
-    def _present(self, seen: Snapshot) -> Present:
-        return Present(
+    def _present(self, seen: Snapshot) -> LiveBrokers:
+        return LiveBrokers(
             seen.brokers,
             self._are_stopping(seen),
             self._restarted,
@@ -221,7 +221,9 @@ class Controller:
         self._rebalance = False
         return changed or state
 
-    def _elect_longest(self, seen: Snapshot, state: LeaderAndIsr, present: Present) -> LeaderAndIsr:
+    def _elect_longest(
+        self, seen: Snapshot, state: LeaderAndIsr, present: LiveBrokers
+    ) -> LeaderAndIsr:
         """The state as it is, or with a leader once all replicas have said how far they go."""
         if seen.state is not state:
             return state  # They are asked in its epoch, once it is written.

@@ -12,11 +12,11 @@ from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from barnabas_broker.cluster.image import PartitionState
+from barnabas_broker.coordinator.results import Waiter
 from barnabas_broker.coordinator.transaction.limits import Limits
 from barnabas_broker.coordinator.transaction.records import KIND
 from barnabas_broker.coordinator.transaction.shard import Shard, Turn, WriteMarkers
 from barnabas_broker.coordinator.transaction.transaction import EPOCH_PER_TRANSACTION
-from barnabas_broker.coordinator.turns import Waiter
 from barnabas_broker.zk.znodes import LeaderAndIsr
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import TopicPartition

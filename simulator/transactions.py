@@ -13,6 +13,8 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any, cast
 
+from barnabas_broker.coordinator.results import Producer as ProducerEpoch
+from barnabas_broker.coordinator.results import Waiter
 from barnabas_broker.coordinator.transaction.shard import (
     NOBODY,
     End,
@@ -22,8 +24,6 @@ from barnabas_broker.coordinator.transaction.shard import (
     Turn,
 )
 from barnabas_broker.coordinator.transaction.states import AT_REST
-from barnabas_broker.coordinator.turns import Producer as ProducerEpoch
-from barnabas_broker.coordinator.turns import Waiter
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import TopicPartition
 from simulator.broker import Broker, Reply

@@ -6,7 +6,7 @@ where `tools.tested_in` says, or those that are named. A mutant that they do not
 survives: either a test is missing, or the change makes no difference, which docs/mutation.md says
 of each that is known. The sources are left alone: mutants live in a copy of the package.
 
-    make mutate MODULES="broker-image/src/barnabas_broker/replica/in_sync.py"
+    make mutate MODULES="broker-image/src/barnabas_broker/replica/isr.py"
 """
 
 from __future__ import annotations

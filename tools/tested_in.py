@@ -16,13 +16,18 @@ TREES: Final = {
 _BROKER: Final = "broker-image/src/barnabas_broker/"
 _KAFKA: Final = "libs/kafka/src/barnabas_kafka/"
 _ZOOKEEPER: Final = "libs/zookeeper/src/barnabas_zookeeper/"
-_HANDLER_TESTS: Final = "tests/broker/server/handlers/"
+_HANDLER_TESTS: Final = "tests/broker/server/requests/handlers/"
 _OPERATOR: Final = "operator/src/barnabas_operator/"
+_REQUEST_TESTS: Final = "tests/broker/server/requests/"
+_REPLICATION_TESTS: Final = "tests/broker/server/peers/replication/"
+_FETCHER_TESTS: Final = f"{_REPLICATION_TESTS}test_replica_fetcher.py"
+_NETWORK_TESTS: Final = "tests/broker/server/network/"
+_TOKEN_TESTS: Final = "tests/broker/server/control/test_delegation_token_manager.py"
 _LOCAL: Final = "operator/src/barnabas_operator/local/"
 _PIPELINES: Final = "pipelines/src/barnabas_pipelines/"
 _SPARK_TESTS: Final = "tests/pipelines/spark/"
 _CONTROLLER_PARTS: Final = (
-    "adoption", "internal", "ledger", "loading", "requests", "startup", "writes",
+    "adoption", "internal", "loading", "metadata_store", "requests", "startup", "writes",
 )  # fmt: skip
 # Small modules of one family, tested in one file of it.
 _FAMILIES: Final = {
@@ -30,12 +35,14 @@ _FAMILIES: Final = {
         "availability", "fencing", "subscriptions", "target",
     ),
     f"{_BROKER}security/test_authorization.py": ("acls", "authorizer", "principals"),
-    f"{_BROKER}server/handlers/test_acls.py": ("create_acls", "delete_acls", "describe_acls"),
-    f"{_BROKER}server/handlers/test_group_requests.py": (
+    f"{_BROKER}server/requests/handlers/test_acls.py": (
+        "create_acls", "delete_acls", "describe_acls",
+    ),
+    f"{_BROKER}server/requests/handlers/test_group_requests.py": (
         "delete_groups", "describe_groups", "find_coordinator", "heartbeat", "join_group",
         "leave_group", "offset_delete", "sync_group",
     ),
-    f"{_BROKER}server/handlers/test_transaction_requests.py": (
+    f"{_BROKER}server/requests/handlers/test_transaction_requests.py": (
         "add_offsets_to_txn", "describe_producers", "describe_transactions", "list_transactions",
     ),
     f"{_KAFKA}settings/test_setting_rules.py": ("metadata_version", "old_names", "rules"),
@@ -43,35 +50,33 @@ _FAMILIES: Final = {
     f"{_BROKER}cli/groups/test_resetting.py": ("reset_plan", "strategies"),
     f"{_BROKER}cli/test_main.py": ("cluster_id", "entry", "version"),
     f"{_BROKER}cli/test_output.py": ("json_files",),
-    f"{_BROKER}controller/test_following.py": ("registrations",),
+    f"{_BROKER}controller/test_zookeeper_changes.py": ("registrations",),
     f"{_BROKER}controller/test_startup.py": ("identity",),
     f"{_BROKER}controller/test_writes.py": ("steps",),
     f"{_BROKER}coordinator/group/test_group.py": ("limits", "members", "states"),
-    f"{_BROKER}coordinator/test_runtime.py": ("compatibility", "hashing", "turns"),
+    f"{_BROKER}coordinator/test_runtime.py": ("compatibility", "hashing", "results"),
     f"{_BROKER}coordinator/transaction/test_transaction.py": ("limits",),
     f"{_BROKER}log/cleaner/test_cleaning.py": ("grouping",),
     f"{_BROKER}log/cleaner/test_worker.py": ("throttle",),
     f"{_BROKER}log/test_batches.py": ("contents", "predicted"),
     f"{_BROKER}log/test_partition_log.py": ("reading",),
     f"{_BROKER}log/test_producer_state.py": ("markers",),
-    f"{_BROKER}log/test_recovery.py": ("doubts",),
+    f"{_BROKER}log/test_recovery.py": ("truncated_logs",),
     f"{_BROKER}server/metrics/test_families.py": ("quotas", "requests"),
-    f"{_BROKER}server/test_auto_creation.py": ("internal_topics",),
-    f"{_BROKER}server/test_dispatch.py": ("call", "handler", "reading_rights"),
-    f"{_BROKER}server/test_log_mover.py": ("throttle",),
-    f"{_BROKER}server/test_memory.py": ("heap",),
-    f"{_BROKER}server/test_node.py": ("addresses", "announcement"),
-    f"{_BROKER}server/test_parking.py": ("departures",),
-    f"{_BROKER}server/test_peers.py": ("controller_link",),
+    f"{_BROKER}server/requests/test_auto_creation.py": ("internal_topics",),
+    f"{_BROKER}server/requests/test_dispatch.py": ("api_metrics", "handler", "request_context"),
+    f"{_BROKER}server/background/test_log_mover.py": ("throttle",),
+    f"{_BROKER}server/background/test_background_tasks.py": ("heap",),
+    f"{_BROKER}server/node/test_broker_server.py": ("addresses", "announcement"),
+    f"{_BROKER}server/peers/test_peers.py": ("controller_client",),
     f"{_BROKER}security/test_acl_explanation.py": ("acl_settings",),
     f"{_BROKER}security/test_sasl.py": ("sasl_settings",),
     f"{_BROKER}security/test_listener_tls.py": ("ssl_principals",),
     f"{_BROKER}cluster/test_image.py": ("quota_entity",),
     f"{_BROKER}controller/test_quota_changes.py": ("client_quota_manager",),
-    f"{_BROKER}server/test_client_quotas.py": ("throttling",),
+    f"{_BROKER}server/requests/test_client_quotas.py": ("throttling",),
     f"{_BROKER}controller/test_scram_credentials.py": ("user_credential_manager",),
-    f"{_BROKER}server/test_sasl_authenticator.py": ("tls_outbound",),
-    f"{_BROKER}server/test_zookeeper_security.py": ("login_file",),
+    f"{_BROKER}server/control/test_zookeeper_security.py": ("login_file",),
     f"{_BROKER}zk/test_session.py": ("registry", "session_counts"),
     f"{_BROKER}zk/test_znodes.py": ("acls",),
     f"{_KAFKA}client/test_connection.py": ("authentication",),
@@ -109,7 +114,7 @@ TESTED_IN: Final = {
     },
     f"{_KAFKA}settings/keys/": "tests/kafka/settings/test_definitions.py",
     **{
-        f"{_BROKER}controller/{part}.py": "tests/broker/controller/test_shell.py"
+        f"{_BROKER}controller/{part}.py": "tests/broker/controller/test_controller.py"
         for part in _CONTROLLER_PARTS
     },
     f"{_BROKER}cli/kafka/": "tests/oracle/test_tools.py",
@@ -120,23 +125,26 @@ TESTED_IN: Final = {
     f"{_BROKER}replica/delayed_operation.py": "tests/broker/replica/test_delayed_produce.py",
     f"{_BROKER}replica/partition.py": _HANDLER_TESTS,
     f"{_BROKER}replica/topic_rules.py": _HANDLER_TESTS,
-    f"{_BROKER}replica/traffic.py": "tests/broker/server/metrics/test_families.py",
-    f"{_BROKER}server/broker.py": _HANDLER_TESTS,
-    f"{_BROKER}server/broker_state.py": "tests/broker/server/metrics/test_admin.py",
-    f"{_BROKER}server/fetch_conversion.py": f"{_HANDLER_TESTS}test_fetch.py",
-    f"{_BROKER}server/fetch_sessions.py": "tests/broker/server/handlers/test_fetch.py",
-    f"{_BROKER}server/lifecycle.py": "tests/broker/testing/test_broker.py",
+    f"{_BROKER}replica/broker_topic_stats.py": "tests/broker/server/metrics/test_families.py",
+    f"{_BROKER}server/requests/broker_services.py": _HANDLER_TESTS,
+    f"{_BROKER}server/process/broker_state.py": "tests/broker/server/metrics/test_admin.py",
+    f"{_BROKER}server/requests/fetch_conversion.py": f"{_HANDLER_TESTS}test_fetch.py",
+    f"{_BROKER}server/network/half_close.py": f"{_REQUEST_TESTS}test_pending_responses.py",
+    f"{_BROKER}server/requests/fast/reading_rights.py": f"{_REQUEST_TESTS}test_dispatch.py",
+    f"{_BROKER}server/transport/tls_outbound.py": f"{_NETWORK_TESTS}test_sasl_authenticator.py",
+    f"{_BROKER}server/requests/fetch_sessions.py": f"{_HANDLER_TESTS}test_fetch.py",
+    f"{_BROKER}server/node/lifecycle.py": "tests/broker/testing/test_broker.py",
     f"{_BROKER}server/metrics/admin.py": "tests/broker/server/metrics/test_families.py",
     f"{_BROKER}server/metrics/scrape.py": "tests/broker/server/metrics/test_families.py",
-    f"{_BROKER}server/listener.py": "tests/broker/server/test_session.py",
-    f"{_BROKER}server/node.py": "tests/broker/testing/test_broker.py",
+    f"{_BROKER}server/network/listener.py": f"{_NETWORK_TESTS}test_session.py",
+    f"{_BROKER}server/node/broker_server.py": "tests/broker/testing/test_broker.py",
     **{
-        f"{_BROKER}server/replication/{part}.py": "tests/broker/server/replication/test_fetcher.py"
-        for part in ("cutting", "fetchers", "leader_link")
+        f"{_BROKER}server/peers/replication/{part}.py": _FETCHER_TESTS
+        for part in ("leader_end_point", "replica_fetcher_manager", "truncation")
     },
-    f"{_BROKER}server/producer_ids.py": f"{_HANDLER_TESTS}test_init_producer_id.py",
+    f"{_BROKER}server/control/producer_ids.py": f"{_HANDLER_TESTS}test_init_producer_id.py",
     **{
-        f"{_BROKER}server/handlers/{api}.py": "tests/broker/server/test_sasl_authenticator.py"
+        f"{_BROKER}server/requests/handlers/{api}.py": f"{_NETWORK_TESTS}test_sasl_authenticator.py"
         for api in (
             "alter_user_scram_credentials",
             "describe_user_scram_credentials",
@@ -145,16 +153,16 @@ TESTED_IN: Final = {
         )
     },
     **{
-        f"{_BROKER}server/handlers/{api}.py": "tests/broker/server/test_client_quotas.py"
+        f"{_BROKER}server/requests/handlers/{api}.py": f"{_REQUEST_TESTS}test_client_quotas.py"
         for api in ("alter_client_quotas", "describe_client_quotas")
     },
     **{
-        f"{_BROKER}server/{part}.py": "tests/broker/server/test_delegation_token_manager.py"
+        f"{_BROKER}server/{part}.py": _TOKEN_TESTS
         for part in (
-            "delegation_token_requests",
-            "security_state",
+            "requests/delegation_token_requests",
+            "control/security_state",
             *(
-                f"handlers/{verb}_delegation_token"
+                f"requests/handlers/{verb}_delegation_token"
                 for verb in ("create", "describe", "expire", "renew")
             ),
         )

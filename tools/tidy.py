@@ -66,52 +66,52 @@ CLOCKS: Final = (
 SHELLS: Final = (
     "libs/kafka/src/barnabas_kafka/client/transport.py",
     "broker-image/src/barnabas_broker/invariants.py",
-    "/cli/", "/shell.py", "/__main__.py", "/testing/",
+    "/cli/", "/__main__.py", "/testing/",
     "operator/src/barnabas_operator/handlers/controller.py",
     "operator/src/barnabas_operator/handlers/watches.py",
     "broker-image/src/barnabas_broker/controller/steps.py",
     "broker-image/src/barnabas_broker/coordinator/runtime.py",
-    "broker-image/src/barnabas_broker/server/control_channels.py",
+    "broker-image/src/barnabas_broker/server/peers/controller_channel_manager.py",
     "broker-image/src/barnabas_broker/coordinator/transaction/ending.py",
-    "broker-image/src/barnabas_broker/server/request_batcher.py",
-    "broker-image/src/barnabas_broker/server/controller_thread.py",
-    "broker-image/src/barnabas_broker/server/dispatch.py",
-    "broker-image/src/barnabas_broker/server/later.py",
-    "broker-image/src/barnabas_broker/server/first_metadata.py",
-    "broker-image/src/barnabas_broker/server/leader_balance.py",
+    "broker-image/src/barnabas_broker/server/peers/request_batcher.py",
+    "broker-image/src/barnabas_broker/server/control/controller_thread.py",
+    "broker-image/src/barnabas_broker/server/requests/dispatch.py",
+    "broker-image/src/barnabas_broker/server/process/deferred_responses.py",
+    "broker-image/src/barnabas_broker/server/requests/first_metadata.py",
+    "broker-image/src/barnabas_broker/server/background/leader_balance.py",
     "broker-image/src/barnabas_broker/server/metrics/http.py",
     "broker-image/src/barnabas_broker/server/metrics/http_thread.py",
-    "broker-image/src/barnabas_broker/server/host_resolver.py",
-    "broker-image/src/barnabas_broker/server/log_cleaner.py",
-    "broker-image/src/barnabas_broker/server/log_mover.py",
-    "broker-image/src/barnabas_broker/server/plain_commit.py",
-    "broker-image/src/barnabas_broker/server/plain_fetch.py",
-    "broker-image/src/barnabas_broker/server/plain_heartbeat.py",
-    "broker-image/src/barnabas_broker/server/plain_produce.py",
-    "broker-image/src/barnabas_broker/server/plain_rebalance.py",
-    "broker-image/src/barnabas_broker/server/produce_runs.py",
-    "broker-image/src/barnabas_broker/server/replication/",
-    "broker-image/src/barnabas_broker/server/turns.py",
+    "broker-image/src/barnabas_broker/server/peers/host_resolver.py",
+    "broker-image/src/barnabas_broker/server/background/log_cleaner.py",
+    "broker-image/src/barnabas_broker/server/background/log_mover.py",
+    "broker-image/src/barnabas_broker/server/requests/fast/offset_commit.py",
+    "broker-image/src/barnabas_broker/server/requests/fast/fetch.py",
+    "broker-image/src/barnabas_broker/server/requests/fast/heartbeat.py",
+    "broker-image/src/barnabas_broker/server/requests/fast/produce.py",
+    "broker-image/src/barnabas_broker/server/requests/fast/rebalance.py",
+    "broker-image/src/barnabas_broker/server/requests/fast/produce_runs.py",
+    "broker-image/src/barnabas_broker/server/peers/replication/",
+    "broker-image/src/barnabas_broker/server/process/cooperative_scheduler.py",
     "broker-image/src/barnabas_broker/zk/session.py",
-    "broker-image/src/barnabas_broker/server/upkeep.py",
+    "broker-image/src/barnabas_broker/server/background/background_tasks.py",
     "broker-image/src/barnabas_broker/replica/delayed_fetch.py",
 )  # fmt: skip
-# Where tasks may be started without `server/background.py`, which logs and counts those that fail:
-# whoever awaits one of these tasks is told its error. The coordinators' runtime lies below the
-# server and catches whatever a load raises; the others are programs of their own.
+# Where tasks may be started without `server/process/supervised_tasks.py`, which logs and counts
+# those that fail: whoever awaits one of these tasks is told its error. The coordinators' runtime
+# lies below the server and catches whatever a load raises; the others are programs of their own.
 STARTS_TASKS: Final = (
-    "broker-image/src/barnabas_broker/server/background.py",
+    "broker-image/src/barnabas_broker/server/process/supervised_tasks.py",
     "broker-image/src/barnabas_broker/coordinator/runtime.py",
-    "broker-image/src/barnabas_broker/server/auto_creation.py",
-    "broker-image/src/barnabas_broker/server/controlled_shutdown.py",
-    "broker-image/src/barnabas_broker/server/handlers/",
-    "broker-image/src/barnabas_broker/server/large.py",
-    "broker-image/src/barnabas_broker/server/later.py",
-    "broker-image/src/barnabas_broker/server/lifecycle.py",
-    "broker-image/src/barnabas_broker/server/node.py",
-    "broker-image/src/barnabas_broker/server/peers.py",
-    "broker-image/src/barnabas_broker/server/replication/alter_partition.py",
-    "broker-image/src/barnabas_broker/server/verification.py",
+    "broker-image/src/barnabas_broker/server/requests/auto_creation.py",
+    "broker-image/src/barnabas_broker/server/peers/controlled_shutdown.py",
+    "broker-image/src/barnabas_broker/server/requests/handlers/",
+    "broker-image/src/barnabas_broker/server/requests/large_requests.py",
+    "broker-image/src/barnabas_broker/server/process/deferred_responses.py",
+    "broker-image/src/barnabas_broker/server/node/lifecycle.py",
+    "broker-image/src/barnabas_broker/server/node/broker_server.py",
+    "broker-image/src/barnabas_broker/server/peers/peers.py",
+    "broker-image/src/barnabas_broker/server/peers/replication/alter_partition_manager.py",
+    "broker-image/src/barnabas_broker/server/requests/add_partitions_to_txn_manager.py",
 )
 MAY_PRINT: Final = (
     "/cli/",
@@ -123,7 +123,7 @@ MAY_PRINT: Final = (
     "docs/cookbook/",
     "e2e/images.py",
 )
-HANDLERS: Final = "broker-image/src/barnabas_broker/server/handlers/"
+HANDLERS: Final = "broker-image/src/barnabas_broker/server/requests/handlers/"
 NO_HANDLER: Final[frozenset[str]] = frozenset({"__init__.py"})
 
 BANNED_FILES: Final = {"utils", "util", "common", "helpers", "helper", "misc"}

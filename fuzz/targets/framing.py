@@ -14,17 +14,17 @@ from collections.abc import Iterator
 from typing import Any, Final, cast
 
 from barnabas_broker.security.principals import ANONYMOUS
-from barnabas_broker.server.buffers import BufferPool
-from barnabas_broker.server.bursts import Burst
-from barnabas_broker.server.counters import Counters
-from barnabas_broker.server.dispatch import Caller, Dispatcher
-from barnabas_broker.server.listener import Listener
-from barnabas_broker.server.memory import FrameMemory
-from barnabas_broker.server.output import OutputMemory
-from barnabas_broker.server.session import Session
-from barnabas_broker.server.shared import Shared
-from barnabas_broker.server.turns import Line
-from barnabas_broker.server.writability import Writability
+from barnabas_broker.server.network.listener import Listener
+from barnabas_broker.server.network.response_coalescing import ResponseCoalescer
+from barnabas_broker.server.network.session import Session
+from barnabas_broker.server.network.shared import Shared
+from barnabas_broker.server.process.cooperative_scheduler import Line
+from barnabas_broker.server.requests.dispatch import Caller, Dispatcher
+from barnabas_broker.server.transport.buffers import BufferPool
+from barnabas_broker.server.transport.counters import Counters
+from barnabas_broker.server.transport.memory_pool import MemoryPool
+from barnabas_broker.server.transport.send_buffers import SendBuffers
+from barnabas_broker.server.transport.write_readiness import WriteReadiness
 from barnabas_kafka.protocol.codec import DecodeError
 from barnabas_kafka.protocol.frames import FrameError, FrameReader, frame
 from fuzz.oracle import promise
@@ -150,12 +150,12 @@ def _served(frames: list[bytes], refused: bool) -> Answer:
 async def _session(pieces: list[bytes]) -> Answer:
     dispatcher = _Dispatcher()
     shared = Shared(
-        FrameMemory(BufferPool(), budget=_BUDGET),
-        OutputMemory(),
+        MemoryPool(BufferPool(), budget=_BUDGET),
+        SendBuffers(),
         Counters(_SILENT),
-        Writability(),
+        WriteReadiness(),
         Line(),
-        Burst(),
+        ResponseCoalescer(),
     )
     session = Session(cast(Listener, _Listener()), cast(Dispatcher, dispatcher), shared)
     here, there = socket.socketpair()

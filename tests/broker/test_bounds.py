@@ -28,14 +28,14 @@ from barnabas_broker.security.acls import AclOperation, ResourcePattern, Resourc
 from barnabas_broker.security.audit import SPEAKERS_MAX
 from barnabas_broker.security.authorizer import DECISIONS_MAX, AclAuthorizer
 from barnabas_broker.security.principals import ANONYMOUS, Principal
-from barnabas_broker.server import delegation_token_manager
-from barnabas_broker.server.admission import Admission
-from barnabas_broker.server.broker import Broker
-from barnabas_broker.server.delegation_token_manager import DelegationTokenManager
-from barnabas_broker.server.fair_queue import FORGOTTEN_BEYOND, FairQueue, flow_of
-from barnabas_broker.server.heavy import HeavyWork
-from barnabas_broker.server.limits import ConnectionLimits
-from barnabas_broker.server.listener import THROTTLED_MAX, Listener
+from barnabas_broker.server.control import delegation_token_manager
+from barnabas_broker.server.control.delegation_token_manager import DelegationTokenManager
+from barnabas_broker.server.network.connection_quotas import ConnectionQuotas
+from barnabas_broker.server.network.listener import THROTTLED_MAX, Listener
+from barnabas_broker.server.process.fair_queue import FORGOTTEN_BEYOND, FairQueue, flow_of
+from barnabas_broker.server.process.offload_pool import OffloadPool
+from barnabas_broker.server.requests.broker_services import BrokerServices
+from barnabas_broker.server.transport.limits import ConnectionLimits
 from barnabas_kafka.errors import KafkaError
 from barnabas_kafka.settings.broker import BrokerSettings
 from tests.broker.controller.ensemble import Ensemble
@@ -61,15 +61,15 @@ NOT_OF_CLIENTS: Final = {
     "ProducerState._unreplicated": "ended transactions, until they are replicated",
     "Plan.entries": "of one request",
     "Session.targets": "bounded by the cache of sessions",
-    "Admission.of_listener": "settings",
-    "Admission._rates": "settings",
+    "ConnectionQuotas.of_listener": "settings",
+    "ConnectionQuotas._rates": "settings",
     "Background.down": "names of tasks in the code",
     "Background.failures": "names of tasks in the code",
     "Background.tasks": "tasks of those who begin them, each of which has its bound",
     "Background._short": "as Background.tasks",
     "BufferPool._free": "sizes in the code",
     "_Channel.unusable": "partitions that exist",
-    "ControlChannels._channels": "brokers that are registered",
+    "ControllerChannelManager._channels": "brokers that are registered",
     "ControllerThread._heard": "znodes that are watched",
     "Counters.totals": "causes in the code",
     "Counters._said_at": "causes in the code",
@@ -89,35 +89,35 @@ NOT_OF_CLIENTS: Final = {
     "Peers._links": "brokers that are registered",
     "_Connection._versions": "APIs of another broker",
     "_Connection._pending": "our own requests",
-    "AlterPartitions._waiting": "partitions that are led here",
+    "AlterPartitionManager._waiting": "partitions that are led here",
     "Copied.told": "partitions that are followed",
-    "Fetcher.copied": "partitions that are followed",
-    "Fetchers.running": "brokers that are registered",
-    "Fetchers._place": "partitions that are followed",
-    "Fetchers._apart": "partitions that are followed",
-    "Fetchers._stopping": "brokers that are registered",
+    "ReplicaFetcher.copied": "partitions that are followed",
+    "ReplicaFetcherManager.running": "brokers that are registered",
+    "ReplicaFetcherManager._place": "partitions that are followed",
+    "ReplicaFetcherManager._apart": "partitions that are followed",
+    "ReplicaFetcherManager._stopping": "brokers that are registered",
     "IsrChanges._tasks": "partitions that are led here",
-    "TransactionPeers._kept": "transactions that are ending, of bounded transactional ids",
-    "TransactionPeers._tasks": "transactions that are ending, of bounded transactional ids",
-    "Upkeep._flushing": "partitions that exist",
-    "Upkeep._tasks": "names of tasks in the code",
+    "TransactionMarkerChannelManager._kept": "ending transactions of bounded ids",
+    "TransactionMarkerChannelManager._tasks": "ending transactions of bounded ids",
+    "BackgroundTasks._flushing": "partitions that exist",
+    "BackgroundTasks._tasks": "names of tasks in the code",
     "Ends._by_broker": "brokers that are registered",
     "Follower._missing": "topics that exist",
-    "Reign.deleting": "topics that exist",
-    "Reign._unconfirmed": "topics that exist",
-    "Reign._offline": "partitions that exist",
-    "Reign._asked": "brokers that are registered",
-    "Reign._ends": "partitions that exist",
-    "Reign.unsettled": "partitions that exist",
-    "Fetcher._delayed": "partitions that are followed",
-    "Fetcher._fetched": "partitions that are followed",
-    "Fetcher._throttled": "partitions that are followed",
-    "Fetcher._touched": "partitions that are followed",
+    "ActiveController.deleting": "topics that exist",
+    "ActiveController._unconfirmed": "topics that exist",
+    "ActiveController._offline": "partitions that exist",
+    "ActiveController._asked": "brokers that are registered",
+    "ActiveController._ends": "partitions that exist",
+    "ActiveController.unsettled": "partitions that exist",
+    "ReplicaFetcher._delayed": "partitions that are followed",
+    "ReplicaFetcher._fetched": "partitions that are followed",
+    "ReplicaFetcher._throttled": "partitions that are followed",
+    "ReplicaFetcher._touched": "partitions that are followed",
     "FollowerSession.active": "partitions of a session, which the page has",
     "GroupCommit._waiting": "partitions that exist",
     "GroupCommits._of": "log directories",
     "InSync._followers": "brokers that are registered",
-    "InSyncNotices._written": "partitions that are led here",
+    "IsrNotices._written": "partitions that are led here",
     "LeaderSession.names": "topics that are followed",
     "LeaderSession._partitions_of": "topics that are followed",
     "LeaderSession.told": "partitions that are followed",
@@ -308,7 +308,7 @@ def audited() -> int:
 
 def addresses() -> int:
     """Addresses that connect, and come back."""
-    admission = Admission(ConnectionLimits(MAX, MAX, {}, {}, 0, {}, frozenset()))
+    admission = ConnectionQuotas(ConnectionLimits(MAX, MAX, {}, {}, 0, {}, frozenset()))
     for number in range(10 * TRIED):
         address = f"10.0.0.{number}"
         if admission.has_room("L") and not admission.refuses(address):
@@ -324,7 +324,9 @@ def throttled_connections() -> int:
 
     async def open_many() -> int:
         settings = BrokerSettings.from_mapping({"listeners": "PLAINTEXT://127.0.0.1:0"})
-        listener = Listener.bind(settings.listeners[0], settings, lambda: cast(Broker, None))
+        listener = Listener.bind(
+            settings.listeners[0], settings, lambda: cast(BrokerServices, None)
+        )
         listener._loop = asyncio.get_running_loop()
         for _ in range(THROTTLED_MAX + TRIED):
             listener._hold_up(socket.socket(), 1000)
@@ -337,7 +339,7 @@ def throttled_connections() -> int:
 
 def holders() -> int:
     """Clients whose large requests wait; the first may always."""
-    heavy = HeavyWork(waiting_bytes_max=MAX, least_bytes=1)
+    heavy = OffloadPool(waiting_bytes_max=MAX, least_bytes=1)
     for number in range(10 * TRIED):
         with suppress(KafkaError):
             heavy.reserve(1, flow_of(ANONYMOUS, f"10.0.0.{number}", 1))
@@ -397,10 +399,10 @@ FILLERS: Final[dict[str, Callable[[], int]]] = {
     "coordinator/transaction/shard.py Shard.transactions": transactional_ids,
     "log/producer_state.py ProducerState.producers": producers,
     "replica/fetch_session.py SessionCache.sessions": sessions,
-    "server/admission.py Admission.of_address": addresses,
-    "server/heavy.py HeavyWork._held": holders,
-    "server/listener.py Listener._throttled": throttled_connections,
-    "server/fair_queue.py FairQueue._ends": flows,
+    "server/network/connection_quotas.py ConnectionQuotas.of_address": addresses,
+    "server/process/offload_pool.py OffloadPool._held": holders,
+    "server/network/listener.py Listener._throttled": throttled_connections,
+    "server/process/fair_queue.py FairQueue._ends": flows,
     "quota/manager.py QuotaManager._sensors": sensors,
     "security/authorizer.py _Current.decisions": decisions,
     "security/audit.py AuditLog._windows": audited,

@@ -14,7 +14,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from barnabas_broker.server.task_dump import END_OF_DUMP
+from barnabas_broker.server.process.task_dump import END_OF_DUMP
 from barnabas_kafka.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,

@@ -15,7 +15,7 @@ from typing import Final
 import pytest
 from kazoo.client import KazooClient
 
-from barnabas_broker.server.supervisor import end_session
+from barnabas_broker.server.control.supervisor import end_session
 from tests.clients.brokers import Barnabas
 from tests.cluster.conftest import LONGEST_GAP
 from tests.cluster.history import Outcome, anomalies

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from barnabas_broker.server.dispatch import collect_handlers
+from barnabas_broker.server.requests.dispatch import collect_handlers
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import ZERO_UUID
 from barnabas_kafka.protocol import codec

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from barnabas_broker.invariants import violated
-from barnabas_broker.replica.in_sync import InSync
+from barnabas_broker.replica.isr import InSync
 from simulator.options import VARIANTS
 from simulator.sweep import kept, shortened
 from simulator.world import run

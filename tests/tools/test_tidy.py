@@ -8,11 +8,11 @@ from tools import tidy
 from tools.tidy import Finding, Source
 
 CORE = "libs/kafka/src/barnabas_kafka/records/batch.py"
-SERVER = "broker-image/src/barnabas_broker/server/upkeep.py"
-HANDLER = "broker-image/src/barnabas_broker/server/handlers/fetch.py"
+SERVER = "broker-image/src/barnabas_broker/server/background/background_tasks.py"
+HANDLER = "broker-image/src/barnabas_broker/server/requests/handlers/fetch.py"
 TEST = "tests/kafka/records/test_batch.py"
 COMMAND = "broker-image/src/barnabas_broker/cli/topics.py"
-SHELL = "broker-image/src/barnabas_broker/controller/shell.py"
+SHELL = "broker-image/src/barnabas_broker/zk/session.py"
 HEAD = '"""A module."""\n'
 
 

@@ -153,6 +153,6 @@ def _dump(process: Process) -> str:
 
 def _tasks(loop: asyncio.AbstractEventLoop) -> str:
     # Late: the environment of the Spark tests has no broker in it, and no loop of one either.
-    from barnabas_broker.server.task_dump import format_tasks
+    from barnabas_broker.server.process.task_dump import format_tasks
 
     return "(closed)" if loop.is_closed() else format_tasks(loop)

@@ -21,7 +21,7 @@ from tests.waiting.processes import Usage, watched
 WORKER = """
 import asyncio, sys, time
 from pathlib import Path
-from barnabas_broker.server.task_dump import dump_on_sigquit
+from barnabas_broker.server.process.task_dump import dump_on_sigquit
 
 async def serve(fact, lost):
     dump_on_sigquit(asyncio.get_running_loop())

@@ -5,7 +5,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from barnabas_broker.cluster.image import PartitionState
-from barnabas_broker.server.node import Node
+from barnabas_broker.server.node.broker_server import BrokerServer
 from barnabas_kafka.ids import TopicPartition
 from tests.broker.cli.test_zookeeper import started
 from tests.broker.server.running import port_of, running_node
@@ -22,7 +22,7 @@ SETTINGS = {
 class Three:
     """Brokers 0, 1 and 2, in racks a, b and c."""
 
-    def __init__(self, nodes: list[Node]) -> None:
+    def __init__(self, nodes: list[BrokerServer]) -> None:
         self.nodes = nodes
         self.bootstrap = ",".join(f"127.0.0.1:{port_of(node)}" for node in nodes)
 

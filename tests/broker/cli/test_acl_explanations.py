@@ -11,7 +11,7 @@ import pytest
 from barnabas_broker.cli.acl_plans import VALID
 from barnabas_broker.security.acls import ResourcePattern, ResourceType
 from barnabas_broker.security.principals import Principal
-from barnabas_broker.server.node import Node
+from barnabas_broker.server.node.broker_server import BrokerServer
 from barnabas_kafka.client import Admin, ClientConfig
 from barnabas_kafka.client.security import (
     Acl,
@@ -36,7 +36,7 @@ OPTIONS = {ResourceType.TOPIC: "--topic", ResourceType.GROUP: "--group"}
 
 
 @pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerServer]:
     """With an authorizer, and who asks a super user."""
     with running_node(tmp_path_factory.mktemp("data"), SETTINGS) as running:
         yield running
@@ -50,17 +50,17 @@ def config(tmp_path: Path) -> str:
     return str(path)
 
 
-def address(node: Node) -> str:
+def address(node: BrokerServer) -> str:
     """Where it listens."""
     return f"127.0.0.1:{port_of(node)}"
 
 
-def explain(node: Node, *args: str, fails: int = 0) -> Outcome:
+def explain(node: BrokerServer, *args: str, fails: int = 0) -> Outcome:
     """Run the command."""
     return run_command("acls", "explain", *args, bootstrap=address(node), fails=fails)
 
 
-def set_acls(node: Node, *acls: Acl) -> None:
+def set_acls(node: BrokerServer, *acls: Acl) -> None:
     """In place of those before."""
     with Admin(ClientConfig(bootstrap_servers=address(node))) as admin:
         admin.call(delete_acls([AclFilter()])).all()
@@ -95,7 +95,7 @@ def random_acls(random: Random) -> list[Acl]:
     return found
 
 
-def test_the_verdicts_are_the_brokers(node: Node, config: str) -> None:
+def test_the_verdicts_are_the_brokers(node: BrokerServer, config: str) -> None:
     """Whatever the rules are, who asks, and where from; both outcomes in earnest."""
     random = Random(5)
     verdicts = []
@@ -119,7 +119,7 @@ def test_the_verdicts_are_the_brokers(node: Node, config: str) -> None:
     assert min(verdicts.count(True), verdicts.count(False)) > len(verdicts) // 10
 
 
-def test_why(node: Node, config: str) -> None:
+def test_why(node: BrokerServer, config: str) -> None:
     """The rule that decides; without one, those that differ in one thing; the super user."""
     deny = Acl(
         resource_type=AclResourceType.TOPIC, resource_name="orders", principal="User:eve",
@@ -156,12 +156,12 @@ def test_why(node: Node, config: str) -> None:
         (["--principal", "User:a", "--operation", "write", "--group", "g"], "GROUP only has"),
     ],
 )
-def test_what_cannot_be_asked(node: Node, args: list[str], said: str) -> None:
+def test_what_cannot_be_asked(node: BrokerServer, args: list[str], said: str) -> None:
     """It says what is missing."""
     assert said in explain(node, *args, fails=2).stderr
 
 
-def test_settings_that_no_broker_starts_with(node: Node, tmp_path: Path) -> None:
+def test_settings_that_no_broker_starts_with(node: BrokerServer, tmp_path: Path) -> None:
     """They are refused here, too."""
     path = tmp_path / "wrong.properties"
     path.write_text("super.users=alice")

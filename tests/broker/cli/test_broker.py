@@ -84,7 +84,7 @@ def test_the_server_is_imported_without_looking_for_garbage() -> None:
         "print(run_broker.__module__)"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
-    assert out.stdout.splitlines() == ["0 True True", "barnabas_broker.server.lifecycle"]
+    assert out.stdout.splitlines() == ["0 True True", "barnabas_broker.server.node.lifecycle"]
 
 
 def test_the_command_line_wins_over_the_file(tmp_path: Path) -> None:

@@ -4,13 +4,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from barnabas_broker.server.node import Node
+from barnabas_broker.server.node.broker_server import BrokerServer
 from tests.broker.cli.conftest import Outcome, run_command
 from tests.broker.server.running import Wire, port_of, running_node
 
 
 @pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerServer]:
     settings = {"barnabas.admin.listener": "127.0.0.1:0", "broker.rack": "west"}
     with running_node(tmp_path_factory.mktemp("broker"), settings) as running:
         with Wire(port_of(running)) as wire:
@@ -18,18 +18,18 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
         yield running
 
 
-def brokers(node: Node, *args: str, fails: int = 0) -> Outcome:
+def brokers(node: BrokerServer, *args: str, fails: int = 0) -> Outcome:
     """Run `barnabas brokers`."""
     return run_command("brokers", *args, bootstrap=f"127.0.0.1:{port_of(node)}", fails=fails)
 
 
-def admin(node: Node) -> str:
+def admin(node: BrokerServer) -> str:
     """The option that says where its admin port is: the system chose it."""
     assert node.admin is not None
     return f"--admin=0={node.admin.url.removeprefix('http://')}"
 
 
-def test_who_is_there(node: Node) -> None:
+def test_who_is_there(node: BrokerServer) -> None:
     """Address, rack, controller, and how much lies on each."""
     row = {
         "broker": 0, "address": f"127.0.0.1:{port_of(node)}", "rack": "west", "controller": True,
@@ -39,7 +39,7 @@ def test_who_is_there(node: Node) -> None:
     assert "in sync" in brokers(node, "list").stdout.splitlines()[0]
 
 
-def test_all_that_is_known(node: Node) -> None:
+def test_all_that_is_known(node: BrokerServer) -> None:
     """With what it says of itself; a broker that says nothing is shown without."""
     (row,) = brokers(node, "describe", admin(node), "--output", "json").json()
     assert row["may_restart"] is True
@@ -54,7 +54,7 @@ def test_all_that_is_known(node: Node) -> None:
     assert "admin:       -" in brokers(node, "describe").stdout
 
 
-def test_whether_it_may_be_restarted(node: Node) -> None:
+def test_whether_it_may_be_restarted(node: BrokerServer) -> None:
     """What no waiting makes better is told, and does not speak against it."""
     told = brokers(node, "safe-to-restart", "0", admin(node))
     assert told.stdout == "Broker 0 may be restarted.\n"
@@ -64,13 +64,13 @@ def test_whether_it_may_be_restarted(node: Node) -> None:
     assert row["mayRestart"] is True
 
 
-def test_whether_it_has_caught_up(node: Node) -> None:
+def test_whether_it_has_caught_up(node: BrokerServer) -> None:
     """All brokers are asked where none is named."""
     told = brokers(node, "caught-up", admin(node), "--wait", "1")
     assert told.stdout.split() == ["broker", "percent", "replicas", "behind", "0", "100.0", "3"]
 
 
-def test_what_cannot_be_asked(node: Node) -> None:
+def test_what_cannot_be_asked(node: BrokerServer) -> None:
     """Is never a yes: exit code 1, or 2 where the command line is wrong."""
     failed = brokers(node, "safe-to-restart", "0", fails=1)
     assert "broker 0 does not say where its admin port is" in failed.stderr

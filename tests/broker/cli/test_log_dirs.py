@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas_broker.server.node import Node
+from barnabas_broker.server.node.broker_server import BrokerServer
 from barnabas_kafka.ids import TopicPartition
 from barnabas_kafka.records.builder import build_batch
 from tests.broker.cli.conftest import run_command
@@ -15,23 +15,23 @@ BATCH = build_batch([(1000, None, b"value", ())])
 
 
 @pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerServer]:
     root = tmp_path_factory.mktemp("disks")
     with running_node(root, {"log.dirs": f"{root / 'one'},{root / 'two'}"}) as running:
         yield running
 
 
 @pytest.fixture
-def bootstrap(node: Node) -> str:
+def bootstrap(node: BrokerServer) -> str:
     return f"127.0.0.1:{port_of(node)}"
 
 
-def other(node: Node, tp: TopicPartition) -> Path:
+def other(node: BrokerServer, tp: TopicPartition) -> Path:
     home = node.broker.logs.directory_of(tp)
     return home.parent / ("two" if home.name == "one" else "one")
 
 
-def test_a_move_is_waited_for_and_shown(node: Node, bootstrap: str) -> None:
+def test_a_move_is_waited_for_and_shown(node: BrokerServer, bootstrap: str) -> None:
     """The partition is where it was sent; the table and the JSON say so."""
     tp = TopicPartition("orders", 1)
     with Wire(port_of(node)) as wire:

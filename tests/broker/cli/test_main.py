@@ -17,7 +17,7 @@ from barnabas_broker.cli.version import built_as
 from barnabas_broker.testing import Broker
 from barnabas_kafka import compiled
 from tests.broker.cli.conftest import Run, run_command
-from tests.broker.server.test_stop_signals import SERVER, told_at
+from tests.broker.server.process.test_stop_signals import SERVER, told_at
 
 
 def test_help_lists_every_verb_without_importing_any() -> None:
@@ -44,7 +44,7 @@ def test_a_broker_starts_without_what_only_others_need() -> None:
     code = (
         "import sys\n"
         "import barnabas_broker.cli.broker, barnabas_broker.cli.main\n"
-        "import barnabas_broker.server.lifecycle\n"
+        "import barnabas_broker.server.node.lifecycle\n"
         "others = {'confluent_kafka', 'javaproperties', 'kazoo', 'rich', 'xml'}\n"
         "others |= {'argparse', 'difflib', 'email', 'importlib.metadata', 're2', 'zipfile'}\n"
         "print(others & set(sys.modules))"
@@ -151,7 +151,12 @@ NAMESPACE = ("unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-
 
 @pytest.mark.parametrize(
     "point",
-    ["click", "barnabas_broker.cli.broker", f"{SERVER}.lifecycle", f"{SERVER}.node:Node._lead"],
+    [
+        "click",
+        "barnabas_broker.cli.broker",
+        f"{SERVER}.node.lifecycle",
+        f"{SERVER}.node.broker_server:BrokerServer._lead",
+    ],
 )
 def test_as_the_first_process_of_a_container(tmp_path: Path, point: str) -> None:
     """The kernel keeps from process 1 what it has no handler for, so that it would go on."""
@@ -161,7 +166,7 @@ def test_as_the_first_process_of_a_container(tmp_path: Path, point: str) -> None
 def test_supervised_as_the_first_process_of_a_container(tmp_path: Path) -> None:
     """The supervisor is process 1 then, and hands on what it is told."""
     zookeeper = "zookeeper.connect=127.0.0.1:1"
-    point = f"{SERVER}.lifecycle:run_broker"
+    point = f"{SERVER}.node.lifecycle:run_broker"
     told_at(point, tmp_path, zookeeper, "broker.id=1", prefix=NAMESPACE)
 
 

@@ -19,7 +19,7 @@ from barnabas_broker.cluster.image import (
     PartitionState,
     TopicImage,
 )
-from barnabas_broker.controller.propagation import Orders, Sender, View, orders
+from barnabas_broker.controller.target_state import Orders, Sender, TargetState, orders
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import TopicPartition
 
@@ -42,9 +42,9 @@ NOTHING = MetadataImage(cluster_id="c")
 
 def told(new: MetadataImage, old: MetadataImage | None = None, **deleting: TopicImage) -> Orders:
     """What the controller tells this broker."""
-    before = None if old is None else View(old)
+    before = None if old is None else TargetState(old)
     sender = Sender(controller_id=1, controller_epoch=7, listener="L")
-    return orders(BROKERS[ME], before, View(new, deleting), sender)
+    return orders(BROKERS[ME], before, TargetState(new, deleting), sender)
 
 
 def obey(

@@ -9,8 +9,8 @@ from types import GeneratorType
 from typing import TYPE_CHECKING, Any, cast
 
 from barnabas_broker.cluster.image import BrokerRegistration, Endpoint, MetadataImage
+from barnabas_broker.controller.controller import Controller
 from barnabas_broker.controller.requests import CreatedTopic
-from barnabas_broker.controller.shell import Controller
 from barnabas_broker.controller.topics import NewTopic
 from barnabas_broker.log.directories import LogDirectories
 from barnabas_broker.replica.context import ReplicationContext
@@ -18,15 +18,15 @@ from barnabas_broker.replica.manager import ReplicaManager
 from barnabas_broker.security.acls import AclOperation, ResourcePattern, ResourceType
 from barnabas_broker.security.authorizer import AllowAll, Authorizer
 from barnabas_broker.security.principals import ANONYMOUS, Principal
-from barnabas_broker.server.call import Call
-from barnabas_broker.server.controller_thread import ControllerThread
-from barnabas_broker.server.handler import Handle
+from barnabas_broker.server.control.controller_thread import ControllerThread
+from barnabas_broker.server.requests.handler import Handle
+from barnabas_broker.server.requests.request_context import RequestContext
 from barnabas_broker.zk.embedded import EmbeddedStore
 from barnabas_kafka.protocol.schema import Message
 from barnabas_kafka.settings.broker import BrokerSettings
 
 if TYPE_CHECKING:
-    from barnabas_broker.server.broker import Broker
+    from barnabas_broker.server.requests.broker_services import BrokerServices
 
 BROKER_ID = 1
 NOW_MS = 1_700_000_000_000
@@ -101,12 +101,12 @@ class Embedded:
         """The settings in effect."""
         return self.controller.settings
 
-    def ask(self, handle: Handle, request: Message, call: Call) -> Any:
+    def ask(self, handle: Handle, request: Message, call: RequestContext) -> Any:
         """The handler's answer, waited for as a session does."""
 
         async def serve() -> Any:
             governed = Governed(self, asyncio.get_running_loop())
-            call.broker = cast("Broker", governed)
+            call.broker = cast("BrokerServices", governed)
             try:
                 answer = finished(handle(request, call))
                 while isinstance(answer, asyncio.Future):
@@ -135,9 +135,9 @@ class Embedded:
         *,
         listener: str = "PLAINTEXT",
         authorizer: Authorizer | None = None,
-    ) -> Call:
+    ) -> RequestContext:
         """A request of that version in the hands of its handler."""
-        return Call(
+        return RequestContext(
             api_key=-1,
             version=version,
             correlation_id=1,
@@ -147,7 +147,7 @@ class Embedded:
             client_host="127.0.0.1",
             now_ms=NOW_MS,
             authorizer=authorizer or AllowAll(),
-            broker=cast("Broker", self),
+            broker=cast("BrokerServices", self),
         )
 
 

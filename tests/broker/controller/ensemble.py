@@ -16,15 +16,15 @@ from typing import Any
 
 from barnabas_broker.cluster.image import OWN_SOFTWARE, BrokerRegistration, Endpoint, MetadataImage
 from barnabas_broker.controller.careful_election import EndsAnswer, LogEnd
-from barnabas_broker.controller.propagation import Orders, Sender, View, ends_wanted, orders
-from barnabas_broker.controller.shell import Controller
+from barnabas_broker.controller.controller import Controller
+from barnabas_broker.controller.target_state import Orders, Sender, TargetState, ends_wanted, orders
 from barnabas_broker.controller.topics import NewTopic
 from barnabas_broker.security.authorizer import AllowAll, Authorizer
 from barnabas_broker.security.principals import ANONYMOUS
-from barnabas_broker.server.call import Call
-from barnabas_broker.server.control_channels import own_answers, storage_answers
-from barnabas_broker.server.controller_thread import ControllerThread
-from barnabas_broker.server.handler import Handle
+from barnabas_broker.server.control.controller_thread import ControllerThread
+from barnabas_broker.server.peers.controller_channel_manager import own_answers, storage_answers
+from barnabas_broker.server.requests.handler import Handle
+from barnabas_broker.server.requests.request_context import RequestContext
 from barnabas_broker.zk.store import Committed, CoordinationError, Stat, Subscriber, Watch
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import TopicPartition
@@ -43,8 +43,7 @@ from barnabas_zookeeper.tree import (
     Session,
     Tree,
 )
-
-from .embedded import finished
+from tests.broker.controller.embedded import finished
 
 NOW_MS = 1_700_000_000_000
 
@@ -190,7 +189,7 @@ class Cluster:
         self.counted_out: set[tuple[int, TopicPartition]] = set()
         #: how far replicas say that their logs go; others do not answer
         self.ends: dict[tuple[int, TopicPartition], LogEnd] = {}
-        self._told: dict[tuple[int, int, int], View] = {}
+        self._told: dict[tuple[int, int, int], TargetState] = {}
         for broker in range(1, brokers + 1):
             self.start(broker)
 
@@ -261,7 +260,7 @@ class Cluster:
                     answer = self._answer(broker, given.leader_and_isr)
                     answered = storage_answers(given.leader_and_isr, answer)
                     controller.storage_answered(broker, answered, now_ms=NOW_MS)
-                controller.reign.confirmed(broker, view, (), now_ms=NOW_MS)
+                controller.active.confirmed(broker, view, (), now_ms=NOW_MS)
                 news = True
         return self._ask_ends(controller) or news
 
@@ -330,7 +329,7 @@ class Cluster:
     @property
     def reigning(self) -> Controller:
         """The one controller."""
-        (found,) = (each for each in self.controllers.values() if each.reigns)
+        (found,) = (each for each in self.controllers.values() if each.is_active)
         return found
 
     @property
@@ -379,7 +378,7 @@ class Cluster:
                 image=thread.image,
                 settings=thread.settings,
             )
-            call = Call(
+            call = RequestContext(
                 api_key=request.api_key,
                 version=version,
                 correlation_id=1,

@@ -5,14 +5,13 @@ from __future__ import annotations
 import pytest
 
 from barnabas_broker.controller.careful_election import Ends, EndsAnswer, LogEnd, waits
-from barnabas_broker.controller.elections import Present, settle
+from barnabas_broker.controller.elections import LiveBrokers, settle
 from barnabas_broker.controller.moves import ElectionType
 from barnabas_broker.controller.topics import NewTopic
 from barnabas_broker.zk.znodes import LeaderAndIsr
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import TopicPartition
-
-from .ensemble import NOW_MS, Cluster
+from tests.broker.controller.ensemble import NOW_MS, Cluster
 
 ALONE = LeaderAndIsr(-1, 4, (2,), 1)
 T0 = TopicPartition("t", 0)
@@ -55,9 +54,9 @@ def present(
     restarted: set[int] | None = None,
     careful: bool = True,
     silent: set[int] | None = None,
-) -> Present:
+) -> LiveBrokers:
     """Who is there."""
-    return Present(
+    return LiveBrokers(
         live, restarted=restarted or (), doubtful=doubtful, silent=silent or (), careful=careful
     )
 
@@ -87,7 +86,10 @@ def present(
     ],
 )
 def test_a_sole_in_sync_replica_is_not_elected_blindly(
-    state: LeaderAndIsr, there: Present, unclean: bool, expected: tuple[int, tuple[int, ...]] | None
+    state: LeaderAndIsr,
+    there: LiveBrokers,
+    unclean: bool,
+    expected: tuple[int, tuple[int, ...]] | None,
 ) -> None:
     """If it says that it was not stopped in order, all can answer, and no other may lead."""
     settled = settle((1, 2, 3), state, there, unclean=unclean, controller_epoch=2)
@@ -119,7 +121,7 @@ def test_all_replicas_are_asked(cluster: Cluster) -> None:
     cluster.ends[2, T0] = LogEnd(1, 6)
     cluster.start(2)
     assert cluster.leaders("t") == [(2, (2,))]
-    assert not cluster.reigning.reign.view.unheard
+    assert not cluster.reigning.active.view.unheard
 
 
 def test_the_next_controller_asks_again(cluster: Cluster) -> None:
@@ -155,11 +157,11 @@ def test_what_was_said_in_another_epoch_or_registration_does_not_count(cluster: 
     for broker, broker_epoch, leader_epoch in ((3, epoch, now - 1), (3, epoch - 1, now), (9, 1, 1)):
         answered = {T0: EndsAnswer(leader_epoch, LogEnd(1, 5))}
         controller.ends_answered(broker, broker_epoch, answered, now_ms=NOW_MS)
-        assert controller.reign.view.unheard == {T0: {2, 3}}
+        assert controller.active.view.unheard == {T0: {2, 3}}
     answered = {TopicPartition("u", 0): EndsAnswer(0, LogEnd(0, 0))}
     controller.ends_answered(3, epoch, answered, now_ms=NOW_MS)
     controller.ends_answered(3, epoch, {T0: EndsAnswer(now, LogEnd(1, 5))}, now_ms=NOW_MS)
-    assert controller.reign.view.unheard == {T0: {2}}
+    assert controller.active.view.unheard == {T0: {2}}
 
 
 def test_only_an_unclean_election_that_is_ordered_does_not_wait(cluster: Cluster) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from barnabas_broker.controller.elections import (
-    Present,
+    LiveBrokers,
     elect_for_reassignment,
     elect_for_shutdown,
     elect_offline,
@@ -41,7 +41,7 @@ def test_a_partition_is_settled_by_who_is_alive(
     expected: tuple[int, tuple[int, ...]] | None,
 ) -> None:
     """Without a leader it waits, and remembers who was in sync; what is in order stays."""
-    settled = settle((1, 2, 3), state, Present(live), unclean=unclean, controller_epoch=2)
+    settled = settle((1, 2, 3), state, LiveBrokers(live), unclean=unclean, controller_epoch=2)
     if expected is None:
         assert settled is None
     else:
@@ -57,7 +57,7 @@ def test_who_was_restarted_may_have_lost_the_end_of_its_log() -> None:
         leader: int, isr: tuple[int, ...], restarted: set[int], live: tuple[int, ...] = (1, 2)
     ) -> LeaderAndIsr | None:
         state = LeaderAndIsr(leader, 4, isr, 1)
-        present = Present(live, restarted=restarted)
+        present = LiveBrokers(live, restarted=restarted)
         return settle((1, 2), state, present, unclean=False, controller_epoch=2)
 
     assert settled(1, (1, 2), {1}) == LeaderAndIsr(2, 5, (2,), 2)
@@ -90,7 +90,7 @@ def test_who_says_that_it_was_not_stopped_in_order_leaves_those_in_sync(
     expected: tuple[int, tuple[int, ...]] | None,
 ) -> None:
     """Also where who is left is away: then they are waited for. Nobody leaves where all would."""
-    present = Present(live, restarted=doubted, doubtful=doubted)
+    present = LiveBrokers(live, restarted=doubted, doubtful=doubted)
     state = LeaderAndIsr(leader, 4, isr, 1)
     settled = settle((1, 2), state, present, unclean=unclean, controller_epoch=2)
     assert (None if settled is None else (settled.leader, settled.isr)) == expected
@@ -99,7 +99,7 @@ def test_who_says_that_it_was_not_stopped_in_order_leaves_those_in_sync(
 def test_who_has_caught_up_since_is_doubted_no_more() -> None:
     """Only a registration is an occasion to leave."""
     state = LeaderAndIsr(1, 4, (1, 2), 1)
-    present = Present({1, 2}, doubtful={1, 2})
+    present = LiveBrokers({1, 2}, doubtful={1, 2})
     assert settle((1, 2), state, present, unclean=False, controller_epoch=2) is None
 
 
@@ -128,7 +128,7 @@ def test_a_controller_that_was_not_there_knows_restarts_by_what_is_on_record(
 
 def test_a_broker_that_is_stopping_leads_on_but_is_not_elected() -> None:
     """It keeps what nobody else can lead, until it is gone."""
-    stopping = Present({1, 2}, stopping={2})
+    stopping = LiveBrokers({1, 2}, stopping={2})
     led_by_2 = LeaderAndIsr(2, 4, (2,), 1)
     assert settle((1, 2), led_by_2, stopping, unclean=True, controller_epoch=2) is None
     without = LeaderAndIsr(-1, 4, (2,), 1)

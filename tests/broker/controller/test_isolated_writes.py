@@ -14,8 +14,7 @@ from barnabas_broker.zk.store import Create, Delete, Operation, SetData
 from barnabas_broker.zk.znodes import PartitionStateZnode, TopicZnode
 from barnabas_kafka.ids import TopicPartition
 from barnabas_zookeeper.errors import BadVersionError, NodeExistsError, NoNodeError
-
-from .ensemble import NOW_MS, Cluster, Ensemble
+from tests.broker.controller.ensemble import NOW_MS, Cluster, Ensemble
 
 
 def below(cluster: Cluster, path: str) -> Iterator[tuple[str, bytes | None]]:
@@ -52,10 +51,10 @@ def test_a_topic_without_znodes_stops_no_election(cluster: Cluster) -> None:
     assert [each.tp for each in leaderless(cluster.image)] == [
         TopicPartition("gone", number) for number in (0, 1)
     ]
-    cluster.reigning.reign.settle_refused(now_ms=NOW_MS)
+    cluster.reigning.active.settle_refused(now_ms=NOW_MS)
     assert cluster.reigning.unsettled
     cluster.ensemble.commit([Create(path, data) for path, data in znodes])
-    cluster.reigning.reign.settle_refused(now_ms=NOW_MS)
+    cluster.reigning.active.settle_refused(now_ms=NOW_MS)
     cluster.settle()
     assert cluster.leaders("gone") == [(3, (3,)), (3, (3,))]
     assert not cluster.reigning.unsettled
@@ -64,7 +63,7 @@ def test_a_topic_without_znodes_stops_no_election(cluster: Cluster) -> None:
 def test_what_somebody_asks_for_is_done_for_the_others(cluster: Cluster) -> None:
     """Elections and moves are refused for the partition without a znode alone."""
     epoch = cluster.image.brokers[2].epoch
-    assert cluster.reigning.reign.shut_down(2, epoch, now_ms=NOW_MS) == []
+    assert cluster.reigning.active.shut_down(2, epoch, now_ms=NOW_MS) == []
     cluster.settle()
     cluster.kill(2)
     cluster.start(2)
@@ -80,7 +79,7 @@ def test_a_state_that_is_missing_does_not_end_a_shutdown(cluster: Cluster) -> No
     """The broker hands over what it can, and is told of the rest."""
     delete_by_hand(cluster, "gone")
     epoch = cluster.image.brokers[2].epoch
-    left = cluster.reigning.reign.shut_down(2, epoch, now_ms=NOW_MS)
+    left = cluster.reigning.active.shut_down(2, epoch, now_ms=NOW_MS)
     assert left == [TopicPartition("gone", number) for number in (0, 1)]
     cluster.settle()
     assert cluster.leaders("left") == [(3, (3,)), (3, (3,))]
@@ -98,11 +97,11 @@ def test_one_topic_that_cannot_be_read_does_not_end_a_reign(cluster: Cluster) ->
 def test_a_deletion_of_which_the_znodes_are_gone_is_finished(cluster: Cluster) -> None:
     """Somebody helped it along by hand."""
     cluster.kill(3)
-    cluster.reigning.reign.delete(["gone", "left"], now_ms=NOW_MS)
+    cluster.reigning.active.delete(["gone", "left"], now_ms=NOW_MS)
     cluster.settle()
     delete_by_hand(cluster, "gone")
     cluster.start(3)
-    assert cluster.reigning.reign.deleting == {}
+    assert cluster.reigning.active.deleting == {}
 
 
 def test_groups_that_are_refused() -> None:

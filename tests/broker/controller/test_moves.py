@@ -8,17 +8,16 @@ from typing import Any
 import pytest
 
 from barnabas_broker.cluster.image import PartitionState
-from barnabas_broker.controller import in_sync_changes
-from barnabas_broker.controller.in_sync_changes import InSyncChange, InSyncRequest
+from barnabas_broker.controller import isr_changes
+from barnabas_broker.controller.active_controller import ActiveController
+from barnabas_broker.controller.isr_changes import InSyncChange, IsrRequest
 from barnabas_broker.controller.moves import ElectionType
-from barnabas_broker.controller.reign import Reign
 from barnabas_broker.controller.topics import NewTopic
 from barnabas_broker.zk.store import Create
 from barnabas_broker.zk.znodes import TopicZnode
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.ids import TopicPartition
-
-from .ensemble import NOW_MS, Cluster, Lost
+from tests.broker.controller.ensemble import NOW_MS, Cluster, Lost
 
 TP = TopicPartition("t", 0)
 
@@ -37,7 +36,7 @@ def catch_up(cluster: Cluster, *isr: int) -> None:
     assert state is not None
     change = InSyncChange("t", 0, state.leader_epoch, state.partition_epoch, isr)
     epoch = cluster.reigning.image.brokers[state.leader].epoch
-    request = InSyncRequest(state.leader, epoch, [change], version=1)
+    request = IsrRequest(state.leader, epoch, [change], version=1)
     (answer,) = cluster.reigning.alter_partitions(request, now_ms=NOW_MS)
     assert answer.error is ErrorCode.NONE
     cluster.settle()
@@ -152,7 +151,7 @@ def test_leadership_goes_back_where_too_little_of_it_is_left(cluster: Cluster) -
     for number in range(2):
         state = cluster.image.topics["u"].partitions[number]
         change = InSyncChange("u", number, state.leader_epoch, state.partition_epoch, (4, 3))
-        request = InSyncRequest(4, cluster.image.brokers[4].epoch, [change], version=1)
+        request = IsrRequest(4, cluster.image.brokers[4].epoch, [change], version=1)
         cluster.reigning.alter_partitions(request, now_ms=NOW_MS)
         cluster.settle()
     moves = cluster.reigning.moves
@@ -193,10 +192,10 @@ def test_a_change_of_the_isr_looks_at_no_other_partition(
 ) -> None:
     """There may be many thousands, and followers come and go all the time."""
 
-    def partitions(_: Reign) -> list[TopicPartition]:
+    def partitions(_: ActiveController) -> list[TopicPartition]:
         raise AssertionError("all partitions are looked at")
 
-    monkeypatch.setattr(Reign, "partitions", partitions)
+    monkeypatch.setattr(ActiveController, "partitions", partitions)
     catch_up(cluster, 1)
     catch_up(cluster, 1, 2)
 
@@ -206,15 +205,15 @@ def test_an_error_with_one_change_of_the_isr_is_that_of_no_other(
 ) -> None:
     """Whatever it is; its leader asks again."""
     cluster.create(NewTopic(name="odd", assignments=[(0, (1, 2))]))
-    real = in_sync_changes.judge
+    real = isr_changes.judge
 
     def faulty(state: PartitionState, change: InSyncChange, **more: Any) -> ErrorCode | None:
         return real(state, change, **more) if change.topic == "t" else ErrorCode(1 // 0)
 
-    monkeypatch.setattr(in_sync_changes, "judge", faulty)
+    monkeypatch.setattr(isr_changes, "judge", faulty)
     epoch = cluster.reigning.image.brokers[1].epoch
     changes = [InSyncChange(name, 0, 0, 0, (1,)) for name in ("odd", "t")]
-    request = InSyncRequest(1, epoch, changes, version=1)
+    request = IsrRequest(1, epoch, changes, version=1)
     answers = cluster.reigning.alter_partitions(request, now_ms=NOW_MS)
     assert [it.error for it in answers] == [ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.NONE]
 

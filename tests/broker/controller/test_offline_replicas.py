@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas_broker.controller.in_sync_changes import InSyncChange, InSyncRequest
+from barnabas_broker.controller.isr_changes import InSyncChange, IsrRequest
 from barnabas_broker.controller.moves import ElectionType
 from barnabas_broker.controller.offline_replicas import (
     StorageAnswer,
@@ -17,8 +17,7 @@ from barnabas_broker.zk.store import CoordinationError, Create
 from barnabas_broker.zk.znodes import LogDirEventZnode
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import TopicPartition
-
-from .ensemble import NOW_MS, Cluster
+from tests.broker.controller.ensemble import NOW_MS, Cluster
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 ONLY = TopicPartition("only", 0)
@@ -81,8 +80,8 @@ def test_nobody_gives_leadership_back_while_the_directory_takes_nothing(cluster:
     state = cluster.image.partition(T0)
     assert state is not None
     back = InSyncChange("t", 0, state.leader_epoch, state.partition_epoch, (1, 3, 2))
-    request = InSyncRequest(1, cluster.image.brokers[1].epoch, [back], version=2)
-    (refused,) = reigning.reign.alter_partitions(request, now_ms=NOW_MS)
+    request = IsrRequest(1, cluster.image.brokers[1].epoch, [back], version=2)
+    (refused,) = reigning.active.alter_partitions(request, now_ms=NOW_MS)
     assert refused.error is ErrorCode.INELIGIBLE_REPLICA
     assert reigning.moves.balance(0, now_ms=NOW_MS) == 0
     (error,) = reigning.moves.elect(ElectionType.PREFERRED, [T0], now_ms=NOW_MS).values()
@@ -90,7 +89,7 @@ def test_nobody_gives_leadership_back_while_the_directory_takes_nothing(cluster:
     assert error.code is ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
     cluster.disk(2, T0, works=True)
     assert offline(cluster, T0) == ()
-    (granted,) = reigning.reign.alter_partitions(request, now_ms=NOW_MS)
+    (granted,) = reigning.active.alter_partitions(request, now_ms=NOW_MS)
     assert granted.error is ErrorCode.NONE
     assert reigning.moves.balance(0, now_ms=NOW_MS) == 1
     cluster.settle()
@@ -100,7 +99,7 @@ def test_nobody_gives_leadership_back_while_the_directory_takes_nothing(cluster:
 def test_other_elections_pass_it_over_too(cluster: Cluster) -> None:
     """As when the new leader is about to stop."""
     cluster.disk(3, T0, works=False)
-    cluster.reigning.reign.shut_down(2, -1, now_ms=NOW_MS)
+    cluster.reigning.active.shut_down(2, -1, now_ms=NOW_MS)
     cluster.settle()
     assert cluster.leaders("t")[0] == (1, (1,))
     assert offline(cluster, T0) == (3,)

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from barnabas_broker.cluster.quota_entity import DEFAULT, QuotaEntity
+from barnabas_broker.controller.controller import Controller
 from barnabas_broker.controller.quota_changes import (
     Component,
     Match,
@@ -16,7 +17,6 @@ from barnabas_broker.controller.quota_changes import (
     entity_of,
     parts_of,
 )
-from barnabas_broker.controller.shell import Controller
 from barnabas_broker.security.principals import ANONYMOUS
 from barnabas_broker.zk.store import Create, Delete
 from barnabas_kafka.errors import ErrorCode, KafkaError

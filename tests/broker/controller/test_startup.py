@@ -40,7 +40,7 @@ def test_everything_an_apache_broker_expects_is_there(tmp_path: Path) -> None:
     assert store.get(ControllerZnode.PATH)[1].ephemeral_owner == store.session
     assert ControllerEpochZnode.decode(store.get(ControllerEpochZnode.PATH)[0]) == 1
     assert store.exists(FeatureZnode.PATH) is not None
-    assert (taken.office.epoch, taken.image.controller_id) == (1, 3)
+    assert (taken.claim.epoch, taken.image.controller_id) == (1, 3)
     assert not taken.deleting
     store.close()
 
@@ -57,7 +57,7 @@ def test_taking_over_again_after_a_crash_on_the_way(tmp_path: Path) -> None:
         store = EmbeddedStore.open(tmp_path, now_ms=6)
         taken = begin(store)
         elected = any(b"/controller_epoch" in line for line in lines[1:kept])
-        assert taken.office.epoch == (2 if elected else 1)
+        assert taken.claim.epoch == (2 if elected else 1)
         assert len(taken.image.cluster_id) == 22
         store.close()
 

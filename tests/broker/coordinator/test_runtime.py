@@ -20,8 +20,8 @@ from barnabas_broker.cluster.image import (
 from barnabas_broker.coordinator import runtime
 from barnabas_broker.coordinator.compatibility import may_write_newest
 from barnabas_broker.coordinator.hashing import java_hash, partition_of
+from barnabas_broker.coordinator.results import CoordinatorResult
 from barnabas_broker.coordinator.runtime import NO_PRODUCER, Limits, Runtime, Unloaded
-from barnabas_broker.coordinator.turns import Turn
 from barnabas_broker.log.config import LogConfig
 from barnabas_broker.log.files import FileSlice
 from barnabas_broker.log.partition_log import PartitionLog
@@ -101,12 +101,12 @@ class Shard:
             self._faults.meet("replay")
         self.values.append(record)
 
-    def loaded(self, now_ms: int) -> Iterator[Turn[bytes]]:
+    def loaded(self, now_ms: int) -> Iterator[CoordinatorResult[bytes]]:
         self._faults.meet("loaded")
         yield from ()
 
-    def resign(self, now_ms: int) -> Turn[bytes]:
-        return Turn(now_ms)
+    def resign(self, now_ms: int) -> CoordinatorResult[bytes]:
+        return CoordinatorResult(now_ms)
 
 
 class Kind:
@@ -241,7 +241,7 @@ def test_what_is_due_and_fails_is_tried_again(
         (shard,) = world.runtime.shards
         world.faults.due["tick"] = [error, error]
         shard.next_ms = 0
-        world.runtime.sweep(lambda _, now_ms: [Turn(now_ms)])
+        world.runtime.sweep(lambda _, now_ms: [CoordinatorResult(now_ms)])
         await wait_for_async("the third attempt", lambda: shard.ticks, until=lambda it: it == 3)
 
     run(work, tmp_path, monkeypatch)
@@ -301,8 +301,8 @@ def test_an_appended_record_that_cannot_be_replayed_has_the_log_read_again(
         world.partition.check_leader = world.partition.check_in_sync = lambda: None
         world.faults.due["replay"] = [ValueError("a defect")]
 
-        def step(_: Shard, _waiter: object, now_ms: int) -> Turn[bytes]:
-            return Turn(now_ms, records=[b"d", b"b", b"e"])
+        def step(_: Shard, _waiter: object, now_ms: int) -> CoordinatorResult[bytes]:
+            return CoordinatorResult(now_ms, records=[b"d", b"b", b"e"])
 
         with pytest.raises(ValueError, match="a defect"):
             world.runtime.ask("key", step)
@@ -411,11 +411,11 @@ def test_one_shard_that_cannot_resign_holds_back_no_other(
         world.runtime.on_image(world.image)
         resigned = []
 
-        def resign(shard: Shard, now_ms: int) -> Turn[bytes]:
+        def resign(shard: Shard, now_ms: int) -> CoordinatorResult[bytes]:
             resigned.append(shard)
             if len(resigned) == 1:
                 raise ValueError("a defect")
-            return Turn(now_ms)
+            return CoordinatorResult(now_ms)
 
         monkeypatch.setattr(Shard, "resign", resign)
         world.runtime.on_image(MetadataImage(cluster_id="c"))
@@ -437,11 +437,11 @@ def test_periodic_work_that_fails_in_one_shard_is_done_in_the_others(
         world.runtime.on_image(world.image)
         swept = []
 
-        def work(shard: Shard, now_ms: int) -> Iterator[Turn[bytes]]:
+        def work(shard: Shard, now_ms: int) -> Iterator[CoordinatorResult[bytes]]:
             swept.append(shard)
             if len(swept) == 1:
                 raise ValueError("a defect")
-            yield Turn(now_ms)
+            yield CoordinatorResult(now_ms)
 
         world.runtime.sweep(work)
         assert len(swept) == 3
@@ -453,14 +453,14 @@ def test_periodic_work_that_fails_in_one_shard_is_done_in_the_others(
 
 def test_answers_stand_where_nobody_depends_on_the_records() -> None:
     """Without a refusal of its own, a failed append changes no answer."""
-    turn: Turn[str] = Turn(5)
+    turn: CoordinatorResult[str] = CoordinatorResult(5)
     turn.answer("w", HeartbeatResponse())
     assert turn.refused(ErrorCode.NOT_COORDINATOR).answers == [("w", HeartbeatResponse())]
 
 
 def test_a_refusal_makes_other_answers() -> None:
     """From the error of the append."""
-    turn: Turn[str] = Turn(5)
+    turn: CoordinatorResult[str] = CoordinatorResult(5)
     turn.refuse = lambda code, instead: instead.answer("w", HeartbeatResponse(error_code=code))
     (answer,) = turn.refused(ErrorCode.NOT_COORDINATOR).answers
     assert answer == ("w", HeartbeatResponse(error_code=ErrorCode.NOT_COORDINATOR))

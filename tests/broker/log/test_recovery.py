@@ -2,7 +2,6 @@
 
 import pytest
 
-from barnabas_broker.log.doubts import Doubts
 from barnabas_broker.log.recovery import (
     EndAction,
     FileAction,
@@ -16,6 +15,7 @@ from barnabas_broker.log.recovery import (
     is_stale,
     superseded,
 )
+from barnabas_broker.log.truncated_logs import TruncatedLogs
 from barnabas_kafka.ids import TopicPartition
 
 
@@ -169,7 +169,7 @@ ONE, OTHER = TopicPartition("t", 0), TopicPartition("t", 1)
 
 def test_the_end_of_all_doubts_is_told_once() -> None:
     """What was never doubted changes nothing."""
-    doubts, told = Doubts(), []
+    doubts, told = TruncatedLogs(), []
     doubts.partitions |= {ONE, OTHER}
     doubts.ended = lambda: told.append(set(doubts.partitions))
     doubts.trust(ONE)
@@ -182,7 +182,7 @@ def test_the_end_of_all_doubts_is_told_once() -> None:
 
 def test_nobody_needs_to_hear_of_it() -> None:
     """Where nothing is said when registering."""
-    doubts = Doubts()
+    doubts = TruncatedLogs()
     doubts.partitions.add(ONE)
     doubts.trust(ONE)
     assert not doubts.partitions

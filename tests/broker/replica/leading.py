@@ -24,7 +24,7 @@ from barnabas_broker.replica.context import ReplicationContext
 from barnabas_broker.replica.fetch_session import SessionCache
 from barnabas_broker.replica.follower import AskRecords
 from barnabas_broker.replica.follower_session import FollowerSession
-from barnabas_broker.replica.in_sync import IsrChange
+from barnabas_broker.replica.isr import IsrChange
 from barnabas_broker.replica.leader_session import Wanted, WantedPartitions
 from barnabas_broker.replica.manager import ReplicaManager
 from barnabas_broker.replica.partition import Partition
@@ -32,9 +32,9 @@ from barnabas_broker.replica.replication_quota import ReplicationQuota, Replicat
 from barnabas_broker.replica.topic_rules import TopicRules
 from barnabas_broker.security.authorizer import AllowAll
 from barnabas_broker.security.principals import Principal
-from barnabas_broker.server.call import Call
-from barnabas_broker.server.replication import follower_fetches
-from barnabas_broker.server.replication.leader_link import FetchLimits, LeaderLink
+from barnabas_broker.server.peers.replication.leader_end_point import FetchLimits, LeaderEndPoint
+from barnabas_broker.server.requests import follower_fetches
+from barnabas_broker.server.requests.request_context import RequestContext
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import TopicPartition
 from barnabas_kafka.protocol.messages.fetch import (
@@ -146,7 +146,7 @@ class Leader:
 
     def work(self, request: FetchRequest) -> Any:
         """The handler at work on a request."""
-        call = Call(
+        call = RequestContext(
             api_key=ApiKey.FETCH,
             version=VERSION,
             correlation_id=1,
@@ -227,7 +227,7 @@ class Follower:
     broker_epoch: int = 1
     copies: dict[TopicPartition, Copy] = field(default_factory=dict)
     wanted: WantedPartitions = field(default_factory=WantedPartitions)
-    link: LeaderLink = field(init=False)
+    link: LeaderEndPoint = field(init=False)
     refused: bool = False
     named: int = 0
 
@@ -246,7 +246,7 @@ class Follower:
 
     def restart(self) -> None:
         """Begin without a session."""
-        self.link = LeaderLink(self, LEADER, broker_id=self.id)  # type: ignore[arg-type]
+        self.link = LeaderEndPoint(self, LEADER, broker_id=self.id)  # type: ignore[arg-type]
         self.wanted = WantedPartitions()
 
     async def version(self, *_given: Any, **_more: Any) -> int:

@@ -21,7 +21,7 @@ from barnabas_broker.replica.follower import (
     StartAt,
     Truncate,
 )
-from barnabas_broker.replica.in_sync import InSync, InSyncRules
+from barnabas_broker.replica.isr import InSync, InSyncRules
 from barnabas_kafka.errors import ErrorCode
 from simulator.memory_log import MemoryLog, Record
 

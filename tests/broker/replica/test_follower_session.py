@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from barnabas_broker.replica import follower_session
 from barnabas_broker.replica.fetch_session import Key
 from barnabas_broker.replica.follower_session import FollowerSession, FollowerTarget
-from barnabas_broker.server.call import Call
-from barnabas_broker.server.replication import follower_fetches
-from barnabas_broker.server.replication.leader_link import FetchLimits
+from barnabas_broker.server.peers.replication.leader_end_point import FetchLimits
+from barnabas_broker.server.requests import follower_fetches
+from barnabas_broker.server.requests.request_context import RequestContext
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.ids import TopicPartition
 from barnabas_kafka.protocol.messages.fetch import (
@@ -316,7 +316,7 @@ def test_a_refused_fetch_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None
         before = leader.seen()
         leader.now_ms += 10_000
         with monkeypatch.context() as patched:
-            patched.setattr(Call, "allowed_on_cluster", lambda *_, **__: False)
+            patched.setattr(RequestContext, "allowed_on_cluster", lambda *_, **__: False)
             follower.fetch()
         errors = {copy.error for copy in follower.copies.values()}
         assert errors == {ErrorCode.TOPIC_AUTHORIZATION_FAILED}

@@ -9,7 +9,7 @@ import pytest
 
 from barnabas_broker.log.flushing import FlushPlan
 from barnabas_broker.log.partition_log import PartitionLog
-from barnabas_broker.server.node import Node
+from barnabas_broker.server.node.broker_server import BrokerServer
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import TopicPartition
 from barnabas_kafka.protocol.messages.delete_topics import DeleteTopicsRequest
@@ -42,14 +42,14 @@ def syncs() -> Iterator[Syncs]:
 
 
 @pytest.fixture
-def node(syncs: Syncs, tmp_path: Path) -> Iterator[Node]:
+def node(syncs: Syncs, tmp_path: Path) -> Iterator[BrokerServer]:
     """A broker whose records count once they are on disk."""
     with running_node(tmp_path, FSYNC) as running:
         yield running
 
 
 @pytest.fixture
-def wire(node: Node) -> Iterator[Wire]:
+def wire(node: BrokerServer) -> Iterator[Wire]:
     """A client of it."""
     with Wire(port_of(node)) as client:
         yield client
@@ -80,7 +80,7 @@ def _in_thread(work: Callable[[], T]) -> "Future[T]":
         pool.shutdown(wait=False)
 
 
-def wire_is_served(node: Node) -> bool:
+def wire_is_served(node: BrokerServer) -> bool:
     """A round trip to the broker on a connection of its own."""
     with Wire(port_of(node)) as client:
         return ends(client) == 0
@@ -92,7 +92,9 @@ def by_commit(syncs: Syncs) -> list[str]:
 
 
 @pytest.mark.parametrize("acks", [-1, 1])
-def test_no_answer_before_the_disk_has_it(node: Node, wire: Wire, syncs: Syncs, acks: int) -> None:
+def test_no_answer_before_the_disk_has_it(
+    node: BrokerServer, wire: Wire, syncs: Syncs, acks: int
+) -> None:
     """Neither producers nor consumers hear of a record that a power failure would take."""
     wire.create_topic("t")
     syncs.hold()
@@ -108,7 +110,9 @@ def test_no_answer_before_the_disk_has_it(node: Node, wire: Wire, syncs: Syncs, 
         assert reader.fetch("t").records
 
 
-def test_acks_0_waits_for_nothing_but_counts_later(node: Node, wire: Wire, syncs: Syncs) -> None:
+def test_acks_0_waits_for_nothing_but_counts_later(
+    node: BrokerServer, wire: Wire, syncs: Syncs
+) -> None:
     """The producer goes on; consumers see the record once it is on disk."""
     wire.create_topic("t")
     syncs.hold()
@@ -120,7 +124,7 @@ def test_acks_0_waits_for_nothing_but_counts_later(node: Node, wire: Wire, syncs
     assert ends(wire) == 2
 
 
-def test_one_sync_covers_all_who_wait(node: Node, wire: Wire, syncs: Syncs) -> None:
+def test_one_sync_covers_all_who_wait(node: BrokerServer, wire: Wire, syncs: Syncs) -> None:
     """What arrives during a sync is covered by the next, however much that is."""
     wire.create_topic("t")
     syncs.hold()
@@ -155,7 +159,7 @@ def test_names_are_durable_before_what_they_name_counts(
 
 
 def test_a_rolled_segment_is_synced_with_the_next(
-    node: Node, wire: Wire, syncs: Syncs, tmp_path: Path
+    node: BrokerServer, wire: Wire, syncs: Syncs, tmp_path: Path
 ) -> None:
     """A record counts only when everything before it does, in whatever file that is."""
     wire.create_topic("t", segment_bytes="100")
@@ -192,7 +196,7 @@ def test_a_failed_sync_is_told_and_not_tried_again(wire: Wire, syncs: Syncs) -> 
     assert [path for path in by_commit(syncs) if "t-0" in path] == []
 
 
-def test_a_producer_does_not_wait_for_ever(node: Node, wire: Wire, syncs: Syncs) -> None:
+def test_a_producer_does_not_wait_for_ever(node: BrokerServer, wire: Wire, syncs: Syncs) -> None:
     """After the request's timeout it is told so; sent again, the batch is found and awaited."""
     wire.create_topic("t")
     batch = build_batch(
@@ -211,7 +215,9 @@ def test_a_producer_does_not_wait_for_ever(node: Node, wire: Wire, syncs: Syncs)
     assert ends(wire) == 1
 
 
-def test_a_deleted_topic_sends_its_producers_away(node: Node, wire: Wire, syncs: Syncs) -> None:
+def test_a_deleted_topic_sends_its_producers_away(
+    node: BrokerServer, wire: Wire, syncs: Syncs
+) -> None:
     """Whoever waited for a record of it is told at once that it is not led here."""
     wire.create_topic("t")
     syncs.hold()
@@ -223,7 +229,7 @@ def test_a_deleted_topic_sends_its_producers_away(node: Node, wire: Wire, syncs:
     syncs.let_go()
 
 
-def test_commits_of_offsets_wait_too(node: Node, wire: Wire, syncs: Syncs) -> None:
+def test_commits_of_offsets_wait_too(node: BrokerServer, wire: Wire, syncs: Syncs) -> None:
     """Neither the one who commits nor another hears of an offset that could still go back."""
     wire.create_topic("t")
     find(wire, "g")
@@ -244,7 +250,7 @@ def test_commits_of_offsets_wait_too(node: Node, wire: Wire, syncs: Syncs) -> No
         assert (waiting.result(), asking.result()) == (0, 2)
 
 
-def test_members_wait_for_their_assignment(node: Node, wire: Wire, syncs: Syncs) -> None:
+def test_members_wait_for_their_assignment(node: BrokerServer, wire: Wire, syncs: Syncs) -> None:
     """A group's generation is told to nobody before it would survive."""
     find(wire, "g")
     member = Member(wire, "g")

@@ -5,7 +5,7 @@ Each is told step by step by the broker's own decisions, with all copies after e
 
 from pathlib import Path
 
-from barnabas_broker.replica.in_sync import InSyncRules
+from barnabas_broker.replica.isr import InSyncRules
 from tests.broker.replica.replicas import Partition
 
 

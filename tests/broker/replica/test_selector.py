@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from barnabas_broker.cluster.image import PartitionState
-from barnabas_broker.replica.in_sync import InSync, InSyncRules
+from barnabas_broker.replica.isr import InSync, InSyncRules
 from barnabas_broker.replica.selector import SELECTORS, Candidate, preferred, rack_aware
 from barnabas_kafka.settings import broker as keys
 

@@ -19,8 +19,7 @@ from barnabas_broker.security.acls import (
 )
 from barnabas_broker.security.authorizer import AclAuthorizer
 from barnabas_broker.security.principals import Principal
-
-from . import acl_worlds as worlds
+from tests.broker.security import acl_worlds as worlds
 
 TOPIC, LITERAL, PREFIXED = ResourceType.TOPIC, PatternType.LITERAL, PatternType.PREFIXED
 READ, DESCRIBE = AclOperation.READ, AclOperation.DESCRIBE

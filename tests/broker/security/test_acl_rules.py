@@ -16,9 +16,8 @@ from barnabas_broker.security.acls import (
     ResourcePattern,
     ResourceType,
 )
-
-from . import acl_worlds as worlds
-from .acl_model import allows
+from tests.broker.security import acl_worlds as worlds
+from tests.broker.security.acl_model import allows
 
 CASES = 10_000
 QUESTIONS_EACH = 20

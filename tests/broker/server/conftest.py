@@ -5,12 +5,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from barnabas_broker.server.node import Node
+from barnabas_broker.server.node.broker_server import BrokerServer
 from tests.broker.server.running import Wire, port_of, running_node
 
 
 @pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerServer]:
     """A broker with default settings, but for one that would make tests wait."""
     delay = {"group.initial.rebalance.delay.ms": "0"}  # or every first join takes three seconds
     with running_node(tmp_path_factory.mktemp("log"), delay) as running:
@@ -18,7 +18,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
 
 
 @pytest.fixture
-def wire(node: Node) -> Iterator[Wire]:
+def wire(node: BrokerServer) -> Iterator[Wire]:
     """A connection of this test's own."""
     with Wire(port_of(node)) as connection:
         yield connection

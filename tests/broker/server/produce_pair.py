@@ -7,8 +7,8 @@ from typing import Final
 
 from hypothesis import strategies as st
 
-from barnabas_broker.server.dispatch import Dispatcher
-from barnabas_broker.server.node import Node
+from barnabas_broker.server.node.broker_server import BrokerServer
+from barnabas_broker.server.requests.dispatch import Dispatcher
 from barnabas_kafka.protocol.messages.produce import ProduceRequest
 from barnabas_kafka.protocol.plain_produce import PlainAnswer
 from barnabas_kafka.records.batch import ATTRIBUTES_POSITION, CRC_POSITION
@@ -23,7 +23,9 @@ NOW: Final = 1_700_000_000_000
 class Pair:
     """Two brokers that are told the same, one of which knows the general way only."""
 
-    def __init__(self, directory: Path, nodes: tuple[Node, Node], wires: tuple[Wire, Wire]) -> None:
+    def __init__(
+        self, directory: Path, nodes: tuple[BrokerServer, BrokerServer], wires: tuple[Wire, Wire]
+    ) -> None:
         self.directory = directory
         self.nodes = nodes
         self.wires = wires

@@ -1,9 +1,9 @@
 """A whole broker in a thread of the test process, and a client that speaks raw frames to it.
 
-The broker is the product's own `Node`, on a free port of loopback with a directory of its own;
-only its event loop runs in a thread instead of a process, so that dozens of tests can each have
-one. The client encodes requests with the project's codecs, which other tests compare with those of
-kafka-clients.
+The broker is the product's own `BrokerServer`, on a free port of loopback with a directory of its
+own; only its event loop runs in a thread instead of a process, so that dozens of tests can each
+have one. The client encodes requests with the project's codecs, which other tests compare with
+those of kafka-clients.
 """
 
 import asyncio
@@ -18,8 +18,8 @@ from weakref import WeakKeyDictionary
 
 import pytest
 
-from barnabas_broker.server.dispatch import Dispatcher
-from barnabas_broker.server.node import Node
+from barnabas_broker.server.node.broker_server import BrokerServer
+from barnabas_broker.server.requests.dispatch import Dispatcher
 from barnabas_kafka.protocol import codec, registry
 from barnabas_kafka.protocol.headers import (
     RequestHeader,
@@ -54,7 +54,7 @@ from tests.waiting import ANSWER, START, seconds, watch_loop
 #: How long a record may wait for those who copy it: less than a client waits for its answer.
 ACKNOWLEDGED_MS = 30_000
 M = TypeVar("M", bound=Message)
-_LOOPS: WeakKeyDictionary[Node, MovedLoop] = WeakKeyDictionary()
+_LOOPS: WeakKeyDictionary[BrokerServer, MovedLoop] = WeakKeyDictionary()
 
 
 @contextmanager
@@ -75,9 +75,11 @@ def told_of_dispatchers(tell: Callable[[Dispatcher], None]) -> Iterator[None]:
 
 
 @contextmanager
-def running_node(directory: Path, settings: Mapping[str, str] | None = None) -> Iterator[Node]:
+def running_node(
+    directory: Path, settings: Mapping[str, str] | None = None
+) -> Iterator[BrokerServer]:
     """A broker that serves `PLAINTEXT` on 127.0.0.1; stopped cleanly at the end."""
-    node = Node(
+    node = BrokerServer(
         BrokerSettings.from_mapping(
             {
                 "listeners": "PLAINTEXT://127.0.0.1:0",
@@ -104,12 +106,12 @@ def running_node(directory: Path, settings: Mapping[str, str] | None = None) -> 
             loop.close()
 
 
-def pass_time(node: Node, passed_s: float) -> None:
+def pass_time(node: BrokerServer, passed_s: float) -> None:
     """Move the clock of a running broker on: its timers that are due then run at once."""
     _LOOPS[node].pass_time(passed_s)
 
 
-def port_of(node: Node) -> int:
+def port_of(node: BrokerServer) -> int:
     """The port a running broker listens on."""
     return node.broker.image.brokers[node.broker.id].endpoints[0].port
 

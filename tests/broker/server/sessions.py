@@ -12,17 +12,17 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from barnabas_broker.server.buffers import BufferPool
-from barnabas_broker.server.bursts import Burst
-from barnabas_broker.server.counters import Counters
-from barnabas_broker.server.dispatch import Dispatcher
-from barnabas_broker.server.listener import Listener
-from barnabas_broker.server.memory import FrameMemory
-from barnabas_broker.server.output import OutputMemory
-from barnabas_broker.server.session import Session
-from barnabas_broker.server.shared import Shared
-from barnabas_broker.server.turns import Line
-from barnabas_broker.server.writability import Writability
+from barnabas_broker.server.network.listener import Listener
+from barnabas_broker.server.network.response_coalescing import ResponseCoalescer
+from barnabas_broker.server.network.session import Session
+from barnabas_broker.server.network.shared import Shared
+from barnabas_broker.server.process.cooperative_scheduler import Line
+from barnabas_broker.server.requests.dispatch import Dispatcher
+from barnabas_broker.server.transport.buffers import BufferPool
+from barnabas_broker.server.transport.counters import Counters
+from barnabas_broker.server.transport.memory_pool import MemoryPool
+from barnabas_broker.server.transport.send_buffers import SendBuffers
+from barnabas_broker.server.transport.write_readiness import WriteReadiness
 
 log = logging.getLogger(__name__)
 
@@ -111,12 +111,13 @@ class Sessions:
 @contextmanager
 def serving(requests: Any) -> Iterator[Sessions]:
     """Sessions that have `requests` serve what comes; on the running event loop."""
-    memory = FrameMemory(BufferPool(), budget=1 << 20)
+    memory = MemoryPool(BufferPool(), budget=1 << 20)
     with ExitStack() as stack:
-        writability = Writability()
+        writability = WriteReadiness()
         stack.callback(writability.close)
         sessions = Sessions(
-            Shared(memory, OutputMemory(), Counters(log), writability, Line(), Burst()), requests
+            Shared(memory, SendBuffers(), Counters(log), writability, Line(), ResponseCoalescer()),
+            requests,
         )
         stack.callback(_end, sessions)
         yield sessions

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from barnabas_broker.server.node import Node
+from barnabas_broker.server.node.broker_server import BrokerServer
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import TopicPartition
 from barnabas_kafka.protocol.messages.describe_configs import (
@@ -81,7 +81,7 @@ def alter(wire: Wire, name: str, value: str | None, *, of: str = ALL_BROKERS) ->
     return code
 
 
-def in_effect(node: Node, topic: str) -> list[Any]:
+def in_effect(node: BrokerServer, topic: str) -> list[Any]:
     """Everything that a partition goes by."""
     partition = node.broker.replicas.leader(TopicPartition(topic, 0))
     rules = partition.rules
@@ -105,7 +105,7 @@ def test_none_is_left_out() -> None:
 @pytest.mark.parametrize("of", [ALL_BROKERS, THIS_BROKER])
 @pytest.mark.parametrize("name", OTHERS)
 def test_partitions_go_by_it_at_once(
-    node: Node, wire: Wire, topic: str, name: str, of: str
+    node: BrokerServer, wire: Wire, topic: str, name: str, of: str
 ) -> None:
     """Set, what a partition goes by has changed; reset, it is what it was."""
     before = in_effect(node, topic)
@@ -115,7 +115,7 @@ def test_partitions_go_by_it_at_once(
     assert in_effect(node, topic) == before
 
 
-def test_a_topics_own_setting_is_stronger(node: Node, wire: Wire) -> None:
+def test_a_topics_own_setting_is_stronger(node: BrokerServer, wire: Wire) -> None:
     """What a topic was given is not touched by a change for all."""
     wire.create_topic("own", max_message_bytes="10000")
     before = in_effect(node, "own")
@@ -186,7 +186,7 @@ def test_retention_and_rolling(tmp_path: Path) -> None:
             pass
 
 
-def test_threads(node: Node, wire: Wire) -> None:
+def test_threads(node: BrokerServer, wire: Wire) -> None:
     """Work that begins after the change has as many threads as it says."""
     assert alter(wire, "background.threads", "20") == 0
     upkeep = node._upkeep

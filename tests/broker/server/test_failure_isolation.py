@@ -7,21 +7,23 @@ from typing import Any
 
 import pytest
 
+from barnabas_broker.controller.controller import Controller
 from barnabas_broker.controller.moves import Moves
-from barnabas_broker.controller.shell import Controller
+from barnabas_broker.coordinator.group.group_coordinator import GroupCoordinator
 from barnabas_broker.coordinator.group.membership import Membership
-from barnabas_broker.coordinator.group.shell import GroupCoordinator
-from barnabas_broker.coordinator.transaction.shell import TransactionCoordinator
+from barnabas_broker.coordinator.transaction.transaction_coordinator import TransactionCoordinator
 from barnabas_broker.replica.manager import ReplicaManager
 from barnabas_broker.replica.partition import Partition
-from barnabas_broker.server.call import Call
-from barnabas_broker.server.handlers import alter_configs as alter_configs_handler
-from barnabas_broker.server.handlers import delete_topics as delete_topics_handler
-from barnabas_broker.server.handlers import describe_configs as describe_configs_handler
-from barnabas_broker.server.handlers import describe_log_dirs as describe_log_dirs_handler
-from barnabas_broker.server.handlers import incremental_alter_configs as incremental_handler
-from barnabas_broker.server.handlers import list_transactions as list_transactions_handler
-from barnabas_broker.server.node import Node
+from barnabas_broker.server.node.broker_server import BrokerServer
+from barnabas_broker.server.requests.handlers import alter_configs as alter_configs_handler
+from barnabas_broker.server.requests.handlers import delete_topics as delete_topics_handler
+from barnabas_broker.server.requests.handlers import describe_configs as describe_configs_handler
+from barnabas_broker.server.requests.handlers import describe_log_dirs as describe_log_dirs_handler
+from barnabas_broker.server.requests.handlers import (
+    incremental_alter_configs as incremental_handler,
+)
+from barnabas_broker.server.requests.handlers import list_transactions as list_transactions_handler
+from barnabas_broker.server.requests.request_context import RequestContext
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import LATEST_TIMESTAMP, TopicPartition
 from barnabas_kafka.protocol.messages.add_partitions_to_txn import (
@@ -190,7 +192,7 @@ def test_the_other_partitions_are_served(
 
 @pytest.mark.parametrize("step", ["replication", "broker.groups", "broker.transactions"])
 def test_metadata_is_applied_to_the_other_parts_of_a_broker(
-    step: str, node: Node, wire: Wire, monkeypatch: pytest.MonkeyPatch
+    step: str, node: BrokerServer, wire: Wire, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Replicas, replication, groups and transactions each apply it, whatever one of them raises."""
     applied = []
@@ -364,9 +366,9 @@ def leave_group(wire: Wire, names: Sequence[str]) -> list[int]:
 BY_NAME = [
     (describe_topics, ReplicaManager, "as_served"),
     (leave_group, Membership, "leave"),
-    (offset_commit, Call, "allowed"),
-    (offset_delete, Call, "allowed"),
-    (find_coordinator, Call, "allowed"),
+    (offset_commit, RequestContext, "allowed"),
+    (offset_delete, RequestContext, "allowed"),
+    (find_coordinator, RequestContext, "allowed"),
     (delete_topics, delete_topics_handler, "_checked"),
     (create_topics, Controller, "_plan"),
     (create_partitions, Controller, "_growth"),
@@ -426,7 +428,7 @@ def test_the_other_log_directories_are_described(
         wire.create_topic("both", partitions=2)
         real = describe_log_dirs_handler._lag
 
-        def faulty(call: Call, tp: TopicPartition) -> int:
+        def faulty(call: RequestContext, tp: TopicPartition) -> int:
             if tp.partition == 0:
                 raise ValueError("a defect")
             return real(call, tp)
@@ -453,7 +455,7 @@ def test_the_other_transactions_are_listed(wire: Wire, monkeypatch: pytest.Monke
         )
     real = list_transactions_handler._may_describe
 
-    def faulty(transactional_id: str, call: Call) -> bool:
+    def faulty(transactional_id: str, call: RequestContext) -> bool:
         if transactional_id == "bad":
             raise ValueError("a defect")
         return real(transactional_id, call)

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import pytest
 
 from barnabas_broker.security.principals import ANONYMOUS
-from barnabas_broker.server import session
-from barnabas_broker.server.dispatch import Caller
-from barnabas_broker.server.session import FLOOD_READ_BYTES
-from barnabas_broker.server.shared import ROUND_LONG_S, Shared
+from barnabas_broker.server.network import session
+from barnabas_broker.server.network.session import FLOOD_READ_BYTES
+from barnabas_broker.server.network.shared import ROUND_LONG_S, Shared
+from barnabas_broker.server.requests.dispatch import Caller
 from tests.broker.server.sessions import Client, frames, serving
 
 

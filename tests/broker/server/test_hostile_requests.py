@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from barnabas_broker.coordinator.group import limits
-from barnabas_broker.server import upkeep
-from barnabas_broker.server.node import Node
+from barnabas_broker.server.background import background_tasks
+from barnabas_broker.server.node.broker_server import BrokerServer
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from barnabas_kafka.protocol.messages.describe_groups import DescribeGroupsRequest
@@ -51,7 +51,7 @@ SOUND = build_batch([(1000, b"key", b"value", ())])
 
 
 @pytest.fixture(autouse=True)
-def canary(node: Node, topic: str) -> Callable[[], None]:
+def canary(node: BrokerServer, topic: str) -> Callable[[], None]:
     """Produces and fetches on a connection of its own."""
 
     def sing() -> None:
@@ -234,7 +234,7 @@ BAD_NAMES = ["", ".", "..", "../../etc/passwd", "a/b", "a\0b", "a\nb", "x" * 250
 
 @pytest.mark.parametrize("name", BAD_NAMES, ids=[str(n) for n in range(len(BAD_NAMES))])
 def test_names_never_become_paths(
-    wire: Wire, node: Node, name: str, canary: Callable[[], None]
+    wire: Wire, node: BrokerServer, name: str, canary: Callable[[], None]
 ) -> None:
     """A topic of such a name is neither created nor found."""
     wanted = CreatableTopic(name=name, num_partitions=1, replication_factor=1)
@@ -343,7 +343,7 @@ def test_a_fetch_that_waits_for_ever_leaves_with_its_connection(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its place is free again although nothing ever wakes it, and nothing of it stays behind."""
-    monkeypatch.setattr(upkeep, "TICK_MS", 20)
+    monkeypatch.setattr(background_tasks, "TICK_MS", 20)
     with running_node(tmp_path, {"max.connections": "11"}) as node, Wire(port_of(node)) as wire:
         wire.create_topic("t")
         waiting = [Wire(port_of(node)) for _ in range(10)]
@@ -359,7 +359,7 @@ def test_a_fetch_that_waits_for_ever_leaves_with_its_connection(
 
 
 def test_fetch_sessions_beyond_the_slots_are_not_opened(
-    node: Node, topic: str, canary: Callable[[], None]
+    node: BrokerServer, topic: str, canary: Callable[[], None]
 ) -> None:
     """Those who come later fetch without one; those who have one keep it."""
     slots = node.broker.fetch_sessions.slots

@@ -12,8 +12,8 @@ from barnabas_broker.cluster.image import Endpoint
 from barnabas_broker.security.client_security import ClientSecurity, client_security
 from barnabas_broker.security.listener_tls import listener_tls
 from barnabas_broker.security.sasl_settings import PLAIN_MODULE, SCRAM_MODULE
-from barnabas_broker.server.node import Node
-from barnabas_broker.server.peers import PeerAuthenticationError, Peers, UnreachableError
+from barnabas_broker.server.node.broker_server import BrokerServer
+from barnabas_broker.server.peers.peers import PeerAuthenticationError, Peers, UnreachableError
 from barnabas_kafka.client.sasl import Scram, salted_password
 from barnabas_kafka.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
@@ -27,8 +27,8 @@ from barnabas_kafka.protocol.registry import ApiKey
 from barnabas_kafka.settings.broker import BrokerSettings
 from barnabas_kafka.settings.listeners import SecurityProtocol
 from tests.broker.server.moved_clock import MovedLoop
+from tests.broker.server.peers.test_peers import ANSWER_S, receive, respond
 from tests.broker.server.running import Wire, pass_time, port_of, running_node
-from tests.broker.server.test_peers import ANSWER_S, receive, respond
 from tests.oracle.certificates import Certificate
 from tests.waiting import wait_for
 
@@ -72,7 +72,7 @@ def settings_of(stores: Path, mechanism: str = "PLAIN", authority: str = "author
 
 
 @pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory, stores: Path) -> Iterator[Node]:
+def node(tmp_path_factory: pytest.TempPathFactory, stores: Path) -> Iterator[BrokerServer]:
     """A broker with a listener of each protocol, which has SCRAM credentials of the user broker."""
     listeners = ",".join(f"{it.name}://127.0.0.1:0" for it in SecurityProtocol)
     settings = {"listeners": listeners, **settings_of(stores)}
@@ -100,7 +100,9 @@ def security(stores: Path, protocol: SecurityProtocol, **given: str) -> ClientSe
     return client_security(settings, protocol.name, protocol, tls=tls, sections={})
 
 
-def endpoint_of(node: Node, protocol: SecurityProtocol, name: str = "localhost") -> Endpoint:
+def endpoint_of(
+    node: BrokerServer, protocol: SecurityProtocol, name: str = "localhost"
+) -> Endpoint:
     """Where a listener of the broker is reached."""
     (port,) = (each.port for each in node.listeners if each.name == protocol.name)
     return Endpoint(protocol.name, "127.0.0.1", port, protocol.name, server_name=name)
@@ -134,7 +136,7 @@ async def metadata(peers: Peers) -> MetadataResponse:
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 @pytest.mark.parametrize("protocol", [it for it in SecurityProtocol if it.value])
 def test_a_real_broker_answers(
-    node: Node, stores: Path, protocol: SecurityProtocol, mechanism: str
+    node: BrokerServer, stores: Path, protocol: SecurityProtocol, mechanism: str
 ) -> None:
     """Over every protocol and with every mechanism, as the principal of the broker."""
 
@@ -149,7 +151,7 @@ def test_a_real_broker_answers(
     wait_for("the end of the connection", lambda: sessions(node, protocol), until=lambda it: not it)
 
 
-def sessions(node: Node, protocol: SecurityProtocol) -> list[Any]:
+def sessions(node: BrokerServer, protocol: SecurityProtocol) -> list[Any]:
     """The connections to a listener."""
     return [each for it in node.listeners if it.name == protocol.name for each in it.sessions]
 
@@ -162,7 +164,7 @@ def sessions(node: Node, protocol: SecurityProtocol) -> list[Any]:
     ],
 )
 def test_a_broker_that_is_refused(
-    node: Node, stores: Path, protocol: str, change: dict[str, str], reason: str
+    node: BrokerServer, stores: Path, protocol: str, change: dict[str, str], reason: str
 ) -> None:
     """The error says by whom, and why."""
     of = SecurityProtocol[protocol]
@@ -180,7 +182,7 @@ def test_a_broker_that_is_refused(
     tell(story, endpoint, wrong)
 
 
-def test_certificates_that_are_not_trusted(node: Node, stores: Path) -> None:
+def test_certificates_that_are_not_trusted(node: BrokerServer, stores: Path) -> None:
     """Of another authority, of another host, and the own one by the peer."""
     of = SecurityProtocol.SASL_SSL
 
@@ -211,7 +213,9 @@ def test_certificates_that_are_not_trusted(node: Node, stores: Path) -> None:
     tell(refused, endpoint_of(node, SecurityProtocol.SSL), stranger)
 
 
-def test_nothing_is_sent_in_plain_text_that_is_to_be_protected(node: Node, stores: Path) -> None:
+def test_nothing_is_sent_in_plain_text_that_is_to_be_protected(
+    node: BrokerServer, stores: Path
+) -> None:
     """The own listener decides, not what another broker has registered; the error names both."""
 
     async def story(peers: Peers) -> None:
@@ -228,7 +232,7 @@ def test_nothing_is_sent_in_plain_text_that_is_to_be_protected(node: Node, store
     tell(other, endpoint_of(node, SecurityProtocol.SASL_SSL), None)
 
 
-def test_sessions_are_renewed_before_they_end(node: Node, stores: Path) -> None:
+def test_sessions_are_renewed_before_they_end(node: BrokerServer, stores: Path) -> None:
     """On the same connection; requests meanwhile wait, and are all answered."""
     of = SecurityProtocol.SASL_SSL
     shown = security(stores, of, mechanism="SCRAM-SHA-256")
@@ -257,7 +261,7 @@ def test_sessions_are_renewed_before_they_end(node: Node, stores: Path) -> None:
     told(story, peers, loop)
 
 
-def test_a_session_that_is_refused_a_renewal_ends(node: Node, stores: Path) -> None:
+def test_a_session_that_is_refused_a_renewal_ends(node: BrokerServer, stores: Path) -> None:
     """The requests that wait for it are told; the next connection authenticates anew."""
     of = SecurityProtocol.SASL_PLAINTEXT
     right = security(stores, of, mechanism="SCRAM-SHA-512")

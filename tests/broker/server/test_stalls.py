@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from barnabas_broker.log import files
-from barnabas_broker.server.node import clock_ms
+from barnabas_broker.server.node.broker_server import clock_ms
 from barnabas_kafka.protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from barnabas_broker.server import node as node_module
-from barnabas_broker.server.dispatch import Dispatcher
-from barnabas_broker.server.node import Node
+from barnabas_broker.server.node import broker_server as node_module
+from barnabas_broker.server.node.broker_server import BrokerServer
+from barnabas_broker.server.requests.dispatch import Dispatcher
 from barnabas_kafka.protocol.registry import ApiKey
 from tests.broker.server.running import Wire, port_of, running_node, told_of_dispatchers
 
@@ -20,7 +20,7 @@ def two_ways(
     *closed: ApiKey,
     now_ms: int,
     names: Callable[[], Callable[[], str]],
-) -> Iterator[tuple[tuple[Node, Node], tuple[Wire, Wire]]]:
+) -> Iterator[tuple[tuple[BrokerServer, BrokerServer], tuple[Wire, Wire]]]:
     """In `short` one with all ways, in `general` one whose short ways for these APIs are closed.
 
     For both it is always the same time, and each names the members of groups by its own `names()`.

@@ -125,7 +125,7 @@ def test_the_time_of_a_start_counts_from_the_command(tmp_path: Path) -> None:
         import os, sys, time
         while time.process_time() < 1.0:
             pass
-        from barnabas_broker.server import lifecycle
+        from barnabas_broker.server.node import lifecycle
         written = lifecycle._write_ready_file
         def told(*given):
             written(*given)

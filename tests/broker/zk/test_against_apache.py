@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from kazoo.client import KazooClient
 
-from barnabas_broker.server.supervisor import NONE, end_session
+from barnabas_broker.server.control.supervisor import NONE, end_session
 from barnabas_broker.zk.credentials import Credentials, Login
 from barnabas_broker.zk.session import SessionStore
 from barnabas_broker.zk.session_counts import SessionState

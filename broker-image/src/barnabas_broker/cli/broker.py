@@ -17,10 +17,10 @@ import click
 from barnabas_broker.cli.errors import InputError
 from barnabas_broker.cli.pod import end_on_sigterm, expanded, rack_in, wait_for_rack
 from barnabas_broker.cli.properties import parse_assignments
-from barnabas_broker.server import stop_signals
+from barnabas_broker.server.process import stop_signals
 
 if TYPE_CHECKING:
-    from barnabas_broker.server.supervision import Supervision
+    from barnabas_broker.server.control.supervision import Supervision
     from barnabas_kafka.settings.broker import BrokerSettings
 
 
@@ -228,7 +228,7 @@ def load_server() -> Callable[..., int]:
     lives as long as the process, so that nobody looks at it afterwards.
     """
     gc.disable()
-    from barnabas_broker.server.lifecycle import run_broker
+    from barnabas_broker.server.node.lifecycle import run_broker
 
     gc.freeze()
     gc.enable()
@@ -241,7 +241,7 @@ def _supervised(settings: BrokerSettings) -> Supervision | None:
 
     if not settings[keys.ZOOKEEPER_CONNECT]:
         return None
-    from barnabas_broker.server.supervision import Supervision
+    from barnabas_broker.server.control.supervision import Supervision
 
     return Supervision.begin(settings[keys.BARNABAS_LOG_FORMAT])
 

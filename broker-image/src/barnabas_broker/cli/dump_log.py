@@ -15,7 +15,7 @@ import click
 
 from barnabas_broker.cli.errors import CommandError, InputError
 from barnabas_broker.cli.records import json_value
-from barnabas_broker.log import batches, dump, tally
+from barnabas_broker.log import batches, dump, segment_stats
 from barnabas_broker.log.batches import CorruptSegmentError
 from barnabas_broker.log.epochs import EpochEntry
 from barnabas_broker.log.files import DataFile
@@ -100,7 +100,7 @@ def _kind(path: Path, options: dict[str, Any]) -> Reader:
     if reader is None:
         known = (
             ".log, .index, .timeindex, .txnindex, .snapshot, leader-epoch-checkpoint "
-            f"or {tally.FILE_NAME}"
+            f"or {segment_stats.FILE_NAME}"
         )
         raise InputError(f"{path} is none of {known}")
     return reader
@@ -129,7 +129,7 @@ def _log(path: Path, options: dict[str, Any]) -> Iterator[Fields]:
 def _summary(path: Path) -> Fields:
     file = DataFile.open(path, writable=False)
     try:
-        found = tally.count(file)
+        found = segment_stats.count(file)
     except CorruptSegmentError as error:
         return {"problem": error.reason, "position": error.position}
     raw_bytes = file.size + found.saved_bytes
@@ -184,7 +184,7 @@ def _epochs(path: Path, _: dict[str, Any]) -> Iterator[Fields]:
 
 
 def _tallies(path: Path, _: dict[str, Any]) -> Iterator[Fields]:
-    for base, (size, found) in tally.decode(path.read_bytes()).items():
+    for base, (size, found) in segment_stats.decode(path.read_bytes()).items():
         yield {
             "base_offset": base,
             "records": found.records,
@@ -198,7 +198,7 @@ def _tallies(path: Path, _: dict[str, Any]) -> Iterator[Fields]:
 
 READERS: dict[str, Reader] = {
     ".log": _log,
-    tally.FILE_NAME: _tallies,
+    segment_stats.FILE_NAME: _tallies,
     ".snapshot": _snapshot,
     ".txnindex": _transactions,
     "leader-epoch-checkpoint": _epochs,

@@ -2,7 +2,7 @@
 
 import sys
 
-from barnabas_broker.server import stop_signals
+from barnabas_broker.server.process import stop_signals
 
 BROKER_START = ["broker", "start"]
 WAIT_FOR_RACK = ["broker", "wait-for-rack"]

@@ -48,8 +48,8 @@ def writer_credentials(file: Path | None) -> Credentials:
 
 def _credentials(file: Path | None) -> tuple[Credentials, BrokerSettings]:
     from barnabas_broker.cli.broker import given_settings
-    from barnabas_broker.server.startup import StartupError
-    from barnabas_broker.server.zookeeper_security import credentials
+    from barnabas_broker.server.control.zookeeper_security import credentials
+    from barnabas_broker.server.process.startup import StartupError
     from barnabas_kafka.settings.broker import BrokerSettings
     from barnabas_kafka.settings.definitions import SettingError
 

@@ -101,6 +101,11 @@ class TopicImage:
         """Whether a topic of this name and that id is this one: the zero id tells nothing."""
         return self.id == id_ or ZERO_UUID in (self.id, id_)
 
+    @property
+    def brokers(self) -> set[int]:
+        """The brokers that have replicas of it."""
+        return {broker for state in self.partitions for broker in state.replicas}
+
     def partition(self, partition: int) -> PartitionState | None:
         """The state of one partition, None if the topic has none of that number."""
         return self.partitions[partition] if 0 <= partition < len(self.partitions) else None

@@ -12,7 +12,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from barnabas_broker.cluster.image import NO_LEADER
-from barnabas_broker.controller.elections import Present
+from barnabas_broker.controller.elections import LiveBrokers
 from barnabas_broker.invariants import violated
 from barnabas_broker.zk.znodes import LeaderAndIsr
 
@@ -33,7 +33,7 @@ class EndsAnswer:
     log_end: LogEnd
 
 
-def waits(replicas: Collection[int], state: LeaderAndIsr, present: Present) -> bool:
+def waits(replicas: Collection[int], state: LeaderAndIsr, present: LiveBrokers) -> bool:
     """Whether a partition has no leader because replicas are to be asked how far they go."""
     return state.leader == NO_LEADER and present.is_careful_about(replicas, state.isr)
 

@@ -6,8 +6,8 @@ from collections.abc import Collection, Sequence
 from barnabas_broker.cluster.failures import refusal
 from barnabas_broker.cluster.quota_entity import QuotaEntity
 from barnabas_broker.controller import writes
-from barnabas_broker.controller.ledger import Ledger
 from barnabas_broker.controller.loading import load_config
+from barnabas_broker.controller.metadata_store import MetadataStore
 from barnabas_broker.controller.quota_changes import (
     QuotaAlteration,
     QuotaChange,
@@ -25,8 +25,8 @@ _log = logging.getLogger(__name__)
 class ClientQuotaManager:
     """Changes quotas in the controller's thread; any broker may, as with Kafka's."""
 
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
+    def __init__(self, metadata: MetadataStore) -> None:
+        self._metadata = metadata
 
     def alter(
         self,
@@ -67,20 +67,20 @@ class ClientQuotaManager:
         now_ms: int,
     ) -> None:
         znode = quota_znode(entity)
-        store = self._ledger.store
-        with self._ledger.reading():
+        store = self._metadata.store
+        with self._metadata.reading():
             known = load_config(store, znode)
         config = altered(entity, known, changes)
         if validate_only:
             return
         check_stored(entity, config)
-        with self._ledger.reading():
+        with self._metadata.reading():
             operations = writes.change_config(store, znode, config, now_ms=now_ms)
             if entity.user is not None and entity.client_id is not None:
                 parent = znode.path.rpartition("/")[0]
                 operations = [*writes.missing_parents(store, [parent]), *operations]
         users = _users(entity)
-        self._ledger.commit(operations, users=users, quotas=[entity], now_ms=now_ms)
+        self._metadata.commit(operations, users=users, quotas=[entity], now_ms=now_ms)
         _log.info("Altered client quotas: entity=%s principal=%s", znode.entity_path, principal)
 
 

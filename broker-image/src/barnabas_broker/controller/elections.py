@@ -39,7 +39,7 @@ def first_leader(replicas: tuple[int, ...], *, controller_epoch: int) -> LeaderA
 
 
 @dataclass(frozen=True, slots=True)
-class Present:
+class LiveBrokers:
     """Which brokers can be counted on: `brokers` are alive, `stopping` are about to stop.
 
     `restarted` are alive, but with another registration than when the partition was last settled:
@@ -76,7 +76,7 @@ class Present:
             and not set(replicas).intersection(self.silent)
         )
 
-    def without(self, offline: Collection[int]) -> "Present":
+    def without(self, offline: Collection[int]) -> "LiveBrokers":
         """The same for a partition whose replicas on these brokers cannot be used."""
         if not offline:
             return self
@@ -105,7 +105,7 @@ def unseen_restarts(
 def settle(
     replicas: tuple[int, ...],
     state: LeaderAndIsr,
-    present: Present,
+    present: LiveBrokers,
     *,
     unclean: bool,
     controller_epoch: int,
@@ -159,7 +159,7 @@ def settle(
 def _elected(
     replicas: tuple[int, ...],
     state: LeaderAndIsr,
-    present: Present,
+    present: LiveBrokers,
     unclean: bool,
     controller_epoch: int,
 ) -> LeaderAndIsr | None:

@@ -10,7 +10,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TypeVar
 
-from barnabas_broker.controller.office import Office, commit_fenced
+from barnabas_broker.controller.controller_claim import ControllerClaim, commit_fenced
 from barnabas_broker.zk.store import (
     CoordinationStore,
     Delete,
@@ -26,12 +26,12 @@ Key = TypeVar("Key", bound=Hashable)
 
 def commit_each(
     store: CoordinationStore,
-    office: Office | None,
+    claim: ControllerClaim | None,
     groups: Mapping[Key, Sequence[Operation]],
     *,
     now_ms: int,
 ) -> dict[Key, ZooKeeperError]:
-    """Commit each group of operations, as the controller where there is an `office`.
+    """Commit each group of operations, as the controller where there is an `controller_claim`.
 
     Returns the groups that were refused, and why. A group too large for one transaction is cut
     into several. Raises CoordinationError where the outcome is unknown, and BadVersionError for the
@@ -39,7 +39,7 @@ def commit_each(
     """
     refused: dict[Key, ZooKeeperError] = {}
     for batch in _batches(groups, store.transaction_bytes_max):
-        refused |= _commit(store, office, batch, now_ms)
+        refused |= _commit(store, claim, batch, now_ms)
     return refused
 
 
@@ -61,16 +61,16 @@ def _batches(
 
 def _commit(
     store: CoordinationStore,
-    office: Office | None,
+    claim: ControllerClaim | None,
     batch: dict[Key, Sequence[Operation]],
     now_ms: int,
 ) -> dict[Key, ZooKeeperError]:
     operations = [each for group in batch.values() for each in group]
     try:
-        if office is None:
+        if claim is None:
             store.commit(operations, now_ms=now_ms)
         else:
-            commit_fenced(store, office, operations, now_ms=now_ms)
+            commit_fenced(store, claim, operations, now_ms=now_ms)
     except ZooKeeperError as error:
         if error.path == ControllerEpochZnode.PATH:
             raise
@@ -83,7 +83,7 @@ def _commit(
     halves = [left] if refused else _halves(left)
     for half in halves:
         if half:
-            refused |= _commit(store, office, half, now_ms)
+            refused |= _commit(store, claim, half, now_ms)
     return refused
 
 

@@ -10,10 +10,10 @@ from enum import IntEnum
 
 from barnabas_broker.cluster.failures import refusal
 from barnabas_broker.cluster.image import MetadataImage, PartitionState
+from barnabas_broker.controller.active_controller import ActiveController
 from barnabas_broker.controller.elections import elect_offline, elect_preferred
-from barnabas_broker.controller.following import Heard
-from barnabas_broker.controller.in_sync_changes import stored
-from barnabas_broker.controller.ledger import Ledger
+from barnabas_broker.controller.isr_changes import stored
+from barnabas_broker.controller.metadata_store import MetadataStore
 from barnabas_broker.controller.reassignment import (
     advance,
     assignment_of,
@@ -22,8 +22,8 @@ from barnabas_broker.controller.reassignment import (
     reassigned,
     target,
 )
-from barnabas_broker.controller.reign import Reign
 from barnabas_broker.controller.state_changes import Refused
+from barnabas_broker.controller.zookeeper_changes import ZnodeChanges
 from barnabas_broker.zk.store import CoordinationStore, Delete, SetData, Watch
 from barnabas_broker.zk.znodes import (
     LeaderAndIsr,
@@ -54,17 +54,17 @@ class ElectionType(IntEnum):
 class Moves:
     """Moves partitions and leaders for the controller, which must reign when it is asked."""
 
-    def __init__(self, ledger: Ledger, reign: Reign) -> None:
-        self._ledger = ledger
-        self._reign = reign
+    def __init__(self, metadata: MetadataStore, active: ActiveController) -> None:
+        self._metadata = metadata
+        self._active = active
 
     @property
     def _image(self) -> MetadataImage:
-        return self._ledger.image
+        return self._metadata.image
 
     @property
     def _store(self) -> CoordinationStore:
-        return self._ledger.store
+        return self._metadata.store
 
     # --- leaders
 
@@ -75,11 +75,11 @@ class Moves:
 
         Of all, only those are answered for that an election would change.
         """
-        wanted = self._reign.partitions() if partitions is None else list(partitions)
+        wanted = self._active.partitions() if partitions is None else list(partitions)
         answers: Answers = {}
         changes: dict[TopicPartition, LeaderAndIsr] = {}
         try:
-            self._reign.refresh(wanted, now_ms=now_ms)
+            self._active.refresh(wanted, now_ms=now_ms)
         except KafkaError as error:
             return dict.fromkeys(wanted, error)
         for tp in wanted:
@@ -94,25 +94,25 @@ class Moves:
                 answers[tp] = elected
         if changes:
             try:
-                answers |= self._reign.change(changes, now_ms=now_ms)
+                answers |= self._active.change(changes, now_ms=now_ms)
             except KafkaError as error:
                 answers |= dict.fromkeys(changes, error)
         return answers
 
     def _elected(self, kind: ElectionType, tp: TopicPartition) -> LeaderAndIsr | KafkaError:
-        if tp.topic in self._reign.deleting:
+        if tp.topic in self._active.deleting:
             return KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, "The topic is being deleted")
         state = self._image.partition(tp)
         if state is None or state.leader_epoch < 0:
             return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "The partition does not exist.")
-        epoch = self._ledger.controller_epoch
+        epoch = self._metadata.controller_epoch
         if kind is ElectionType.PREFERRED:
             if state.leader == state.replicas[0]:
                 return KafkaError(ErrorCode.ELECTION_NOT_NEEDED)
             elected = elect_preferred(
                 state.replicas,
                 stored(state),
-                live=self._reign.electable_for(tp),
+                live=self._active.electable_for(tp),
                 controller_epoch=epoch,
             )
             missing = ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
@@ -122,7 +122,7 @@ class Moves:
             elected = elect_offline(
                 state.replicas,
                 stored(state),
-                live=self._reign.eligible_for(tp),
+                live=self._active.eligible_for(tp),
                 unclean=True,
                 controller_epoch=epoch,
             )
@@ -138,7 +138,7 @@ class Moves:
         led by others.
         """
         by_broker: dict[int, list[TopicPartition]] = {}
-        for tp in self._reign.partitions():
+        for tp in self._active.partitions():
             state = self._image.partition(tp)
             if state is not None and state.leader_epoch >= 0:
                 by_broker.setdefault(state.replicas[0], []).append(tp)
@@ -158,7 +158,7 @@ class Moves:
                     if isinstance(outcome, LeaderAndIsr)
                 }
         if changes:
-            refused = self._reign.change(changes, now_ms=now_ms)
+            refused = self._active.change(changes, now_ms=now_ms)
             done = len(changes) - len(refused)
             _log.info("Preferred leader election completed: partitions=%d", done)
             return done
@@ -201,10 +201,10 @@ class Moves:
         if min(replicas) < 0:
             raise _bad(f"Invalid broker id in replica list: {list(replicas)}")
         planned = reassigned(state, replicas)
-        if not set(planned.adding) <= self._reign.eligible:
+        if not set(planned.adding) <= self._active.eligible:
             raise _bad(
                 "Replica assignment has brokers that are not alive. Replica list: "
-                f"{list(planned.adding)}, live broker list: {sorted(self._reign.eligible)}"
+                f"{list(planned.adding)}, live broker list: {sorted(self._active.eligible)}"
             )
         if not factor_may_change and len(replicas) != len(origin(state)):
             raise KafkaError(
@@ -217,14 +217,14 @@ class Moves:
         self, partitions: Iterable[TopicPartition] | None = None
     ) -> dict[TopicPartition, PartitionState]:
         """The partitions, of those given or of all, that are being moved."""
-        wanted = self._reign.partitions() if partitions is None else partitions
+        wanted = self._active.partitions() if partitions is None else partitions
         found = {tp: self._image.partition(tp) for tp in wanted}
         return {tp: it for tp, it in found.items() if it is not None and in_progress(it)}
 
     def finish(self, partitions: Iterable[TopicPartition] | None = None, *, now_ms: int) -> None:
         """End the moves, of those given or of all, whose new replicas are all in sync.
 
-        Raises KafkaError as `Ledger.write`.
+        Raises KafkaError as `MetadataStore.write`.
         """
         ready = {
             tp: assignment_of(state)
@@ -241,18 +241,18 @@ class Moves:
         refused: Refused = {}
         changes: dict[TopicPartition, LeaderAndIsr] = {}
         placed: dict[TopicPartition, ReplicaAssignment] = {}
-        self._reign.refresh(assignments, now_ms=now_ms)
+        self._active.refresh(assignments, now_ms=now_ms)
         for tp, assignment in assignments.items():
             state = self._image.partition(tp)
             if state is not None:
                 changes[tp], placed[tp] = advance(
                     state,
                     assignment,
-                    live=self._reign.electable_for(tp),
-                    controller_epoch=self._ledger.controller_epoch,
+                    live=self._active.electable_for(tp),
+                    controller_epoch=self._metadata.controller_epoch,
                 )
         if changes:
-            refused = self._reign.change(changes, placed=placed, now_ms=now_ms)
+            refused = self._active.change(changes, placed=placed, now_ms=now_ms)
             for tp, assignment in placed.items():
                 if tp in refused:
                     continue
@@ -262,12 +262,12 @@ class Moves:
 
     # --- what old tools write
 
-    def read_elections(self, heard: Heard, *, now_ms: int) -> None:
+    def read_elections(self, heard: ZnodeChanges, *, now_ms: int) -> None:
         """Hold the elections that tools up to 2.8 ask for in a znode."""
         if heard.of(PreferredElectionZnode.PATH):
             self._grant_elections(now_ms)
 
-    def read_moves(self, heard: Heard, *, now_ms: int) -> None:
+    def read_moves(self, heard: ZnodeChanges, *, now_ms: int) -> None:
         """Begin the moves that tools up to 2.8 ask for in a znode."""
         if heard.of(ReassignPartitionsZnode.PATH):
             self._grant_moves(now_ms)
@@ -287,7 +287,7 @@ class Moves:
                 raise told  # Not written, or nobody knows: the znode stays until it is tried again.
             if told is not None:
                 _log.info("Preferred leader not elected: partition=%s %s", tp, told)
-        self._ledger.write([Delete(path)], now_ms=now_ms)
+        self._metadata.write([Delete(path)], now_ms=now_ms)
 
     def _grant_moves(self, now_ms: int) -> None:
         path = ReassignPartitionsZnode.PATH
@@ -298,7 +298,7 @@ class Moves:
             return
         except MalformedZnodeError as error:
             _log.error("Malformed znode: %s; deleting it", error)
-            self._ledger.write([Delete(path)], now_ms=now_ms)
+            self._metadata.write([Delete(path)], now_ms=now_ms)
             return
         states = {tp: self._image.partition(tp) for tp in wanted}
         new = {
@@ -323,10 +323,10 @@ class Moves:
         moving = self.under_way(wanted)
         left = {tp: replicas for tp, replicas in wanted.items() if tp in moving}
         if not left:
-            self._ledger.write([Delete(path)], now_ms=now_ms)
+            self._metadata.write([Delete(path)], now_ms=now_ms)
         elif len(left) < len(wanted):
             data = ReassignPartitionsZnode.encode(left)
-            self._ledger.write([SetData(path, data)], now_ms=now_ms)
+            self._metadata.write([SetData(path, data)], now_ms=now_ms)
 
 
 def _is_moving_to(state: PartitionState | None, replicas: Sequence[int]) -> bool:

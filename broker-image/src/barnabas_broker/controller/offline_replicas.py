@@ -17,7 +17,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from barnabas_broker.cluster.image import MetadataImage
-from barnabas_broker.controller.ledger import Ledger
+from barnabas_broker.controller.metadata_store import MetadataStore
 from barnabas_broker.invariants import violated
 from barnabas_broker.zk.store import Delete, Watch
 from barnabas_broker.zk.znodes import LogDirEventZnode, MalformedZnodeError
@@ -69,15 +69,15 @@ def without_brokers(
 class LogDirNotes:
     """The notes of brokers whose log directories have changed; read by the controller."""
 
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
+    def __init__(self, metadata: MetadataStore) -> None:
+        self._metadata = metadata
 
     def read(self) -> tuple[set[int], list[str]]:
         """The brokers to be asked, and the notes that say so; watches for more.
 
         Raises CoordinationError, ZooKeeperError.
         """
-        store = self._ledger.store
+        store = self._metadata.store
         store.watch(LogDirEventZnode.ROOT, Watch.CHILDREN)
         paths = [
             f"{LogDirEventZnode.ROOT}/{name}" for name in store.children(LogDirEventZnode.ROOT)
@@ -93,6 +93,6 @@ class LogDirNotes:
         return brokers, paths
 
     def remove(self, paths: Collection[str], *, now_ms: int) -> None:
-        """Take away notes that have been acted on. Raises KafkaError as `Ledger.write`."""
+        """Take away notes that have been acted on. Raises KafkaError as `MetadataStore.write`."""
         if paths:
-            self._ledger.write([Delete(path) for path in paths], now_ms=now_ms)
+            self._metadata.write([Delete(path) for path in paths], now_ms=now_ms)

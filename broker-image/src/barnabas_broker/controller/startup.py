@@ -6,7 +6,7 @@ that were asked for, give ids to topics from before there were any, and elect a 
 partition. A crash on the way leaves what the next start completes.
 
 A broker at a shared store joins first, and stands for election when it is registered
-(`controller.reign`).
+(`controller.active_controller`).
 """
 
 import logging
@@ -15,19 +15,19 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from barnabas_broker.cluster.image import MetadataImage, ids_of
-from barnabas_broker.controller.elections import Present
+from barnabas_broker.controller.controller_claim import (
+    ControllerClaim,
+    commit_fenced,
+    contest,
+)
+from barnabas_broker.controller.election_context import ElectionContext, lead_topic
+from barnabas_broker.controller.elections import LiveBrokers
 from barnabas_broker.controller.identity import new_cluster_id
-from barnabas_broker.controller.leading import Leading, lead_topic
 from barnabas_broker.controller.loading import (
     load_broker_configs,
     load_quota_configs,
     load_topics,
     load_user_configs,
-)
-from barnabas_broker.controller.office import (
-    Office,
-    commit_fenced,
-    contest,
 )
 from barnabas_broker.controller.writes import delete_topic, missing_parents
 from barnabas_broker.zk import acl_znodes
@@ -61,7 +61,7 @@ class TakenOver:
     """
 
     image: MetadataImage
-    office: Office
+    claim: ControllerClaim
     deleting: frozenset[str]
 
 
@@ -82,19 +82,19 @@ def take_over(
     """
     make_parents(store, now_ms=now_ms)
     identity = identify(store, cluster_id, random, found_new=True, now_ms=now_ms)
-    office = contest(store, broker_id=broker_id, now_ms=now_ms)
-    if office is None:
+    claim = contest(store, broker_id=broker_id, now_ms=now_ms)
+    if claim is None:
         raise CoordinationError("another session is the controller of this broker's own data")
     operations = missing_feature(store)
     deletions, doomed, deleting = _deletions(store, deletion_enabled=deletion_enabled)
     operations += deletions
-    leading = Leading(Present({broker_id}, restarted={broker_id}), office.epoch, random)
+    leading = ElectionContext(LiveBrokers({broker_id}, restarted={broker_id}), claim.epoch, random)
     kept = [name for name in store.children(TopicZnode.ROOT) if name not in doomed]
     for topic in load_topics(store, kept).values():
         operations += lead_topic(store, topic, leading)
-    commit_fenced(store, office, operations, now_ms=now_ms)
+    commit_fenced(store, claim, operations, now_ms=now_ms)
     image = replace(load_image(store, identity), controller_id=broker_id)
-    return TakenOver(image, office, deleting)
+    return TakenOver(image, claim, deleting)
 
 
 def missing_feature(store: CoordinationStore) -> list[Operation]:

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Sequence
 
 from barnabas_broker.controller import writes
-from barnabas_broker.controller.ledger import Ledger
+from barnabas_broker.controller.metadata_store import MetadataStore
 from barnabas_broker.controller.requests import Outcome
 from barnabas_broker.controller.scram_credentials import Deletion, Upsertion, plan_credentials
 from barnabas_broker.security.principals import Principal
@@ -17,8 +17,8 @@ _log = logging.getLogger(__name__)
 class UserCredentialManager:
     """Changes users' credentials in the controller's thread."""
 
-    def __init__(self, ledger: Ledger) -> None:
-        self._ledger = ledger
+    def __init__(self, metadata: MetadataStore) -> None:
+        self._metadata = metadata
 
     def alter(
         self,
@@ -29,15 +29,15 @@ class UserCredentialManager:
         now_ms: int,
     ) -> list[Outcome]:
         """Set and remove credentials; one answer for each user, whom others do not hold back."""
-        known = self._ledger.image.user_configs
+        known = self._metadata.image.user_configs
         changed, refused = plan_credentials(known, deletions, upsertions)
         for user, config in changed.items():
             try:
                 znode = ConfigZnode.for_user(user)
-                with self._ledger.reading():
-                    store = self._ledger.store
+                with self._metadata.reading():
+                    store = self._metadata.store
                     operations = writes.change_config(store, znode, config, now_ms=now_ms)
-                self._ledger.commit(operations, users=[user], now_ms=now_ms)
+                self._metadata.commit(operations, users=[user], now_ms=now_ms)
             except KafkaError as error:
                 refused[user] = error
             else:

@@ -17,7 +17,7 @@ from barnabas_broker.cluster.failures import each_isolated
 from barnabas_broker.cluster.image import MetadataImage
 from barnabas_broker.coordinator.hashing import partition_of
 from barnabas_broker.coordinator.loading import Kind, read_back
-from barnabas_broker.coordinator.turns import Producer, Turn
+from barnabas_broker.coordinator.results import CoordinatorResult, Producer
 from barnabas_broker.coordinator.waiting import Awaited, Parked
 from barnabas_broker.replica.delayed_produce import ALL_IN_SYNC, DelayedProduce, Uncounted
 from barnabas_broker.replica.partition import Partition
@@ -44,7 +44,7 @@ class Core(Protocol[R]):
         """A time of the steady clock before which `tick` has nothing to do; None: it never has."""
         ...
 
-    def tick(self, now_ms: int) -> Turn[R] | None:
+    def tick(self, now_ms: int) -> CoordinatorResult[R] | None:
         """Do the first thing that is due; None when nothing is."""
         ...
 
@@ -52,11 +52,11 @@ class Core(Protocol[R]):
         """Make true what a record says."""
         ...
 
-    def loaded(self, now_ms: int) -> Iterator[Turn[R]]:
+    def loaded(self, now_ms: int) -> Iterator[CoordinatorResult[R]]:
         """What is to be done once everything is read back."""
         ...
 
-    def resign(self, now_ms: int) -> Turn[R]:
+    def resign(self, now_ms: int) -> CoordinatorResult[R]:
         """Send everybody away."""
         ...
 
@@ -195,7 +195,7 @@ class Runtime(Generic[S, R]):
     def ask(
         self,
         key: str,
-        step: Callable[[S, asyncio.Future[Any], int], Turn[R]],
+        step: Callable[[S, asyncio.Future[Any], int], CoordinatorResult[R]],
         refuse: Callable[[KafkaError], object] | None = None,
     ) -> Any:
         """Have a step taken on the key's shard; returns its answer, or a Future of it.
@@ -372,7 +372,7 @@ class Runtime(Generic[S, R]):
 
     # --- turns
 
-    def perform(self, held: Held[S], turn: Turn[R]) -> bool:
+    def perform(self, held: Held[S], turn: CoordinatorResult[R]) -> bool:
         """Do what a turn asks for; false where its records could not be appended."""
         appended = True
         if turn.records:
@@ -390,7 +390,7 @@ class Runtime(Generic[S, R]):
         self._settle(held, turn)
         self.time(held)
         if appended and turn.follow is not None:
-            then: Turn[R] = Turn(turn.now_ms)
+            then: CoordinatorResult[R] = CoordinatorResult(turn.now_ms)
             turn.follow(then)
             self.perform(held, then)
         return appended
@@ -410,7 +410,7 @@ class Runtime(Generic[S, R]):
             held.shard.replay(ended, self._clock_ms())
             self.time(held)
 
-    def sweep(self, work: Callable[[S, int], Iterable[Turn[R]]]) -> None:
+    def sweep(self, work: Callable[[S, int], Iterable[CoordinatorResult[R]]]) -> None:
         """Have all shards that are loaded do some work of their own."""
 
         def swept(held: Held[S]) -> None:
@@ -420,7 +420,7 @@ class Runtime(Generic[S, R]):
         loaded = [held for held in self._held.values() if held.loading is None]
         each_isolated(loaded, swept, "Periodic work", name=lambda held: held.partition.tp)
 
-    def _replay(self, held: Held[S], turn: Turn[R], record: R) -> None:
+    def _replay(self, held: Held[S], turn: CoordinatorResult[R], record: R) -> None:
         if turn.producer is None:
             held.shard.replay(record, turn.now_ms)
             return
@@ -428,14 +428,14 @@ class Runtime(Generic[S, R]):
         if pending is not None:
             held.shard.replay(pending, turn.now_ms)
 
-    def _settle(self, held: Held[S], turn: Turn[R]) -> None:
+    def _settle(self, held: Held[S], turn: CoordinatorResult[R]) -> None:
         """Hand out at once what does not have to wait until records count."""
         if (turn.answers or turn.orders) and held.end > held.partition.log.high_watermark:
             self._when_counted(held, turn)
         else:
             self._hand_out(held, turn)
 
-    def _when_counted(self, held: Held[S], turn: Turn[R]) -> None:
+    def _when_counted(self, held: Held[S], turn: CoordinatorResult[R]) -> None:
         """Hand the answers out when everything appended so far counts.
 
         Answers to mere questions too: nobody may be told of what a crash could still undo. Where
@@ -479,13 +479,13 @@ class Runtime(Generic[S, R]):
             response=None,
         ).future
 
-    def _hand_out(self, held: Held[S], turn: Turn[R]) -> None:
+    def _hand_out(self, held: Held[S], turn: CoordinatorResult[R]) -> None:
         _tell(turn)
         if turn.orders and self.is_held(held):
             for order in turn.orders:
                 self._carry_out(held, order)
 
-    def _append(self, held: Held[S], turn: Turn[R]) -> ErrorCode | None:
+    def _append(self, held: Held[S], turn: CoordinatorResult[R]) -> ErrorCode | None:
         partition = held.partition
         encode, now_ms = self._kind.encode, turn.now_ms
         contents = [(now_ms, *encode(record), ()) for record in turn.records]
@@ -570,7 +570,7 @@ def steady_ms(loop: asyncio.AbstractEventLoop) -> int:
     return int(loop.time() * 1000)
 
 
-def _tell(turn: Turn[Any]) -> None:
+def _tell(turn: CoordinatorResult[Any]) -> None:
     for waiter, response in turn.answers:
         # A client that has gone cancelled its wait; its member's session decides about it.
         if isinstance(waiter, _WAITING) and not waiter.done():

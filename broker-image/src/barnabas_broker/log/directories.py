@@ -22,7 +22,7 @@ from typing import Final, TypeVar
 from uuid import UUID
 
 from barnabas_broker.cluster.failures import each_isolated
-from barnabas_broker.log import move_note, names, parallel, two_copies
+from barnabas_broker.log import future_log_recovery, move_record, names, parallel
 from barnabas_broker.log.config import LogConfig
 from barnabas_broker.log.directory import (
     DirectoryState,
@@ -30,15 +30,15 @@ from barnabas_broker.log.directory import (
     LogDirectoryError,
     refuse_without_means,
 )
-from barnabas_broker.log.doubts import Doubts
 from barnabas_broker.log.files import rename
+from barnabas_broker.log.future_log_recovery import Copy
 from barnabas_broker.log.health import DirectoryHealth, Health, Reserve
-from barnabas_broker.log.move_note import MoveNote
+from barnabas_broker.log.move_record import MoveRecord
 from barnabas_broker.log.partition_log import PartitionLog
 from barnabas_broker.log.recovery_progress import RecoveryProgress
 from barnabas_broker.log.removals import Removals, Work, remove_given_up
 from barnabas_broker.log.replica_move import ReplicaMove
-from barnabas_broker.log.two_copies import Copy
+from barnabas_broker.log.truncated_logs import TruncatedLogs
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.ids import TopicPartition
 
@@ -75,7 +75,7 @@ class LogDirectories:
         self._noted: set[TopicPartition] = set()
         #: partitions that are here and were not opened, for what is here may lack records
         self.unopened: set[TopicPartition] = set()
-        self.doubts = Doubts()
+        self.doubts = TruncatedLogs()
         #: partitions on their way to another directory
         self.moves: dict[TopicPartition, ReplicaMove] = {}
         #: future directories that a former process left, with the directory they are in
@@ -182,7 +182,7 @@ class LogDirectories:
         if not (there := [copy for copy in copies if copy.home.path not in self.offline]):
             return
         try:
-            settled = two_copies.settle(
+            settled = future_log_recovery.settle(
                 tp,
                 there,
                 offline={str(path.absolute()) for path in self.offline},
@@ -193,7 +193,7 @@ class LogDirectories:
             if isinstance(error, OSError):
                 there[0].home.refuse_without_means(error)
             _log.error("Log not opened, its move is unresolved: partition=%s %s", tp, error)
-            settled = two_copies.Settled()
+            settled = future_log_recovery.Settled()
         if settled.log is None or settled.home is None:
             self.unopened.add(tp)
             return
@@ -234,7 +234,7 @@ class LogDirectories:
     ) -> None:
         config_of = cache(config_for)
         found: list[tuple[TopicPartition, Path]] = []
-        notes: list[MoveNote | None] = []
+        notes: list[MoveRecord | None] = []
         for path in directory.partition_paths():
             if names.is_marked_for_deletion(path.name):
                 self._removals.add_tree(path, directory.health, now_ms)
@@ -267,14 +267,14 @@ class LogDirectories:
 
     def _note_of(
         self, tp: TopicPartition, directory: DirectoryState, path: Path
-    ) -> MoveNote | None:
+    ) -> MoveRecord | None:
         """The note of a move in a partition's directory; without one there is but one copy.
 
         Raises LogDirectoryError where there is another, before either is touched.
         """
-        note = move_note.read(path)
+        note = move_record.read(path)
         if note is None and tp in self.logs:
-            raise two_copies.two_homes(tp, self._home[tp].path, directory.path)
+            raise future_log_recovery.two_homes(tp, self._home[tp].path, directory.path)
         return note
 
     def _found_future(self, tp: TopicPartition, directory: DirectoryState, path: Path) -> None:

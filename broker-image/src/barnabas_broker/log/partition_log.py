@@ -31,9 +31,9 @@ from barnabas_broker.log.files import FileSlice
 from barnabas_broker.log.health import lacks_room
 from barnabas_broker.log.producer_state import Origin, Plan, Sequences
 from barnabas_broker.log.segment import MAX_SEGMENT_SIZE, Appended, Segment
+from barnabas_broker.log.segment_stats import CODEC_MASK
 from barnabas_broker.log.segmented_log import SegmentedLog
 from barnabas_broker.log.segmented_log import StorageError as StorageError
-from barnabas_broker.log.tally import CODEC_MASK
 from barnabas_broker.log.transaction_index import AbortedTransaction
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.records.batch import stamp

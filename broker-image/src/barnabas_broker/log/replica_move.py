@@ -36,11 +36,11 @@ from enum import Enum
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from barnabas_broker.log import move_note, names
+from barnabas_broker.log import move_record, names
 from barnabas_broker.log.directory import DirectoryState
 from barnabas_broker.log.files import FileSlice, remove_tree, rename, sync_directory
 from barnabas_broker.log.health import DirectoryHealth, lacks_room
-from barnabas_broker.log.move_note import MoveNote
+from barnabas_broker.log.move_record import MoveRecord
 from barnabas_broker.log.partition_log import PartitionLog
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.ids import TopicPartition
@@ -91,8 +91,8 @@ class ReplicaMove:
         self.path = found or target.path / names.future_directory(self.tp, uuid.uuid4())
 
     @property
-    def _note(self) -> MoveNote:
-        return MoveNote(str(self.home.path.absolute()), str(self.target.path.absolute()))
+    def _note(self) -> MoveRecord:
+        return MoveRecord(str(self.home.path.absolute()), str(self.target.path.absolute()))
 
     @property
     def final_path(self) -> Path:
@@ -148,7 +148,7 @@ class ReplicaMove:
                 # Of an earlier topic of that name.
                 remove_tree(self.path)
                 self._found = None
-        move_note.remove(self.path)
+        move_record.remove(self.path)
 
     def check_found(self) -> bool:
         """Loop. Whether what was found is the beginning of what the source is now.
@@ -227,9 +227,9 @@ class ReplicaMove:
         Raises OSError for the target, KafkaError for the source.
         """
         copy = self.opened()
-        move_note.write(self.path, self._note)
+        move_record.write(self.path, self._note)
         try:
-            move_note.write(self.source.directory, self._note)
+            move_record.write(self.source.directory, self._note)
         except OSError as error:
             self.home.health.failed(error)
             # A full disk is what one moves away from; a start that sees both copies needs no note.
@@ -259,7 +259,7 @@ class ReplicaMove:
 
     def note_switched(self) -> None:
         """Thread. The copy, synced up to the switch, is the log from now on. Raises OSError."""
-        move_note.write(self.path, replace(self._note, switched=True))
+        move_record.write(self.path, replace(self._note, switched=True))
 
     def retire(self) -> Path | None:
         """Thread. Mark the source for deletion; returns its new path. Raises OSError.
@@ -276,7 +276,7 @@ class ReplicaMove:
 
     def forget(self) -> None:
         """Thread. There is one copy again. Raises OSError."""
-        move_note.remove(self.path)
+        move_record.remove(self.path)
 
     def release_source(self, path: Path) -> None:
         """Loop. Nothing that is said of the files of the retired source is said of its disk.
@@ -317,7 +317,7 @@ class ReplicaMove:
         finally:
             if installed:
                 with contextlib.suppress(OSError):  # The note does no harm while both are seen.
-                    move_note.remove(self.source.directory)
+                    move_record.remove(self.source.directory)
 
     def opened(self) -> PartitionLog:
         """The copy. Raises KafkaError before there is one."""

@@ -33,7 +33,7 @@ from barnabas_broker.log.names import (
     TRANSACTION_INDEX,
     segment_file,
 )
-from barnabas_broker.log.tally import Tally
+from barnabas_broker.log.segment_stats import SegmentStats
 from barnabas_broker.log.transaction_index import TransactionIndex
 
 #: Batches remembered exactly; half of them are dropped when the limit is reached. 16 bytes each.
@@ -93,7 +93,7 @@ class Segment:
             segment_file(directory, base_offset, TRANSACTION_INDEX), base_offset
         )
         #: what is in it, in numbers; None until somebody has counted
-        self.tally: Tally | None = None
+        self.tally: SegmentStats | None = None
         self.file: DataFile
 
     @classmethod
@@ -106,7 +106,7 @@ class Segment:
         )
         segment.offsets.create()
         segment.times.create()
-        segment.tally = Tally()
+        segment.tally = SegmentStats()
         return segment
 
     @classmethod

@@ -15,7 +15,7 @@ from typing import Final, NoReturn, Self
 from uuid import UUID
 
 from barnabas_broker.invariants import violated
-from barnabas_broker.log import checkpoints, loader, retention, tally
+from barnabas_broker.log import checkpoints, loader, retention, segment_stats
 from barnabas_broker.log.config import LogConfig
 from barnabas_broker.log.epochs import LeaderEpochs
 from barnabas_broker.log.files import (
@@ -264,7 +264,7 @@ class SegmentedLog:
     def _recall_tallies(self, up_to: int) -> None:
         """Take the numbers of segments below the offset `up_to` from their file, if it has them."""
         try:
-            known = tally.decode(read_file(self.directory / tally.FILE_NAME))
+            known = segment_stats.decode(read_file(self.directory / segment_stats.FILE_NAME))
         except OSError:
             return
         ends = [*self._bases[1:], self.log_end_offset]
@@ -280,10 +280,12 @@ class SegmentedLog:
             if segment.tally is not None
         }
         try:
-            replace_file(self.directory / tally.FILE_NAME, tally.encode(known), durable=False)
+            replace_file(
+                self.directory / segment_stats.FILE_NAME, segment_stats.encode(known), durable=False
+            )
         except OSError as error:
             # Without it somebody counts again; what is wrong with the disk others will find out.
-            _log.debug("%s: %s is not written: %s", self.tp, tally.FILE_NAME, error)
+            _log.debug("%s: %s is not written: %s", self.tp, segment_stats.FILE_NAME, error)
 
     @property
     def uncounted(self) -> Sequence[Segment]:

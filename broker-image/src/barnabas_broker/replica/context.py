@@ -4,8 +4,8 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from barnabas_broker.log.doubts import Doubts
-from barnabas_broker.replica.in_sync import IsrChange
+from barnabas_broker.log.truncated_logs import TruncatedLogs
+from barnabas_broker.replica.isr import IsrChange
 
 if TYPE_CHECKING:  # A partition is made with one of these; this only names its type.
     from barnabas_broker.replica.partition import Partition
@@ -31,5 +31,5 @@ class ReplicationContext:
     flush_on_shrink: bool = False
     change_isr: "Callable[[Partition, IsrChange], None]" = _never
     alive: Collection[int] = field(default_factory=frozenset)
-    doubts: Doubts = field(default_factory=Doubts)
+    doubts: TruncatedLogs = field(default_factory=TruncatedLogs)
     held: "set[Partition]" = field(default_factory=set)

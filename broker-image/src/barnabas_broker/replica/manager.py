@@ -13,11 +13,11 @@ from barnabas_broker.cluster.image import NO_LEADER, MetadataImage, PartitionSta
 from barnabas_broker.log.directories import LogDirectories
 from barnabas_broker.log.health import DirectoryHealth, Health
 from barnabas_broker.log.partition_log import PartitionLog
+from barnabas_broker.replica.broker_topic_stats import BrokerTopicStats
 from barnabas_broker.replica.context import ReplicationContext
 from barnabas_broker.replica.group_commit import GroupCommits
 from barnabas_broker.replica.partition import NOT_LED, Partition
 from barnabas_broker.replica.topic_rules import TopicRules
-from barnabas_broker.replica.traffic import Traffic
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.ids import NO_EPOCH, ZERO_UUID, TopicPartition
 
@@ -73,7 +73,7 @@ class ReplicaManager:
         # By topic and index: a TopicPartition is such a pair, and `led` does not even make one.
         self._partitions: dict[tuple[str, int], Partition] = {}
         #: what clients moved, by topic; of topics that have a partition here
-        self.traffic: dict[str, Traffic] = {}
+        self.traffic: dict[str, BrokerTopicStats] = {}
         # They existed before this start, and no directory that can be read has them.
         self._out_of_reach: set[TopicPartition] = set()
         # Metadata to apply again, for applying it met an unexpected error.
@@ -350,7 +350,7 @@ class ReplicaManager:
             flush_soon=self._flush_soon,
             context=self._context,
             commits=self._commits,
-            traffic=self.traffic.setdefault(tp.topic, Traffic()),
+            traffic=self.traffic.setdefault(tp.topic, BrokerTopicStats()),
         )
         self._become(partition, state, topic.id)
         self._partitions[tp] = partition

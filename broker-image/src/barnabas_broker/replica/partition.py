@@ -1,7 +1,7 @@
 """A partition as this broker holds it: its log, its leadership and who waits for it.
 
 Leadership comes from the metadata image and is never decided here. The high watermark is the
-smallest log end offset among the in-sync replicas (`replica.in_sync` decides); while this broker
+smallest log end offset among the in-sync replicas (`replica.isr` decides); while this broker
 is the only replica it is the log end offset, and an append is readable as soon as it is written.
 Where records count only once they are on disk (`commits` is given), it is the end of what is
 durable instead.
@@ -21,19 +21,19 @@ from barnabas_broker.invariants import violated
 from barnabas_broker.log.appending import ValidatedBatches
 from barnabas_broker.log.partition_log import AppendInfo, PartitionLog, PlainBatch
 from barnabas_broker.log.producer_state import Origin, Sequences
-from barnabas_broker.log.tally import CODEC_MASK
-from barnabas_broker.replica import yielding
+from barnabas_broker.log.segment_stats import CODEC_MASK
+from barnabas_broker.replica import replica_demotion
 from barnabas_broker.replica.appends import Appends
+from barnabas_broker.replica.broker_topic_stats import BrokerTopicStats
 from barnabas_broker.replica.context import ReplicationContext
 from barnabas_broker.replica.delayed_delete_records import DelayedDeleteRecords
 from barnabas_broker.replica.delayed_fetch import DelayedFetch
 from barnabas_broker.replica.delayed_produce import ALL_IN_SYNC, DelayedProduce
 from barnabas_broker.replica.group_commit import GroupCommits
-from barnabas_broker.replica.in_sync import InSync, InSyncRules, IsrChange
+from barnabas_broker.replica.isr import InSync, InSyncRules, IsrChange
 from barnabas_broker.replica.replication_quota import is_throttled
 from barnabas_broker.replica.selector import Selector, preferred
 from barnabas_broker.replica.topic_rules import TopicRules
-from barnabas_broker.replica.traffic import Traffic
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.ids import NO_EPOCH, TopicPartition
 from barnabas_kafka.records.batch import BatchHeader, headers
@@ -95,7 +95,7 @@ class Partition:
         log: PartitionLog,
         rules: TopicRules,
         flush_soon: Callable[[PartitionLog], None],
-        traffic: Traffic,
+        traffic: BrokerTopicStats,
         context: ReplicationContext,
         commits: GroupCommits | None = None,
     ) -> None:
@@ -135,7 +135,7 @@ class Partition:
     def counted_out(self) -> bool:
         """Whether the controller is to go on without this replica, for its log directory."""
         health = self.log.health
-        return not health.writable and yielding.counted_out(
+        return not health.writable and replica_demotion.counted_out(
             self.state,
             self._broker_id,
             health.state,

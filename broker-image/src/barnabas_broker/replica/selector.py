@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from barnabas_broker.replica.in_sync import InSync
+from barnabas_broker.replica.isr import InSync
 from barnabas_kafka.settings import broker as keys
 
 

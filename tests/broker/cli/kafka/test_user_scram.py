@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas_broker.server.node import Node
+from barnabas_broker.server.node.broker_server import BrokerServer
 from barnabas_kafka.client import (
     Admin,
     AuthenticationError,
@@ -69,12 +69,12 @@ def settings(zookeeper: str) -> dict[str, str]:
     }
 
 
-def address(node: Node, listener: str) -> str:
+def address(node: BrokerServer, listener: str) -> str:
     """Where a listener of the broker is."""
     return next(f"127.0.0.1:{it.port}" for it in node.listeners if it.name == listener)
 
 
-def logs_in(node: Node, password: str, mechanism: ScramMechanism) -> bool:
+def logs_in(node: BrokerServer, password: str, mechanism: ScramMechanism) -> bool:
     """Whether the user is served with this password."""
     config = ClientConfig(
         bootstrap_servers=address(node, "SASL_PLAINTEXT"), sasl=Scram("a b", password, mechanism)

@@ -18,8 +18,8 @@ from typing import Any, Final
 
 from barnabas_broker.coordinator.group.limits import Limits
 from barnabas_broker.coordinator.group.records import KIND
+from barnabas_broker.coordinator.group.results import CoordinatorResult
 from barnabas_broker.coordinator.group.shard import Shard
-from barnabas_broker.coordinator.group.turns import Turn
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import TopicPartition
 from barnabas_kafka.protocol.codec import encode
@@ -149,7 +149,7 @@ class World(GroupWorld):
 
     # --- the coordinator and its log
 
-    def perform(self, turn: Turn) -> None:
+    def perform(self, turn: CoordinatorResult) -> None:
         if turn.records and not self.is_well and self.random.random() < 0.05:
             turn = turn.refused(ErrorCode.NOT_ENOUGH_REPLICAS)
         for record in turn.records:
@@ -160,7 +160,7 @@ class World(GroupWorld):
         if self.is_well or self.random.random() < 0.6:
             self.count()
 
-    def _check_order(self, turn: Turn) -> None:
+    def _check_order(self, turn: CoordinatorResult) -> None:
         """No commit of a generation is taken after one of a later generation."""
         for request, answer in turn.answers:
             assert isinstance(request, Request)

@@ -18,8 +18,8 @@ from barnabas_broker.coordinator.group.memory import (
     PROTOCOL_BYTES,
 )
 from barnabas_broker.coordinator.group.records import Record
+from barnabas_broker.coordinator.group.results import CoordinatorResult
 from barnabas_broker.coordinator.group.shard import Shard
-from barnabas_broker.coordinator.group.turns import Turn
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.protocol.codec import encode
 from barnabas_kafka.protocol.embedded import ConsumerProtocolSubscription
@@ -107,7 +107,7 @@ class Story:
     def state(self) -> str:
         return self.group.state.value
 
-    def perform(self, turn: Turn) -> None:
+    def perform(self, turn: CoordinatorResult) -> None:
         if turn.records and self.fail_writes is not None:
             turn = turn.refused(self.fail_writes)
         else:
@@ -119,7 +119,7 @@ class Story:
             assert waiter not in self.answers, "answered twice"
             self.answers[waiter] = response
         if turn.follow is not None:
-            then: Turn = Turn(turn.now_ms)
+            then: CoordinatorResult = CoordinatorResult(turn.now_ms)
             turn.follow(then)
             self.perform(then)
         assert self.shard.account.held == counted(self.shard)

@@ -15,8 +15,8 @@ from typing import Any, Self
 
 from barnabas_broker.coordinator.group.joining import Join
 from barnabas_broker.coordinator.group.members import Client
+from barnabas_broker.coordinator.group.results import CoordinatorResult
 from barnabas_broker.coordinator.group.shard import Shard
-from barnabas_broker.coordinator.group.turns import Turn
 from barnabas_kafka.protocol.messages.heartbeat import HeartbeatRequest
 from barnabas_kafka.protocol.messages.join_group import (
     JoinGroupRequest,
@@ -72,7 +72,7 @@ class GroupWorld(ABC):
         self.ids = 0
         self.log: list[Any] = []
         self.counted = 0
-        self.waiting: list[Turn] = []
+        self.waiting: list[CoordinatorResult] = []
         self.in_flight: list[Request] = []
         self.late: list[Request] = []
         self.is_well = False
@@ -106,7 +106,7 @@ class GroupWorld(ABC):
     # --- the coordinator and its log
 
     @abstractmethod
-    def perform(self, turn: Turn) -> None:
+    def perform(self, turn: CoordinatorResult) -> None:
         """Append what a turn writes, and have its answers wait."""
 
     def count(self) -> None:
@@ -135,7 +135,7 @@ class GroupWorld(ABC):
         """Have the coordinator do what is asked."""
         self.perform(self.decide(request))
 
-    def decide(self, request: Request) -> Turn:
+    def decide(self, request: Request) -> CoordinatorResult:
         """What the coordinator makes of a request."""
         now_ms, shard = self.now_ms, self.shard
         if request.kind == "join":
@@ -146,7 +146,7 @@ class GroupWorld(ABC):
             return shard.commit(_commit(request), request, now_ms)
         if request.kind == "leave":
             return shard.leave(_leave(request), request, now_ms)
-        turn: Turn = Turn(now_ms)
+        turn: CoordinatorResult = CoordinatorResult(now_ms)
         beats = request.kind == "heartbeat"
         turn.answer(request, shard.heartbeat(_heartbeat(request)) if beats else self.offsets())
         return turn

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
+from barnabas_broker.coordinator.results import Producer
 from barnabas_broker.coordinator.transaction.limits import Limits
 from barnabas_broker.coordinator.transaction.records import KIND, TransactionRecord
 from barnabas_broker.coordinator.transaction.shard import (
@@ -30,7 +31,6 @@ from barnabas_broker.coordinator.transaction.shard import (
     WriteMarkers,
 )
 from barnabas_broker.coordinator.transaction.transaction import EXHAUSTED_EPOCH, Transaction
-from barnabas_broker.coordinator.turns import Producer
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import TopicPartition
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+from barnabas_broker.coordinator.results import Producer
 from barnabas_broker.coordinator.transaction.limits import Limits
 from barnabas_broker.coordinator.transaction.records import TransactionRecord
 from barnabas_broker.coordinator.transaction.shard import (
@@ -20,7 +21,6 @@ from barnabas_broker.coordinator.transaction.shard import (
     WriteMarkers,
 )
 from barnabas_broker.coordinator.transaction.transaction import Transaction
-from barnabas_broker.coordinator.turns import Producer
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import TopicPartition
 

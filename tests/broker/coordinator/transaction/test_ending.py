@@ -6,11 +6,11 @@ from typing import cast
 
 import pytest
 
+from barnabas_broker.coordinator.results import Producer
 from barnabas_broker.coordinator.transaction import ending
 from barnabas_broker.coordinator.transaction.ending import AT_ONCE, Ending
 from barnabas_broker.coordinator.transaction.markers import Marker, MarkerWriter
 from barnabas_broker.coordinator.transaction.shard import WriteMarkers
-from barnabas_broker.coordinator.turns import Producer
 from barnabas_broker.replica.delayed_produce import DelayedProduce, Uncounted
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import TopicPartition

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from barnabas_broker.coordinator.results import Producer
 from barnabas_broker.coordinator.transaction.records import KIND, PLAIN, TAGGED
 from barnabas_broker.coordinator.transaction.shard import Granted
 from barnabas_broker.coordinator.transaction.transaction import EXHAUSTED_EPOCH
-from barnabas_broker.coordinator.turns import Producer
 from barnabas_kafka.errors import ErrorCode
 from tests.broker.coordinator.transaction.stories import (
     ID,

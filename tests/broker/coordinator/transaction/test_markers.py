@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from barnabas_broker.coordinator.results import Producer
 from barnabas_broker.coordinator.transaction.markers import Marker, MarkerWriter
-from barnabas_broker.coordinator.turns import Producer
 from barnabas_broker.replica.partition import Partition
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import TopicPartition

@@ -11,11 +11,11 @@ from barnabas_broker.cluster.image import BrokerRegistration, MetadataImage, Par
 from barnabas_broker.cluster.image import TopicImage as Topic
 from barnabas_broker.coordinator.transaction.markers import MarkerWriter
 from barnabas_broker.coordinator.transaction.shard import Initialisation
-from barnabas_broker.coordinator.transaction.shell import (
+from barnabas_broker.coordinator.transaction.states import TransactionState
+from barnabas_broker.coordinator.transaction.transaction_coordinator import (
     TRANSACTIONS_TOPIC,
     TransactionCoordinator,
 )
-from barnabas_broker.coordinator.transaction.states import TransactionState
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.ids import TopicPartition
 from barnabas_kafka.settings.broker import BrokerSettings

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from barnabas_broker.coordinator.results import Producer
 from barnabas_broker.coordinator.transaction.shard import (
     Granted,
     Initialisation,
@@ -13,7 +14,6 @@ from barnabas_broker.coordinator.transaction.shard import (
 )
 from barnabas_broker.coordinator.transaction.states import MAY_FOLLOW, TransactionState
 from barnabas_broker.coordinator.transaction.transaction import EXHAUSTED_EPOCH
-from barnabas_broker.coordinator.turns import Producer
 from barnabas_kafka.errors import ErrorCode
 from tests.broker.coordinator.transaction.stories import ID, LIMITS, T0, T1, TIMEOUT_MS, Story
 

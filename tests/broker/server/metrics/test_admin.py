@@ -15,7 +15,7 @@ import pytest
 from barnabas_broker.log.config import LogConfig
 from barnabas_broker.log.recovery_progress import SegmentScan
 from barnabas_broker.server.metrics import admin
-from barnabas_broker.server.node import Node
+from barnabas_broker.server.node.broker_server import BrokerServer
 from barnabas_kafka.settings.broker import BrokerSettings
 from tests.broker.log.samples import NOW, TP, fill, open_directories
 from tests.broker.server.running import Wire, port_of, running_node
@@ -26,7 +26,7 @@ UNKNOWN = {"/restart-check": "mayRestart", "/in-sync": "inSync", "/leaderless-pa
 """Questions that need a running broker, and where their answer is."""
 
 
-def get(node: Node, path: str) -> tuple[int, str]:
+def get(node: BrokerServer, path: str) -> tuple[int, str]:
     """Status and body of an answer."""
     assert node.admin is not None
     try:
@@ -40,7 +40,7 @@ def get(node: Node, path: str) -> tuple[int, str]:
 @contextmanager
 def recovering_node(
     directory: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[tuple[Node, threading.Event]]:
+) -> Iterator[tuple[BrokerServer, threading.Event]]:
     """A broker in the middle of scanning a segment until the event is set."""
     scanning, go_on = threading.Event(), threading.Event()
     advanced = SegmentScan.advance
@@ -52,7 +52,7 @@ def recovering_node(
 
     monkeypatch.setattr(SegmentScan, "advance", advance)
     given = {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": str(directory), "broker.id": "1"}
-    node = Node(BrokerSettings.from_mapping(given | ADMIN))
+    node = BrokerServer(BrokerSettings.from_mapping(given | ADMIN))
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="broker under test")
     thread.start()

@@ -10,9 +10,9 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from barnabas_broker.server.metrics.families import SLICE, sliced
-from barnabas_broker.server.metrics.requests import RequestMetrics
 from barnabas_broker.server.metrics.waiting import Waits
-from barnabas_broker.server.node import Node
+from barnabas_broker.server.node.broker_server import BrokerServer
+from barnabas_broker.server.requests.api_metrics import RequestMetrics
 from barnabas_broker.zk.session_counts import SessionCounts
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.protocol.messages.alter_client_quotas import (
@@ -29,7 +29,7 @@ from tests.waiting import ANSWER, seconds
 DOCUMENT = Path(__file__).parents[4] / "docs" / "metrics.md"
 
 
-def scrape(node: Node) -> dict[str, Metric]:
+def scrape(node: BrokerServer) -> dict[str, Metric]:
     """What Prometheus would see, by the names of families."""
     assert node.admin is not None
     port, limit_s = node.admin.server.server_port, seconds(ANSWER)
@@ -52,7 +52,7 @@ def value(families: dict[str, Metric], name: str, **labels: str) -> float:
 
 
 @pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerServer]:
     """A broker with an admin port that has served a little."""
     settings = {"barnabas.admin.listener": "127.0.0.1:0"}
     with running_node(tmp_path_factory.mktemp("metrics"), settings) as node:
@@ -66,7 +66,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
         yield node
 
 
-def test_traffic_of_a_topic_and_of_all(node: Node) -> None:
+def test_traffic_of_a_topic_and_of_all(node: BrokerServer) -> None:
     """Records and bytes in, for the topic and, without a label, for all topics."""
     found = scrape(node)
     prefix = "kafka_server_brokertopicmetrics_"
@@ -80,7 +80,7 @@ def test_traffic_of_a_topic_and_of_all(node: Node) -> None:
         assert value(found, f"{prefix}bytesout_total", **labels) > 500
 
 
-def test_requests_by_api_and_version(node: Node) -> None:
+def test_requests_by_api_and_version(node: BrokerServer) -> None:
     """Each request is counted under its name and version, with its time."""
     found = scrape(node)
     name = "kafka_network_requestmetrics_requests_total"
@@ -90,14 +90,14 @@ def test_requests_by_api_and_version(node: Node) -> None:
     assert 0 < value(found, times, request="Metadata", quantile="0.5") < 10_000
 
 
-def test_errors_by_api_and_code(node: Node) -> None:
+def test_errors_by_api_and_code(node: BrokerServer) -> None:
     """A refused batch is counted with its error."""
     found = scrape(node)
     name = "kafka_network_requestmetrics_errors_total"
     assert value(found, name, request="Produce", error="CORRUPT_MESSAGE") == 1
 
 
-def test_partitions_and_the_cluster(node: Node) -> None:
+def test_partitions_and_the_cluster(node: BrokerServer) -> None:
     """What a dashboard shows first: leaders, under-replicated and offline partitions."""
     found = scrape(node)
     assert value(found, "kafka_server_replicamanager_leadercount") == 2
@@ -109,7 +109,7 @@ def test_partitions_and_the_cluster(node: Node) -> None:
     assert value(found, "kafka_log_log_numlogsegments", topic="counted", partition="1") == 1
 
 
-def test_counters_only_grow(node: Node) -> None:
+def test_counters_only_grow(node: BrokerServer) -> None:
     """Looking does not change what is seen, beside the looks themselves."""
     first, second = scrape(node), scrape(node)
     for name, family in first.items():
@@ -130,7 +130,7 @@ def test_a_deleted_topic_is_told_no_more(tmp_path: Path) -> None:
         assert "gone" not in str(scrape(node))
 
 
-def test_quotas_of_clients(node: Node) -> None:
+def test_quotas_of_clients(node: BrokerServer) -> None:
     """What a client uses, and how long it was throttled; nothing of who has no quota."""
     entity = [EntityData(entity_type="user", entity_name="ANONYMOUS")]
     rate = OpData(key="producer_byte_rate", value=100.0)
@@ -145,7 +145,7 @@ def test_quotas_of_clients(node: Node) -> None:
     assert not found["kafka_server_fetch_byte_rate"].samples
 
 
-def test_every_family_is_documented(node: Node) -> None:
+def test_every_family_is_documented(node: BrokerServer) -> None:
     """`docs/metrics.md` names what there is, and nothing else."""
     told = set(re.findall(r"`((?:kafka|barnabas)_[a-z_]+)`", DOCUMENT.read_text("utf-8")))
     families = list(scrape(node).values())

@@ -5,7 +5,7 @@ from pathlib import Path
 from prometheus_client.metrics_core import Metric
 
 from barnabas_broker.server.metrics.waiting import Waits
-from barnabas_broker.server.node import Node
+from barnabas_broker.server.node.broker_server import BrokerServer
 from barnabas_broker.zk.session_counts import SessionCounts
 from barnabas_kafka.records.builder import build_batch
 from tests.broker.server.members import Member, find
@@ -20,7 +20,7 @@ PURGATORY = "kafka_server_delayedoperationpurgatory_"
 SESSION = "kafka_server_sessionexpirelistener_"
 
 
-def until(node: Node, name: str, wanted: float, **labels: str) -> dict[str, Metric]:
+def until(node: BrokerServer, name: str, wanted: float, **labels: str) -> dict[str, Metric]:
     """Look until a sample is what it is to become."""
     return wait_for(
         f"{name} of {wanted:g}",

@@ -35,8 +35,8 @@ from barnabas_broker.coordinator.group.rebalancing import (
     error,
     generation_for,
 )
+from barnabas_broker.coordinator.group.results import CoordinatorResult, Waiter
 from barnabas_broker.coordinator.group.states import GroupState
-from barnabas_broker.coordinator.group.turns import Turn, Waiter
 from barnabas_broker.invariants import violated
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.protocol.messages.join_group import JoinGroupRequest
@@ -86,7 +86,7 @@ class Joining:
         self._rebalancer = rebalancer
         self._new_id = new_id
 
-    def join(self, group: Group, join: Join, turn: Turn) -> None:
+    def join(self, group: Group, join: Join, turn: CoordinatorResult) -> None:
         """Take a request to its answer, or park it with its member."""
         request = join.request
         if not (self._has_room(group, request.member_id) and self._has_memory(group, join)):
@@ -152,7 +152,7 @@ class Joining:
 
     # --- new members
 
-    def _join_new(self, group: Group, join: Join, turn: Turn) -> None:
+    def _join_new(self, group: Group, join: Join, turn: CoordinatorResult) -> None:
         instance_id = join.request.group_instance_id
         if instance_id is not None:
             member_id = f"{instance_id}-{self._new_id()}"
@@ -174,7 +174,7 @@ class Joining:
         self._rebalancer.timers.start(pending, join.request.session_timeout_ms)
         turn.answer(join.waiter, error(ErrorCode.MEMBER_ID_REQUIRED, member_id))
 
-    def _add(self, group: Group, member_id: str, join: Join, turn: Turn) -> None:
+    def _add(self, group: Group, member_id: str, join: Join, turn: CoordinatorResult) -> None:
         if group.state is GroupState.PREPARING_REBALANCE and group.generation == 0:
             group.newcomer = True
         member = Member(
@@ -196,7 +196,7 @@ class Joining:
 
     # --- members we know
 
-    def _join_again(self, group: Group, join: Join, turn: Turn) -> None:
+    def _join_again(self, group: Group, join: Join, turn: CoordinatorResult) -> None:
         request = join.request
         code = group.check_member(request.member_id, request.group_instance_id)
         if code is not None or group.state is GroupState.EMPTY:
@@ -219,7 +219,7 @@ class Joining:
 
     # --- static members that come back
 
-    def _return(self, group: Group, member_id: str, join: Join, turn: Turn) -> None:
+    def _return(self, group: Group, member_id: str, join: Join, turn: CoordinatorResult) -> None:
         old_leader = group.leader_id
         old_id = group.static[join.request.group_instance_id or ""]
         member = group.members[old_id]
@@ -240,7 +240,7 @@ class Joining:
             group.record({each.id: each.assignment for each in group.members.values()})
         )
 
-        def refuse(code: ErrorCode, instead: Turn) -> None:
+        def refuse(code: ErrorCode, instead: CoordinatorResult) -> None:
             assert member_id in group.members, violated("what was not written is undone at once")
             group.replace_static(member_id, old_id)
             protocols, member.rebalance_timeout_ms, member.session_timeout_ms = before

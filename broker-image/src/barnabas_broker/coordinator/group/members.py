@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from barnabas_broker.coordinator.group.memory import MEMBER_BYTES, PROTOCOL_BYTES
-from barnabas_broker.coordinator.group.turns import Waiter
+from barnabas_broker.coordinator.group.results import Waiter
 
 Protocols = tuple[tuple[str, bytes], ...]
 """Assignment protocols with the member's metadata for each, the preferred one first."""

@@ -3,8 +3,8 @@
 from barnabas_broker.coordinator.group.commits import group_write_error
 from barnabas_broker.coordinator.group.group import Group
 from barnabas_broker.coordinator.group.rebalancing import Rebalancer, answer_sync
+from barnabas_broker.coordinator.group.results import CoordinatorResult, Waiter
 from barnabas_broker.coordinator.group.states import GroupState
-from barnabas_broker.coordinator.group.turns import Turn, Waiter
 from barnabas_broker.invariants import violated
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.protocol.messages.heartbeat import HeartbeatRequest
@@ -21,7 +21,11 @@ class Membership:
         self._rebalancer = rebalancer
 
     def sync(
-        self, group: Group, request: SyncGroupRequest | PlainSync, waiter: Waiter, turn: Turn
+        self,
+        group: Group,
+        request: SyncGroupRequest | PlainSync,
+        waiter: Waiter,
+        turn: CoordinatorResult,
     ) -> None:
         """Hand out an assignment, or park the request until the leader has sent it."""
         known = self.assignment(group, request)
@@ -51,7 +55,9 @@ class Membership:
         self._rebalancer.touch(group, member)
         return _assigned(group, member.assignment)
 
-    def _assign(self, group: Group, request: SyncGroupRequest | PlainSync, turn: Turn) -> None:
+    def _assign(
+        self, group: Group, request: SyncGroupRequest | PlainSync, turn: CoordinatorResult
+    ) -> None:
         """Write the leader's assignment; members it forgot get an empty one."""
         sent = (
             dict(request.assignments)
@@ -66,7 +72,7 @@ class Membership:
             self._rebalancer.touch(group, member)
             answer_sync(member, turn, _assigned(group, sent.get(member.id, b"")))
 
-        def refuse(code: ErrorCode, instead: Turn) -> None:
+        def refuse(code: ErrorCode, instead: CoordinatorResult) -> None:
             for member, waiter in waiters:
                 member.syncing = waiter
             self._rebalancer.fail_sync(group, group_write_error(code), instead)
@@ -88,7 +94,7 @@ class Membership:
             return ErrorCode.REBALANCE_IN_PROGRESS
         return ErrorCode.NONE
 
-    def leave(self, group: Group, leaver: MemberIdentity, turn: Turn) -> ErrorCode:
+    def leave(self, group: Group, leaver: MemberIdentity, turn: CoordinatorResult) -> ErrorCode:
         """Take one member out: by its id, or a static one by its instance id alone."""
         member_id = leaver.member_id
         if not member_id:

@@ -17,8 +17,8 @@ from typing import NamedTuple
 from barnabas_broker.coordinator.group.group import Group
 from barnabas_broker.coordinator.group.limits import Limits
 from barnabas_broker.coordinator.group.members import Member
+from barnabas_broker.coordinator.group.results import CoordinatorResult
 from barnabas_broker.coordinator.group.states import GroupState, may_rebalance
-from barnabas_broker.coordinator.group.turns import Turn
 from barnabas_broker.coordinator.memory import Account, has_room
 from barnabas_broker.coordinator.timers import Timers
 from barnabas_broker.invariants import violated
@@ -74,7 +74,7 @@ class Rebalancer:
         key = TimerKey(Wait.SESSION, group.id, member.id)
         self.timers.start(key, member.session_timeout_ms)
 
-    def remove(self, group: Group, member: Member, turn: Turn) -> None:
+    def remove(self, group: Group, member: Member, turn: CoordinatorResult) -> None:
         """Let a member go and have the others share what it read."""
         self._forget(group, member, turn)
         if group.state is GroupState.PREPARING_REBALANCE:
@@ -82,7 +82,7 @@ class Rebalancer:
         else:
             self.begin(group, turn)
 
-    def forget_pending(self, group: Group, member_id: str, turn: Turn) -> None:
+    def forget_pending(self, group: Group, member_id: str, turn: CoordinatorResult) -> None:
         """Expect nobody under an id any more."""
         group.forget(member_id)
         self.timers.cancel(TimerKey(Wait.PENDING, group.id, member_id))
@@ -97,7 +97,7 @@ class Rebalancer:
         for member_id in group.pending:
             self.timers.cancel(TimerKey(Wait.PENDING, group.id, member_id))
 
-    def _forget(self, group: Group, member: Member, turn: Turn) -> None:
+    def _forget(self, group: Group, member: Member, turn: CoordinatorResult) -> None:
         answer_join(member, turn, error(ErrorCode.UNKNOWN_MEMBER_ID))
         answer_sync(member, turn, SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
         group.remove(member.id)
@@ -107,7 +107,7 @@ class Rebalancer:
 
     # --- the course of it
 
-    def begin(self, group: Group, turn: Turn) -> None:
+    def begin(self, group: Group, turn: CoordinatorResult) -> None:
         """Call the members together, unless that goes on already."""
         if not may_rebalance(group.state):
             return
@@ -129,13 +129,13 @@ class Rebalancer:
         group.newcomer = False
         self._time_join(group, delay_ms)
 
-    def complete_if_all_joined(self, group: Group, turn: Turn) -> None:
+    def complete_if_all_joined(self, group: Group, turn: CoordinatorResult) -> None:
         """End the rebalance if nobody is missing and it is not in its initial delay."""
         preparing = group.state is GroupState.PREPARING_REBALANCE
         if preparing and group.remaining_delay_ms is None and group.all_joined:
             self.complete(group, turn)
 
-    def join_time_is_over(self, group: Group, turn: Turn) -> None:
+    def join_time_is_over(self, group: Group, turn: CoordinatorResult) -> None:
         """The timer of a rebalance has run out: prolong the initial delay, or end it."""
         if group.state is not GroupState.PREPARING_REBALANCE:
             return
@@ -149,7 +149,7 @@ class Rebalancer:
         else:
             self.complete(group, turn)
 
-    def complete(self, group: Group, turn: Turn) -> None:
+    def complete(self, group: Group, turn: CoordinatorResult) -> None:
         """Make a generation of those who joined, and tell them."""
         group.remaining_delay_ms = None
         self.timers.cancel(TimerKey(Wait.JOIN, group.id))
@@ -181,7 +181,7 @@ class Rebalancer:
         key = TimerKey(Wait.SYNC, group.id)
         self.timers.start(key, group.rebalance_timeout_ms)
 
-    def sync_time_is_over(self, group: Group, turn: Turn) -> None:
+    def sync_time_is_over(self, group: Group, turn: CoordinatorResult) -> None:
         """Drop the members that have not sent SyncGroup, and begin again without them."""
         may_sync = group.state in (GroupState.COMPLETING_REBALANCE, GroupState.STABLE)
         if not may_sync or not group.unsynced:
@@ -198,7 +198,7 @@ class Rebalancer:
         if not group.unsynced:
             self.timers.cancel(TimerKey(Wait.SYNC, group.id))
 
-    def fail_sync(self, group: Group, code: ErrorCode, turn: Turn) -> None:
+    def fail_sync(self, group: Group, code: ErrorCode, turn: CoordinatorResult) -> None:
         """Tell everybody who waits for an assignment that there will be none."""
         for member in group.members.values():
             member.assignment = b""
@@ -213,14 +213,14 @@ class Rebalancer:
         self.timers.start(TimerKey(Wait.JOIN, group.id), delay_ms)
 
 
-def answer_join(member: Member, turn: Turn, response: JoinGroupResponse) -> None:
+def answer_join(member: Member, turn: CoordinatorResult, response: JoinGroupResponse) -> None:
     """Answer a member's parked JoinGroup, if there is one."""
     if member.joining is not None:
         turn.answer(member.joining, response)
         member.joining = None
 
 
-def answer_sync(member: Member, turn: Turn, response: SyncGroupResponse) -> None:
+def answer_sync(member: Member, turn: CoordinatorResult, response: SyncGroupResponse) -> None:
     """Answer a member's parked SyncGroup, if there is one."""
     if member.syncing is not None:
         turn.answer(member.syncing, response)

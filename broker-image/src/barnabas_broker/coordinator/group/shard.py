@@ -2,9 +2,9 @@
 
 A pure core: it is told the time of the wall clock, which is what records carry, and given a source
 of member ids and the steady clock, which is what timers go by. Every request method returns a
-`Turn`; the shell appends its records, has each of them replayed here, and then hands out its
-answers, before it begins the next turn. `replay` is also how the groups are read back from the
-log, and the only thing that changes offsets, makes an assignment hold, or ends a group.
+`CoordinatorResult`; the shell appends its records, has each of them replayed here, and then hands
+out its answers, before it begins the next turn. `replay` is also how the groups are read back from
+the log, and the only thing that changes offsets, makes an assignment hold, or ends a group.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -38,10 +38,10 @@ from barnabas_broker.coordinator.group.records import (
     Record,
     TransactionEnd,
 )
+from barnabas_broker.coordinator.group.results import CoordinatorResult, Waiter
 from barnabas_broker.coordinator.group.states import GroupState
-from barnabas_broker.coordinator.group.turns import Turn, Waiter
 from barnabas_broker.coordinator.memory import Account
-from barnabas_broker.coordinator.turns import Producer
+from barnabas_broker.coordinator.results import Producer
 from barnabas_broker.invariants import violated
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.ids import TopicPartition
@@ -113,9 +113,9 @@ class Shard:
 
     # --- members
 
-    def join(self, join: Join, now_ms: int) -> Turn:
+    def join(self, join: Join, now_ms: int) -> CoordinatorResult:
         """JoinGroup."""
-        turn = Turn(now_ms)
+        turn = CoordinatorResult(now_ms)
         request = join.request
         group = self.groups.get(request.group_id)
         limits = self.limits
@@ -132,7 +132,7 @@ class Shard:
             self._drop_if_unused(request.group_id)
         return turn
 
-    def _join(self, group: Group, join: Join, turn: Turn) -> None:
+    def _join(self, group: Group, join: Join, turn: CoordinatorResult) -> None:
         if group.consumers is not None:
             if not group.is_empty:
                 try:
@@ -149,7 +149,9 @@ class Shard:
             return
         self._joining.join(group, join, turn)
 
-    def _take_back(self, before: Group, join: Join, code: ErrorCode, instead: Turn) -> None:
+    def _take_back(
+        self, before: Group, join: Join, code: ErrorCode, instead: CoordinatorResult
+    ) -> None:
         """Have the group again whose end could not be written."""
         self._rebalancer.forget_group(self.groups[before.id])
         self.groups[before.id].account.leave()
@@ -163,9 +165,9 @@ class Shard:
         group = self.groups.get(group_id)
         return self._heartbeats.matching(None if group is None else group.consumers, subscribed)
 
-    def consumer_heartbeat(self, beat: Beat, now_ms: int) -> Turn:
+    def consumer_heartbeat(self, beat: Beat, now_ms: int) -> CoordinatorResult:
         """ConsumerGroupHeartbeat (KIP-848)."""
-        turn = Turn(now_ms)
+        turn = CoordinatorResult(now_ms)
         group = self.groups.get(beat.request.group_id)
         known = None if group is None else group.consumers
         try:
@@ -176,11 +178,11 @@ class Shard:
                     turn.records.append(GroupRecord(group.id, None))
             self._heartbeats.beat(known, beat, turn)
         except KafkaError as fault:
-            turn = Turn(now_ms)
+            turn = CoordinatorResult(now_ms)
             turn.answer(beat.waiter, refused_beat(fault))
         return turn
 
-    def _upgrade(self, group: Group, turn: Turn) -> ConsumerGroup:
+    def _upgrade(self, group: Group, turn: CoordinatorResult) -> ConsumerGroup:
         """Make a classic group one of the consumer protocol, and have its members join again."""
         migration.check_upgrade(group, self.limits)
         consumers, records = migration.upgraded(group, self._heartbeats.image)
@@ -195,9 +197,11 @@ class Shard:
         self._heartbeats.begin_sessions(consumers)
         return consumers
 
-    def sync(self, request: SyncGroupRequest | PlainSync, waiter: Waiter, now_ms: int) -> Turn:
+    def sync(
+        self, request: SyncGroupRequest | PlainSync, waiter: Waiter, now_ms: int
+    ) -> CoordinatorResult:
         """SyncGroup."""
-        turn = Turn(now_ms)
+        turn = CoordinatorResult(now_ms)
         group = self.groups.get(request.group_id)
         if group is None:
             turn.answer(waiter, SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
@@ -229,9 +233,9 @@ class Shard:
         except KafkaError as fault:
             return fault.code
 
-    def leave(self, request: LeaveGroupRequest, waiter: Waiter, now_ms: int) -> Turn:
+    def leave(self, request: LeaveGroupRequest, waiter: Waiter, now_ms: int) -> CoordinatorResult:
         """LeaveGroup, as of version 3: an answer for each member."""
-        turn = Turn(now_ms)
+        turn = CoordinatorResult(now_ms)
         group = self.groups.get(request.group_id)
         response = LeaveGroupResponse()
         gone: dict[str, ConsumerMember] = {}
@@ -261,7 +265,7 @@ class Shard:
         group: Group | None,
         leaver: MemberIdentity,
         gone: dict[str, ConsumerMember],
-        turn: Turn,
+        turn: CoordinatorResult,
     ) -> ErrorCode:
         if group is None:
             return ErrorCode.UNKNOWN_MEMBER_ID
@@ -287,9 +291,9 @@ class Shard:
         waiter: Waiter,
         now_ms: int,
         version: int = commits.EPOCHS_SINCE,
-    ) -> Turn:
+    ) -> CoordinatorResult:
         """OffsetCommit, for partitions that exist."""
-        turn = Turn(now_ms)
+        turn = CoordinatorResult(now_ms)
         group = self.groups.get(request.group_id)
         if group is None and request.generation_id_or_member_epoch >= 0:
             code: ErrorCode | None = ErrorCode.ILLEGAL_GENERATION
@@ -330,7 +334,7 @@ class Shard:
 
     def commit_in_transaction(
         self, request: TxnOffsetCommitRequest, waiter: Waiter, now_ms: int
-    ) -> Turn:
+    ) -> CoordinatorResult:
         """TxnOffsetCommit, for partitions that exist; they wait for the end of the transaction."""
         code: ErrorCode | None = ErrorCode.COORDINATOR_NOT_AVAILABLE
         if self._may_make(request.group_id):
@@ -338,14 +342,14 @@ class Shard:
             code = commits.transactional_commit_fault(group, request)
         if code is not None:
             self._drop_if_unused(request.group_id)
-            turn = Turn(now_ms)
+            turn = CoordinatorResult(now_ms)
             turn.answer(waiter, commits.refused_transactional_commit(request, code))
             return turn
         records, response = commits.transactional_commits(
             request, metadata_bytes_max=self.limits.metadata_bytes_max, now_ms=now_ms
         )
         producer = Producer(request.producer_id, request.producer_epoch)
-        turn = Turn(now_ms, records=list(records), producer=producer)
+        turn = CoordinatorResult(now_ms, records=list(records), producer=producer)
         turn.answer(waiter, response)
         turn.refuse = lambda code, instead: instead.answer(
             waiter,
@@ -355,9 +359,9 @@ class Shard:
 
     def delete_offsets(
         self, group_id: str, partitions: Sequence[TopicPartition], waiter: Waiter, now_ms: int
-    ) -> Turn:
+    ) -> CoordinatorResult:
         """OffsetDelete: an answer for each partition (KIP-496)."""
-        turn = Turn(now_ms)
+        turn = CoordinatorResult(now_ms)
         group = self.groups.get(group_id)
         if group is None:
             code = ErrorCode.GROUP_ID_NOT_FOUND
@@ -377,9 +381,9 @@ class Shard:
 
     # --- groups
 
-    def delete(self, group_id: str, waiter: Waiter, now_ms: int) -> Turn:
+    def delete(self, group_id: str, waiter: Waiter, now_ms: int) -> CoordinatorResult:
         """One group of DeleteGroups."""
-        turn = Turn(now_ms)
+        turn = CoordinatorResult(now_ms)
         group = self.groups.get(group_id)
         code = ErrorCode.NONE
         if group is None:
@@ -396,23 +400,23 @@ class Shard:
         )
         return turn
 
-    def expire(self, now_ms: int) -> Iterator[Turn]:
+    def expire(self, now_ms: int) -> Iterator[CoordinatorResult]:
         """Forget offsets that are kept no longer, and groups that nothing is left of."""
         for group in list(self.groups.values()):
             due = list(commits.expired(group, retention_ms=self.limits.retention_ms, now_ms=now_ms))
             for start in range(0, len(due), TOMBSTONES_MAX):
-                turn = Turn(now_ms)
+                turn = CoordinatorResult(now_ms)
                 turn.records += commits.tombstones(group, due[start : start + TOMBSTONES_MAX])
                 yield turn
             if group.is_empty and not (group.offsets or group.pending or group.pending_offsets):
-                yield Turn(now_ms, records=ending(group))
+                yield CoordinatorResult(now_ms, records=ending(group))
 
-    def forget_topics(self, names: Collection[str], now_ms: int) -> Iterator[Turn]:
+    def forget_topics(self, names: Collection[str], now_ms: int) -> Iterator[CoordinatorResult]:
         """Delete the offsets of topics that are no more."""
         for group in list(self.groups.values()):
             gone = [partition for partition in group.offsets if partition.topic in names]
             for start in range(0, len(gone), TOMBSTONES_MAX):
-                turn = Turn(now_ms)
+                turn = CoordinatorResult(now_ms)
                 turn.records += commits.tombstones(group, gone[start : start + TOMBSTONES_MAX])
                 yield turn
 
@@ -423,19 +427,19 @@ class Shard:
         """A time of the steady clock before which `tick` has nothing to do; None: it never has."""
         return self._rebalancer.timers.next_ms
 
-    def tick(self, now_ms: int) -> Turn | None:
+    def tick(self, now_ms: int) -> CoordinatorResult | None:
         """Do the first thing that is due; None when nothing is. Call until then."""
         key = self._rebalancer.timers.pop_due()
         if key is None:
             return None
-        turn = Turn(now_ms)
+        turn = CoordinatorResult(now_ms)
         group = self.groups.get(key.group_id)
         if group is not None:
             self._time_is_over(group, key, turn)
             self._drop_if_unused(key.group_id)
         return turn
 
-    def _time_is_over(self, group: Group, key: TimerKey, turn: Turn) -> None:
+    def _time_is_over(self, group: Group, key: TimerKey, turn: CoordinatorResult) -> None:
         if key.wait in CONSUMER_WAITS:
             if group.consumers is not None:
                 self._heartbeats.miss(group.consumers, key, turn)
@@ -553,7 +557,7 @@ class Shard:
         renewed.pending_offsets = group.pending_offsets
         return renewed
 
-    def loaded(self, now_ms: int) -> Iterator[Turn]:
+    def loaded(self, now_ms: int) -> Iterator[CoordinatorResult]:
         """Begin the sessions of members that were read back; call once all records are."""
         for group in list(self.groups.values()):
             if group.state is GroupState.EMPTY and group.protocol_type is None:
@@ -565,13 +569,13 @@ class Shard:
             for member in group.members.values():
                 self._rebalancer.touch(group, member)
             if len(group.members) > self.limits.members_max:
-                turn = Turn(now_ms)
+                turn = CoordinatorResult(now_ms)
                 self._rebalancer.begin(group, turn)
                 yield turn
 
-    def resign(self, now_ms: int) -> Turn:
+    def resign(self, now_ms: int) -> CoordinatorResult:
         """Send everybody who waits to look for another coordinator, and forget all groups."""
-        turn = Turn(now_ms)
+        turn = CoordinatorResult(now_ms)
         for group in self.groups.values():
             for member in group.members.values():
                 if member.joining is not None:

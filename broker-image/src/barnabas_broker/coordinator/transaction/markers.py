@@ -10,8 +10,8 @@ from functools import partial
 from typing import NamedTuple, Protocol
 
 from barnabas_broker.cluster.failures import refusal
+from barnabas_broker.coordinator.results import Producer
 from barnabas_broker.coordinator.transaction.transaction import EPOCH_PER_TRANSACTION
-from barnabas_broker.coordinator.turns import Producer
 from barnabas_broker.replica.delayed_produce import ALL_IN_SYNC, Uncounted
 from barnabas_broker.replica.partition import Partition
 from barnabas_kafka.errors import ErrorCode, KafkaError

@@ -14,8 +14,9 @@ Apache Kafka's TransactionCoordinator.
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from barnabas_broker.coordinator import turns
+from barnabas_broker.coordinator import results
 from barnabas_broker.coordinator.memory import Account, has_room
+from barnabas_broker.coordinator.results import Producer, Waiter
 from barnabas_broker.coordinator.transaction.limits import Limits
 from barnabas_broker.coordinator.transaction.records import PLAIN, TAGGED, TransactionRecord
 from barnabas_broker.coordinator.transaction.states import AT_REST, TransactionState
@@ -24,12 +25,11 @@ from barnabas_broker.coordinator.transaction.transaction import (
     EXHAUSTED_EPOCH,
     Transaction,
 )
-from barnabas_broker.coordinator.turns import Producer, Waiter
 from barnabas_broker.invariants import violated
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, TopicPartition
 
-Turn = turns.Turn[TransactionRecord]
+Turn = results.CoordinatorResult[TransactionRecord]
 
 NOBODY = Producer(NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
 

@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from barnabas_broker.coordinator.results import Producer
 from barnabas_broker.coordinator.transaction.states import (
     ENDING,
     MAY_FOLLOW,
     MAY_FOLLOW_IN_PROTOCOL_2,
     TransactionState,
 )
-from barnabas_broker.coordinator.turns import Producer
 from barnabas_broker.invariants import violated
 from barnabas_kafka.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_TIMESTAMP, TopicPartition
 

@@ -13,16 +13,16 @@ from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from barnabas_broker.cluster.standing import Concern, Held, in_sync, leaderless, restart_of
 from barnabas_broker.coordinator.runtime import Unloaded
 from barnabas_broker.log.recovery_progress import RecoveryProgress
-from barnabas_broker.server.background import background
-from barnabas_broker.server.broker import Broker
-from barnabas_broker.server.broker_state import BrokerLifecycle, BrokerState
-from barnabas_broker.server.counters import Counters
-from barnabas_broker.server.listener import Listener
 from barnabas_broker.server.metrics.http import AdminServer, Standing
 from barnabas_broker.server.metrics.loop_lag import LoopLag
 from barnabas_broker.server.metrics.scrape import Scrape
 from barnabas_broker.server.metrics.upkeep import Kept
-from barnabas_broker.server.startup import StartupError
+from barnabas_broker.server.network.listener import Listener
+from barnabas_broker.server.process.broker_state import BrokerLifecycle, BrokerState
+from barnabas_broker.server.process.startup import StartupError
+from barnabas_broker.server.process.supervised_tasks import background
+from barnabas_broker.server.requests.broker_services import BrokerServices
+from barnabas_broker.server.transport.counters import Counters
 
 NAMED_MAX: Final = 100
 """So many partitions are named in an answer; how many there are is told besides."""
@@ -48,7 +48,7 @@ class Admin:
         self._lifecycle = lifecycle
         self._progress = progress
         #: while the broker runs
-        self._broker: Broker | None = None
+        self._broker: BrokerServices | None = None
         self._scrape: Scrape | None = None
         self._background = background()
         self._lag = LoopLag()
@@ -86,7 +86,7 @@ class Admin:
 
     def serve(
         self,
-        broker: Broker,
+        broker: BrokerServices,
         listeners: Sequence[Listener],
         *,
         counters: Counters,
@@ -136,7 +136,7 @@ class Admin:
         found = [state, *_remaining(self._progress)]
         return found if self._scrape is None else [*found, *await self._scrape.collect()]
 
-    def _held(self, broker: Broker) -> Iterator[Held]:
+    def _held(self, broker: BrokerServices) -> Iterator[Held]:
         for partition in broker.replicas:
             yield partition.tp, partition.state, partition.min_in_sync
 

@@ -22,11 +22,11 @@ from prometheus_client.metrics_core import (
 from barnabas_broker.coordinator.group.states import GroupState
 from barnabas_broker.log.health import Health
 from barnabas_broker.log.partition_log import PartitionLog
-from barnabas_broker.replica.traffic import Traffic
-from barnabas_broker.server.broker import Broker
-from barnabas_broker.server.counters import Cause, Counters
+from barnabas_broker.replica.broker_topic_stats import BrokerTopicStats
 from barnabas_broker.server.metrics.loop_lag import LoopLag
-from barnabas_broker.server.metrics.requests import RequestMetrics
+from barnabas_broker.server.requests.api_metrics import RequestMetrics
+from barnabas_broker.server.requests.broker_services import BrokerServices
+from barnabas_broker.server.transport.counters import Cause, Counters
 
 QUANTILES: Final = (0.5, 0.75, 0.95, 0.98, 0.99, 0.999)
 
@@ -47,7 +47,7 @@ _TRAFFIC: Final = {
 T = TypeVar("T")
 
 
-def traffic(by_topic: dict[str, Traffic]) -> Iterator[Metric]:
+def traffic(by_topic: dict[str, BrokerTopicStats]) -> Iterator[Metric]:
     """`kafka.server:type=BrokerTopicMetrics`: for all topics without a label, and for each."""
     for name, (attribute, words) in _TRAFFIC.items():
         family = CounterMetricFamily(
@@ -133,7 +133,7 @@ class LogFamilies:
             self._contents[name].add_metric(labels, value)
 
 
-def gauges(broker: Broker) -> Iterator[Metric]:
+def gauges(broker: BrokerServices) -> Iterator[Metric]:
     """What is true of the broker, its part of the cluster and its groups at this moment."""
     yield from _replicas(broker)
     yield from _controller(broker)
@@ -147,7 +147,7 @@ def gauges(broker: Broker) -> Iterator[Metric]:
     )
 
 
-def _replicas(broker: Broker) -> Iterator[Metric]:
+def _replicas(broker: BrokerServices) -> Iterator[Metric]:
     leaders = under_replicated = under_minimum = at_minimum = offline = 0
     for partition in broker.replicas:
         offline += partition.log.failure is not None
@@ -184,7 +184,7 @@ def _replicas(broker: Broker) -> Iterator[Metric]:
     )
 
 
-def _controller(broker: Broker) -> Iterator[Metric]:
+def _controller(broker: BrokerServices) -> Iterator[Metric]:
     image = broker.image
     active = image.controller_id == broker.id
     prefix = "kafka_controller_kafkacontroller_"
@@ -207,7 +207,7 @@ def _controller(broker: Broker) -> Iterator[Metric]:
     yield _gauge(f"{prefix}activebrokercount", "Brokers registered.", len(image.brokers))
 
 
-def _groups(broker: Broker) -> Iterator[Metric]:
+def _groups(broker: BrokerServices) -> Iterator[Metric]:
     groups = broker.groups.groups()
     prefix = "kafka_coordinator_group_groupmetadatamanager_"
     yield _gauge(f"{prefix}numgroups", "Groups coordinated here.", len(groups))
@@ -227,7 +227,7 @@ def _groups(broker: Broker) -> Iterator[Metric]:
     )
 
 
-def _throttled(broker: Broker) -> Iterator[Metric]:
+def _throttled(broker: BrokerServices) -> Iterator[Metric]:
     quotas, now_ms = broker.replication_quotas, broker.monotonic_ms()
     for kind, quota, words in (
         ("leader", quotas.leader, "sent to followers of throttled partitions"),

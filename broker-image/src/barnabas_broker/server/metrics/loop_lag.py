@@ -4,7 +4,7 @@ import asyncio
 import time
 from typing import Final
 
-from barnabas_broker.server.metrics.histogram import Histogram
+from barnabas_broker.server.requests.histogram import Histogram
 
 INTERVAL_S: Final = 0.1
 

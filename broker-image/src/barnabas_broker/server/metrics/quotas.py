@@ -9,7 +9,7 @@ from typing import Final
 
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 
-from barnabas_broker.server.client_quotas import ClientQuotas
+from barnabas_broker.server.requests.client_quotas import ClientQuotas
 
 CLIENTS_MAX: Final = 1000
 

@@ -5,12 +5,12 @@ from collections.abc import Callable, Sequence
 
 from prometheus_client.metrics_core import Metric
 
-from barnabas_broker.server.broker import Broker
-from barnabas_broker.server.counters import Counters
-from barnabas_broker.server.listener import Listener
 from barnabas_broker.server.metrics import families, quotas, waiting
 from barnabas_broker.server.metrics.loop_lag import LoopLag
 from barnabas_broker.server.metrics.upkeep import Kept, upkeep
+from barnabas_broker.server.network.listener import Listener
+from barnabas_broker.server.requests.broker_services import BrokerServices
+from barnabas_broker.server.transport.counters import Counters
 
 
 class Scrape:
@@ -18,7 +18,7 @@ class Scrape:
 
     def __init__(
         self,
-        broker: Broker,
+        broker: BrokerServices,
         listeners: Sequence[Listener],
         *,
         counters: Counters,

@@ -12,18 +12,18 @@ from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamil
 from barnabas_broker.log.cleaner.manager import CleanerManager
 from barnabas_broker.log.directories import LogDirectories
 from barnabas_broker.log.health import Health
-from barnabas_broker.server.background import Background, background
-from barnabas_broker.server.memory import FrameMemory
 from barnabas_broker.server.metrics.waiting import Waits
-from barnabas_broker.server.output import OutputMemory
+from barnabas_broker.server.process.supervised_tasks import Background, background
+from barnabas_broker.server.transport.memory_pool import MemoryPool
+from barnabas_broker.server.transport.send_buffers import SendBuffers
 
 
 class Kept(NamedTuple):
     """Where these numbers are."""
 
     cleaner: CleanerManager
-    frames: FrameMemory
-    output: OutputMemory
+    frames: MemoryPool
+    output: SendBuffers
     waits: Waits
 
 

@@ -18,8 +18,8 @@ from prometheus_client.metrics_core import (
 
 from barnabas_broker.coordinator.group.states import GroupState
 from barnabas_broker.replica.group_commit import GroupCommits
-from barnabas_broker.server.broker import Broker
-from barnabas_broker.server.metrics.histogram import Histogram
+from barnabas_broker.server.requests.broker_services import BrokerServices
+from barnabas_broker.server.requests.histogram import Histogram
 from barnabas_broker.zk.session_counts import SessionCounts, SessionState
 
 QUANTILES: Final = (0.5, 0.75, 0.95, 0.98, 0.99, 0.999)
@@ -27,7 +27,7 @@ _MS: Final = 1_000
 _S: Final = 1_000_000
 
 
-def purgatories(broker: Broker) -> Iterator[Metric]:
+def purgatories(broker: BrokerServices) -> Iterator[Metric]:
     """Requests that wait, by what they wait for (Kafka's `delayedOperation`).
 
     The size counts one for each partition or member that a request waits on.

@@ -29,9 +29,9 @@ from barnabas_broker.coordinator.group.group import Group
 from barnabas_broker.coordinator.group.limits import ConsumerLimits
 from barnabas_broker.coordinator.group.members import Client as Told
 from barnabas_broker.coordinator.group.records import KIND, Record
+from barnabas_broker.coordinator.group.results import CoordinatorResult
 from barnabas_broker.coordinator.group.shard import Shard
 from barnabas_broker.coordinator.group.states import GroupState
-from barnabas_broker.coordinator.group.turns import Turn
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -168,7 +168,7 @@ class World(Topics, GroupWorld):
 
     # --- the coordinator and its log
 
-    def perform(self, turn: Turn) -> None:
+    def perform(self, turn: CoordinatorResult) -> None:
         if turn.records and not self.is_well and self.random.random() < 0.05:
             turn = turn.refused(ErrorCode.NOT_ENOUGH_REPLICAS)
         self.batches += 1
@@ -180,7 +180,7 @@ class World(Topics, GroupWorld):
         if self.is_well or self.random.random() < 0.6:
             self.count()
         if turn.follow is not None:
-            then: Turn = Turn(turn.now_ms)
+            then: CoordinatorResult = CoordinatorResult(turn.now_ms)
             turn.follow(then)
             self.perform(then)
 
@@ -271,7 +271,7 @@ class World(Topics, GroupWorld):
         if self.group is not None and not self.group.is_empty and before != self.group.kind:
             self.met[f"became {self.group.kind}"] += 1
 
-    def decide(self, request: Request) -> Turn:
+    def decide(self, request: Request) -> CoordinatorResult:
         """What the coordinator makes of a request."""
         if request.kind == "beat":
             return self.shard.consumer_heartbeat(_beat(request), self.now_ms)
@@ -308,7 +308,7 @@ class World(Topics, GroupWorld):
         for what, known in _known(self.shard).items():
             assert read.get(what) == known, f"{what} differs when read back: {read} for {known}"
 
-    def _check_commit(self, request: Request, turn: Turn) -> None:
+    def _check_commit(self, request: Request, turn: CoordinatorResult) -> None:
         (_, answer), group = turn.answers[0], self.group
         if code_of("commit", answer) is not ErrorCode.NONE or group is None:
             return

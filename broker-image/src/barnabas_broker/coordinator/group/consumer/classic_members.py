@@ -32,7 +32,7 @@ from barnabas_broker.coordinator.group.group import CONSUMERS
 from barnabas_broker.coordinator.group.joining import MEMBER_ID_FIRST_SINCE, Join
 from barnabas_broker.coordinator.group.members import Client, told_bytes
 from barnabas_broker.coordinator.group.rebalancing import Rebalancer, TimerKey, Wait, error
-from barnabas_broker.coordinator.group.turns import Turn, Waiter
+from barnabas_broker.coordinator.group.results import CoordinatorResult, Waiter
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.protocol.consumer_protocol import Subscription
 from barnabas_kafka.protocol.messages.heartbeat import HeartbeatRequest
@@ -55,7 +55,7 @@ class ClassicMembers:
 
     # --- JoinGroup
 
-    def join(self, group: ConsumerGroup, join: Join, turn: Turn) -> None:
+    def join(self, group: ConsumerGroup, join: Join, turn: CoordinatorResult) -> None:
         """Take a member in, or one step further; raises KafkaError for what is refused."""
         request = join.request
         is_new = not request.member_id
@@ -128,7 +128,7 @@ class ClassicMembers:
         group: ConsumerGroup,
         request: SyncGroupRequest | PlainSync,
         waiter: Waiter,
-        turn: Turn,
+        turn: CoordinatorResult,
     ) -> None:
         """Hand out what the member reads; raises KafkaError for what is refused."""
         member, terms = self._member(group, request.member_id, request.group_instance_id)

@@ -46,7 +46,7 @@ from barnabas_broker.coordinator.group.rebalancing import (
     TimerKey,
     Wait,
 )
-from barnabas_broker.coordinator.group.turns import Turn, Waiter
+from barnabas_broker.coordinator.group.results import CoordinatorResult, Waiter
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.protocol.embedded_consumers import AssignedTopic
 from barnabas_kafka.protocol.messages.consumer_group_heartbeat import (
@@ -146,7 +146,7 @@ class Heartbeats:
             except KafkaError:
                 continue
 
-    def beat(self, known: ConsumerGroup | None, beat: Beat, turn: Turn) -> None:
+    def beat(self, known: ConsumerGroup | None, beat: Beat, turn: CoordinatorResult) -> None:
         """Take a request to its answer; `known` is the group, if it is one of this protocol.
 
         Raises KafkaError for what is refused.
@@ -179,7 +179,7 @@ class Heartbeats:
         speaker: Speaker,
         member: ConsumerMember,
         words: Words,
-        turn: Turn,
+        turn: CoordinatorResult,
     ) -> ConsumerMember:
         """Write what has changed about a member, and take it one step towards its target."""
         turn.records += speaker.records
@@ -233,7 +233,7 @@ class Heartbeats:
         speaker: Speaker,
         member: ConsumerMember,
         words: Words,
-        turn: Turn,
+        turn: CoordinatorResult,
     ) -> tuple[int, Partitions]:
         """The epoch of the target and what it gives this member, both brought up to date."""
         before = speaker.before
@@ -277,7 +277,7 @@ class Heartbeats:
 
     # --- leaving
 
-    def _leave(self, group: ConsumerGroup, beat: Beat, turn: Turn) -> None:
+    def _leave(self, group: ConsumerGroup, beat: Beat, turn: CoordinatorResult) -> None:
         request = beat.request
         if request.instance_id is None:
             member = group.members.get(request.member_id)
@@ -293,7 +293,9 @@ class Heartbeats:
             self.remove(group, [member], turn)
         self._answer(beat, turn, member.id, request.member_epoch, None)
 
-    def remove(self, group: ConsumerGroup, members: Collection[ConsumerMember], turn: Turn) -> None:
+    def remove(
+        self, group: ConsumerGroup, members: Collection[ConsumerMember], turn: CoordinatorResult
+    ) -> None:
         """Let members go; the others share what they read as they are heard of.
 
         Where only members of the classic protocol are left, the group becomes one of theirs.
@@ -313,7 +315,7 @@ class Heartbeats:
             turn.records.append(subscriptions.topics_record(group.id, topics))
         turn.records.append(epoch_record(group.id, group.epoch + 1))
 
-        def settle(_then: Turn) -> None:
+        def settle(_then: CoordinatorResult) -> None:
             # Not before: who could not be written off is still expected, for nobody else sees to it
             # that what it read is read again.
             for member_id in gone:
@@ -321,7 +323,7 @@ class Heartbeats:
 
         turn.follow = settle
 
-    def miss(self, group: ConsumerGroup, key: TimerKey, turn: Turn) -> None:
+    def miss(self, group: ConsumerGroup, key: TimerKey, turn: CoordinatorResult) -> None:
         """Let a member go that was not heard of in time; where that fails, try again later."""
         member = group.members.get(key.member_id)
         if member is None:
@@ -335,7 +337,7 @@ class Heartbeats:
         self,
         group: ConsumerGroup,
         members: Mapping[str, ConsumerMember],
-        turn: Turn,
+        turn: CoordinatorResult,
         *,
         generation: int,
         rebalances: bool = False,
@@ -351,7 +353,7 @@ class Heartbeats:
         )
         turn.records += down.records
 
-        def settle(then: Turn) -> None:
+        def settle(then: CoordinatorResult) -> None:
             classic = self._find(group.id)
             if classic is None:
                 return
@@ -396,7 +398,12 @@ class Heartbeats:
     # --- answers
 
     def _answer(
-        self, beat: Beat, turn: Turn, member_id: str, epoch: int, assigned: Partitions | None
+        self,
+        beat: Beat,
+        turn: CoordinatorResult,
+        member_id: str,
+        epoch: int,
+        assigned: Partitions | None,
     ) -> None:
         assignment = None
         if assigned is not None:

@@ -1,0 +1,116 @@
+"""What to write so that the partitions of a topic are led, as far as anybody can lead them.
+
+Old tools write a topic's assignment alone: its id and its partitions are then made here. The
+partitions that there are go through `elections.settle`.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
+from random import Random
+
+from barnabas_broker.controller.elections import LiveBrokers, first_leader, settle, unseen_restarts
+from barnabas_broker.controller.identity import new_id
+from barnabas_broker.controller.loading import StoredState, StoredTopic
+from barnabas_broker.controller.writes import create_partition
+from barnabas_broker.zk.store import CoordinationStore, Create, Operation, SetData
+from barnabas_broker.zk.znodes import (
+    LeaderAndIsr,
+    PartitionStateZnode,
+    ReplicaAssignment,
+    TopicAssignment,
+    TopicZnode,
+)
+from barnabas_kafka.ids import TopicPartition
+
+Uncleanly = Callable[[Mapping[str, str]], bool]
+"""Whether a topic with these settings may have a leader that was not in sync."""
+
+
+def _never(_: Mapping[str, str]) -> bool:
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class ElectionContext:
+    """In whose name leaders are elected: who is there, the controller epoch, new ids.
+
+    `registered` has the registration epochs of brokers, where they are transactions of the store
+    that has the partitions' states too. `offline` are brokers whose log directory with a replica
+    takes nothing. `doubtful` are brokers of which nobody knows whether the ISRs are without them
+    since they came: they have said that they were not stopped in order.
+    """
+
+    present: LiveBrokers
+    epoch: int
+    random: Random
+    unclean: Uncleanly = _never
+    registered: Mapping[int, int] = field(default_factory=dict)
+    offline: Mapping[TopicPartition, Collection[int]] = field(default_factory=dict)
+    doubtful: frozenset[int] = frozenset()
+
+    def present_for(self, tp: TopicPartition, stored: StoredState) -> LiveBrokers:
+        """Who is there for a partition, and who may have restarted since its state was written."""
+        present = self.present.without(self.offline.get(tp, ()))
+        restarted = unseen_restarts(
+            stored.state.leader, stored.mzxid, registered=self.registered, doubtful=self.doubtful
+        )
+        if not restarted:
+            return present
+        return replace(present, restarted=restarted.union(present.restarted))
+
+
+def lead_topic(
+    store: CoordinationStore, topic: StoredTopic, leading: ElectionContext
+) -> list[Operation]:
+    """Elect leaders for partitions of a topic that need one; give the topic an id if it has none.
+
+    `topic` is as it was read, and is to be read again once this is written.
+    """
+    name, assignment, states = topic.name, topic.assignment, topic.states
+    operations: list[Operation] = []
+    znode = TopicZnode(name)
+    if assignment.id is None:
+        data = znode.encode(TopicAssignment(new_id(leading.random), assignment.partitions))
+        operations.append(SetData(znode.path, data))
+    if not any(states.values()) and store.exists(znode.partitions_path) is None:
+        operations.append(Create(znode.partitions_path))
+    unclean: bool | None = None
+    for number, replicas in assignment.partitions.items():
+        loaded = states[number]
+        if loaded is None:
+            operations += _first(store, name, number, replicas, leading)
+            continue
+        state = loaded.state
+        present = leading.present_for(TopicPartition(name, number), loaded)
+        if unclean is None and state.leader not in present.steady:
+            unclean = leading.unclean(topic.config)
+        settled = settle(
+            replicas.replicas,
+            state,
+            present,
+            unclean=bool(unclean),
+            controller_epoch=leading.epoch,
+        )
+        if settled is not None:
+            written = PartitionStateZnode(name, number)
+            operations.append(SetData(written.path, written.encode(settled), loaded.version))
+    return operations
+
+
+def _first(
+    store: CoordinationStore,
+    topic: str,
+    number: int,
+    replicas: ReplicaAssignment,
+    leading: ElectionContext,
+) -> list[Operation]:
+    """A partition that was only assigned starts from the replicas alive; without any it waits."""
+    eligible = leading.present.eligible
+    alive = tuple(broker for broker in replicas.replicas if broker in eligible)
+    if not alive:
+        return []
+    state: LeaderAndIsr = first_leader(alive, controller_epoch=leading.epoch)
+    operations = create_partition(topic, number, state)
+    if store.exists(PartitionStateZnode(topic, number).parent) is not None:
+        return operations[1:]  # From a creation that was cut off.
+    return operations

@@ -1,0 +1,139 @@
+"""In-sync replicas that leaders write themselves, as brokers before 2.7-IV2 do.
+
+A leader writes the state of its partition provided that nobody has written it since, tells in a
+notification which partitions it has written, and the controller reads those again (Kafka's
+`ReplicationUtils`, `KafkaZkClient.propagateIsrChanges`). Whoever writes meanwhile by an older
+version of the state is refused by the store, and reads it again.
+"""
+
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Final
+
+from barnabas_broker.cluster.image import MetadataImage, PartitionState, TopicImage
+from barnabas_broker.controller.isr_changes import stored
+from barnabas_broker.controller.loading import (
+    StoredState,
+    load_partition_states,
+    log_malformed,
+)
+from barnabas_broker.zk.store import CoordinationStore, Create, SetData
+from barnabas_broker.zk.znodes import (
+    IsrChangeZnode,
+    LeaderAndIsr,
+    MalformedZnodeError,
+    PartitionStateZnode,
+)
+from barnabas_kafka.errors import ErrorCode, KafkaError
+from barnabas_kafka.ids import TopicPartition
+from barnabas_zookeeper.errors import BadVersionError, NoNodeError
+
+_log = logging.getLogger(__name__)
+
+PARTITIONS_PER_NOTIFICATION: Final = 1000
+"""A third of what a znode can hold, were all names as long as they may be."""
+
+
+def write_in_sync(
+    store: CoordinationStore, tp: TopicPartition, wanted: PartitionState, *, now_ms: int
+) -> PartitionState:
+    """Write a state whose partition epoch is the one that it follows on; the state it is then.
+
+    Raises KafkaError INVALID_UPDATE_VERSION where another one has been written, and
+    CoordinationError where nobody can tell: it may be asked for again then.
+    """
+    znode = PartitionStateZnode(tp.topic, tp.partition)
+    state = stored(wanted)
+    try:
+        operation = SetData(znode.path, znode.encode(state), wanted.partition_epoch)
+        store.commit([operation], now_ms=now_ms)
+    except NoNodeError:
+        raise KafkaError(ErrorCode.INVALID_UPDATE_VERSION) from None
+    except BadVersionError:
+        return replace(wanted, partition_epoch=_written_before(store, znode, state))
+    return replace(wanted, partition_epoch=wanted.partition_epoch + 1)
+
+
+def _written_before(
+    store: CoordinationStore, znode: PartitionStateZnode, state: LeaderAndIsr
+) -> int:
+    """The version of a state that was written by an earlier try, whose answer was lost."""
+    try:
+        data, stat = store.get(znode.path)
+        if znode.decode(data) == state:
+            return stat.version
+    except (MalformedZnodeError, NoNodeError) as error:
+        _log.warning("%s", error)
+    raise KafkaError(ErrorCode.INVALID_UPDATE_VERSION)
+
+
+def tell_in_sync(
+    store: CoordinationStore, partitions: Iterable[TopicPartition], *, now_ms: int
+) -> None:
+    """Notify the controller of states that were written. Raises as `store.commit`."""
+    told = sorted(partitions)
+    for start in range(0, len(told), PARTITIONS_PER_NOTIFICATION):
+        some = told[start : start + PARTITIONS_PER_NOTIFICATION]
+        note = Create(IsrChangeZnode.PREFIX, IsrChangeZnode.encode(some), sequential=True)
+        store.commit([note], now_ms=now_ms)
+
+
+def notified(store: CoordinationStore, paths: Sequence[str]) -> set[TopicPartition]:
+    """The partitions that notifications name; what cannot be read names none."""
+    found: set[TopicPartition] = set()
+    for path, got in zip(paths, store.get_many(paths), strict=True):
+        try:
+            if got is not None:
+                found.update(IsrChangeZnode.decode(path, got[0]))
+        except MalformedZnodeError as error:
+            _log.error("Change notification ignored: %s", error)
+    return found
+
+
+def read_again(
+    store: CoordinationStore,
+    image: MetadataImage,
+    partitions: Iterable[TopicPartition],
+    *,
+    restored: bool = False,
+) -> list[TopicImage]:
+    """The topics of those partitions, as far as their states are newer than an image has them.
+
+    With `restored` also states of an older version: somebody has deleted a znode and made it again,
+    so that its version began anew. Of one with an earlier leader epoch only the version is taken.
+    That is not for reads which a lagging member of an ensemble may answer.
+    """
+    by_topic: dict[str, list[int]] = {}
+    for tp in partitions:
+        if image.partition(tp) is not None:
+            by_topic.setdefault(tp.topic, []).append(tp.partition)
+    changed = []
+    for name, numbers in by_topic.items():
+        topic = image.topics[name]
+        states = list(topic.partitions)
+        found = load_partition_states(store, name, sorted(numbers), tell=log_malformed)
+        for number, loaded in found.items():
+            if loaded is not None:
+                states[number] = _taken(states[number], loaded, restored=restored)
+        if tuple(states) != topic.partitions:
+            changed.append(replace(topic, partitions=tuple(states)))
+    return changed
+
+
+def _taken(known: PartitionState, loaded: StoredState, *, restored: bool) -> PartitionState:
+    """What is known of a partition after its state was read."""
+    rewound = loaded.version < known.partition_epoch
+    if loaded.version == known.partition_epoch or (rewound and not restored):
+        return known
+    if rewound and loaded.state.leader_epoch < known.leader_epoch:
+        return replace(known, partition_epoch=loaded.version)
+    return replace(
+        known,
+        leader=loaded.state.leader,
+        leader_epoch=loaded.state.leader_epoch,
+        isr=loaded.state.isr,
+        controller_epoch=loaded.state.controller_epoch,
+        recovering=loaded.state.recovering,
+        partition_epoch=loaded.version,
+    )

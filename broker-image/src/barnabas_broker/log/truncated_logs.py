@@ -1,0 +1,30 @@
+"""Which logs may lack their ends since a stop that was not in order; kept on the event loop.
+
+A log is doubted from the start until its partition leads, for then what it has is what there is, or
+has caught up with its leader.
+"""
+
+from collections.abc import Callable
+
+from barnabas_kafka.ids import TopicPartition
+
+
+def _nothing() -> None:
+    """Stands where nobody wants to know."""
+
+
+class TruncatedLogs:
+    """The `partitions` that are doubted; `ended` is called when the last of them is no more."""
+
+    __slots__ = ("ended", "partitions")
+
+    def __init__(self) -> None:
+        self.partitions: set[TopicPartition] = set()
+        self.ended: Callable[[], None] = _nothing
+
+    def trust(self, tp: TopicPartition) -> None:
+        """A log has all that counts, or is no more."""
+        if tp in self.partitions:
+            self.partitions.discard(tp)
+            if not self.partitions:
+                self.ended()

@@ -1,0 +1,1 @@
+"""Work beside requests: cleaning, moves between log directories, retention, leader balance."""

@@ -1,0 +1,1 @@
+"""The controller's thread, and what a broker keeps in the coordination data."""

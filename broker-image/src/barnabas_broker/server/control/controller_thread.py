@@ -1,0 +1,228 @@
+"""The one thread that the controller and its store live in, and what the event loop sees of them.
+
+Calls to the store block, on a disk or on an ensemble that may be away, so the loop makes none: it
+hands work over and gets a Future. The thread owns the Controller; what the loop may read at any
+time is `image` and `settings`, which change on the loop only. The thread publishes an image by
+having the loop take it and waits until the replicas have done what it says, so that when the
+Future of a request is done, its topics have their logs and every handler knows of them.
+
+There is one way for embedded and shared coordination data (docs/adr/0006).
+"""
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future as ThreadFuture
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, TypeVar
+
+from barnabas_broker.cluster.image import NO_CONTROLLER, MetadataImage
+from barnabas_broker.controller.controller import Controller
+from barnabas_broker.controller.metadata_store import Failures
+from barnabas_broker.controller.target_state import TargetState
+from barnabas_broker.zk.store import CoordinationError
+from barnabas_kafka.errors import KafkaError
+from barnabas_kafka.settings.broker import BrokerSettings
+from barnabas_zookeeper.errors import ZooKeeperError
+
+log = logging.getLogger(__name__)
+
+RETRY_FIRST_S: Final = 0.05
+RETRY_LONGEST_S: Final = 30.0
+"""Reading of coordination data that fails is retried for ever, ever later up to so long."""
+
+Result = TypeVar("Result")
+Answer = TypeVar("Answer")
+OnImage = Callable[[MetadataImage, MetadataImage], Failures | None]
+OnView = Callable[[TargetState | None, int], Failures]
+
+
+class ControllerThread:
+    """Runs a Controller beside an event loop. `clock_ms` is the wall clock."""
+
+    def __init__(
+        self,
+        controller: Controller,
+        *,
+        loop: asyncio.AbstractEventLoop,
+        clock_ms: Callable[[], int],
+    ) -> None:
+        self.image = controller.image
+        self.settings: BrokerSettings = controller.settings
+        self.shared = controller.shared
+        self.metadata_received: asyncio.Future[None] = loop.create_future()
+        """Done when the first metadata from a controller has been published."""
+        self._controller = controller
+        self._loop = loop
+        self._clock_ms = clock_ms
+        self._on_image: OnImage = _nobody
+        self._on_view: OnView = _no_view
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="controller")
+        self._heard: set[str | None] = set()
+        self._lock = threading.Lock()  # Over `_heard`: the store's threads add, ours takes.
+        self._failed_in_a_row = 0
+        self._stopped = False
+        self._unread = False  # Whether a catch-up has failed since the last retry.
+        self._retry: asyncio.TimerHandle | None = None
+        controller.add_listener(self._publish)
+        self._note_metadata()
+
+    @property
+    def broker_epoch(self) -> int:
+        """The epoch of this broker's registration, -1 before there is one (KIP-380)."""
+        return self._controller.member.standing.broker_epoch
+
+    def attach(self, on_image: OnImage, on_view: OnView | None = None) -> None:
+        """Have `on_image(old, new)` called, on the loop, for every image from now on.
+
+        And after it `on_view(view, epoch)` with what all brokers are to be told by this one, None
+        for nothing, and the controller epoch in which they are.
+        """
+        self._on_image = on_image
+        if on_view is not None:
+            self._on_view = on_view
+
+    def run(self, work: Callable[[Controller], Result]) -> "asyncio.Future[Result]":
+        """Do `work` in the thread, after all that was handed over before; called on the loop."""
+        return self._loop.run_in_executor(self._thread, self._do, work)
+
+    def ask(
+        self, work: Callable[[Controller], Result], answer: Callable[[Result], Answer]
+    ) -> "asyncio.Future[Answer]":
+        """Do `work` in the thread and make the answer of its result, on the loop."""
+        answered: asyncio.Future[Answer] = self._loop.create_future()
+
+        def finish(done: "asyncio.Future[Result]") -> None:
+            if answered.cancelled():
+                return
+            try:
+                answered.set_result(answer(done.result()))
+            except Exception as error:  # The handler's boundary is where the Future is awaited.
+                answered.set_exception(error)
+
+        self.run(work).add_done_callback(finish)
+        return answered
+
+    def hear(self, path: str | None) -> None:
+        """Somebody else wrote to a znode, None for any; called from any thread."""
+        with self._lock:
+            waiting = bool(self._heard)
+            self._heard.add(path)
+        if not waiting:
+            self._submit(self._catch_up)
+
+    async def stop(self) -> None:
+        """Finish what was handed over and end the thread."""
+        self._stopped = True
+        if self._retry is not None:
+            self._retry.cancel()
+        await asyncio.to_thread(self._thread.shutdown, wait=True)
+        self._controller.remove_listener(self._publish)
+
+    def _note_metadata(self) -> None:
+        if self.image.controller_id != NO_CONTROLLER and not self.metadata_received.done():
+            self.metadata_received.set_result(None)
+
+    # --- in the thread
+
+    def _do(self, work: Callable[[Controller], Result]) -> Result:
+        try:
+            return work(self._controller)
+        finally:
+            if self._controller.stale and not self._failed_in_a_row:
+                self.hear(None)
+            elif self._controller.unsettled:
+                self._retry_later()
+
+    def _publish(self, old: MetadataImage, new: MetadataImage) -> Failures:
+        """Have the loop take the next image; returns what the replicas could not do."""
+        settings = self._controller.settings
+        view, epoch = self._controller.view, self._controller.epoch
+        taken: ThreadFuture[Failures] = ThreadFuture()
+
+        def take() -> None:
+            self.image, self.settings = new, settings
+            self._note_metadata()
+            failures: dict[str, KafkaError] = {}
+            try:
+                try:
+                    failures.update(self._on_image(old, new) or {})
+                finally:  # What this broker cannot apply, the others are to have all the same.
+                    failures.update(self._on_view(view, epoch))
+                taken.set_result(failures)
+            except BaseException as error:
+                taken.set_exception(error)
+                raise
+
+        self._loop.call_soon_threadsafe(take)
+        return taken.result()
+
+    def _submit(self, work: Callable[[], None]) -> None:
+        try:
+            self._thread.submit(work)
+        except RuntimeError:
+            log.debug("the broker is stopping; changes of others are not looked at")
+
+    def _catch_up(self) -> None:
+        with self._lock:
+            heard, self._heard = self._heard, set()
+        paths = None if None in heard else {path for path in heard if path is not None}
+        self._try(lambda: self._controller.catch_up(paths, now_ms=self._clock_ms()))
+
+    def _settle_refused(self) -> None:
+        if self._controller.unsettled:
+            self._try(lambda: self._controller.active.settle_refused(now_ms=self._clock_ms()))
+
+    def _try(self, work: Callable[[], None]) -> None:
+        """Do it, and see to it that what failed is done again: nobody else would ask for it."""
+        failed = True
+        try:
+            work()
+        except CoordinationError as error:
+            # Everything is read again when the connection is back, or when it was not lost at all.
+            log.warning("Failed to read changes from ZooKeeper: %s", error)
+        except (ZooKeeperError, KafkaError) as error:
+            log.warning("ZooKeeper data changed while it was read: %s", error)
+        except Exception:  # One catch-up that fails must not be the last word nobody hears.
+            log.exception("Failed to read changes from ZooKeeper")
+        else:
+            failed = False
+        if failed:
+            self._unread = True
+        elif not (self._controller.stale or self._controller.unsettled):
+            self._failed_in_a_row = 0
+        if failed or self._controller.stale or self._controller.unsettled:
+            self._retry_later()
+
+    def _retry_later(self) -> None:
+        """Have what failed done again, later each time."""
+        try:
+            self._loop.call_soon_threadsafe(self._set_retry)
+        except RuntimeError:
+            log.debug("the broker is stopping; what failed is not tried again")
+
+    # --- on the loop
+
+    def _set_retry(self) -> None:
+        if self._stopped or self._retry is not None:
+            return
+        delay_s = min(RETRY_LONGEST_S, RETRY_FIRST_S * 2 ** min(self._failed_in_a_row, 20))
+        self._failed_in_a_row += 1
+        self._retry = self._loop.call_later(delay_s, self._retry_now)
+
+    def _retry_now(self) -> None:
+        self._retry = None
+        if self._unread or self._controller.stale:
+            self._unread = False
+            self.hear(None)
+        else:
+            self._submit(self._settle_refused)
+
+
+def _nobody(_old: MetadataImage, _new: MetadataImage) -> Failures:
+    return {}
+
+
+def _no_view(_view: TargetState | None, _epoch: int) -> Failures:
+    return {}

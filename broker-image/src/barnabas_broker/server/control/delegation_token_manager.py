@@ -1,0 +1,209 @@
+"""The delegation tokens of a broker that has `delegation.token.secret.key`, and their thread.
+
+Any broker issues, renews and expires tokens. They are loaded before any client is served, and read
+again when another broker announces a change. The controller removes those that have expired.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Final, TypeVar
+
+from barnabas_broker.cluster.failures import refusal
+from barnabas_broker.security.delegation_tokens import (
+    TOKENS_MAX,
+    TokenCache,
+    TokenInformation,
+    TokenRules,
+)
+from barnabas_broker.security.principals import Principal
+from barnabas_broker.server.control.delegation_token_store import Decide, DelegationTokenStore
+from barnabas_broker.server.process.supervised_tasks import background
+from barnabas_broker.zk.store import CoordinationError, CoordinationStore
+from barnabas_broker.zk.token_znodes import CHANGES
+from barnabas_broker.zk.znodes import MalformedZnodeError
+from barnabas_kafka.errors import ErrorCode, KafkaError
+from barnabas_kafka.settings import broker as keys
+from barnabas_kafka.settings.broker import BrokerSettings
+from barnabas_zookeeper.errors import ZooKeeperError
+
+logger = logging.getLogger(__name__)
+
+Result = TypeVar("Result")
+
+
+class DelegationTokenManager:
+    """Keeps a cluster's tokens; `load` once, then `start`, in the end `stop`. On the loop."""
+
+    def __init__(
+        self,
+        store: CoordinationStore,
+        settings: BrokerSettings,
+        secret: str,
+        *,
+        clock_ms: Callable[[], int],
+    ) -> None:
+        self.cache: Final = TokenCache(secret)
+        self._rules = TokenRules(
+            settings[keys.DELEGATION_TOKEN_MAX_LIFETIME_MS],
+            settings[keys.DELEGATION_TOKEN_EXPIRY_TIME_MS],
+        )
+        self._check_s = settings[keys.DELEGATION_TOKEN_EXPIRY_CHECK_INTERVAL_MS] / 1000
+        self._tokens = DelegationTokenStore(store, self.cache)
+        self._clock_ms = clock_ms
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="delegation-tokens")
+        self._loop = asyncio.get_running_loop()
+        self._heard = asyncio.Event()
+        self._everything = False
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def load(self) -> None:
+        """Read all tokens. Raises CoordinationError, in one line."""
+        try:
+            await self._run(lambda: self._tokens.load(now_ms=self._clock_ms()))
+        except ZooKeeperError as error:
+            raise CoordinationError(f"the delegation tokens cannot be read: {error}") from error
+        logger.info("Loaded %d delegation tokens", len(self.cache.tokens))
+
+    def start(self, *, is_controller: Callable[[], "asyncio.Future[bool]"], shared: bool) -> None:
+        """Remove expired tokens while this broker is the controller, and follow others' changes."""
+        removal = partial(self._expire_as_controller, is_controller)
+        self._tasks.append(
+            background().every("expiry of delegation tokens", lambda: self._check_s, removal)
+        )
+        if shared:
+            self._tasks.append(background().keep("delegation tokens", self._follow))
+
+    async def stop(self) -> None:
+        """End what follows changes, and the thread; blocks for what it is at."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.to_thread(self._thread.shutdown, wait=True, cancel_futures=True)
+
+    def hear(self, path: str | None) -> None:
+        """Somebody wrote to a znode, None for any; called from any thread."""
+        if path is None or path == CHANGES:
+            try:
+                self._loop.call_soon_threadsafe(self._note, path is None)
+            except RuntimeError:
+                logger.debug("the broker is stopping; changes of delegation tokens are not read")
+
+    def create(
+        self,
+        owner: Principal,
+        requester: Principal,
+        renewers: tuple[Principal, ...],
+        *,
+        lifetime_ms: int,
+    ) -> "asyncio.Future[TokenInformation]":
+        """Issue a token; the future brings KafkaError where there is none."""
+
+        def create() -> TokenInformation:
+            if len(self.cache.tokens) >= TOKENS_MAX:
+                message = f"There are {TOKENS_MAX} delegation tokens; no more are issued."
+                raise KafkaError(ErrorCode.POLICY_VIOLATION, message)
+            now_ms = self._clock_ms()
+            token = self._rules.create(
+                owner, requester, renewers, lifetime_ms=lifetime_ms, now_ms=now_ms
+            )
+            self._tokens.create(token, now_ms=now_ms)
+            logger.info("Created delegation token %s for owner %s", token.id, owner)
+            return token
+
+        return self._run(partial(self._try, create))
+
+    def renew(
+        self, principal: Principal, token_hmac: bytes, *, period_ms: int
+    ) -> "asyncio.Future[int]":
+        """Have a token expire at another time, in milliseconds; the future brings KafkaError."""
+
+        def decide(token: TokenInformation) -> TokenInformation:
+            return self._rules.renew(token, principal, period_ms=period_ms, now_ms=self._clock_ms())
+
+        return self._run(partial(self._try, partial(self._change, token_hmac, decide)))
+
+    def expire(
+        self, principal: Principal, token_hmac: bytes, *, period_ms: int
+    ) -> "asyncio.Future[int]":
+        """Have a token expire in that time, at once where it is negative; as `renew`."""
+
+        def decide(token: TokenInformation) -> TokenInformation | None:
+            return self._rules.expire(
+                token, principal, period_ms=period_ms, now_ms=self._clock_ms()
+            )
+
+        return self._run(partial(self._try, partial(self._change, token_hmac, decide)))
+
+    async def remove_expired(self) -> None:
+        """Remove every token that has expired."""
+        now_ms = self._clock_ms()
+        for token in list(self.cache.tokens.values()):
+            if token.has_expired(now_ms):
+                await self._run(partial(self._try, partial(self._remove, token.id)))
+
+    # --- in the thread
+
+    def _change(self, token_hmac: bytes, decide: Decide) -> int:
+        token_id = self.cache.id_of(token_hmac)
+        if token_id is None:
+            raise KafkaError(ErrorCode.DELEGATION_TOKEN_NOT_FOUND)
+        now_ms = self._clock_ms()
+        changed = self._tokens.change(token_id, decide, now_ms=now_ms)
+        until_ms = now_ms if changed is None else changed.expires_at_ms
+        logger.info("Delegation token %s expires at %d", token_id, until_ms)
+        return until_ms
+
+    def _remove(self, token_id: str) -> None:
+        now_ms = self._clock_ms()
+
+        def decide(token: TokenInformation) -> TokenInformation | None:
+            return None if token.has_expired(now_ms) else token
+
+        try:
+            changed = self._tokens.change(token_id, decide, now_ms=now_ms)
+        except KafkaError as error:
+            if error.code is not ErrorCode.DELEGATION_TOKEN_NOT_FOUND:
+                raise
+            return  # It is gone already.
+        if changed is None:
+            logger.info("Removed expired delegation token %s", token_id)
+
+    def _try(self, work: Callable[[], Result]) -> Result:
+        try:
+            return work()
+        except KafkaError:
+            raise
+        except (CoordinationError, ZooKeeperError, MalformedZnodeError) as error:
+            logger.error("Failed to change a delegation token: %s", error)
+            self.hear(None)  # Whether it is stored nobody knows.
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR) from error
+        except Exception as error:  # One token that fails must not end what others wait for.
+            self.hear(None)
+            raise refusal(error, "Changing", "a delegation token") from error
+
+    # --- on the loop
+
+    def _run(self, work: Callable[[], Result]) -> "asyncio.Future[Result]":
+        return self._loop.run_in_executor(self._thread, work)
+
+    def _note(self, everything: bool) -> None:
+        self._everything |= everything
+        self._heard.set()
+
+    async def _expire_as_controller(
+        self, is_controller: Callable[[], "asyncio.Future[bool]"]
+    ) -> None:
+        if await is_controller():
+            await self.remove_expired()
+
+    async def _follow(self) -> None:
+        self._note(True)  # What failed before may have been anything.
+        while True:
+            await self._heard.wait()
+            self._heard.clear()
+            everything, self._everything = self._everything, False
+            now_ms = self._clock_ms()
+            await self._run(partial(self._tokens.catch_up, now_ms=now_ms, everything=everything))

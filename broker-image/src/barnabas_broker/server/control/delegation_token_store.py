@@ -1,0 +1,184 @@
+"""Delegation tokens in the coordination data: read, changed, and read again after others' changes.
+
+Every call blocks, in the one thread of the manager (`server.control.delegation_token_manager`). A
+token is published as soon as it is known to be stored. A change is one transaction with its
+notification: no broker misses it. What is decided about a token goes by what is stored of it, not
+by what is known, so that two brokers that change one token do not undo each other's change.
+"""
+
+import logging
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from barnabas_broker.controller.writes import CHANGE_NOTIFICATION_TTL_MS, missing_parents
+from barnabas_broker.security.delegation_tokens import TokenCache, TokenInformation
+from barnabas_broker.security.principals import Principal
+from barnabas_broker.zk import token_znodes
+from barnabas_broker.zk.store import (
+    CoordinationError,
+    CoordinationStore,
+    Create,
+    Delete,
+    Operation,
+    SetData,
+    Watch,
+)
+from barnabas_broker.zk.token_znodes import TokenZnode
+from barnabas_broker.zk.znodes import MalformedZnodeError
+from barnabas_kafka.errors import ErrorCode, KafkaError
+from barnabas_zookeeper.errors import BadVersionError, NodeExistsError, NoNodeError
+
+logger = logging.getLogger(__name__)
+
+TRIES_MAX: Final = 10
+READ_AT_ONCE: Final = 500
+EXPIRED_NOTIFICATIONS_AT_ONCE: Final = 100
+
+Decide = Callable[[TokenInformation], TokenInformation | None]
+"""What becomes of a token; None: it is removed. Raises KafkaError."""
+
+
+class DelegationTokenStore:
+    """The tokens of a cluster; what is known of them is in the cache."""
+
+    def __init__(self, store: CoordinationStore, cache: TokenCache) -> None:
+        self._store = store
+        self._cache = cache
+        self._last_change = ""
+
+    def load(self, *, now_ms: int) -> None:
+        """Create Kafka's znodes where they are missing, watch for changes, and read all tokens.
+
+        Raises CoordinationError, ZooKeeperError. A token that cannot be read is logged.
+        """
+        self._make_parents(now_ms)
+        self._changed()
+        listed = self._store.children(token_znodes.TOKENS)
+        self._read([*self._cache.tokens.keys() - set(listed), *listed])
+
+    def catch_up(self, *, now_ms: int, everything: bool) -> None:
+        """Read what was announced since, or everything. Raises as `load`."""
+        if everything:
+            self.load(now_ms=now_ms)
+        else:
+            self._read(self._changed())
+
+    def create(self, token: TokenInformation, *, now_ms: int) -> None:
+        """Store a new token. Raises CoordinationError, ZooKeeperError."""
+        znode = _znode(token)
+        self._commit(Create(znode.path, znode.encode()), token.id, now_ms)
+        self._cache.publish({token.id: token})
+
+    def change(self, token_id: str, decide: Decide, *, now_ms: int) -> TokenInformation | None:
+        """Have `decide` say what becomes of a token; returns that.
+
+        Raises KafkaError, CoordinationError, ZooKeeperError, MalformedZnodeError.
+        """
+        for _ in range(TRIES_MAX):
+            path = f"{token_znodes.TOKENS}/{token_id}"
+            try:
+                data, stat = self._store.get(path)
+            except NoNodeError:
+                self._cache.publish({token_id: None})
+                raise KafkaError(ErrorCode.DELEGATION_TOKEN_NOT_FOUND) from None
+            token = _token(TokenZnode.decode(token_id, data))
+            changed = decide(token)
+            if changed == token:
+                self._cache.publish({token_id: token})
+                return token
+            write: Operation = Delete(path, stat.version)
+            if changed is not None:
+                write = SetData(path, _znode(changed).encode(), stat.version)
+            try:
+                self._commit(write, token_id, now_ms)
+            except (BadVersionError, NoNodeError):
+                continue  # Another broker was quicker.
+            self._cache.publish({token_id: changed})
+            return changed
+        raise CoordinationError(f"lost {TRIES_MAX} races for a delegation token")
+
+    def _commit(self, write: Operation, token_id: str, now_ms: int) -> None:
+        notification = Create(token_znodes.CHANGE_PREFIX, token_id.encode(), sequential=True)
+        self._store.commit([write, *self._expired(now_ms), notification], now_ms=now_ms)
+
+    def _expired(self, now_ms: int) -> list[Operation]:
+        """The end of notifications that every broker has read long since."""
+        paths = [
+            f"{token_znodes.CHANGES}/{name}"
+            for name in sorted(self._store.children(token_znodes.CHANGES))
+        ]
+        return [
+            Delete(path)
+            for path in paths[:EXPIRED_NOTIFICATIONS_AT_ONCE]
+            if (stat := self._store.exists(path)) is not None
+            and now_ms - stat.ctime_ms > CHANGE_NOTIFICATION_TTL_MS
+        ]
+
+    def _make_parents(self, now_ms: int) -> None:
+        for _ in range(TRIES_MAX):
+            parents = missing_parents(self._store, (token_znodes.TOKENS, token_znodes.CHANGES))
+            if not parents:
+                return
+            try:
+                self._store.commit(parents, now_ms=now_ms)
+            except NodeExistsError:  # Another broker was quicker.
+                continue
+            return
+        raise CoordinationError(f"lost {TRIES_MAX} races for the znodes of delegation tokens")
+
+    def _changed(self) -> list[str]:
+        """Watch for notifications; the tokens that new ones name."""
+        self._store.watch(token_znodes.CHANGES, Watch.CHILDREN)
+        names = self._store.children(token_znodes.CHANGES)
+        paths = [f"{token_znodes.CHANGES}/{it}" for it in names if it > self._last_change]
+        self._last_change = max([*names, self._last_change])
+        named: dict[str, None] = {}
+        for path, found in zip(paths, self._store.get_many(paths), strict=True):
+            try:
+                if found is not None:
+                    named[token_znodes.decode_change(path, found[0])] = None
+            except MalformedZnodeError as error:
+                logger.error("Delegation token change notification ignored: %s", error)
+        return list(named)
+
+    def _read(self, token_ids: Iterable[str]) -> None:
+        """Read these tokens, and know of them what is stored."""
+        wanted = list(token_ids)
+        changes: dict[str, TokenInformation | None] = {}
+        for start in range(0, len(wanted), READ_AT_ONCE):
+            some = wanted[start : start + READ_AT_ONCE]
+            found = self._store.get_many([f"{token_znodes.TOKENS}/{it}" for it in some])
+            for token_id, each in zip(some, found, strict=True):
+                try:
+                    changes[token_id] = (
+                        None if each is None else _token(TokenZnode.decode(token_id, each[0]))
+                    )
+                except MalformedZnodeError as error:
+                    logger.error("Delegation token ignored: %s", error)
+                    changes[token_id] = None
+        if changes:
+            self._cache.publish(changes)
+
+
+def _znode(token: TokenInformation) -> TokenZnode:
+    return TokenZnode(
+        token.id,
+        str(token.owner),
+        str(token.requester),
+        tuple(map(str, token.renewers)),
+        token.issued_at_ms,
+        token.expires_at_ms,
+        token.max_at_ms,
+    )
+
+
+def _token(znode: TokenZnode) -> TokenInformation:
+    return TokenInformation(
+        znode.id,
+        Principal.parse(znode.owner),
+        Principal.parse(znode.requester),
+        tuple(map(Principal.parse, znode.renewers)),
+        znode.issued_at_ms,
+        znode.expires_at_ms,
+        znode.max_at_ms,
+    )

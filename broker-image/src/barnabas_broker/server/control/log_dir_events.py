@@ -1,0 +1,63 @@
+"""Has the controller hear when log directories of this broker fill up, fail, or take records again.
+
+Kafka's `LogDirFailureHandler`, as far as it tells the controller, and in both directions: a note in
+the coordination data, upon which the controller asks about all replicas of this broker. It is left
+again when others have come into sync with what is led here out of a full directory, for they can
+take over then. Lives on the event loop; the controller's thread writes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import Protocol
+
+from barnabas_broker.server.control.controller_thread import ControllerThread
+from barnabas_kafka.ids import TopicPartition
+
+log = logging.getLogger(__name__)
+
+
+class Leaders(Protocol):
+    """What this broker leads."""
+
+    def counted_out_leaders(self) -> frozenset[TopicPartition]:
+        """The partitions that others should lead, for their log directory here takes nothing."""
+
+
+class LogDirEvents:
+    """Tells what changes; a single broker tells nobody."""
+
+    def __init__(
+        self, controller: ControllerThread, replicas: Leaders, now_ms: Callable[[], int]
+    ) -> None:
+        self._controller = controller
+        self._replicas = replicas
+        self._now_ms = now_ms
+        self._told: frozenset[TopicPartition] = frozenset()
+
+    def tell(self) -> None:
+        """A log directory has changed."""
+        if not self._controller.shared:
+            return
+        self._told = self._replicas.counted_out_leaders()
+        now_ms = self._now_ms()
+        try:
+            noted = self._controller.run(lambda it: it.note_log_dirs(now_ms=now_ms))
+        except RuntimeError:  # The broker is stopping, and others take over anyway.
+            return
+        noted.add_done_callback(_log_failure)
+
+    def look(self) -> None:
+        """States of partitions have changed: tell if there are leaders more to be replaced."""
+        leaders = self._replicas.counted_out_leaders()
+        if leaders <= self._told:
+            self._told = leaders
+        else:
+            self.tell()
+
+
+def _log_failure(noted: asyncio.Future[None]) -> None:
+    if not noted.cancelled() and noted.exception() is not None:
+        log.error("Log directory failure not reported to the controller: %r", noted.exception())

@@ -1,0 +1,1 @@
+"""Connections of clients: accepted, protected, authenticated and served in order."""

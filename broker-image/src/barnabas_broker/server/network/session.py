@@ -1,0 +1,697 @@
+"""One client connection: bytes in, requests dispatched in order, responses out in order.
+
+On a listener with SASL an authenticator serves in the place of the dispatcher until the client is
+authenticated (`sasl_authenticator`); on one with TLS what is sent goes through the transport
+(`tls_outbound`).
+
+A session serves one request at a time, as Apache's broker does (it mutes the channel): responses
+leave in request order without any bookkeeping, and a client that pipelines behind a long poll
+waits for it. Responses to requests that arrived in one read leave in one send; small ones that can
+be served together (`produce_runs`) are one step. Some small answers, to what came alone,
+wait in `_out` until what came on other connections is served too (`response_coalescing`).
+
+States of a session, told by two attributes:
+
+reading   `_waiting_for` is None and nothing waits to be sent: frames are served as they arrive.
+waiting   a handler returned a future, the peer reads slower than we send, its turn is over, it is
+          muted, or there is no memory for the rest of its request: reading is paused and bytes
+          already received are kept in `_kept` until that has passed. Behind a parked request
+          reading is paused only when something comes.
+
+A turn is the time for which one session may keep the event loop to itself when many requests came
+at once. Those whose turn is over stand in one line, of which each round of the loop serves one: a
+hundred floods of requests make others wait no longer than one does. Who needed several turns for
+what came joins that line with what comes next, too, instead of having a turn at once. The memory
+of unfinished requests is shared by all sessions (`memory_pool`), and so is what waits to be sent
+(`send_buffers`).
+
+What all sessions together may take of one round of the loop is limited, too
+(`cooperative_scheduler.Round`): the bytes of large requests that are received in it, and the time
+for requests that take long. Once that is used up, who sends a large request, or whose last one took
+long, waits in a line of its own kind. Requests that are served in microseconds never wait for more
+than a round.
+
+The buffer that a request was decoded from is valid only while its handler runs: a handler that
+waits must not keep slices of it.
+"""
+
+import asyncio
+import logging
+import ssl
+from dataclasses import replace
+from functools import partial
+from struct import Struct
+from time import monotonic, perf_counter, perf_counter_ns
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from barnabas_broker.invariants import violated
+from barnabas_broker.security.principals import Principal
+from barnabas_broker.server.network.shared import Shared
+from barnabas_broker.server.process.cooperative_scheduler import Line
+from barnabas_broker.server.requests.dispatch import Dispatcher, Reply
+from barnabas_broker.server.requests.handler import UnanswerableError
+from barnabas_broker.server.requests.pending_responses import PendingResponse
+from barnabas_broker.server.transport.buffers import Buffer
+from barnabas_broker.server.transport.counters import Cause
+from barnabas_broker.server.transport.outbound import Item, Outbound
+from barnabas_broker.server.transport.tls_outbound import TlsOutbound
+from barnabas_kafka.protocol.codec import DecodeError, EncodeError
+
+if TYPE_CHECKING:
+    from barnabas_broker.server.network.listener import Listener
+    from barnabas_broker.server.network.sasl_authenticator import SaslAuthenticator, SaslProvider
+
+log = logging.getLogger(__name__)
+
+_SIZE: Final = Struct(">i")
+SIZE_BYTES: Final = _SIZE.size
+
+TURN_S: Final = 0.0003
+"""How long one session serves requests that came together before others have their turn.
+
+A round of the event loop costs a thirtieth of that.
+"""
+
+FLOOD_READ_BYTES: Final = 64 << 10
+"""What is received at once of who sends small requests faster than they are served: they wait for
+their turns either way, and others would wait for a megabyte to be copied."""
+
+APART_REQUESTS: Final = 100
+"""How many requests of a session are served one by one once some could not be served together: to
+try costs some microseconds, and what a client sends seldom changes in kind."""
+
+FLUSH_BYTES: Final = 64 << 10
+"""A response this large is sent before the next request is served: a megabyte of requests for
+large responses must not become gigabytes of responses."""
+
+MOVED_AT_ONCE: Final = 512 << 10
+"""How much of a request is copied to a larger buffer at once: some tenths of a millisecond, as its
+pages are new to the process."""
+
+LARGE_REQUEST_BYTES: Final = 256 << 10
+"""Requests above this are received in turns while several arrive, and each is served in a turn of
+its own then."""
+
+RECEIVED_AT_ONCE: Final = 256 << 10
+"""How much of a large request is received at once while several arrive."""
+
+UNBUDGETED_BYTES: Final = 4 << 10
+"""How much is received of a large request, which cannot be put off any more, beyond that."""
+
+LONG_REQUEST_S: Final = 0.00005
+"""A request that took longer to serve is a long one, and so is the next on its connection."""
+
+LAST_REQUESTS_S: Final = 30.0
+"""How long requests are kept whose client has closed, behind one that still waits."""
+
+
+class Session(asyncio.BufferedProtocol):
+    """The connection of one client on one listener."""
+
+    __slots__ = (
+        "_apart",
+        "_authenticator",
+        "_begun",
+        "_dispatcher",
+        "_filled",
+        "_floods",
+        "_kept",
+        "_listener",
+        "_long",
+        "_loop",
+        "_memory",
+        "_muted",
+        "_needed",
+        "_out",
+        "_outbound",
+        "_paused",
+        "_shared",
+        "_starved",
+        "_transport",
+        "_turn_over",
+        "_waiting_for",
+        "active_at",
+        "caller",
+    )
+
+    def __init__(self, listener: "Listener", dispatcher: Dispatcher, shared: Shared) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._listener = listener
+        self._dispatcher: Dispatcher | SaslAuthenticator = dispatcher
+        self._authenticator: SaslAuthenticator | None = None
+        self._shared = shared
+        self._memory = shared.memory
+        self._kept: Buffer | None = None  # Bytes not served yet: `_kept[_begun:_filled]`.
+        self._begun = 0  # Not 0 only while it waits.
+        self._filled = 0
+        self._needed = 0  # Bytes `_kept` must hold before there is anything to serve.
+        self._waiting_for: asyncio.Future[Any] | PendingResponse | None = None
+        self._paused = False
+        self._muted: asyncio.TimerHandle | None = None  # Its client is beyond a quota.
+        self._starved = False  # It needs more memory for its request than there is.
+        self._turn_over = False  # It has requests to serve, and will be called.
+        self._floods = False  # What was last received at once took several turns to serve.
+        self._long = False  # Its last request took long to serve.
+        self._apart = 0  # So many more requests are served one by one.
+        self._out: list[Item] = []
+        self.active_at = self._loop.time()
+
+    # Called by the transport.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+        tls = transport.get_extra_info("ssl_object")
+        self._outbound: Outbound | TlsOutbound
+        if tls is None:
+            self._outbound = Outbound(
+                self._loop,
+                transport.get_extra_info("socket").fileno(),
+                self._shared.writability,
+                on_drained=self._drained,
+                on_broken=self._broken,
+            )
+        else:
+            self._outbound = TlsOutbound(
+                self._loop, self._transport, on_drained=self._drained, on_broken=self._broken
+            )
+        peer = transport.get_extra_info("peername")
+        dispatcher = cast(Dispatcher, self._dispatcher)
+        caller = dispatcher.caller(self._listener.name, str(peer[0]) if peer else "?")
+        self.caller = replace(caller, throttle=self._mute)
+        self._listener.opened(self)
+        self._authenticate(dispatcher, tls)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        if self._kept is None:
+            if self._shared.round_bytes.is_over:
+                return self._memory.read_into[:UNBUDGETED_BYTES]
+            if self._floods:
+                return self._memory.read_into[:FLOOD_READ_BYTES]
+            return self._memory.read_into
+        # No further than the request in hand: what follows it is then received in the large shared
+        # buffer again, whole requests at a time, instead of leaving a piece behind every time.
+        end = self._needed
+        if end > LARGE_REQUEST_BYTES and self._memory.is_shared:
+            over = self._shared.round_bytes.is_over
+            end = min(end, self._filled + (UNBUDGETED_BYTES if over else RECEIVED_AT_ONCE))
+        return memoryview(self._kept)[self._filled : end]
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self.active_at = self._loop.time()
+        kept = self._kept
+        if kept is None:
+            received = self._memory.read_into[:nbytes]
+            if self._floods:
+                self._floods = False
+                self._keep_for_turn(received, self._shared.line)
+            elif self._waiting_for is not None:
+                self._keep(received)
+                self._pause()
+            elif self._long and self._shared.round_s.is_over:
+                self._keep_for_turn(received, self._shared.serving)
+            elif not self._serve_one(received):
+                self._serve_frames(received)
+            return
+        self._filled += nbytes
+        if self._must_wait(nbytes):
+            self._pause()
+        elif self._filled >= self._needed:
+            self._serve_frames(memoryview(kept)[: self._filled])
+        elif self._filled == len(kept):
+            self._grow()
+
+    def _must_wait(self, nbytes: int) -> bool:
+        """Whether a request of which so much has come waits for its turn, in a line then."""
+        shared, is_whole = self._shared, self._filled >= self._needed
+        if self._needed > LARGE_REQUEST_BYTES and self._memory.is_shared:
+            shared.round_bytes.spend(nbytes)
+            if not (is_whole or shared.round_bytes.is_over):
+                return False
+        elif not (is_whole and self._long and shared.round_s.is_over):
+            return False
+        self._join(shared.serving if is_whole else shared.receiving)
+        return True
+
+    def pause_writing(self) -> None:
+        if isinstance(self._outbound, TlsOutbound):
+            self._outbound.pause_writing()
+
+    def resume_writing(self) -> None:
+        if isinstance(self._outbound, TlsOutbound):
+            self._outbound.resume_writing()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._outbound.close()
+        if self._authenticator is not None:
+            self._authenticator.close()
+        self._shared.output.drained(self)
+        if self._muted is not None:
+            self._muted.cancel()
+        if self._waiting_for is not None:
+            self._waiting_for.cancel()
+            self._waiting_for = None
+        self._release()
+        self._listener.closed(self)
+
+    # Called by the listener.
+
+    @property
+    def idle_since(self) -> float | None:
+        """Loop time of the last byte from or to the client; None while we owe it a response."""
+        if self._outbound.waiting:
+            return self._outbound.moved_at
+        if self._waiting_for is not None or (self._paused and self._muted is None):
+            return None
+        return self.active_at
+
+    @property
+    def parked_fd(self) -> int | None:
+        """The descriptor of the connection while it waits for an answer or is muted, else None."""
+        waits = self._waiting_for is not None or self._muted is not None
+        if not waits or self._transport.is_closing():
+            return None
+        socket = self._transport.get_extra_info("socket")
+        return None if socket is None else cast(int, socket.fileno())
+
+    def client_left(self, unread_bytes: int, now: float) -> None:
+        """End a parked connection; what its client sent before it left is waited for a while."""
+        unread_bytes += self._transport.get_extra_info("unread_bytes", 0)  # Of the TLS layer.
+        at_work = self._kept is not None or isinstance(self._waiting_for, asyncio.Task)
+        if not (at_work or unread_bytes) or now - self.active_at > LAST_REQUESTS_S:
+            self.close("its client has gone")
+
+    def close(self, reason: str) -> None:
+        """Drop the connection at once."""
+        log.debug("closing %s: %s", self.caller.client_host, reason)
+        self._transport.abort()
+
+    def refuse(self, cause: Cause, reason: str) -> None:
+        """Drop the connection at once for something its client did; counted and logged."""
+        self._complain(cause, reason)
+        self._transport.abort()
+
+    # Authentication.
+
+    def _authenticate(self, dispatcher: Dispatcher, tls: ssl.SSLObject | None) -> None:
+        """Take the principal of a client certificate, or begin SASL, as the listener has it."""
+        security = self._listener.security
+        if security is None:
+            return
+        try:
+            if security.sasl is not None:
+                self._authenticator = security.sasl.authenticator(self, dispatcher)
+                self._dispatcher = self._authenticator
+                return
+            principal = security.certificate_principal(tls)
+        except ValueError as error:
+            self.note_failed_authentication(str(error))
+            self._transport.abort()
+            return
+        except BaseException:  # Whatever it is, nobody is served without authentication.
+            self._transport.abort()
+            raise
+        self.caller = replace(self.caller, principal=principal)
+
+    @property
+    def sasl_provider(self) -> "SaslProvider | None":
+        """What the listener authenticates by at the moment."""
+        security = self._listener.security
+        return None if security is None else security.sasl
+
+    def authenticate_by(self, authenticator: "SaslAuthenticator") -> None:
+        """Have the authenticator serve what comes next: the client authenticates again."""
+        self._dispatcher = authenticator
+
+    def authenticated(self, principal: Principal) -> None:
+        """Have the dispatcher serve what comes next, for this principal."""
+        authenticator = self._authenticator
+        assert authenticator is not None, violated("clients of SASL have an authenticator")
+        self.caller = replace(self.caller, principal=principal, authenticator=authenticator)
+        self._dispatcher = authenticator.dispatcher
+
+    def note_failed_authentication(self, reason: str) -> None:
+        """Count a client that was not authenticated, and log it."""
+        self._shared.counters.note(
+            Cause.FAILED_AUTHENTICATION,
+            self._loop.time(),
+            "Failed authentication with %s on listener %s: %s",
+            self.caller.client_host,
+            self._listener.name,
+            reason,
+        )
+
+    # Called by the memory.
+
+    @property
+    def received_bytes(self) -> int:
+        """How much of the request in hand has arrived."""
+        return self._filled
+
+    @property
+    def missing_bytes(self) -> int:
+        """How much of the request in hand has not arrived."""
+        return self._needed - self._filled
+
+    @property
+    def receiving(self) -> bool:
+        """Whether it is the client's turn to send."""
+        return not self._paused
+
+    def memory_granted(self) -> None:
+        """Take the memory that was missing and read on."""
+        self._starved = False
+        self._grow()
+        self._resume()
+
+    # Frames.
+
+    def _serve_one(self, view: memoryview) -> bool:
+        """What `_serve_frames` does where `view` is one whole frame, as mostly; else false."""
+        size = len(view) - SIZE_BYTES
+        if not 0 < size <= self._dispatcher.request_bytes_max or self._transport.is_closing():
+            return False
+        if _SIZE.unpack_from(view)[0] != size:
+            return False
+        if self._serve(view[SIZE_BYTES:]) and self._muted is None:
+            self._shared.burst.join(self)
+            return True
+        self._flush()
+        # Who waits for the others of its group is answered soon, and has nothing to say until then:
+        # to stop reading and to begin again would cost it two calls of the system.
+        if (
+            self._is_blocked()
+            and not isinstance(self._waiting_for, PendingResponse)
+            and not self._transport.is_closing()
+        ):
+            self._pause()
+        return True
+
+    def _serve_frames(self, view: memoryview) -> None:
+        """Serve the whole frames in `view` and keep the rest."""
+        position, end = 0, len(view)
+        turn_end = monotonic() + TURN_S  # The loop's own time is of milliseconds.
+        largest = self._dispatcher.request_bytes_max
+        read_size = _SIZE.unpack_from
+        while end - position >= SIZE_BYTES and not self._transport.is_closing():
+            (size,) = read_size(view, position)
+            if not 0 < size <= largest:
+                # Requests before it were sound, and are answered wherever the network cut.
+                self._flush()
+                self.refuse(
+                    Cause.BAD_FRAME,
+                    f"it announced a request of {size} bytes, "
+                    f"socket.request.max.bytes is {largest}",
+                )
+                return
+            start = position + SIZE_BYTES
+            if end - start < size:
+                break
+            position = self._serve_next(view, position, start + size)
+            if position == end or self._is_blocked():
+                break
+            if monotonic() >= turn_end:
+                self._end_turn()
+                break
+        self._flush()
+        if self._transport.is_closing():
+            return
+        if position == end:
+            self._release()
+        elif self._kept is not None and self._is_blocked():
+            self._begun += position  # To move a megabyte after each turn would cost as much again.
+            self._memory.progressed(self, self._loop.time())
+        else:
+            self._keep(view[position:])
+        if self._is_blocked():
+            self._pause()
+
+    def _keep(self, rest: memoryview) -> None:
+        """Move bytes that cannot be served yet to a buffer with room for more of their frame."""
+        self._needed = SIZE_BYTES
+        if len(rest) >= SIZE_BYTES:
+            size = int.from_bytes(rest[:SIZE_BYTES], "big")
+            if size <= self._dispatcher.request_bytes_max:  # Else what is here is enough to refuse.
+                self._needed += size
+        old = self._kept
+        kept = self._memory.take(self, len(rest), frame_bytes=self._needed, now=self._loop.time())
+        if self._needed > LARGE_REQUEST_BYTES and self._memory.is_shared:
+            self._shared.round_bytes.spend(len(rest))
+        kept[: len(rest)] = rest
+        if old is not None:
+            self._memory.give_back(old)
+        self._kept, self._begun, self._filled = kept, 0, len(rest)
+
+    def _grow(self) -> None:
+        """Move a request that filled its buffer to a larger one, now or when there is memory."""
+        kept = self._kept
+        if kept is None or self._filled < len(kept):
+            return
+        larger = self._memory.grow(self, self._filled, frame_bytes=self._needed)
+        if larger is None:
+            self._starved = True
+            self._pause()
+            return
+        if len(kept) > MOVED_AT_ONCE:
+            self._starved = True
+            self._pause()
+        self._move(kept, larger, 0)
+
+    def _move(self, kept: Buffer, larger: Buffer, position: int) -> None:
+        """Copy a request to its larger buffer from `position` on, in turns where it is large."""
+        if self._kept is not kept:  # The connection has ended.
+            self._memory.give_back(larger)
+            return
+        end = position + MOVED_AT_ONCE
+        self._shared.round_bytes.spend(min(end, len(kept)) - position)
+        with memoryview(kept) as source, memoryview(larger) as target:
+            target[position : min(end, len(kept))] = source[position:end]
+        if end < len(kept):
+            self._shared.receiving.join(partial(self._move, kept, larger, end))
+            return
+        self._memory.give_back(kept)
+        self._kept = larger
+        if position:
+            self._starved = False
+            self._resume()
+
+    def _release(self) -> None:
+        if self._kept is not None:
+            self._memory.release(self, self._kept)
+            self._kept = None
+            self._begun = self._filled = 0
+            if self._memory.is_short:
+                self._loop.call_soon(self._memory.wake)
+
+    def _serve_next(self, view: memoryview, position: int, following: int) -> int:
+        """Serve the request that begins at `position`, and what can be served together with it.
+
+        `following` is where the request behind it would begin. Returns where the next one does.
+        """
+        if following < len(view):
+            if self._apart:
+                self._apart -= 1
+            else:
+                try:
+                    served = self._dispatcher.serve_run(view, position, self.caller)
+                except UnanswerableError as error:
+                    self._refuse_request(error)
+                    return following
+                if served is None or served[1] == following:
+                    self._apart = APART_REQUESTS
+                if served is not None:
+                    self._out.append(served[0])
+                    return served[1]
+        self._serve(view[position + SIZE_BYTES : following])
+        return following
+
+    def _serve(self, frame: memoryview) -> bool:
+        """Serve one request; its response is in `_out` afterwards, or awaited.
+
+        Returns whether it may leave in a burst with others.
+        """
+        began = perf_counter()
+        try:
+            reply = self._dispatcher.serve(frame, self.caller)
+        except (DecodeError, UnanswerableError) as error:
+            self._refuse_request(error)
+            return False
+        if type(reply) is bytes:
+            self._out.append(reply)
+            return True
+        took = perf_counter() - began
+        self._long = took > LONG_REQUEST_S
+        if self._long:
+            self._shared.round_s.spend(took)
+        if isinstance(reply, list):
+            self._out.extend(reply)
+            # Slices of files, or much: learn now whether they can leave.
+            if len(reply) > 1 or len(reply[0]) > FLUSH_BYTES:
+                self._flush()
+        elif isinstance(reply, PendingResponse):
+            self._waiting_for = reply
+            reply.session = self
+        elif reply is not None:
+            self._wait_for(cast(Reply, reply))
+        return False
+
+    def send_gathered(self) -> None:
+        """Send the answers that were left for the burst, those behind them included."""
+        if self._transport.is_closing():
+            return
+        self._flush()
+        if self._outbound.waiting:
+            self._pause()
+
+    def _wait_for(self, reply: Reply) -> None:
+        self._waiting_for = reply.future
+        reply.future.add_done_callback(partial(self._answered, reply))
+
+    def _answered(self, reply: Reply, future: "asyncio.Future[Any]") -> None:
+        if future.cancelled() or self._transport.is_closing():
+            return
+        if self._long and self._shared.round_s.is_over:
+            self._shared.serving.join(partial(self._encode, reply, future))
+        else:
+            self._encode(reply, future)
+
+    def _encode(self, reply: Reply, future: "asyncio.Future[Any]") -> None:
+        """Send the answer that was waited for, which takes long where the request did."""
+        if self._transport.is_closing():
+            return
+        self._waiting_for = None
+        if self._long:
+            self._shared.round_s.spend(LONG_REQUEST_S)
+        try:
+            answer = self._dispatcher.encode(reply, future)
+        except UnanswerableError as error:
+            self._complain(Cause.BAD_REQUEST, str(error))
+            self.close_when_sent()
+            return
+        if isinstance(answer, Reply):
+            self._wait_for(answer)
+            return
+        self._out.extend(answer)
+        self._go_on()
+
+    def answer(self, request: PendingResponse) -> None:
+        """Send the answer of a request that waited, and go on."""
+        if request is not self._waiting_for or self._transport.is_closing():
+            return
+        self._waiting_for = None
+        try:
+            self._out.append(request.encoded())
+        except EncodeError as error:
+            log.exception("Failed to encode a response")
+            self._complain(Cause.BAD_REQUEST, str(error))
+            self.close_when_sent()
+            return
+        request.metrics.served(request.version, perf_counter_ns() - request.began_ns)
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """Send what was waited for, and serve what has come meanwhile."""
+        self._flush()
+        if self._outbound.waiting:
+            self._pause()
+        self._resume()
+
+    # Flow.
+
+    def _flush(self) -> None:
+        if self._out:
+            self._outbound.send(self._out)
+            self._out = []
+
+    def _is_blocked(self) -> bool:
+        """Whether the next request must wait: for an answer, the peer, its turn or memory."""
+        return (
+            self._waiting_for is not None
+            or self._outbound.waiting
+            or self._turn_over
+            or self._muted is not None
+            or self._starved
+        )
+
+    def _mute(self, throttle_ms: int) -> None:
+        """Serve and read nothing more for a time; what is to be sent is sent before (KIP-219)."""
+        if self._muted is not None:
+            self._muted.cancel()
+        self._muted = self._loop.call_later(throttle_ms / 1000, self._unmute)
+        self._pause()
+
+    def _unmute(self) -> None:
+        self._muted = None
+        self._resume()
+
+    def _end_turn(self) -> None:
+        """Let others be served before the rest of what came together."""
+        self._floods = True
+        self._join(self._shared.line)
+
+    def _keep_for_turn(self, received: memoryview, line: Line) -> None:
+        """Have what came wait for its turn: a round of the loop is one turn, not one of each."""
+        self._keep(received)
+        if self._filled >= self._needed:
+            self._join(line)
+            self._pause()
+
+    def _join(self, line: Line) -> None:
+        self._turn_over = True
+        line.join(self._begin_turn)
+
+    def _begin_turn(self) -> None:
+        self._turn_over = False
+        self.active_at = self._loop.time()
+        self._resume()
+
+    def _pause(self) -> None:
+        if self._outbound.waiting:
+            self._shared.output.stalled(self, self._outbound.held_bytes)
+        if not self._paused:
+            self._paused = True
+            self._transport.pause_reading()
+
+    def _drained(self) -> None:
+        self._shared.output.drained(self)
+        self._resume()
+
+    def _resume(self) -> None:
+        """Go on after a wait: first with what was received meanwhile, then with the socket."""
+        if self._is_blocked() or self._transport.is_closing():
+            return
+        if self._kept is not None:
+            if self._begun or self._filled >= self._needed:
+                self.active_at = self._loop.time()
+                self._serve_frames(memoryview(self._kept)[self._begun : self._filled])
+            else:
+                self._grow()
+            if self._is_blocked():
+                return
+        if self._paused and not self._transport.is_closing():
+            self._paused = False
+            self.active_at = self._loop.time()
+            self._transport.resume_reading()
+
+    def close_when_sent(self) -> None:
+        """End the connection behind what the operating system has taken."""
+        # What is queued for a slow peer is not worth holding a refused connection open for.
+        self._transport.close()
+
+    def _refuse_request(self, error: Exception) -> None:
+        """End the connection for a request that has no answer, those before it being answered."""
+        self._flush()
+        self._complain(Cause.BAD_REQUEST, str(error))
+        self.close_when_sent()
+
+    def _complain(self, cause: Cause, reason: str) -> None:
+        self._shared.counters.note(
+            cause,
+            self._loop.time(),
+            "closing the connection of %s: %s",
+            self.caller.client_host,
+            reason,
+        )
+
+    def _broken(self, error: OSError) -> None:
+        log.debug("%s is gone: %s", self.caller.client_host, error)
+        self._transport.abort()

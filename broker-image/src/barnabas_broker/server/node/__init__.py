@@ -1,0 +1,1 @@
+"""One broker: its parts, put together, started and stopped."""

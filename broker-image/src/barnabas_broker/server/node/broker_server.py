@@ -1,0 +1,688 @@
+"""One broker put together: its parts in the order they need each other."""
+
+import asyncio
+import contextlib
+import logging
+import random
+import time
+import uuid
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from functools import partial
+from typing import TYPE_CHECKING, cast
+
+from barnabas_broker.cluster.failures import call_isolated
+from barnabas_broker.cluster.image import (
+    OWN_SOFTWARE,
+    BrokerRegistration,
+    MetadataImage,
+)
+from barnabas_broker.cluster.inter_broker import asks_controller, served_versions
+from barnabas_broker.controller.careful_election import EndsAnswer
+from barnabas_broker.controller.controller import Controller
+from barnabas_broker.controller.offline_replicas import Answered
+from barnabas_broker.controller.startup import make_parents
+from barnabas_broker.controller.target_state import TargetState
+from barnabas_broker.coordinator.group.group_coordinator import GroupCoordinator
+from barnabas_broker.coordinator.transaction.markers import MarkerWriter
+from barnabas_broker.coordinator.transaction.transaction_coordinator import TransactionCoordinator
+from barnabas_broker.log.directories import LogDirectories, LogDirectoryError
+from barnabas_broker.log.health import DirectoryHealth, Health
+from barnabas_broker.log.partition_log import PartitionLog
+from barnabas_broker.log.recovery_progress import RecoveryProgress
+from barnabas_broker.replica.fetch_session import SessionCache
+from barnabas_broker.replica.group_commit import GroupCommits
+from barnabas_broker.replica.manager import ReplicaManager
+from barnabas_broker.replica.selector import SELECTORS
+from barnabas_broker.server.background.background_tasks import BackgroundTasks
+from barnabas_broker.server.background.leader_balance import LeaderBalance
+from barnabas_broker.server.background.log_cleaner import LogCleaner
+from barnabas_broker.server.background.log_mover import LogMover
+from barnabas_broker.server.control.controller_thread import ControllerThread
+from barnabas_broker.server.control.coordination import Coordination
+from barnabas_broker.server.control.log_dir_events import LogDirEvents
+from barnabas_broker.server.control.producer_ids import ProducerIds, largest_id
+from barnabas_broker.server.control.security_state import SecurityState
+from barnabas_broker.server.control.supervision import Supervision
+from barnabas_broker.server.control.zookeeper_offsets import ZooKeeperOffsets
+from barnabas_broker.server.network.ip_quotas import IpQuotas, found_limits
+from barnabas_broker.server.network.listener import Entrance, Listener
+from barnabas_broker.server.network.response_coalescing import ResponseCoalescer
+from barnabas_broker.server.network.session import Session
+from barnabas_broker.server.network.shared import Shared
+from barnabas_broker.server.node.addresses import advertised_endpoints
+from barnabas_broker.server.node.announcement import announce
+from barnabas_broker.server.node.topic_configs import log_config, topic_rules
+from barnabas_broker.server.peers.controlled_shutdown import hand_over, hand_over_if_reachable
+from barnabas_broker.server.peers.controller_channel_manager import ControllerChannelManager
+from barnabas_broker.server.peers.controller_client import ControllerClient
+from barnabas_broker.server.peers.replication.isr_writes import IsrWrites
+from barnabas_broker.server.peers.replication.replication import Replication
+from barnabas_broker.server.peers.transaction_marker_channel_manager import (
+    TransactionMarkerChannelManager,
+)
+from barnabas_broker.server.process.broker_state import BrokerLifecycle, BrokerState
+from barnabas_broker.server.process.cooperative_scheduler import Line
+from barnabas_broker.server.process.loop_progress import LoopProgress
+from barnabas_broker.server.requests.broker_services import BrokerServices
+from barnabas_broker.server.requests.client_quotas import ClientQuotas
+from barnabas_broker.server.requests.dispatch import Dispatcher, collect_handlers
+from barnabas_broker.server.transport.buffers import BufferPool
+from barnabas_broker.server.transport.counters import Cause, Counters
+from barnabas_broker.server.transport.limits import (
+    ConnectionLimits,
+    frame_memory_bytes,
+    memory_bytes,
+)
+from barnabas_broker.server.transport.memory_pool import MemoryPool
+from barnabas_broker.server.transport.send_buffers import SendBuffers
+from barnabas_broker.server.transport.write_readiness import WriteReadiness
+from barnabas_broker.zk.store import CoordinationStore
+from barnabas_kafka.errors import KafkaError
+from barnabas_kafka.ids import TopicPartition
+from barnabas_kafka.settings import broker as keys
+from barnabas_kafka.settings.broker import BrokerSettings
+
+if TYPE_CHECKING:
+    from barnabas_broker.server.metrics.admin import Admin
+
+log = logging.getLogger(__name__)
+
+CONTROLLER_PATIENCE_S = 3
+"""How long a stop lets the controller finish what it was asked for."""
+
+FIRST_METADATA_TIMEOUT_S = 30
+"""How long a start waits for the controller's first metadata."""
+
+SESSION_EVICTION_MS = 120_000
+"""Kafka's MIN_INCREMENTAL_FETCH_SESSION_EVICTION_MS, which no setting changes."""
+
+
+def clock_ms() -> int:
+    """The wall clock, milliseconds since the epoch: the only one in the broker."""
+    return time.time_ns() // 1_000_000
+
+
+def monotonic_ms() -> int:
+    """Milliseconds by a clock that is never set, so that it never goes back."""
+    return time.monotonic_ns() // 1_000_000
+
+
+class BrokerServer:
+    """A broker. `start` once, then `stop` once."""
+
+    def __init__(
+        self,
+        settings: BrokerSettings,
+        *,
+        supervision: Supervision | None = None,
+        began_s: float | None = None,
+    ) -> None:
+        self._given = settings
+        self._began_s = began_s
+        self._supervision = supervision
+        self._stops = AsyncExitStack()
+        self._coordination: Coordination
+        self._progress = LoopProgress(settings[keys.ZOOKEEPER_SESSION_TIMEOUT_MS] / 1000)
+        self.listeners: list[Listener] = []
+        self._upkeep: BackgroundTasks | None = None
+        self.cleaner: LogCleaner | None = None
+        self._commits: GroupCommits | None = None
+        self._security: SecurityState
+        self._unclean = False
+        self._loaded = False
+        self.admin: Admin | None = None
+        self._lifecycle = BrokerLifecycle()
+        self._recovery = RecoveryProgress(time.monotonic)
+        self.broker: BrokerServices
+        self.replication: Replication
+        self._in_sync_writes: IsrWrites | None = None
+        self.counters: Counters
+        self._shared: Shared
+        self._entrance: Entrance
+        self._limits_of: BrokerSettings  # The settings that the entrance goes by.
+        self._log_dir_events: LogDirEvents
+        self._disks_lost: asyncio.Future[LogDirectoryError]
+
+    async def start(self) -> None:
+        """Come up; on return clients are served.
+
+        Raises StartupError, LogDirectoryError, CoordinationError or MalformedZnodeError, each with
+        one line for the operator; call `stop` then too.
+        """
+        began_s = time.monotonic() if self._began_s is None else self._began_s
+        self._security = SecurityState(self._given)
+        self._lifecycle.state = BrokerState.STARTING
+        self._open_admin_port()
+        Listener.check_ports(self._given)
+        logs = LogDirectories.take(self._given[keys.LOG_DIRS])
+        self._coordination = coordination = Coordination(
+            self._given, logs.first, heir=self._supervision, hung=self._progress.hung
+        )
+        self._stops.push_async_callback(asyncio.to_thread, coordination.close)
+        self._stops.push_async_callback(self._close_logs, logs)
+        now_ms = clock_ms()
+        store, governed, broker_id = await asyncio.to_thread(
+            _govern, self._given, coordination, logs
+        )
+        announce(governed.settings, governed.image, broker_id)
+        logs.claim(broker_id=broker_id, cluster_id=governed.image.cluster_id)
+        await self._load(logs, governed, now_ms)
+        self._unclean = _started_uncleanly(governed, logs, broker_id)
+        self._loaded = True
+        if governed.settings[keys.BARNABAS_DURABILITY] == keys.FSYNC:
+            self._commits = GroupCommits(asyncio.get_running_loop())
+            self._stops.push_async_callback(asyncio.to_thread, self._commits.close)
+        self._stops.push_async_callback(self._security.stop)
+        await self._security.load(store, clock_ms=clock_ms)
+        controller = ControllerThread(governed, loop=asyncio.get_running_loop(), clock_ms=clock_ms)
+        self._stops.push_async_callback(self._stop_controller, controller)
+        self.broker = self._assemble(broker_id, logs, controller, store)
+        self._stops.push_async_callback(asyncio.to_thread, self.broker.heavy.close)
+        self._stops.push_async_callback(asyncio.to_thread, self.broker.zookeeper_offsets.close)
+        writability = WriteReadiness()
+        self._stops.callback(writability.close)  # After the listeners, which send what is owed.
+        self._bind(governed.settings)
+        await self._lead(store, shared=coordination.shared, now_ms=now_ms)
+        is_active = partial(controller.run, lambda governed: governed.is_active)
+        self._security.start(is_controller=is_active, shared=coordination.shared)
+        self._provide_for_clients(controller.settings, writability)
+        await self._begin_upkeep()
+        for coordinator in (self.broker.groups, self.broker.transactions):
+            coordinator.start()
+            self._stops.callback(coordinator.stop)
+        self._answer_on_admin_port()
+        self._serve()
+        await self._await_first_metadata(controller)
+        self._lifecycle.state = BrokerState.RUNNING
+        self._progress.start()
+        self._stops.callback(self._progress.stop)
+        took_ms = (time.monotonic() - began_s) * 1000
+        log.info("broker %d is ready after %.0f ms", broker_id, took_ms)
+
+    async def _load(self, logs: LogDirectories, governed: Controller, now_ms: int) -> None:
+        """Open every log, which may take minutes; a stop waits for no more than those it is at."""
+        self._lifecycle.state = BrokerState.RECOVERY
+        loading = asyncio.get_running_loop().run_in_executor(
+            None,
+            lambda: logs.load(
+                lambda topic: log_config(governed.settings, governed.stored, topic),
+                now_ms=now_ms,
+                threads=governed.settings[keys.NUM_RECOVERY_THREADS_PER_DATA_DIR],
+                progress=self._recovery,
+            ),
+        )
+        try:
+            await asyncio.shield(loading)
+        except asyncio.CancelledError:
+            self._recovery.given_up.set()
+            # Nobody may close what is being opened.
+            await asyncio.gather(loading, return_exceptions=True)
+            raise
+        self._lifecycle.state = BrokerState.STARTING
+
+    async def _await_first_metadata(self, controller: ControllerThread) -> None:
+        """Wait for the first UpdateMetadata, with a timeout."""
+        await asyncio.wait({controller.metadata_received}, timeout=FIRST_METADATA_TIMEOUT_S)
+        if not controller.metadata_received.done():
+            log.warning(
+                "No UpdateMetadata received from a controller within %.0f s; connections that "
+                "ask for metadata are closed until one arrives",
+                FIRST_METADATA_TIMEOUT_S,
+            )
+
+    def _bind(self, settings: BrokerSettings) -> None:
+        for address in settings.listeners:
+            listener = Listener.bind(address, settings, lambda: self.broker)
+            self.listeners.append(listener)
+            self._stops.push_async_callback(listener.close)
+
+    def _assemble(
+        self,
+        broker_id: int,
+        logs: LogDirectories,
+        controller: ControllerThread,
+        store: CoordinationStore,
+    ) -> BrokerServices:
+        replicas = self._replicas(broker_id, logs, controller)
+        groups = GroupCoordinator(
+            leader=replicas.leader,
+            settings=lambda: controller.settings,
+            new_id=lambda: str(uuid.uuid4()),
+            clock_ms=clock_ms,
+            memory_bytes=memory_bytes(),
+        )
+        producer_ids = ProducerIds(
+            store, broker_id, controller=controller, above=largest_id(logs.logs.values())
+        )
+        markers = MarkerWriter(
+            leader=replicas.leader, ended=groups.transaction_ended, clock_ms=clock_ms
+        )
+        transaction_peers = TransactionMarkerChannelManager(
+            broker_id,
+            image=lambda: controller.image.announced,
+            markers=self.replication.peers("markers"),
+            asking=self.replication.peers("transactions"),
+        )
+        self._stops.push_async_callback(transaction_peers.stop)
+        transactions = TransactionCoordinator(
+            leader=replicas.leader,
+            exists=lambda tp: controller.image.partition(tp) is not None,
+            settings=lambda: controller.settings,
+            new_producer_id=lambda: producer_ids.next(clock_ms()),
+            markers=markers,
+            clock_ms=clock_ms,
+            elsewhere=transaction_peers,
+            memory_bytes=memory_bytes(),
+        )
+        return BrokerServices(
+            id=broker_id,
+            logs=logs,
+            controller=controller,
+            link=self._link(controller),
+            replicas=replicas,
+            groups=groups,
+            mover=LogMover(
+                broker_id,
+                logs,
+                replicas,
+                meter=lambda size: self.replication.quotas.moves.record(size, monotonic_ms()),
+                threads=controller.settings[keys.NUM_REPLICA_ALTER_LOG_DIRS_THREADS],
+                image=lambda: controller.image,
+                clock_ms=clock_ms,
+            ),
+            transactions=transactions,
+            transaction_peers=transaction_peers,
+            markers=markers,
+            producer_ids=producer_ids,
+            zookeeper_offsets=ZooKeeperOffsets(
+                store,
+                znodes_max=lambda: controller.settings[keys.BARNABAS_ZOOKEEPER_OFFSETS_MAX],
+            ),
+            fetch_sessions=_session_cache(controller.settings),
+            replication_quotas=self.replication.quotas,
+            quotas=_quotas(controller),
+            monotonic_ms=monotonic_ms,
+            selector=SELECTORS.get(controller.settings[keys.REPLICA_SELECTOR_CLASS] or ""),
+            handlers=collect_handlers(served_versions(controller.settings)),
+            security=self._security,
+        )
+
+    def _link(self, controller: ControllerThread) -> ControllerClient:
+        link = ControllerClient(
+            self.replication.control_peers("to-controller"), lambda: controller.image
+        )
+        self._stops.callback(link.close)
+        return link
+
+    def _replicas(
+        self, broker_id: int, logs: LogDirectories, controller: ControllerThread
+    ) -> ReplicaManager:
+        self.replication = Replication(
+            broker_id,
+            logs,
+            local_endpoint=lambda name: next(
+                (each.local_endpoint for each in self.listeners if each.name == name), None
+            ),
+            security=lambda name: next(
+                (each.client_security for each in self.listeners if each.name == name), None
+            ),
+            image=lambda: controller.image,
+            settings=lambda: controller.settings,
+            broker_epoch=lambda: controller.broker_epoch,
+            monotonic_ms=monotonic_ms,
+            clock_ms=clock_ms,
+        )
+        self._stops.push_async_callback(self.replication.stop)
+        if controller.shared and not asks_controller(controller.settings):
+            self._in_sync_writes = IsrWrites(
+                controller, monotonic_ms=monotonic_ms, clock_ms=clock_ms
+            )
+            self.replication.alter_partition = self._in_sync_writes.alter
+        return ReplicaManager(
+            broker_id,
+            logs,
+            rules_for=lambda topic: topic_rules(controller.settings, topic),
+            clock_ms=clock_ms,
+            flush_soon=self._flush_soon,
+            commits=self._commits,
+            context=self.replication.context,
+            copying=self.replication.fetchers,
+            among_others=controller.shared,
+        )
+
+    async def _begin_upkeep(self) -> None:
+        broker, controller = self.broker, self.broker.controller
+        self._upkeep = BackgroundTasks(
+            broker.logs,
+            watch_clients=self._watch_clients,
+            drop_unused=self._shared.memory.drop_unused,
+            settings=lambda: controller.settings,
+            clock_ms=clock_ms,
+        )
+        await self._upkeep.look_for_room()  # Before the first records come.
+        self.cleaner = LogCleaner(
+            broker.logs, settings=lambda: controller.settings, clock_ms=clock_ms
+        )
+        self.replication.start(broker.replicas)
+        if self._in_sync_writes is not None:
+            self._in_sync_writes.start()
+            self._stops.push_async_callback(self._in_sync_writes.stop)
+        for part in (self._upkeep, self.cleaner, broker.mover):
+            part.start()
+            self._stops.push_async_callback(part.stop)
+
+    async def doomed(self) -> LogDirectoryError:
+        """Wait until this broker may not go on, for it has no disk left; returns why."""
+        return await asyncio.shield(self._disks_lost)
+
+    async def hand_over(self) -> None:
+        """Before a stop: have others lead what this broker leads, where there are others."""
+        if self.broker.controller.shared:
+            self._lifecycle.state = BrokerState.PENDING_CONTROLLED_SHUTDOWN
+            broker = self.broker
+            handing_over = hand_over(broker.link, broker.image, broker.id, broker.settings)
+            if not await hand_over_if_reachable(
+                handing_over, reachable=lambda: self._coordination.reachable
+            ):
+                # What waits for an answer of ZooKeeper would hold up every part that stops.
+                await asyncio.to_thread(self._coordination.close)
+
+    async def stop(self) -> None:
+        """Go down cleanly, in the reverse order of the start; safe after one that failed."""
+        self._lifecycle.state = BrokerState.SHUTTING_DOWN
+        await self._stops.aclose()
+
+    async def _close_logs(self, logs: LogDirectories) -> None:
+        # Nobody is served any more, but whoever looks whether the process lives shall see it.
+        await asyncio.to_thread(
+            logs.close,
+            clean=self._loaded,
+            now_ms=clock_ms(),
+            threads=self._given[keys.NUM_RECOVERY_THREADS_PER_DATA_DIR],
+        )
+
+    async def _stop_controller(self, controller: ControllerThread) -> None:
+        stopping = asyncio.ensure_future(controller.stop())
+        _, late = await asyncio.wait({stopping}, timeout=CONTROLLER_PATIENCE_S)
+        if late:
+            # It waits for an ensemble that is away; without a session it waits no longer.
+            await asyncio.to_thread(self._coordination.close)
+        await stopping
+
+    async def _lead(self, store: CoordinationStore, *, shared: bool, now_ms: int) -> None:
+        """Register, take leadership, and account for everything that lies on disk."""
+        broker, controller = self.broker, self.broker.controller
+        ports = {listener.name: listener.port for listener in self.listeners}
+        registration = BrokerRegistration(
+            broker.id,
+            advertised_endpoints(controller.settings, ports),
+            controller.settings[keys.BROKER_RACK],
+            software=OWN_SOFTWARE,
+            unclean=self._unclean,
+        )
+        broker.logs.doubts.ended = self._tell_trusted
+        await controller.run(lambda governed: governed.register(registration, now_ms=now_ms))
+        found = broker.logs.logs
+        self._log_dir_events = LogDirEvents(controller, broker.replicas, clock_ms)
+        self._watch(broker.logs)
+        if shared:
+            _tell_strays(found, await controller.run(lambda governed: governed.stored))
+            channels = self._channels(controller)
+            self._stops.push_async_callback(channels.close)
+            controller.attach(self._take_image, channels.take)
+            # Which partitions it holds, and as what, it hears from whoever is elected.
+            await controller.run(lambda governed: governed.contest(now_ms=clock_ms()))
+            store.subscribe(partial(self._heard_znode, controller))
+            # What was written since then, and all watches.
+            controller.hear(None)
+            balance = LeaderBalance(controller, clock_ms)
+            balance.start()
+            self._stops.push_async_callback(balance.stop)
+            return
+        ids = {tp: partition_log.topic_id for tp, partition_log in found.items()}
+        epochs = {tp: partition_log.latest_epoch for tp, partition_log in found.items()}
+        await controller.run(lambda it: it.adopt(ids, epochs=epochs, now_ms=now_ms))
+        deleting = await controller.run(lambda governed: governed.deleting)
+        for tp in [tp for tp in found if tp.topic in deleting]:
+            broker.logs.delete(tp, now_ms)
+        await controller.run(lambda governed: governed.finish_deletions(now_ms=now_ms))
+        self._take_image(MetadataImage(cluster_id=""), controller.image)
+        controller.attach(self._take_image)
+
+    def _heard_znode(self, controller: ControllerThread, path: str | None) -> None:
+        """Another broker wrote to a znode, None for any; called from any thread."""
+        controller.hear(path)
+        self._security.hear(path)
+
+    def _channels(self, controller: ControllerThread) -> ControllerChannelManager:
+        """How this broker tells the others what it decides when it is the controller."""
+
+        async def report(number: int, view: TargetState, refused: frozenset[str]) -> None:
+            now_ms = clock_ms()
+            try:
+                await controller.run(
+                    lambda it: it.active.confirmed(number, view, refused, now_ms=now_ms)
+                )
+            except (KafkaError, RuntimeError) as error:  # Tried again with the next catch-up.
+                log.warning("Topic deletion not completed yet: %s", error)
+
+        async def storage(number: int, answered: Answered) -> None:
+            now_ms = clock_ms()
+            with contextlib.suppress(RuntimeError):  # The broker is stopping.
+                await controller.run(
+                    lambda it: it.storage_answered(number, answered, now_ms=now_ms)
+                )
+
+        async def ends(
+            number: int, epoch: int, answered: Mapping[TopicPartition, EndsAnswer]
+        ) -> None:
+            now_ms = clock_ms()
+            with contextlib.suppress(RuntimeError):  # The broker is stopping.
+                await controller.run(
+                    lambda it: it.ends_answered(number, epoch, answered, now_ms=now_ms)
+                )
+
+        return ControllerChannelManager(
+            self.broker.id,
+            self.replication.control_peers("control"),
+            listener=controller.settings.inter_broker_listener,
+            timeout_s=controller.settings[keys.CONTROLLER_SOCKET_TIMEOUT_MS] / 1000,
+            stop=lambda tp, delete: self.broker.replicas.stop(tp, delete=delete),
+            report=report,
+            storage=storage,
+            ends=ends,
+            own=self.broker.replicas,
+        )
+
+    def _take_image(self, old: MetadataImage, new: MetadataImage) -> dict[str, KafkaError]:
+        """Do what an image says: first the replicas, then the coordinators that live in some."""
+        broker = self.broker
+        failures = broker.replicas.on_image(old, new)
+        steps = (
+            self.replication.on_image,
+            partial(broker.groups.on_image, old.announced, new.announced),
+            partial(broker.transactions.on_image, new.announced),
+            partial(broker.quotas.on_image, old, new),
+            self._log_dir_events.look,
+        )
+        call_isolated(steps, "Applying metadata", "this broker")
+        return failures
+
+    def _tell_trusted(self) -> None:
+        """No log is doubted any more, and who reads this broker's registration may know."""
+        log.info("All replicas are leaders or in sync")
+        with contextlib.suppress(RuntimeError):  # The broker is stopping.
+            told = self.broker.controller.run(lambda governed: governed.trust(now_ms=clock_ms()))
+            told.add_done_callback(_note_failure)
+
+    def _watch(self, logs: LogDirectories) -> None:
+        """Hear of log directories that fill up, fail and recover; errors are met in any thread."""
+        loop = asyncio.get_running_loop()
+        self._disks_lost = loop.create_future()
+
+        def hear(health: DirectoryHealth) -> None:
+            with contextlib.suppress(RuntimeError):  # The loop has ended, nobody is served.
+                loop.call_soon_threadsafe(self._heard_of, health)
+
+        logs.watch(hear)
+
+    def _heard_of(self, health: DirectoryHealth) -> None:
+        broker = self.broker
+        steps = partial(broker.replicas.heard_of, health, broker.image), self._log_dir_events.tell
+        call_isolated(steps, "Handling a change", health.path)
+        if health.state is Health.FULL and self._upkeep is not None:
+            self._upkeep.retain_soon()
+        lost = self.broker.logs.all_offline
+        if lost is not None and not self._disks_lost.done():
+            self._disks_lost.set_result(LogDirectoryError(lost))
+
+    def _provide_for_clients(self, settings: BrokerSettings, writability: WriteReadiness) -> None:
+        """Make what all sessions share, within the bounds that the settings give."""
+        self.counters = Counters(log)
+        self._shared = Shared(
+            MemoryPool(BufferPool(), budget=frame_memory_bytes(settings)),
+            SendBuffers(),
+            self.counters,
+            writability,
+            Line(),
+            ResponseCoalescer(),
+        )
+        self._limits_of = settings
+        limits = ConnectionLimits.from_settings(settings)
+        ip_quotas = IpQuotas(settings, clock_ms=monotonic_ms)
+        self._entrance = Entrance(limits, self.counters, ip_quotas)
+
+    def _serve(self) -> None:
+        dispatcher = Dispatcher(
+            self.broker,
+            self.broker.handlers,
+            authorizer=self._security.authorizer,
+            quotas=self.broker.quotas,
+            clock_ms=clock_ms,
+        )
+        for listener in self.listeners:
+            listener.serve(lambda to: Session(to, dispatcher, self._shared), self._entrance)
+            log.info("listening on %s", listener.address)
+
+    def _open_admin_port(self) -> None:
+        """Answer probes before anything that may take long."""
+        address = self._given[keys.BARNABAS_ADMIN_LISTENER]
+        if not address:
+            return
+        # Only where it is wanted: the library of metrics is a tenth of an idle broker.
+        from barnabas_broker.server.metrics.admin import Admin
+
+        self.admin = Admin(address, self._lifecycle, self._recovery)
+        self._stops.push_async_callback(self.admin.stop)
+        self.admin.start()
+        log.info("metrics and probes at %s", self.admin.url)
+
+    def _answer_on_admin_port(self) -> None:
+        if self.admin is None or self.cleaner is None:
+            return
+        from barnabas_broker.server.metrics.upkeep import Kept
+        from barnabas_broker.server.metrics.waiting import Waits
+
+        self.admin.serve(
+            self.broker,
+            self.listeners,
+            counters=self.counters,
+            kept=Kept(
+                self.cleaner.manager,
+                self._shared.memory,
+                self._shared.output,
+                Waits(self._commits, self._coordination.counts),
+            ),
+            clock_ms=clock_ms,
+        )
+        self._stops.callback(self.admin.withdraw)
+
+    async def _watch_clients(self) -> None:
+        """Once a second: end who does not get on, and go by the settings as they are now."""
+        settings = self.broker.settings
+        if settings is not self._limits_of:
+            limits = await asyncio.to_thread(ConnectionLimits.from_settings, settings)
+            self._entrance.change(limits)
+            self._limits_of = settings
+        configs, ip_quotas = self.broker.image.quota_configs, self._entrance.ip_quotas
+        if ip_quotas.differ_from(configs):
+            ip_quotas.take(configs, await found_limits(configs))
+        now = asyncio.get_running_loop().time()
+
+        def refuse_slow() -> None:
+            for session in list(self._shared.memory.overdue(now)):
+                cast(Session, session).refuse(Cause.SLOW_SENDER, "its request does not arrive")
+
+        steps = [partial(it.close_idle, now) for it in self.listeners]
+        steps += [partial(it.close_departed, now) for it in self.listeners]
+        steps += [partial(self.counters.tell_unsaid, now), partial(self.broker.quotas.expire)]
+        steps.append(partial(ip_quotas.expire))
+        steps.append(partial(self._security.tell_left_out))
+        call_isolated([refuse_slow, *steps], "Watching", "clients")
+
+    def _flush_soon(self, partition_log: PartitionLog) -> None:
+        if self._upkeep is not None:
+            self._upkeep.flush_soon(partition_log)
+
+
+def _govern(
+    settings: BrokerSettings, coordination: Coordination, logs: LogDirectories
+) -> tuple[CoordinationStore, Controller, int]:
+    """Open the coordination data and take one's place there; blocks."""
+    now_ms = clock_ms()
+    store = coordination.open(now_ms=now_ms)
+    make_parents(store, now_ms=now_ms)
+    broker_id = coordination.broker_id(store, logs.stored_broker_id, now_ms=now_ms)
+    controller = Controller(
+        store, broker_id=broker_id, settings=settings, random=random.SystemRandom()
+    )
+    begin = controller.join if coordination.shared else controller.start
+    begin(cluster_id=logs.stored_cluster_id, now_ms=now_ms)
+    return store, controller, broker_id
+
+
+def _note_failure(told: "asyncio.Future[None]") -> None:
+    if not told.cancelled() and (error := told.exception()) is not None:
+        log.warning("Registration not updated yet, all replicas are in sync: %s", error)
+
+
+def _started_uncleanly(governed: Controller, logs: LogDirectories, broker_id: int) -> bool:
+    """Whether to say, when registering, that logs may lack their ends.
+
+    Not for topics that are being deleted. Their replicas here may be gone while others are away
+    that are in their ISR on record, and no leader will ever end a doubt about them.
+    """
+    if not (governed.shared and governed.settings[keys.BARNABAS_UNCLEAN_REGISTRATION]):
+        return False
+    held = {
+        TopicPartition(topic.name, index): broker_id in state.isr
+        for topic in governed.stored.topics.values()
+        if topic.name not in governed.deleting
+        for index, state in enumerate(topic.partitions)
+        if broker_id in state.replicas
+    }
+    unclean = logs.doubt(held)
+    if unclean:
+        count = len(logs.doubts.partitions)
+        log.warning("Unclean shutdown detected: %d logs may be truncated", count)
+    return unclean
+
+
+def _tell_strays(found: Mapping[TopicPartition, PartitionLog], image: MetadataImage) -> None:
+    """Name the topics on disk that the cluster does not have; their files are left alone."""
+    strays = sorted({tp.topic for tp in found if image.partition(tp) is None})
+    if strays:
+        log.warning("Stray logs kept on disk: %s", ", ".join(strays))
+
+
+def _quotas(controller: ControllerThread) -> ClientQuotas:
+    configs = controller.image.quota_configs
+    return ClientQuotas(controller.settings, configs, clock_ms=monotonic_ms)
+
+
+def _session_cache(settings: BrokerSettings) -> SessionCache:
+    return SessionCache(
+        slots=settings[keys.MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS],
+        eviction_ms=SESSION_EVICTION_MS,
+    )

@@ -1,0 +1,1 @@
+"""Requests between the brokers of a cluster, and replication."""

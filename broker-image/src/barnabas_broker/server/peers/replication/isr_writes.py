@@ -1,0 +1,86 @@
+"""Changing in-sync replicas by writing the coordination data, without asking the controller.
+
+What brokers do while `inter.broker.protocol.version` is before 2.7-IV2 (Kafka's
+`ZkAlterPartitionManager`). The store lives in the controller's thread; a leader that waits for an
+ensemble that is away waits there, and its partitions' high watermarks with it.
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable
+from uuid import UUID
+
+from barnabas_broker.cluster.image import PartitionState
+from barnabas_broker.replica.isr_notices import CHECK_MS, IsrNotices
+from barnabas_broker.server.control.controller_thread import ControllerThread
+from barnabas_broker.server.peers.replication.isr_changes import NO_BROKER_EPOCHS, BrokerEpochs
+from barnabas_broker.server.process.supervised_tasks import background
+from barnabas_broker.zk.store import CoordinationError
+from barnabas_kafka.ids import TopicPartition
+from barnabas_zookeeper.errors import ZooKeeperError
+
+log = logging.getLogger(__name__)
+
+
+class IsrWrites:
+    """`alter` is an `isr_changes.AlterPartition`. `start` once, then `stop` once."""
+
+    def __init__(
+        self,
+        controller: ControllerThread,
+        *,
+        monotonic_ms: Callable[[], int],
+        clock_ms: Callable[[], int],
+    ) -> None:
+        self._controller = controller
+        self._monotonic_ms = monotonic_ms
+        self._clock_ms = clock_ms
+        self._notices = IsrNotices(monotonic_ms())
+        self._telling: asyncio.Task[None] | None = None
+
+    async def alter(
+        self,
+        tp: TopicPartition,
+        _topic_id: UUID,
+        wanted: PartitionState,
+        _broker_epochs: BrokerEpochs = NO_BROKER_EPOCHS,
+    ) -> PartitionState:
+        """The state as it is once it is written. Raises KafkaError and CoordinationError."""
+        now_ms = self._clock_ms()
+        state = await self._controller.run(
+            lambda controller: controller.write_in_sync(tp, wanted, now_ms=now_ms)
+        )
+        self._notices.written(tp, now_ms=self._monotonic_ms())
+        return state
+
+    def start(self) -> None:
+        """Begin to tell the controller of what was written."""
+        self._telling = background().every(
+            "telling of in-sync replicas", lambda: CHECK_MS / 1000, self._tell_all
+        )
+
+    async def stop(self) -> None:
+        """Tell of nothing more: the next leaders and the next controller read what is there."""
+        if self._telling is not None:
+            self._telling.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._telling
+
+    async def _tell_all(self) -> None:
+        await self._tell(self._notices.take(self._monotonic_ms()))
+
+    async def _tell(self, partitions: frozenset[TopicPartition]) -> None:
+        if not partitions:
+            return
+        now_ms = self._clock_ms()
+        try:
+            await self._controller.run(
+                lambda controller: controller.tell_in_sync(partitions, now_ms=now_ms)
+            )
+        except (CoordinationError, ZooKeeperError) as error:
+            log.warning("ISR change not reported to the controller yet: %s", error)
+            self._notices.put_back(partitions)
+        except BaseException:
+            self._notices.put_back(partitions)
+            raise

@@ -1,0 +1,56 @@
+"""Cutting logs in a thread: a cut syncs files and may read much of a segment again.
+
+While a log is being cut nothing else touches it: retention and compaction pass it over, and who
+must have it at once, because the controller names this broker leader or deletes the topic, waits
+(`Partition.settle`).
+"""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Future as ThreadFuture
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Final
+
+from barnabas_broker.log.directories import LogDirectories
+from barnabas_broker.replica.partition import Partition
+
+THREADS: Final = 2
+"""Enough to keep two disks busy; cuts are rare, and come many at a time after a failure."""
+
+
+class Truncation:
+    """The threads that cut. Lives on the event loop."""
+
+    def __init__(self, logs: LogDirectories, *, clock_ms: Callable[[], int]) -> None:
+        self._logs = logs
+        self._clock_ms = clock_ms
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="cut")
+
+    async def truncate(self, partition: Partition, offset: int) -> None:
+        """Nothing at or above `offset` stays, nor an epoch that begins there. Raises KafkaError."""
+        cut = partial(self._logs.truncate, partition.tp, offset, now_ms=self._clock_ms())
+        await self._in_thread(partition, cut)
+
+    async def start_at(self, partition: Partition, offset: int) -> None:
+        """Nothing stays, and the log begins at `offset`. Raises KafkaError."""
+        now_ms = self._clock_ms()
+        cut = partial(self._logs.truncate_fully_at, partition.tp, offset, now_ms=now_ms)
+        await self._in_thread(partition, cut)
+
+    async def _in_thread(self, partition: Partition, work: Callable[[], object]) -> None:
+        partition.settle()
+        cut: ThreadFuture[object] = self._threads.submit(work)
+        partition.begin_cut(cut)
+        ended = asyncio.wrap_future(cut)
+
+        def over(done: "asyncio.Future[object]") -> None:
+            partition.end_cut(cut)
+            done.exception()  # Retrieved: the fetcher that asked may have been stopped.
+
+        ended.add_done_callback(over)
+        await asyncio.shield(ended)
+
+    def close(self) -> None:
+        """Finish what was begun, and end the threads. Blocks."""
+        self._threads.shutdown(wait=True)

@@ -1,0 +1,1 @@
+"""The process and its event loop: tasks, scheduling, threads, signals, logs."""

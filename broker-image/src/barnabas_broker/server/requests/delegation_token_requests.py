@@ -1,0 +1,39 @@
+"""What the four APIs of delegation tokens share: who may ask, and where (KIP-48)."""
+
+from typing import TYPE_CHECKING, Final
+
+from barnabas_broker.security.principals import ANONYMOUS
+from barnabas_broker.server.requests.request_context import RequestContext
+from barnabas_kafka.errors import ErrorCode, KafkaError
+from barnabas_kafka.settings.listeners import SecurityProtocol
+
+if TYPE_CHECKING:  # Not loaded where there is no secret key.
+    from barnabas_broker.server.control.delegation_token_manager import DelegationTokenManager
+
+REQUESTERS_SINCE: Final = 3
+"""The version of CreateDelegationToken and DescribeDelegationToken that tells who asked for one."""
+
+NO_TIME: Final = -1
+"""What an answer without a token says of times."""
+
+
+def check_allowed(call: RequestContext) -> None:
+    """Raise KafkaError where tokens are not asked for: `KafkaApis.allowTokenRequests`.
+
+    Not in plain text, not by a client that nobody has authenticated, and not by one that has
+    authenticated with a token itself.
+    """
+    listeners = call.broker.settings.listeners
+    protocol = next((each.protocol for each in listeners if each.name == call.listener), None)
+    anonymous = protocol is SecurityProtocol.SSL and call.principal == ANONYMOUS
+    unknown = protocol in (None, SecurityProtocol.PLAINTEXT)
+    if unknown or anonymous or call.principal.token_authenticated:
+        raise KafkaError(ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED)
+
+
+def manager(call: RequestContext) -> "DelegationTokenManager":
+    """The broker's tokens; raises KafkaError where there is no secret key."""
+    tokens = call.broker.security.tokens
+    if tokens is None:
+        raise KafkaError(ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED)
+    return tokens

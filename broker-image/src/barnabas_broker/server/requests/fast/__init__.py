@@ -1,0 +1,1 @@
+"""The fast paths of common requests; the handlers serve all others."""

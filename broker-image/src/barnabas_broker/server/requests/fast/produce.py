@@ -1,0 +1,254 @@
+"""The short way of a Produce request that is ordinary in everything, from frame to answer.
+
+A busy broker spends its life here, so that what the general way
+(`server.requests.handlers.produce`) does with objects, for whatever a request may hold, is done
+with numbers for what nearly all requests hold: plain batches (`records.walk.plain_batch`), or
+compressed ones that the validator takes, for partitions that this broker leads and in which records
+count as soon as they are appended. Each check of the general way is made here too, in its order.
+The first partition that fails one, or is not ordinary, ends the short way: the general way goes on
+from that partition, untouched, and gives every error its words.
+"""
+
+import logging
+import time
+from struct import Struct
+from typing import TYPE_CHECKING, Final
+
+from barnabas_broker.log.producer_state import Sequences
+from barnabas_broker.log.validator import (
+    AT_ONCE_BYTES,
+    InvalidBatch,
+    ProduceRules,
+    TooMuchAtOnce,
+    ValidatedBatches,
+    validate_produce,
+)
+from barnabas_broker.replica.partition import Partition
+from barnabas_broker.security.acls import AclOperation, ResourcePattern, ResourceType
+from barnabas_broker.security.authorizer import Authorizer
+from barnabas_broker.server.requests.client_quotas import ClientQuotas
+from barnabas_broker.server.requests.handler import UnanswerableError
+from barnabas_broker.server.requests.handlers.produce import ACKS, TURN_PARTITIONS, TURN_S
+from barnabas_kafka.errors import KafkaError
+from barnabas_kafka.protocol.plain_produce import (
+    PlainAnswer,
+    PlainPartition,
+    PlainTopic,
+    answer,
+    read,
+)
+from barnabas_kafka.records.batch import (
+    ATTRIBUTES_POSITION,
+    CODEC_MASK,
+    HEADER,
+    HEADER_SIZE,
+    MAGIC_POSITION,
+    BatchHeader,
+)
+from barnabas_kafka.records.crc import crc32c
+from barnabas_kafka.records.walk import LARGEST, plain_batch
+
+if TYPE_CHECKING:
+    from barnabas_broker.server.requests.broker_services import BrokerServices
+    from barnabas_broker.server.requests.dispatch import Caller
+
+log = logging.getLogger(__name__)
+
+PARTITIONS_AT_ONCE: Final = 10_000
+"""Requests that name more topics or partitions are not ordinary: to read them takes long."""
+
+FRAME_BYTES_AT_ONCE: Final = 4 << 20
+"""Larger requests are not ordinary: a hundred megabytes would take tens of milliseconds to copy."""
+
+PACKED_BYTES_MAX: Final = 128 << 10
+"""Larger compressed batches are not ordinary: many turn out to hold more than may be inflated at
+once, and the general way has to find that out anew."""
+
+#: Where in a batch its checksum, its producer's id and epoch and its first sequence are.
+_CRC_AND_PRODUCER: Final = Struct(">17xI22xqhi")
+_BASE_OFFSET: Final = Struct(">q")
+
+_NO_APPEND_TIME: Final = -1
+
+# An enum's members are looked up several times slower than names of the module.
+_TOPIC: Final = ResourceType.TOPIC
+_WRITE: Final = AclOperation.WRITE
+
+
+class PlainProduce:
+    """Serves what is ordinary, and says how far it came with the rest."""
+
+    __slots__ = ("_authorizer", "_broker", "_quotas")
+
+    def __init__(
+        self, broker: "BrokerServices", authorizer: Authorizer, quotas: ClientQuotas
+    ) -> None:
+        self._broker = broker
+        self._authorizer = authorizer
+        self._quotas = quotas
+
+    def serve(
+        self, frame: memoryview, version: int, correlation_id: int, caller: "Caller", now_ms: int
+    ) -> bytes | list[PlainAnswer]:
+        """The response to a request that was served in all, b"" where it shall have none.
+
+        Otherwise the answers of the partitions before the first that is not ordinary; the
+        general way goes on from there (`handlers.produce.resume`). Raises UnanswerableError for
+        any bug: what was appended is not known then, so that nothing may be tried again.
+        """
+        try:
+            return self._serve(frame, version, correlation_id, caller, now_ms)
+        except Exception as error:  # The boundary between one request and the broker's life.
+            log.exception("Request failed: Produce version %d from %s", version, caller.client_host)
+            raise UnanswerableError("Produce failed and cannot say so") from error
+
+    def _serve(
+        self, frame: memoryview, version: int, correlation_id: int, caller: "Caller", now_ms: int
+    ) -> bytes | list[PlainAnswer]:
+        answers: list[PlainAnswer] = []
+        began_ns = time.perf_counter_ns() if self._quotas.active else 0
+        if len(frame) > FRAME_BYTES_AT_ONCE:
+            return answers
+        data = bytes(frame)
+        request = read(data, version, PARTITIONS_AT_ONCE)
+        if request is None or request[1] not in ACKS:
+            return answers
+        client_id, acks, topics = request
+        if not self._append_all(
+            topics, answers, frame, data, version=version, acks=acks, caller=caller, now_ms=now_ms
+        ):
+            return answers
+        throttle_ms = 0
+        if began_ns:
+            spent_ns = time.perf_counter_ns() - began_ns if acks else 0
+            throttle_ms = self._quotas.produced(
+                caller.principal.name, client_id, len(data), spent_ns
+            )
+            if throttle_ms:
+                caller.throttle(throttle_ms)
+        return answer(version, correlation_id, topics, answers, throttle_ms) if acks else b""
+
+    def _append_all(
+        self,
+        topics: list[PlainTopic],
+        answers: list[PlainAnswer],
+        frame: memoryview,
+        data: bytes,
+        *,
+        version: int,
+        acks: int,
+        caller: "Caller",
+        now_ms: int,
+    ) -> bool:
+        """Append partition by partition, and tell whether that were all of them."""
+        turn_end = 0.0
+        try:
+            for name, _, partitions in topics:
+                resource = ResourcePattern(_TOPIC, name)
+                if not self._authorizer.authorize(
+                    caller.principal, caller.client_host, _WRITE, resource, log_if_denied=False
+                ):
+                    return False
+                for place in partitions:
+                    found = self._find(name, place[0], version)
+                    if found is None:
+                        return False
+                    partition, rules = found
+                    if rules.rebuilds_plain or not partition.counts_at_once(acks):
+                        return False
+                    done = _append(partition, place, frame, data, rules=rules, now_ms=now_ms)
+                    if done is None:
+                        return False
+                    answers.append(done)
+                    if not len(answers) % TURN_PARTITIONS:
+                        turn_end = turn_end or time.monotonic() + TURN_S
+                        if time.monotonic() > turn_end:
+                            return False
+        except KafkaError:
+            return False
+        return True
+
+    def _find(self, name: str, index: int, version: int) -> tuple[Partition, ProduceRules] | None:
+        try:
+            partition = self._broker.replicas.led(name, index)
+            return partition, partition.rules.produce_rules(version)
+        except Exception:  # Whatever it is, the handler meets it too, and answers with it.
+            return None
+
+
+def _append(
+    partition: Partition,
+    place: PlainPartition,
+    frame: memoryview,
+    data: bytes,
+    *,
+    rules: ProduceRules,
+    now_ms: int,
+) -> PlainAnswer | None:
+    """Validate and append the batch of one partition; None if it is not plain and sound.
+
+    `data` is the content of `frame`; that is stamped and written. Raises what `Partition.append`
+    does, the batch being as it came then.
+    """
+    index, start, end = place
+    newest = now_ms + rules.timestamp_after_max_ms
+    count, latest, latest_index = plain_batch(
+        data,
+        start,
+        end,
+        largest=rules.max_message_bytes,
+        oldest=now_ms - rules.timestamp_before_max_ms,
+        newest=newest if newest < LARGEST else LARGEST,
+        key_required=rules.compact,
+    )
+    if not count:
+        return _append_packed(partition, index, frame[start:end], rules=rules, now_ms=now_ms)
+    crc, producer_id, epoch, first = _CRC_AND_PRODUCER.unpack_from(data, start)
+    batch = frame[start:end]
+    if crc32c(batch[ATTRIBUTES_POSITION:]) != crc:
+        return None
+    sequences = None
+    if producer_id >= 0:
+        sequences = Sequences(producer_id, epoch, first, first + count - 1)
+        if not partition.log.producers.follows(sequences):
+            header = BatchHeader._make(HEADER.unpack_from(data, start))
+            batches = ValidatedBatches(batch, [(0, header)], latest, latest_index, count)
+            return _append_validated(partition, index, batch, batches, now_ms)
+    try:
+        base = partition.append_plain(
+            batch, records=count, max_timestamp=latest, now_ms=now_ms, sequences=sequences
+        )
+    except KafkaError:
+        _BASE_OFFSET.pack_into(batch, 0, 0)  # A batch with an offset is not what a client sends.
+        raise
+    return index, base, _NO_APPEND_TIME, partition.log.log_start_offset
+
+
+def _append_packed(
+    partition: Partition, index: int, batch: memoryview, *, rules: ProduceRules, now_ms: int
+) -> PlainAnswer | None:
+    """Validate and append a compressed batch outside transactions; None if it is not sound."""
+    if (
+        not HEADER_SIZE <= len(batch) <= PACKED_BYTES_MAX
+        or batch[MAGIC_POSITION] != 2
+        or batch[ATTRIBUTES_POSITION]
+        or not 0 < batch[ATTRIBUTES_POSITION + 1] <= CODEC_MASK
+    ):
+        return None
+    try:
+        batches = validate_produce(batch, rules=rules, now_ms=now_ms, at_once=AT_ONCE_BYTES)
+    except (InvalidBatch, TooMuchAtOnce):
+        return None
+    return _append_validated(partition, index, batch, batches, now_ms)
+
+
+def _append_validated(
+    partition: Partition, index: int, batch: memoryview, batches: ValidatedBatches, now_ms: int
+) -> PlainAnswer:
+    """Append what was found sound in `batch`; raises as `_append`."""
+    try:
+        info = partition.append(batches, now_ms=now_ms)
+    except KafkaError:
+        _BASE_OFFSET.pack_into(batch, 0, 0)
+        raise
+    return index, info.first_offset, info.log_append_time, info.log_start_offset

@@ -1,0 +1,106 @@
+"""AlterClientQuotas: set and remove quotas of users, client ids and addresses (KIP-546)."""
+
+import asyncio
+import socket
+from asyncio import Future
+from collections.abc import Collection, Sequence
+from typing import Final
+
+from barnabas_broker.cluster.quota_entity import is_address
+from barnabas_broker.controller.controller import Controller
+from barnabas_broker.controller.quota_changes import IP, QuotaAlteration, QuotaChange
+from barnabas_broker.security.acls import AclOperation
+from barnabas_broker.server.requests.handler import Handler
+from barnabas_broker.server.requests.request_context import RequestContext
+from barnabas_kafka.errors import ErrorCode, KafkaError
+from barnabas_kafka.protocol.messages.alter_client_quotas import (
+    AlterClientQuotasRequest,
+    AlterClientQuotasResponse,
+    AlterClientQuotasResponseEntryData,
+    EntityData,
+)
+from barnabas_kafka.protocol.registry import ApiKey, VersionRange
+
+Response = AlterClientQuotasResponse
+
+NAMES_MAX: Final = 100
+"""Names of hosts that one request may have looked up."""
+
+LOOK_UP_S: Final = 20.0
+"""How long that may take; what is not found by then is not known."""
+
+
+def handle(request: AlterClientQuotasRequest, call: RequestContext) -> Response | Future[Response]:
+    """Answer for each entity; any broker may serve this, as with Kafka's."""
+    alterations = [
+        QuotaAlteration(
+            # The last name counts where a type is named twice.
+            tuple({part.entity_type: part.entity_name for part in entry.entity}.items()),
+            [QuotaChange(op.key, None if op.remove else op.value) for op in entry.ops],
+        )
+        for entry in request.entries
+    ]
+    if not call.allowed_on_cluster(AclOperation.ALTER_CONFIGS):
+        refused = KafkaError(
+            ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "Cluster authorization failed."
+        )
+        return _response(alterations, [refused] * len(alterations))
+
+    def alter(unknown_hosts: Collection[str]) -> Future[Response]:
+        def change(controller: Controller) -> list[KafkaError | None]:
+            return controller.client_quotas.alter(
+                alterations,
+                validate_only=request.validate_only,
+                unknown_hosts=unknown_hosts,
+                principal=call.principal,
+                now_ms=call.now_ms,
+            )
+
+        return call.broker.controller.ask(change, lambda errors: _response(alterations, errors))
+
+    hosts = {name for it in alterations for kind, name in it.parts if kind == IP and name}
+    names = {host for host in hosts if not is_address(host)}
+    if not names:
+        return alter(())
+
+    async def look_up() -> Response:
+        try:
+            unknown = await asyncio.wait_for(asyncio.to_thread(_unknown, names), LOOK_UP_S)
+        except TimeoutError:
+            unknown = names
+        return await alter(unknown)
+
+    return asyncio.ensure_future(look_up())
+
+
+def _unknown(hosts: Collection[str]) -> set[str]:
+    """Those that cannot be looked up, and all beyond a number that takes long."""
+    unknown = set(sorted(hosts)[NAMES_MAX:])
+    for host in sorted(hosts)[:NAMES_MAX]:
+        try:
+            socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError):
+            unknown.add(host)
+    return unknown
+
+
+def _response(
+    alterations: Sequence[QuotaAlteration], errors: Sequence[KafkaError | None]
+) -> Response:
+    """One answer for each entity, the last where it was named twice."""
+    told = {frozenset(it.parts): error for it, error in zip(alterations, errors, strict=True)}
+    return Response(
+        entries=[
+            AlterClientQuotasResponseEntryData(
+                error_code=ErrorCode.NONE if error is None else error.code,
+                error_message=None
+                if error is None or error.code == ErrorCode.UNKNOWN_SERVER_ERROR
+                else error.message,
+                entity=[EntityData(entity_type=k, entity_name=n) for k, n in sorted(parts)],
+            )
+            for parts, error in told.items()
+        ]
+    )
+
+
+HANDLER = Handler(ApiKey.ALTER_CLIENT_QUOTAS, VersionRange(0, 1), handle)

@@ -1,0 +1,59 @@
+"""DescribeProducers: who writes to a partition, and in which transaction (KIP-664)."""
+
+from barnabas_broker.cluster.failures import refusal
+from barnabas_broker.log.producer_state import ProducerEntry
+from barnabas_broker.security.acls import AclOperation, ResourceType
+from barnabas_broker.server.requests.handler import Handler
+from barnabas_broker.server.requests.request_context import RequestContext
+from barnabas_kafka.errors import ErrorCode, KafkaError
+from barnabas_kafka.ids import TopicPartition
+from barnabas_kafka.protocol.messages.describe_producers import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    PartitionResponse,
+    ProducerState,
+    TopicResponse,
+)
+from barnabas_kafka.protocol.registry import ApiKey, VersionRange
+
+
+def handle(request: DescribeProducersRequest, call: RequestContext) -> DescribeProducersResponse:
+    """Answer for each partition of which there is a replica here, whoever leads it."""
+    return DescribeProducersResponse(
+        topics=[
+            TopicResponse(
+                name=topic.name,
+                partitions=[_partition(topic.name, it, call) for it in topic.partition_indexes],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _partition(topic: str, index: int, call: RequestContext) -> PartitionResponse:
+    answer = PartitionResponse(partition_index=index)
+    try:
+        if not call.allowed(AclOperation.READ, ResourceType.TOPIC, topic):
+            raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        replica = call.broker.replicas.readable(TopicPartition(topic, index))
+        producers = replica.log.producers.producers
+    except Exception as error:
+        told = refusal(error, "DescribeProducers", (topic, index))
+        answer.error_code, answer.error_message = told.code, told.message
+        return answer
+    answer.active_producers = [_producer(entry) for entry in producers.values()]
+    return answer
+
+
+def _producer(entry: ProducerEntry) -> ProducerState:
+    return ProducerState(
+        producer_id=entry.producer_id,
+        producer_epoch=entry.epoch,
+        last_sequence=entry.last_sequence,
+        last_timestamp=entry.last_timestamp,
+        coordinator_epoch=entry.coordinator_epoch,
+        current_txn_start_offset=entry.txn_first_offset,
+    )
+
+
+HANDLER = Handler(ApiKey.DESCRIBE_PRODUCERS, VersionRange(0, 0), handle)

@@ -1,0 +1,70 @@
+"""DescribeUserScramCredentials: who has which SCRAM credentials, never what they are (KIP-554)."""
+
+from collections import Counter
+
+from barnabas_broker.security.acls import AclOperation
+from barnabas_broker.security.scram import ScramMechanism, scram_credential
+from barnabas_broker.server.requests.handler import Handler
+from barnabas_broker.server.requests.request_context import RequestContext
+from barnabas_kafka.errors import ErrorCode
+from barnabas_kafka.protocol.messages.describe_user_scram_credentials import (
+    CredentialInfo,
+    DescribeUserScramCredentialsRequest,
+    DescribeUserScramCredentialsResponse,
+    DescribeUserScramCredentialsResult,
+)
+from barnabas_kafka.protocol.registry import ApiKey, VersionRange
+
+Result = DescribeUserScramCredentialsResult
+
+
+def handle(
+    request: DescribeUserScramCredentialsRequest, call: RequestContext
+) -> DescribeUserScramCredentialsResponse:
+    """Answer for each user that is named; no names are the names of all who have credentials."""
+    if not call.allowed_on_cluster(AclOperation.DESCRIBE):
+        return DescribeUserScramCredentialsResponse(
+            error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+            error_message="Cluster authorization failed.",
+        )
+    if not request.users:
+        everyone = sorted(call.broker.image.user_configs)
+        results = [found for user in everyone if (found := _result(user, call)).credential_infos]
+    else:
+        named = Counter(each.name for each in request.users)
+        results = [_named(user, times, call) for user, times in named.items()]
+    return DescribeUserScramCredentialsResponse(error_message=None, results=results)
+
+
+def _named(user: str, times: int, call: RequestContext) -> Result:
+    if times > 1:
+        return Result(
+            user=user,
+            error_code=ErrorCode.DUPLICATE_RESOURCE,
+            error_message="Cannot describe SCRAM credentials for the same user twice in a single "
+            f"request: {user}",
+        )
+    found = _result(user, call)
+    if found.credential_infos:
+        return found
+    return Result(
+        user=user,
+        error_code=ErrorCode.RESOURCE_NOT_FOUND,
+        error_message=f"Attempt to describe a user credential that does not exist: {user}",
+    )
+
+
+def _result(user: str, call: RequestContext) -> Result:
+    configs = call.broker.image.user_configs
+    return Result(
+        user=user,
+        error_message=None,
+        credential_infos=[
+            CredentialInfo(mechanism=mechanism, iterations=found.iterations)
+            for mechanism in ScramMechanism
+            if (found := scram_credential(configs, mechanism, user)) is not None
+        ],
+    )
+
+
+HANDLER = Handler(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, VersionRange(0, 0), handle)

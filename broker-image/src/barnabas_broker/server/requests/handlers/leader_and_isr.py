@@ -1,0 +1,100 @@
+"""LeaderAndIsr: the controller tells this broker what it leads and what it follows."""
+
+from asyncio import Future
+from collections.abc import Mapping
+
+from barnabas_broker.cluster.failures import refusal
+from barnabas_broker.controller.controller import Controller
+from barnabas_broker.replica.manager import ReplicaManager
+from barnabas_broker.security.acls import AclOperation
+from barnabas_broker.server.requests.handler import Handler, among_others
+from barnabas_broker.server.requests.request_context import RequestContext
+from barnabas_kafka.errors import ErrorCode
+from barnabas_kafka.ids import TopicPartition
+from barnabas_kafka.protocol.messages.leader_and_isr import (
+    LeaderAndIsrPartitionError,
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    LeaderAndIsrTopicError,
+)
+from barnabas_kafka.protocol.registry import ApiKey, VersionRange
+
+# From here on answers are by topic id.
+TOPIC_IDS_SINCE = 5
+
+Told = tuple[ErrorCode, Mapping[TopicPartition, ErrorCode]]
+
+
+def handle(
+    request: LeaderAndIsrRequest, call: RequestContext
+) -> LeaderAndIsrResponse | Future[LeaderAndIsrResponse]:
+    """Answer when this broker leads and follows as it was told."""
+    if not call.allowed_on_cluster(AclOperation.CLUSTER_ACTION):
+        return LeaderAndIsrResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+
+    def obey(controller: Controller) -> Told:
+        stale = controller.hear_controller(request.controller_epoch, request.broker_epoch)
+        if stale is not None:
+            return stale, {}
+        return ErrorCode.NONE, controller.member.take_leadership(request)
+
+    replicas = call.broker.replicas
+    expected = [
+        TopicPartition(topic.topic_name, state.partition_index)
+        for topic in request.topic_states
+        for state in topic.partition_states
+        if state.leader == call.broker.id
+    ]
+    replicas.expect(expected)
+    answered = call.broker.controller.ask(
+        obey, lambda told: _answer(request, told, replicas, call.version)
+    )
+    answered.add_done_callback(lambda _: replicas.expect_no_more(expected))
+    return answered
+
+
+def _answer(
+    request: LeaderAndIsrRequest, told: Told, replicas: ReplicaManager, version: int
+) -> LeaderAndIsrResponse:
+    code, found = told
+    if code is not ErrorCode.NONE:
+        return LeaderAndIsrResponse(error_code=code)
+    errors = {tp: _of_replica(tp, error, replicas) for tp, error in found.items()}
+    topics = [
+        LeaderAndIsrTopicError(
+            topic_id=topic.topic_id,
+            partition_errors=[
+                LeaderAndIsrPartitionError(
+                    topic_name=topic.topic_name,
+                    partition_index=each.partition_index,
+                    error_code=errors[TopicPartition(topic.topic_name, each.partition_index)],
+                )
+                for each in topic.partition_states
+            ],
+        )
+        for topic in request.topic_states
+    ]
+    if version >= TOPIC_IDS_SINCE:
+        return LeaderAndIsrResponse(topics=topics)
+    return LeaderAndIsrResponse(
+        partition_errors=[each for topic in topics for each in topic.partition_errors]
+    )
+
+
+def _of_replica(tp: TopicPartition, error: ErrorCode, replicas: ReplicaManager) -> ErrorCode:
+    """What the controller is to know of a replica: KAFKA_STORAGE_ERROR makes it go on without.
+
+    A disk that failed for one partition of a topic says nothing about the others.
+    """
+    if error not in (ErrorCode.NONE, ErrorCode.KAFKA_STORAGE_ERROR):
+        return error
+    try:
+        if replicas.is_counted_out(tp):
+            return ErrorCode.KAFKA_STORAGE_ERROR
+    except Exception as failure:  # The boundary between one partition and the others.
+        return refusal(failure, "LeaderAndIsr", tp).code
+    return error if replicas.get(tp) is None else ErrorCode.NONE
+
+
+# Before version 2 there is no broker epoch, and partitions are not by topic (Kafka 2.2).
+HANDLER = Handler(ApiKey.LEADER_AND_ISR, VersionRange(2, 7), handle, offered=among_others)

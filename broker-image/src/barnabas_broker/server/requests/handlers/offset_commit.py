@@ -1,0 +1,113 @@
+"""OffsetCommit: remember how far a group has read.
+
+Version 0 belongs to consumers that keep their offsets in ZooKeeper, where they are written.
+"""
+
+from asyncio import Future
+from functools import partial
+
+from barnabas_broker.cluster.failures import refusal
+from barnabas_broker.coordinator.group.commits import (
+    commit_write_error,
+    commits,
+    refused_commit,
+)
+from barnabas_broker.coordinator.group.results import CoordinatorResult, Waiter
+from barnabas_broker.coordinator.group.shard import Shard
+from barnabas_broker.security.acls import AclOperation, ResourceType
+from barnabas_broker.server.process.cooperative_scheduler import Work
+from barnabas_broker.server.process.deferred_responses import then
+from barnabas_broker.server.requests import offset_commits
+from barnabas_broker.server.requests.handler import Handler, VersionRange
+from barnabas_broker.server.requests.request_context import RequestContext
+from barnabas_kafka.errors import ErrorCode, KafkaError
+from barnabas_kafka.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from barnabas_kafka.protocol.registry import ApiKey
+from barnabas_kafka.settings import broker as keys
+
+COORDINATOR_SINCE = 1
+
+
+Answer = OffsetCommitResponse | Work[OffsetCommitResponse]
+"""A response, or the work that is left until there is one."""
+
+
+def handle(request: OffsetCommitRequest, call: RequestContext) -> Work[Answer | Future[Answer]]:
+    """Commit what the caller may and what exists; answers keep the order of the request."""
+    if not call.allowed(AclOperation.READ, ResourceType.GROUP, request.group_id):
+        return refused_commit(request, ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    codes = yield from offset_commits.faults(request.topics, call)
+    commit = _written if call.version < COORDINATOR_SINCE else _committed
+    if not codes and request.topics:
+        # As nearly always; then the group's answer is in the order of the request.
+        return then(commit(request, call), _as_it_is, partial(_refused, request))
+    asked = request.topics
+    request.topics = yield from offset_commits.without(asked, codes, OffsetCommitRequestTopic)
+
+    def in_order() -> Work[OffsetCommitResponse]:
+        made = (OffsetCommitResponseTopic, OffsetCommitResponsePartition)
+        topics = yield from offset_commits.in_order(asked, codes, *made)
+        return OffsetCommitResponse(topics=topics)
+
+    def sorted_in(committed: OffsetCommitResponse) -> Work[OffsetCommitResponse]:
+        yield from offset_commits.note(committed.topics, codes)
+        return (yield from in_order())
+
+    def answer(committed: OffsetCommitResponse) -> Answer:
+        return sorted_in(committed)
+
+    if not request.topics:
+        return (yield from in_order())
+    return then(commit(request, call), answer, lambda error: answer(_refused(request, error)))
+
+
+def _as_it_is(response: OffsetCommitResponse) -> Answer:
+    return response
+
+
+def _refused(request: OffsetCommitRequest, error: KafkaError) -> OffsetCommitResponse:
+    return refused_commit(request, commit_write_error(error.code))
+
+
+def _written(
+    request: OffsetCommitRequest, call: RequestContext
+) -> OffsetCommitResponse | Future[OffsetCommitResponse]:
+    """Write to ZooKeeper what has metadata of a length that the coordinator would take."""
+    records, response = commits(
+        request.group_id,
+        request,
+        metadata_bytes_max=call.broker.settings[keys.OFFSET_METADATA_MAX_BYTES],
+        now_ms=call.now_ms,
+    )
+    offsets = {one.partition: one.committed.offset for one in records if one.committed}
+    written = call.broker.zookeeper_offsets.commit(request.group_id, offsets, now_ms=call.now_ms)
+
+    def told(_: int) -> OffsetCommitResponse:
+        return response
+
+    return then(written, told, lambda error: refused_commit(request, error.code))
+
+
+def _committed(
+    request: OffsetCommitRequest, call: RequestContext
+) -> OffsetCommitResponse | Future[OffsetCommitResponse]:
+    def step(shard: Shard, waiter: Waiter, now_ms: int) -> CoordinatorResult:
+        return shard.commit(request, waiter, now_ms, call.version)
+
+    try:
+        response: OffsetCommitResponse | Future[OffsetCommitResponse] = call.broker.groups.ask(
+            request.group_id, step
+        )
+    except Exception as error:  # Closing the connection would leave the client without a reason.
+        code = refusal(error, "OffsetCommit", request.group_id).code
+        return refused_commit(request, commit_write_error(code))
+    return response
+
+
+HANDLER = Handler(ApiKey.OFFSET_COMMIT, VersionRange(0, 9), handle, large=True)

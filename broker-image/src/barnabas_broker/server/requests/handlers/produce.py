@@ -1,0 +1,474 @@
+"""Produce: validate each partition's batches and append them, and wait until they count.
+
+The buffer of the request goes to the log as it came: validation reads it, the log stamps offsets
+and leader epoch in place, and one write puts it into the segment. The response waits only where
+records do not count yet (`replica.delayed_produce`). With `acks=0` there is no response; a failure
+then can only be told by ending the connection, as Apache's broker does.
+
+Batches that take long to look at are looked at in threads (`server.process.offload_pool`), and a
+request of very many partitions is worked on in turns. A connection has one request in work, so that
+the order of what one producer sends stays.
+"""
+
+import time
+from asyncio import Future, get_running_loop, sleep, wait
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final, NoReturn
+
+from barnabas_broker.cluster.failures import refusal
+from barnabas_broker.coordinator.results import Producer
+from barnabas_broker.log.predicted import most_inflated
+from barnabas_broker.log.validator import (
+    AT_ONCE_BYTES,
+    InvalidBatch,
+    TooMuchAtOnce,
+    ValidatedBatches,
+    validate_produce,
+)
+from barnabas_broker.replica.delayed_produce import ALL_IN_SYNC, DelayedProduce, Uncounted
+from barnabas_broker.replica.partition import Partition
+from barnabas_broker.security.acls import AclOperation, ResourceType
+from barnabas_broker.server.process.fair_queue import Flow, flow_of
+from barnabas_broker.server.requests.add_partitions_to_txn_manager import (
+    ASKED_AT_MOST,
+    Refused,
+    Unasked,
+    Wanted,
+    join,
+    verify,
+    verify_joined,
+)
+from barnabas_broker.server.requests.handler import Handler, UnanswerableError
+from barnabas_broker.server.requests.request_context import RequestContext
+from barnabas_kafka.errors import ErrorCode, KafkaError
+from barnabas_kafka.ids import NO_OFFSET, TopicPartition
+from barnabas_kafka.protocol.messages.produce import (
+    BatchIndexAndErrorMessage,
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+from barnabas_kafka.protocol.plain_produce import PlainAnswer
+from barnabas_kafka.protocol.registry import ApiKey, VersionRange
+from barnabas_kafka.records.batch import (
+    ATTRIBUTES_POSITION,
+    HEADER,
+    HEADER_SIZE,
+    MAGIC_POSITION,
+    TRANSACTIONAL_FLAG,
+    BatchHeader,
+)
+
+ACKS: Final = (ALL_IN_SYNC, 0, 1)
+
+
+ABORTABLE_SINCE: Final = 11
+"""From then on a producer is told that its transaction can be aborted (KIP-890)."""
+
+JOINS_SINCE: Final = 12
+"""From then on partitions join the transaction by being written to (KIP-890)."""
+
+TURN_S: Final = 0.02
+"""How long the partitions of one request are worked on before others have their turn."""
+
+TURN_PARTITIONS: Final = 16
+"""After how many of them to look at the time."""
+
+
+@dataclass(slots=True)
+class _Course:
+    """How far one request has come."""
+
+    answers: list[PartitionProduceResponse]
+    uncounted: list[Uncounted] = field(default_factory=list)
+    unjoined: Refused = field(default_factory=dict)
+    allowed: dict[str, bool] = field(default_factory=dict)
+
+    def allows(self, call: RequestContext, topic: str) -> bool:
+        """Whether the caller may write to a topic; asked, and audited, once."""
+        found = self.allowed.get(topic)
+        if found is None:
+            found = call.allowed(AclOperation.WRITE, ResourceType.TOPIC, topic)
+            self.allowed[topic] = found
+        return found
+
+
+def handle(request: ProduceRequest, call: RequestContext) -> ProduceResponse | Future[Any] | None:
+    """Append the batches of every partition; one partition's error does not touch another's.
+
+    But for a transaction that the caller may not write in: nothing is appended then.
+    """
+    if _has_transactional_records(request) and not _may_write(request, call):
+        error = KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+        partitions = [data for topic in request.topic_data for data in topic.partition_data]
+        course = _Course([_refused(data, error) for data in partitions])
+        return _response(request, call, course)
+    return resume(request, call, [])
+
+
+def resume(
+    request: ProduceRequest, call: RequestContext, served: Sequence[PlainAnswer]
+) -> ProduceResponse | Future[Any] | None:
+    """`handle` where the first partitions, of no transaction, are done already."""
+    course = _Course(
+        [
+            PartitionProduceResponse(
+                index=index,
+                base_offset=base,
+                log_append_time_ms=append_time,
+                log_start_offset=start,
+            )
+            for index, base, append_time, start in served
+        ]
+    )
+    if request.transactional_id is not None and call.version >= JOINS_SINCE:
+        joining = join(call, request.transactional_id, _wanted(request, call))
+        if isinstance(joining, Future):
+            return _rest_later(request, call, course, joining)
+        course.unjoined = joining
+    answers = course.answers
+    done = len(answers)
+    began = 0.0
+    for topic in request.topic_data:
+        allowed = course.allows(call, topic.name)
+        for data in topic.partition_data:
+            if done:
+                done -= 1
+                continue
+            try:
+                answer = _append(request, call, topic.name, data, allowed=allowed, course=course)
+            except TooMuchAtOnce:
+                return _rest_later(request, call, course, begins_heavy=True)
+            except Unasked as unasked:
+                return _rest_later(request, call, course, ask=unasked.ask)
+            answers.append(answer)
+            if not len(answers) % TURN_PARTITIONS:
+                began = began or time.monotonic()
+                if time.monotonic() - began > TURN_S:
+                    return _rest_later(request, call, course)
+    return _response(request, call, course)
+
+
+def _response(
+    request: ProduceRequest, call: RequestContext, course: _Course
+) -> ProduceResponse | Future[ProduceResponse] | None:
+    """The response that carries the answers, one per partition in the order of the request."""
+    responses = []
+    answers, uncounted = course.answers, course.uncounted
+    failed = position = 0
+    for topic in request.topic_data:
+        of_topic = answers[position : position + len(topic.partition_data)]
+        position += len(of_topic)
+        for data, answer in zip(topic.partition_data, of_topic, strict=True):
+            if answer.error_code:
+                failed = answer.error_code
+                _note_refusal(call, topic.name, data, ErrorCode(failed))
+        responses.append(TopicProduceResponse(name=topic.name, partition_responses=of_topic))
+    if request.acks == 0:
+        if failed:
+            reason = ErrorCode(failed).name
+            raise UnanswerableError(f"a produce request with acks=0 failed with {reason}")
+        return None
+    response = ProduceResponse(responses=responses)
+    if not uncounted:
+        return response
+    return DelayedProduce(
+        get_running_loop(),
+        uncounted,
+        acks=request.acks,
+        timeout_ms=request.timeout_ms,
+        response=response,
+    ).future
+
+
+# Requests that take long.
+
+
+def _rest_later(
+    request: ProduceRequest,
+    call: RequestContext,
+    course: _Course,
+    joining: Future[Refused] | None = None,
+    ask: Callable[[], Awaitable[object]] | None = None,
+    *,
+    begins_heavy: bool = False,
+) -> Future[Any] | ProduceResponse | None:
+    """Go on with the partitions that have no answer yet while others are served.
+
+    And not before they are part of their transaction, where that takes time, and the coordinator
+    has said so, where it is another broker. `begins_heavy`: the first of them is known to be too
+    much to be looked at here.
+    """
+    answers = course.answers
+    rest = [(topic.name, data) for topic in request.topic_data for data in topic.partition_data][
+        len(answers) :
+    ]
+    size = sum(len(data.records) for _, data in rest if data.records is not None)
+    try:
+        release = call.broker.heavy.reserve(size, _flow(call, size))
+    except KafkaError as error:
+        answers += [_refused(data, error) for _, data in rest]
+        return _response(request, call, course)
+    for _, data in rest:
+        if data.records is not None:
+            data.records = bytearray(data.records)  # The request's buffer is needed for the next.
+
+    async def work() -> ProduceResponse | None:
+        if joining is not None:
+            course.unjoined = await joining
+        if ask is not None:
+            await ask()
+        heavy_first = begins_heavy
+        for topic, data in rest:
+            found = await _looked_at(call, topic, data) if heavy_first else None
+            answers.append(
+                await _append_slowly(request, call, topic, data, course=course, found=found)
+            )
+            heavy_first = False
+            await sleep(0)
+        response = _response(request, call, course)
+        return await response if isinstance(response, Future) else response
+
+    task = get_running_loop().create_task(work())
+    task.add_done_callback(release)
+    return task
+
+
+async def _append_slowly(
+    request: ProduceRequest,
+    call: RequestContext,
+    topic: str,
+    data: PartitionProduceData,
+    *,
+    course: _Course,
+    found: Callable[[], ValidatedBatches] | None,
+) -> PartitionProduceResponse:
+    allowed = course.allows(call, topic)
+    append = partial(_append, request, call, topic, data, allowed=allowed, course=course)
+    for _ in range(ASKED_AT_MOST):
+        try:
+            return append(found=found)
+        except TooMuchAtOnce:
+            found = await _looked_at(call, topic, data)
+        except Unasked as unasked:
+            await unasked.ask()
+    reason = "transactions end here faster than their coordinator can be asked"
+    return _refused(data, KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS, reason))
+
+
+async def _looked_at(
+    call: RequestContext, topic: str, data: PartitionProduceData
+) -> Callable[[], ValidatedBatches]:
+    """What validation finds, done in a thread; raises when it is asked for."""
+    records = data.records or b""
+    try:
+        rules = call.broker.replicas.led(topic, data.index).rules.produce_rules(call.version)
+        looking = call.broker.heavy.run(
+            partial(validate_produce, records, rules=rules, now_ms=call.now_ms),
+            flow=_flow(call, len(records)),
+            cost=most_inflated(records, limit=rules.inflated_limit),
+        )
+    except KafkaError as error:
+        return partial(_raise, error)
+    looking.add_done_callback(_heed)
+    await wait({looking})
+    return looking.result
+
+
+def _flow(call: RequestContext, size: int) -> Flow:
+    return flow_of(call.principal, call.client_host, size)
+
+
+def _raise(error: KafkaError) -> NoReturn:
+    raise error
+
+
+def _heed(looking: Future[Any]) -> None:
+    """Take note of an error nobody may wait for any more, or asyncio would log it."""
+    if not looking.cancelled():
+        looking.exception()
+
+
+# One partition.
+
+
+def _append(
+    request: ProduceRequest,
+    call: RequestContext,
+    topic: str,
+    data: PartitionProduceData,
+    *,
+    allowed: bool,
+    course: _Course,
+    found: Callable[[], ValidatedBatches] | None = None,
+) -> PartitionProduceResponse:
+    """Validate and append; `found` tells what validation found where it was done before.
+
+    Raises TooMuchAtOnce where it has to be done elsewhere.
+    """
+    try:
+        if not allowed:
+            raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        partition = call.broker.replicas.led(topic, data.index)
+        if request.acks not in ACKS:
+            raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)
+        rules = partition.rules.produce_rules(call.version)
+        if request.acks == ALL_IN_SYNC:
+            partition.check_in_sync()
+        if found is not None:
+            batches = found()
+        else:
+            batches = validate_produce(
+                data.records if data.records is not None else b"",
+                rules=rules,
+                now_ms=call.now_ms,
+                at_once=AT_ONCE_BYTES,
+            )
+        if batches.is_transactional:
+            _check_transaction(request, call, partition, batches, course)
+        info = partition.append(batches, now_ms=call.now_ms)
+    except InvalidBatch as error:
+        return PartitionProduceResponse(
+            index=data.index,
+            error_code=error.code,
+            base_offset=NO_OFFSET,
+            error_message=error.message,
+            record_errors=[
+                BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=message)
+                for index, message in error.record_errors
+            ],
+        )
+    except (TooMuchAtOnce, Unasked):
+        raise
+    except Exception as error:
+        return _refused(data, refusal(error, "Produce", (topic, data.index)))
+    answer = PartitionProduceResponse(
+        index=data.index,
+        base_offset=info.first_offset,
+        log_append_time_ms=info.log_append_time,
+        log_start_offset=info.log_start_offset,
+    )
+    if info.last_offset >= partition.log.high_watermark and request.acks:
+        _await(partition, info.last_offset + 1, request.acks, answer, course.uncounted)
+    return answer
+
+
+def _wanted(request: ProduceRequest, call: RequestContext) -> Wanted:
+    """The partitions that have to join a transaction, by whose it is.
+
+    What is not sound or not allowed is left out here, and refused with its reason later.
+    """
+    wanted: defaultdict[Producer, list[TopicPartition]] = defaultdict(list)
+    for topic in request.topic_data:
+        if not call.allowed(AclOperation.WRITE, ResourceType.TOPIC, topic.name, audited=False):
+            continue
+        for data in topic.partition_data:
+            if data.records is None or len(data.records) < HEADER.size:
+                continue
+            header = BatchHeader._make(HEADER.unpack_from(data.records))
+            if header.magic != 2 or not header.is_transactional:
+                continue
+            try:
+                partition = call.broker.replicas.led(topic.name, data.index)
+                partition.rules.produce_rules(call.version)
+            except KafkaError:
+                continue
+            producer = Producer(header.producer_id, header.producer_epoch)
+            if not partition.log.producers.has_ongoing_transaction(*producer):
+                wanted[producer].append(partition.tp)
+    return wanted
+
+
+def _has_transactional_records(request: ProduceRequest) -> bool:
+    """Whether the first batch of any partition is one of a transaction (`RequestUtils`)."""
+    return any(
+        data.records is not None
+        and len(data.records) >= HEADER_SIZE
+        and data.records[MAGIC_POSITION] == 2
+        and data.records[ATTRIBUTES_POSITION + 1] & TRANSACTIONAL_FLAG
+        for topic in request.topic_data
+        for data in topic.partition_data
+    )
+
+
+def _may_write(request: ProduceRequest, call: RequestContext) -> bool:
+    transactional_id = request.transactional_id
+    return transactional_id is not None and call.allowed(
+        AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id
+    )
+
+
+def _check_transaction(
+    request: ProduceRequest,
+    call: RequestContext,
+    partition: Partition,
+    batches: ValidatedBatches,
+    course: _Course,
+) -> None:
+    """Raise unless the caller may write in the transaction, and the partition is part of it."""
+    transactional_id = request.transactional_id
+    if transactional_id is None or not _may_write(request, call):
+        raise KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    for _, header in batches.headers:
+        producer = Producer(header.producer_id, header.producer_epoch)
+        if call.version < JOINS_SINCE:
+            abortable = call.version >= ABORTABLE_SINCE
+            verify(call, partition, transactional_id, producer, abortable=abortable)
+            continue
+        verify_joined(call, partition, transactional_id, producer, course.unjoined)
+        if header.base_sequence and producer.id not in partition.log.producers.producers:
+            # Each transaction has an epoch of its own, and each epoch begins at 0.
+            raise KafkaError(
+                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"producer {producer.id} is not known, and begins with {header.base_sequence}",
+            )
+
+
+def _note_refusal(
+    call: RequestContext, topic: str, data: PartitionProduceData, code: ErrorCode
+) -> None:
+    call.broker.requests.of("Produce").failed(code)
+    traffic = call.broker.replicas.traffic.get(topic)
+    if traffic is not None:  # Only topics that exist are counted: names are the client's to invent.
+        traffic.produces += 1
+        traffic.produces_failed += 1
+        traffic.bytes_rejected += len(data.records or b"")
+
+
+def _await(
+    partition: Partition,
+    end: int,
+    acks: int,
+    answer: PartitionProduceResponse,
+    uncounted: list[Uncounted],
+) -> None:
+    """Have an answer wait for its records, unless these `acks` are content already."""
+    epoch = partition.leader_epoch
+    code = partition.verdict(end, acks=acks, leader_epoch=epoch)
+    if code is None:
+        uncounted.append(Uncounted(partition, end, epoch, partial(_tell, answer)))
+    else:
+        _tell(answer, code)
+
+
+def _tell(answer: PartitionProduceResponse, code: ErrorCode) -> None:
+    if code:
+        answer.error_code = code
+        answer.base_offset = NO_OFFSET
+
+
+def _refused(data: PartitionProduceData, error: KafkaError) -> PartitionProduceResponse:
+    return PartitionProduceResponse(
+        index=data.index,
+        error_code=error.code,
+        base_offset=NO_OFFSET,
+        error_message=error.message,
+    )
+
+
+HANDLER = Handler(ApiKey.PRODUCE, VersionRange(0, 12), handle, large=True)

@@ -1,0 +1,83 @@
+"""StopReplica: the controller has this broker give up replicas, and delete those that are to go.
+
+Kafka's `ReplicaManager.stopReplicas`: an older leader epoch than the one that is known stops
+nothing, unless it is -2, of a topic that is being deleted, or -1, of old controllers that tell
+none.
+"""
+
+from asyncio import Future
+from collections.abc import Iterator
+
+from barnabas_broker.cluster.failures import refusal
+from barnabas_broker.controller.controller import Controller
+from barnabas_broker.security.acls import AclOperation
+from barnabas_broker.server.requests.broker_services import BrokerServices
+from barnabas_broker.server.requests.handler import Handler, among_others
+from barnabas_broker.server.requests.request_context import RequestContext
+from barnabas_kafka.errors import ErrorCode
+from barnabas_kafka.ids import TopicPartition
+from barnabas_kafka.protocol.messages.stop_replica import (
+    StopReplicaPartitionError,
+    StopReplicaRequest,
+    StopReplicaResponse,
+)
+from barnabas_kafka.protocol.registry import ApiKey, VersionRange
+
+# From here on each partition says for itself whether it is to be deleted.
+BY_PARTITION_SINCE = 3
+NO_EPOCH = -1
+
+
+def handle(
+    request: StopReplicaRequest, call: RequestContext
+) -> StopReplicaResponse | Future[StopReplicaResponse]:
+    """Answer when the replicas are given up."""
+    if not call.allowed_on_cluster(AclOperation.CLUSTER_ACTION):
+        return StopReplicaResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+
+    def check(controller: Controller) -> ErrorCode:
+        refusal = controller.hear_controller(request.controller_epoch, request.broker_epoch)
+        return refusal or ErrorCode.NONE
+
+    def answer(code: ErrorCode) -> StopReplicaResponse:
+        if code is not ErrorCode.NONE:
+            return StopReplicaResponse(error_code=code)
+        return StopReplicaResponse(
+            partition_errors=[
+                StopReplicaPartitionError(
+                    topic_name=tp.topic,
+                    partition_index=tp.partition,
+                    error_code=_stopped(call.broker, tp, epoch, delete=delete),
+                )
+                for tp, epoch, delete in _asked(request, call.version)
+            ]
+        )
+
+    # Behind the requests that came before it, which are obeyed in the controller's thread.
+    return call.broker.controller.ask(check, answer)
+
+
+def _asked(request: StopReplicaRequest, version: int) -> Iterator[tuple[TopicPartition, int, bool]]:
+    if version >= BY_PARTITION_SINCE:
+        for topic in request.topic_states:
+            for state in topic.partition_states:
+                tp = TopicPartition(topic.topic_name, state.partition_index)
+                yield tp, state.leader_epoch, state.delete_partition
+        return
+    for old in request.topics:
+        for number in old.partition_indexes:
+            yield TopicPartition(old.name, number), NO_EPOCH, request.delete_partitions
+
+
+def _stopped(broker: BrokerServices, tp: TopicPartition, epoch: int, *, delete: bool) -> ErrorCode:
+    try:
+        held = broker.replicas.get(tp)
+        if held is not None and 0 <= epoch < held.leader_epoch:
+            return ErrorCode.FENCED_LEADER_EPOCH
+        broker.replicas.stop(tp, delete=delete)
+    except Exception as error:
+        return refusal(error, "StopReplica", tp).code
+    return ErrorCode.NONE
+
+
+HANDLER = Handler(ApiKey.STOP_REPLICA, VersionRange(1, 4), handle, offered=among_others)

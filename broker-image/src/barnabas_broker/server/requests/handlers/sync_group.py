@@ -1,0 +1,52 @@
+"""SyncGroup: bring the leader's assignment, or fetch one's own; waits for the leader."""
+
+from asyncio import Future
+
+from barnabas_broker.coordinator.group.commits import group_write_error
+from barnabas_broker.security.acls import AclOperation, ResourceType
+from barnabas_broker.server.requests.handler import Handler, VersionRange
+from barnabas_broker.server.requests.request_context import RequestContext
+from barnabas_kafka.errors import ErrorCode, KafkaError
+from barnabas_kafka.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from barnabas_kafka.protocol.registry import ApiKey
+
+PROTOCOL_SINCE = 5
+"""From this version on members say which protocol they mean (KIP-559)."""
+
+
+def handle(
+    request: SyncGroupRequest, call: RequestContext
+) -> SyncGroupResponse | Future[SyncGroupResponse]:
+    """Let the group decide, once it is clear that the caller may speak to it."""
+    code = _fault(request, call)
+    if code is not None:
+        return SyncGroupResponse(error_code=code)
+    try:
+        answer: SyncGroupResponse | Future[SyncGroupResponse] = call.broker.groups.ask(
+            request.group_id,
+            lambda shard, waiter, now_ms: shard.sync(request, waiter, now_ms),
+            refusal,
+        )
+    except KafkaError as error:
+        code = error.code
+        if code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+            # Old clients know no other way to be told to try again here: they join once more.
+            code = ErrorCode.REBALANCE_IN_PROGRESS
+        return SyncGroupResponse(error_code=code)
+    return answer
+
+
+def refusal(error: KafkaError) -> SyncGroupResponse:
+    """What a member is told where what was decided does not count."""
+    return SyncGroupResponse(error_code=group_write_error(error.code))
+
+
+def _fault(request: SyncGroupRequest, call: RequestContext) -> ErrorCode | None:
+    if call.version >= PROTOCOL_SINCE and None in (request.protocol_type, request.protocol_name):
+        return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    if not call.allowed(AclOperation.READ, ResourceType.GROUP, request.group_id):
+        return ErrorCode.GROUP_AUTHORIZATION_FAILED
+    return None if request.group_id else ErrorCode.INVALID_GROUP_ID
+
+
+HANDLER = Handler(ApiKey.SYNC_GROUP, VersionRange(0, 5), handle)

@@ -1,0 +1,85 @@
+"""One request in the hands of its handler: who asks, from where, and what may be used to answer."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from barnabas_broker.security.acls import (
+    CLUSTER_NAME,
+    OPERATIONS_OF,
+    AclOperation,
+    ResourcePattern,
+    ResourceType,
+    operation_bits,
+)
+from barnabas_broker.security.authorizer import Authorizer
+from barnabas_broker.security.principals import Principal
+
+if TYPE_CHECKING:  # The bundle imports what handlers are made of; handlers only name its type.
+    from barnabas_broker.server.requests.broker_services import BrokerServices
+    from barnabas_broker.server.requests.client_quotas import MutationQuota, Usage
+
+
+@dataclass(slots=True)
+class RequestContext:
+    """The circumstances of one request; its body is the handler's other argument."""
+
+    api_key: int
+    version: int
+    correlation_id: int
+    client_id: str | None
+    principal: Principal
+    listener: str  # name of the listener that the request came in on
+    client_host: str
+    now_ms: int  # arrival, wall clock, milliseconds since the epoch
+    authorizer: Authorizer
+    broker: "BrokerServices"
+    usage: "Usage | None" = None
+    """What it uses of quotas; None while nobody has any."""
+
+    def allowed(
+        self,
+        operation: AclOperation,
+        resource_type: ResourceType,
+        name: str,
+        *,
+        audited: bool = True,
+    ) -> bool:
+        """Whether the caller may perform `operation` on the resource of that type and name.
+
+        Not `audited` is what only leaves something out, or is one of two ways to be allowed.
+        """
+        return self.authorizer.authorize(
+            self.principal,
+            self.client_host,
+            operation,
+            ResourcePattern(resource_type, name),
+            audited=audited,
+        )
+
+    def allowed_on_cluster(self, operation: AclOperation, *, audited: bool = True) -> bool:
+        """Whether the caller may perform `operation` on the cluster."""
+        return self.allowed(operation, ResourceType.CLUSTER, CLUSTER_NAME, audited=audited)
+
+    def allowed_on_any(self, operation: AclOperation, resource_type: ResourceType) -> bool:
+        """Whether the caller may perform `operation` on some resource of that type."""
+        return self.authorizer.authorize_by_type(
+            self.principal, self.client_host, operation, resource_type
+        )
+
+    def allowed_operations(self, resource_type: ResourceType, name: str) -> int:
+        """The KIP-430 bit field of everything the caller may do to a resource."""
+        return operation_bits(
+            operation
+            for operation in OPERATIONS_OF[resource_type]
+            if self.allowed(operation, resource_type, name, audited=False)
+        )
+
+    def mutation_quota(self, *, strict_since: int) -> "MutationQuota | None":
+        """What this request may change of topics (KIP-599), None for as much as it wants.
+
+        From version `strict_since` on it is refused what is beyond its quota, before that the
+        client is throttled afterwards.
+        """
+        if self.usage is None:
+            return None
+        return self.usage.mutation_quota(strict=self.version >= strict_since)

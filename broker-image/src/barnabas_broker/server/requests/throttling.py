@@ -1,0 +1,58 @@
+"""Counts what a request has used once its response is known, and writes the throttle time there."""
+
+from typing import Any, Final
+
+from barnabas_broker.security.acls import AclOperation
+from barnabas_broker.server.requests.request_context import RequestContext
+from barnabas_kafka.protocol import codec
+from barnabas_kafka.protocol.registry import Api, ApiKey
+
+EXEMPT: Final = frozenset(
+    map(
+        int,
+        (
+            ApiKey.LEADER_AND_ISR,
+            ApiKey.STOP_REPLICA,
+            ApiKey.UPDATE_METADATA,
+            ApiKey.CONTROLLED_SHUTDOWN,
+            ApiKey.WRITE_TXN_MARKERS,
+            ApiKey.ALTER_PARTITION,
+            ApiKey.ALLOCATE_PRODUCER_IDS,
+        ),
+    )
+)
+"""What brokers ask of each other; a client that may not ask it is not exempt."""
+
+_CLUSTER_ACTION: Final = AclOperation.CLUSTER_ACTION
+_PRODUCE: Final = int(ApiKey.PRODUCE)
+
+
+def settle(api: Api, call: RequestContext, response: Any) -> Any:
+    """The response with its throttle time, None where there is none.
+
+    What is settled already, as fetches are, has its throttle time.
+    """
+    usage = call.usage
+    if usage is None or usage.settled:
+        return response
+    if call.api_key == _PRODUCE:
+        usage.produced(answered=response is not None)
+    elif call.api_key in EXEMPT and call.allowed_on_cluster(_CLUSTER_ACTION, audited=False):
+        usage.exempt()
+    else:
+        usage.requested()
+    return _told(api, call, response, usage.throttle_ms)
+
+
+def _told(api: Api, call: RequestContext, response: Any, throttle_ms: int) -> Any:
+    """The response with a throttle time, where it has a place for one."""
+    if not throttle_ms or response is None:
+        return response
+    if type(response) is bytes:  # Encoded before, for others too.
+        decoded, _ = codec.decode_from(api.response, memoryview(response), call.version, 0)
+        if hasattr(decoded, "throttle_time_ms"):
+            decoded.throttle_time_ms = throttle_ms
+            return codec.encode(decoded, call.version)
+    elif hasattr(response, "throttle_time_ms"):
+        response.throttle_time_ms = throttle_ms
+    return response

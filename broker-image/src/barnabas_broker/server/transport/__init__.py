@@ -1,0 +1,1 @@
+"""Bytes in and out: buffers, their memory, and counters of connections."""

@@ -1,0 +1,74 @@
+"""Tells the queues of slow peers when their sockets take bytes again.
+
+An event loop lets nobody else watch a descriptor that one of its transports owns, and to have it
+watch a duplicate for one wait costs it eight system calls. So these sockets are watched by an epoll
+of their own, of which the loop watches the one descriptor: a wait costs one call to begin and,
+shared by all who are told together, one to end.
+"""
+
+import asyncio
+import select
+from collections.abc import Callable
+from typing import Final
+
+TOLD_AT_ONCE: Final = 8
+"""Sockets that are served before the loop goes on with others; the rest have their turn after."""
+
+# Told once for each wait; whoever waits asks again, which is told at once if it is so already.
+_EVENTS: Final = select.EPOLLOUT | select.EPOLLONESHOT
+
+
+class WriteReadiness:
+    """Who waits for which socket to be writable, on one event loop; made and closed in it.
+
+    `together` is how many were told at once the last time, at least 1: they share a turn.
+    """
+
+    __slots__ = ("_closed", "_epoll", "_loop", "_waiting", "together")
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._epoll: select.epoll | None = None  # Not before somebody waits.
+        self._waiting: dict[int, Callable[[], None]] = {}
+        self._closed = False
+        self.together = 1
+
+    def wait(self, fd: int, tell: Callable[[], None]) -> None:
+        """Have `tell` called from the loop, once, when the socket takes bytes or is broken.
+
+        A socket that was waited for is watched until `forget`, which comes before it is closed.
+        """
+        if self._closed:
+            return  # The broker is stopping, and its connections are about to end.
+        if self._epoll is None:
+            self._epoll = select.epoll()
+            self._loop.add_reader(self._epoll.fileno(), self._tell)
+        if fd in self._waiting:
+            self._epoll.modify(fd, _EVENTS)
+        else:
+            self._epoll.register(fd, _EVENTS)
+        self._waiting[fd] = tell
+
+    def forget(self, fd: int) -> None:
+        """Watch a socket no more; one that was never waited for is fine."""
+        if self._waiting.pop(fd, None) is not None and self._epoll is not None:
+            self._epoll.unregister(fd)
+
+    def close(self) -> None:
+        """Tell nobody any more."""
+        self._closed = True
+        self._waiting.clear()
+        if self._epoll is not None:
+            self._loop.remove_reader(self._epoll.fileno())
+            self._epoll.close()
+            self._epoll = None
+
+    def _tell(self) -> None:
+        if self._epoll is None:
+            return
+        told = self._epoll.poll(0, TOLD_AT_ONCE)
+        self.together = max(1, len(told))
+        for fd, _ in told:
+            tell = self._waiting.get(fd)
+            if tell is not None:  # What was told before may have ended this one's connection.
+                tell()

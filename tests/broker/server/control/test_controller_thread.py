@@ -1,0 +1,207 @@
+"""The controller's thread beside an event loop: order, failures, and what others write."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Collection
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from barnabas_broker.cluster.image import MetadataImage
+from barnabas_broker.controller.controller import Controller
+from barnabas_broker.controller.requests import CreatedTopic
+from barnabas_broker.controller.target_state import TargetState
+from barnabas_broker.controller.topics import NewTopic
+from barnabas_broker.security.principals import ANONYMOUS
+from barnabas_broker.server.control import controller_thread
+from barnabas_broker.server.control.controller_thread import ControllerThread
+from barnabas_broker.zk.store import CoordinationError, Create, Delete
+from barnabas_kafka.errors import ErrorCode, KafkaError
+from tests.broker.controller.embedded import NOW_MS, Embedded
+from tests.waiting import wait_for_async
+
+OLD_TOPIC = b'{"version":1,"partitions":{"0":[1]}}'
+TAKEN = Create("/controller", b'{"version":2,"brokerid":7,"timestamp":"1"}', ephemeral_owner=99)
+
+
+@pytest.fixture
+def embedded(tmp_path: Path) -> Embedded:
+    """A controller without topics."""
+    return Embedded(tmp_path)
+
+
+@asynccontextmanager
+async def beside(embedded: Embedded) -> AsyncIterator[ControllerThread]:
+    """Its thread, beside the running loop."""
+    thread = ControllerThread(
+        embedded.controller, loop=asyncio.get_running_loop(), clock_ms=lambda: NOW_MS
+    )
+    yield thread
+    await thread.stop()
+
+
+def create(name: str, controller: Controller) -> CreatedTopic:
+    """A request that changes the image."""
+    new = [NewTopic(name=name)]
+    return controller.create_topics(new, principal=ANONYMOUS, now_ms=NOW_MS)[0]
+
+
+def test_an_answer_comes_after_its_image(embedded: Embedded) -> None:
+    """When a creation is answered the loop knows the topic, and the replicas have made its logs."""
+
+    async def story() -> None:
+        async with beside(embedded) as thread:
+            seen: list[tuple[int, list[str]]] = []
+
+            def on_image(_old: MetadataImage, new: MetadataImage) -> None:
+                seen.append((threading.get_ident(), list(new.topics)))
+
+            thread.attach(on_image)
+            known = await thread.ask(
+                lambda controller: create("t", controller), lambda _: list(thread.image.topics)
+            )
+            assert known == ["t"]
+            assert seen == [(threading.get_ident(), ["t"])]
+
+    asyncio.run(story())
+
+
+def test_work_is_done_in_order_off_the_loop(embedded: Embedded) -> None:
+    """One thread, which is not the loop's."""
+
+    async def story() -> None:
+        async with beside(embedded) as thread:
+            order: list[int] = []
+            done = [thread.run(lambda _, n=n: order.append(n)) for n in range(20)]  # type: ignore[misc]
+            ident = await thread.run(lambda _: threading.get_ident())
+            assert ident != threading.get_ident()
+            assert all(each.done() for each in done)
+            assert order == list(range(20))
+
+    asyncio.run(story())
+
+
+def test_a_topic_without_logs_is_not_created(embedded: Embedded) -> None:
+    """The disk's error is the answer, and the name is free for another try."""
+
+    async def story() -> None:
+        async with beside(embedded) as thread:
+            full = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "disk full")
+            thread.attach(lambda _old, new: {"t": full} if "t" in new.topics else {})
+            refused = await thread.run(lambda controller: create("t", controller))
+            assert (refused.outcome.error, refused.outcome.message) == (full.code, "disk full")
+            assert list(thread.image.topics) == []
+            thread.attach(lambda _old, _new: {})
+            assert (await thread.run(lambda controller: create("t", controller))).outcome.granted
+
+    asyncio.run(story())
+
+
+def test_an_error_reaches_whoever_asked(embedded: Embedded) -> None:
+    """Of the work, and of making the answer; the thread goes on."""
+
+    async def story() -> None:
+        async with beside(embedded) as thread:
+            with pytest.raises(ZeroDivisionError):
+                await thread.ask(lambda _: 1 // 0, lambda result: result)
+            with pytest.raises(ZeroDivisionError):
+                await thread.ask(lambda _: 0, lambda result: 1 // result)
+            assert await thread.run(lambda _: "alive") == "alive"
+
+    asyncio.run(story())
+
+
+def test_what_is_heard_is_acted_on(embedded: Embedded) -> None:
+    """A path that somebody wrote to, from whatever thread tells of it."""
+
+    async def story() -> None:
+        async with beside(embedded) as thread:
+            embedded.store.commit([Create("/brokers/topics/t", OLD_TOPIC)], now_ms=NOW_MS)
+            await asyncio.to_thread(thread.hear, "/brokers/topics")
+            await thread.run(lambda _: None)
+            assert list(thread.image.topics) == ["t"]
+
+    asyncio.run(story())
+
+
+def test_a_write_that_failed_has_everything_read_again(embedded: Embedded) -> None:
+    """Somebody made the topic first: that is the answer, and the loop learns of the topic."""
+
+    async def story() -> None:
+        async with beside(embedded) as thread:
+            embedded.store.commit([Create("/brokers/topics/t", OLD_TOPIC)], now_ms=NOW_MS)
+            refused = await thread.run(lambda controller: create("t", controller))
+            assert refused.outcome.error == ErrorCode.TOPIC_ALREADY_EXISTS
+            await thread.run(lambda _: None)
+            assert list(thread.image.topics) == ["t"]
+
+    asyncio.run(story())
+
+
+def test_what_cannot_be_read_is_read_again_for_ever(
+    embedded: Embedded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also what no code expects; what was heard meanwhile is not forgotten."""
+    failures = [
+        ValueError("unexpected"),
+        CoordinationError("no answer"),
+        *(KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR) for _ in range(20)),
+    ]
+    catch_up = embedded.controller.catch_up
+
+    def fail_first(paths: Collection[str] | None, *, now_ms: int) -> None:
+        if failures:
+            raise failures.pop(0)
+        catch_up(paths, now_ms=now_ms)
+
+    monkeypatch.setattr(controller_thread, "RETRY_LONGEST_S", 0.01)
+    monkeypatch.setattr(embedded.controller, "catch_up", fail_first)
+
+    async def story() -> None:
+        async with beside(embedded) as thread:
+            embedded.store.commit([Create("/brokers/topics/t", OLD_TOPIC)], now_ms=NOW_MS)
+            thread.hear("/brokers/topics")
+            await wait_for_async("topic t in the image", lambda: "t" in thread.image.topics)
+            assert failures == []
+
+    asyncio.run(story())
+
+
+def test_another_controller_is_made_way_for(embedded: Embedded) -> None:
+    """What it would decide is refused from then on, and the image stays."""
+
+    async def story() -> None:
+        async with beside(embedded) as thread:
+            embedded.store.commit([Delete("/controller"), TAKEN], now_ms=NOW_MS)
+            thread.hear("/controller")
+            refused = await thread.run(lambda controller: create("t", controller))
+            assert refused.outcome.error == ErrorCode.NOT_CONTROLLER
+
+    asyncio.run(story())
+
+
+def test_the_others_are_told_what_this_broker_cannot_apply(embedded: Embedded) -> None:
+    """An error of the own replicas holds back no LeaderAndIsr to other brokers."""
+
+    async def story() -> None:
+        async with beside(embedded) as thread:
+            told: list[int] = []
+
+            def on_view(_view: TargetState | None, epoch: int) -> dict[str, KafkaError]:
+                told.append(epoch)
+                return {}
+
+            thread.attach(lambda _old, _new: 1 // 0, on_view)  # type: ignore[arg-type, return-value]
+            with pytest.raises(ZeroDivisionError):
+                await thread.run(lambda controller: create("t", controller))
+            assert told
+
+    loop_errors: list[object] = []
+
+    async def main() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, it: loop_errors.append(it))
+        await story()
+
+    asyncio.run(main())
+    assert loop_errors

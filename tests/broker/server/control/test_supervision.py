@@ -1,0 +1,149 @@
+"""A process and its supervisor, each in both places; what dies, and what is made of it."""
+
+import json
+import logging
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from barnabas_broker.server.control.supervision import Supervision
+from tests.broker.server.control.test_supervisor import CLOSED, GRANTED, member
+from tests.waiting import START, seconds
+
+PLAY = """
+    import os, signal, sys
+    from barnabas_broker.server.control.supervision import Supervision
+    way = Supervision.begin(sys.argv[1], as_parent=sys.argv[2] == "parent")
+    # Not print: its buffer is locked while the line below is flushed, which wakes the test.
+    signal.signal(signal.SIGUSR1, lambda *_: os.write(1, b"usr1\\n"))
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(7))
+    if sys.argv[3]:
+        way.tell(-1, b"pw", 60_000, sys.argv[3])
+    print(os.getpid(), os.getppid(), flush=True)
+    for order in sys.stdin:
+        if order == "forget\\n":
+            way.forget()
+        print(order, end="", flush=True)
+"""
+
+
+@dataclass
+class Play:
+    """The process that was started, and which one acts the broker."""
+
+    process: subprocess.Popen[str]
+    broker: int
+    broker_parent: int
+
+    def order(self, word: str) -> None:
+        """Have the broker do something; returns when it has."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"{word}\n")
+        self.process.stdin.flush()
+        assert self.hear() == word
+
+    def hear(self) -> str:
+        """The next line of the broker."""
+        assert self.process.stdout is not None
+        return self.process.stdout.readline().strip()
+
+    def ended(self) -> tuple[int, str]:
+        """Exit code and last words, when both processes have ended."""
+        code = self.process.wait(
+            timeout=seconds(START)
+        )  # Its input stays open, for at its end it ends, too.
+        assert self.process.stderr is not None
+        return code, self.process.stderr.read().strip()
+
+
+@contextmanager
+def play(place: str, hosts: str = "", shape: str = "text") -> Iterator[Play]:
+    """A broker of a few lines, and its supervisor."""
+    command = [sys.executable, "-c", textwrap.dedent(PLAY), shape, place, hosts]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
+        try:
+            assert process.stdout is not None
+            broker, parent = process.stdout.readline().split()
+            yield Play(process, int(broker), int(parent))
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize("place", ["parent", "child"])
+@pytest.mark.parametrize("shape", ["text", "json"])
+def test_a_broker_that_is_killed(place: str, shape: str) -> None:
+    """Its session is closed, by the password it told; a parent exits as the broker did."""
+    with member(GRANTED + CLOSED) as (address, heard), play(place, address, shape) as acting:
+        assert (acting.broker == acting.process.pid) == (place == "child")
+        assert (acting.broker_parent == acting.process.pid) == (place == "parent")
+        os.kill(acting.broker, signal.SIGKILL)
+        code, words = acting.ended()
+        said = words if shape == "text" else json.loads(words)["message"]
+        assert said.endswith("closing its session with ZooKeeper: 0xffffffffffffffff is closed now")
+        assert code == (128 + signal.SIGKILL if place == "parent" else -signal.SIGKILL)
+    assert b"".join(heard).endswith(struct.pack("!iii", 8, 1, -11))
+
+
+@pytest.mark.parametrize("place", ["parent", "child"])
+def test_a_broker_that_stops_in_order(place: str) -> None:
+    """It has closed its session itself: nobody is asked for anything."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.setblocking(False)
+        with play(place, f"127.0.0.1:{server.getsockname()[1]}") as acting:
+            acting.order("forget")
+            acting.process.terminate()
+            assert acting.ended() == (7, "")
+        with pytest.raises(BlockingIOError):
+            server.accept()
+
+
+def test_a_parent_hands_on_signals() -> None:
+    """And stays, until the broker ends."""
+    with play("parent") as acting:
+        for _ in range(3):
+            acting.process.send_signal(signal.SIGUSR1)
+            assert acting.hear() == "usr1"
+        acting.order("still here")
+        acting.process.send_signal(signal.SIGTERM)
+        assert acting.ended() == (7, "")
+
+
+def test_a_child_does_not_hear_signals_for_all() -> None:
+    """What a terminal sends to all processes ends the broker, and then the supervisor."""
+    with play("child") as acting:
+        children = Path(f"/proc/{acting.broker}/task/{acting.broker}/children")
+        os.kill(int(children.read_text()), signal.SIGTERM)
+        acting.process.send_signal(signal.SIGUSR1)
+        assert acting.hear() == "usr1"
+        acting.process.terminate()
+        assert acting.ended() == (7, "")
+
+
+def test_without_its_supervisor_a_broker_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+    """It is said once that a crash will be noticed later."""
+    ours, theirs = socket.socketpair()
+    with ours:
+        way = Supervision(ours.fileno())
+        way.tell(5, b"\x01", 6000, "h:1")
+        assert theirs.recv(100) == b"5 01 6000 h:1\n"
+        theirs.close()
+        with caplog.at_level(logging.WARNING):
+            way.tell(6, b"\x01", 6000, "h:1")
+            way.forget()
+    assert [record.message for record in caplog.records] == [
+        (
+            "Session supervisor ended: a crash of this broker is noticed when its ZooKeeper"
+            " session times out"
+        )
+    ]

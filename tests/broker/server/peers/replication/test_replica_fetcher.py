@@ -1,0 +1,370 @@
+"""Followers copy their leaders: records, high watermarks, log starts, and what they lack."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from barnabas_broker.cluster.image import PartitionState, TopicImage
+from barnabas_broker.replica import follower
+from barnabas_broker.replica.partition import Partition
+from barnabas_broker.server.peers.peers import PeerError
+from barnabas_broker.server.peers.replication.leader_end_point import LeaderEndPoint
+from barnabas_broker.server.process.supervised_tasks import background
+from barnabas_kafka.ids import TopicPartition
+from barnabas_kafka.protocol.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
+from barnabas_kafka.records.builder import build_batch
+from tests.broker.server.peers.replication.hand_made import (
+    T0,
+    T_ID,
+    HandMade,
+    Member,
+    hand_made,
+)
+from tests.broker.server.running import Wire
+from tests.waiting import ANSWER, seconds, wait_for
+
+NOW_MS = 1_700_000_000_000
+
+
+def batch(*values: bytes) -> bytes:
+    """A batch of records without keys."""
+    return bytes(build_batch([(NOW_MS, None, value, ()) for value in values]))
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Iterator[HandMade]:
+    """Two brokers."""
+    with hand_made(tmp_path) as cluster:
+        yield cluster
+
+
+def content(member: Member) -> bytes:
+    """All bytes of t-0 on a broker."""
+    directory = member.partition().log.directory
+    return b"".join(path.read_bytes() for path in sorted(directory.glob("*.log")))
+
+
+def until_same(cluster: HandMade) -> None:
+    """Wait until all replicas have the same marks, and followers know what is committed."""
+    wait_for(
+        "the same log end and high watermark everywhere",
+        cluster.ends,
+        until=lambda ends: len({mark for marks in ends for mark in marks}) == 1,
+    )
+
+
+def test_a_follower_copies_its_leader(pair: HandMade) -> None:
+    """Byte by byte, and the high watermark follows."""
+    pair.appoint(0)
+    with Wire(pair.members[0].port) as wire:
+        for number in range(5):
+            assert wire.produce("t", batch(b"%d" % number, b"x")).error_code == 0
+    until_same(pair)
+    assert pair.members[1].ends() == (10, 10)
+    assert content(pair.members[0]) == content(pair.members[1])
+
+
+def test_who_leads_or_has_caught_up_doubts_its_log_no_more(pair: HandMade) -> None:
+    """After a stop that was not in order; who has no leader goes on doubting."""
+    doubted = [member.node.broker.logs.doubts.partitions for member in pair.members.values()]
+    for each in doubted:
+        each.add(T0)
+    pair.appoint(-1)
+    assert doubted == [{T0}, {T0}]
+    pair.appoint(0)
+    wait_for("no log in doubt", lambda: doubted, until=lambda it: it == [set(), set()])
+
+
+def test_who_catches_up_with_one_answer_doubts_its_log_no_more(pair: HandMade) -> None:
+    """Of a partition in which nothing happens any more a session's answers say nothing."""
+    pair.appoint(0, isr=(0,), only=(0,))
+    with Wire(pair.members[0].port) as wire:
+        assert wire.produce("t", batch(b"missed")).error_code == 0
+    doubted = pair.members[1].node.broker.logs.doubts.partitions
+    doubted.add(T0)
+    pair.show(pair.members[1])
+    wait_for("no log in doubt", lambda: doubted, until=lambda it: not it)
+    assert pair.members[1].ends() == (1, 1)
+
+
+def test_who_had_less_is_copied_from_the_start_of_the_difference(pair: HandMade) -> None:
+    """A leader that lost its leadership with records nobody else has cuts them off (KIP-101)."""
+    pair.appoint(0)
+    with Wire(pair.members[0].port) as wire:
+        assert wire.produce("t", batch(b"both")).error_code == 0
+        until_same(pair)
+        pair.appoint(1, isr=(1,), only=(1,))  # 0 has not heard of it.
+        assert wire.produce("t", batch(b"lost-1", b"lost-2"), acks=1).error_code == 0
+    with Wire(pair.members[1].port) as wire:
+        assert wire.produce("t", batch(b"kept")).error_code == 0
+    pair.show(pair.members[0])
+    until_same(pair)
+    assert pair.members[0].ends() == (2, 2)
+    assert b"lost" not in content(pair.members[0])
+    assert content(pair.members[0]) == content(pair.members[1])
+
+
+def test_who_led_without_writing_follows_again(pair: HandMade) -> None:
+    """Its epoch has no records: it is forgotten, and not named in one fetch after the other."""
+    pair.appoint(0)
+    with Wire(pair.members[0].port) as wire:
+        assert wire.produce("t", batch(b"before")).error_code == 0
+        until_same(pair)
+        pair.appoint(1)
+        pair.appoint(0)
+        assert wire.produce("t", batch(b"after")).error_code == 0
+    until_same(pair)
+    assert content(pair.members[0]) == content(pair.members[1])
+
+
+def test_a_follower_that_is_far_behind_starts_where_the_leader_does(pair: HandMade) -> None:
+    """What retention has taken on the leader meanwhile is not missed; the rest is copied."""
+    pair.appoint(0)
+    with Wire(pair.members[0].port) as wire:
+        assert wire.produce("t", batch(b"early")).error_code == 0
+        until_same(pair)
+        pair.appoint(0, isr=(0,), only=(0,))
+        for number in range(4):
+            assert wire.produce("t", batch(b"%d" % number, b"-")).error_code == 0
+        leader = pair.members[0]
+        leader.do(lambda: leader.partition().log.roll(NOW_MS))
+        assert wire.produce("t", batch(b"late")).error_code == 0
+    leader.do(lambda: leader.partition().delete_records_before(9))
+    leader.do(lambda: leader.node.broker.logs.housekeeping(NOW_MS))
+    pair.show(pair.members[1])
+    until_same(pair)
+    log = pair.members[1].partition().log
+    assert (log.log_start_offset, log.log_end_offset) == (9, 10)
+
+
+def test_a_log_that_starts_inside_a_batch_is_copied_from_its_batch(pair: HandMade) -> None:
+    """Records deleted up to the middle of a batch: the copy has the batch and the same start."""
+    pair.appoint(0, isr=(0,), only=(0,))
+    leader = pair.members[0]
+    with Wire(leader.port) as wire:
+        assert wire.produce("t", batch(b"a", b"b", b"c", b"d")).error_code == 0
+    leader.do(lambda: leader.partition().delete_records_before(2))
+    pair.show(pair.members[1])
+    until_same(pair)
+    log = pair.members[1].partition().log
+    assert (log.log_start_offset, log.log_end_offset) == (2, 4)
+
+
+def test_deleted_records_are_deleted_on_followers(pair: HandMade) -> None:
+    """The log start travels with every answer, and back; the client hears of it after that."""
+    pair.appoint(0)
+    leader, follower = pair.members.values()
+    with Wire(leader.port) as wire:
+        assert wire.produce("t", batch(b"a", b"b")).error_code == 0
+        until_same(pair)
+        entry = DeleteRecordsPartition(partition_index=0, offset=1)
+        topics = [DeleteRecordsTopic(name="t", partitions=[entry])]
+        answer = wire.ask(DeleteRecordsRequest(timeout_ms=60_000, topics=topics), 2)
+    (deleted,) = answer.topics[0].partitions
+    assert (deleted.error_code, deleted.low_watermark) == (0, 1)
+    assert follower.partition().log.log_start_offset == 1
+
+
+def test_a_large_backlog_is_copied_in_pieces(tmp_path: Path) -> None:
+    """However small the pieces are that a fetch may bring."""
+    with hand_made(tmp_path, replica_fetch_max_bytes=100) as cluster:
+        cluster.appoint(0, isr=(0,), only=(0,))
+        with Wire(cluster.members[0].port) as wire:
+            for number in range(20):
+                assert wire.produce("t", batch(b"%d" % number * 50)).error_code == 0
+        cluster.show(cluster.members[1])
+        until_same(cluster)
+        assert content(cluster.members[0]) == content(cluster.members[1])
+
+
+def test_what_is_on_disk_alone_counts_where_that_is_asked_for(tmp_path: Path) -> None:
+    """With barnabas.durability=fsync a follower fetches on when it has synced."""
+    with hand_made(tmp_path, barnabas_durability="fsync") as cluster:
+        cluster.appoint(0)
+        with Wire(cluster.members[0].port) as wire:
+            assert wire.produce("t", batch(b"a")).error_code == 0
+            follower = cluster.members[1].partition().log
+            assert follower.durable_offset == 1
+        until_same(cluster)
+
+
+def test_a_deleted_topic_is_left(pair: HandMade) -> None:
+    """Its fetcher ends with it, and another topic of the name is copied anew."""
+    pair.appoint(0)
+    follower = pair.members[1]
+    assert follower.do(lambda: len(follower.node.replication.fetchers.running)) == 1
+    pair.image = pair.image.with_changes(remove=frozenset({"t"}))
+    for member in pair.members.values():
+        pair.show(member)
+    assert follower.do(lambda: len(follower.node.replication.fetchers.running)) == 0
+    assert follower.node.broker.replicas.get(T0) is None
+
+
+def test_more_fetchers_share_the_partitions(tmp_path: Path) -> None:
+    """Each has a connection of its own, and every partition one of them."""
+    with hand_made(tmp_path, num_replica_fetchers=3) as cluster:
+        state = PartitionState(
+            replicas=(0, 1), isr=(0, 1), leader=0, leader_epoch=0, controller_epoch=1
+        )
+        cluster.tell(TopicImage("t", T_ID, (state,) * 6))
+        leader, follower = cluster.members.values()
+        assert follower.do(lambda: len(follower.node.replication.fetchers.running)) == 3
+        with Wire(leader.port) as wire:
+            for index in range(6):
+                assert wire.produce("t", batch(b"x"), partition=index).error_code == 0
+
+
+def two_partitions(pair: HandMade) -> tuple[Member, Member]:
+    """Have broker 0 lead t-0 and t-1, and return both brokers."""
+    state = PartitionState(
+        replicas=(0, 1), isr=(0, 1), leader=0, leader_epoch=0, controller_epoch=1
+    )
+    pair.tell(TopicImage("t", T_ID, (state, state)))
+    return pair.members[0], pair.members[1]
+
+
+def until_copied(member: Member, tp: TopicPartition, end: int) -> None:
+    """Wait until a broker has so many records."""
+    wait_for(f"{end} records of {tp}", lambda: member.ends(tp)[1], until=lambda it: it == end)
+
+
+def test_one_large_record_is_copied_whatever_an_answer_is_to_bring(tmp_path: Path) -> None:
+    """It is in the leader's log: no other limit counts (KIP-74)."""
+    size = 65 << 20
+    with hand_made(
+        tmp_path, message_max_bytes=size + 1000, replica_fetch_response_max_bytes=1
+    ) as pair:
+        leader, other = two_partitions(pair)
+        with Wire(leader.port) as wire:
+            assert wire.produce("t", batch(bytes(size)), acks=1).error_code == 0
+            assert wire.produce("t", batch(b"x"), partition=1).error_code == 0
+        until_copied(other, T0, 1)
+
+
+def test_a_partition_that_has_requests_fail_does_not_hold_up_others(
+    pair: HandMade, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is set apart, and copied when it can be."""
+    leader, other = two_partitions(pair)
+    broken = [True]
+    send = LeaderEndPoint.fetch
+
+    async def fetch(self: LeaderEndPoint, wanted: Any, *given: Any, **more: Any) -> Any:
+        if broken and T0 in wanted.partitions:
+            raise PeerError("what the leader sends is no answer")
+        return await send(self, wanted, *given, **more)
+
+    monkeypatch.setattr(LeaderEndPoint, "fetch", fetch)
+    with Wire(leader.port) as wire:
+        assert wire.produce("t", batch(b"held up"), acks=1).error_code == 0
+        for _ in range(5):
+            assert wire.produce("t", batch(b"x"), partition=1).error_code == 0
+    assert other.ends() == (0, 0)
+    broken.clear()
+    until_copied(other, T0, 1)
+
+
+def test_what_fails_with_one_partition_does_not_end_the_round(
+    pair: HandMade, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However unforeseen it is; the partition is tried again."""
+    leader, other = two_partitions(pair)
+    broken = [True]
+    append = Partition.append_as_follower
+
+    def fail(self: Partition, *given: Any, **more: Any) -> Any:
+        if broken and self.tp == T0:
+            raise ZeroDivisionError
+        return append(self, *given, **more)
+
+    monkeypatch.setattr(Partition, "append_as_follower", fail)
+    with Wire(leader.port) as wire:
+        assert wire.produce("t", batch(b"held up"), acks=1).error_code == 0
+        for _ in range(5):
+            assert wire.produce("t", batch(b"x"), partition=1).error_code == 0
+    assert other.ends() == (0, 0)
+    broken.clear()
+    until_copied(other, T0, 1)
+
+
+@pytest.mark.parametrize("decision", ["follow", "question"])
+def test_a_decision_that_fails_for_one_partition_does_not_end_the_round(
+    pair: HandMade, monkeypatch: pytest.MonkeyPatch, decision: str
+) -> None:
+    """The other partitions of the leader are copied; the one that failed is tried again."""
+    broken = [True]
+    real = getattr(follower, decision)
+
+    def fail(*given: Any, **more: Any) -> Any:
+        if broken and any(getattr(it, "tp", None) == T0 for it in given):
+            raise ZeroDivisionError
+        return real(*given, **more)
+
+    monkeypatch.setattr(follower, decision, fail)
+    leader, other = two_partitions(pair)
+    with Wire(leader.port) as wire:
+        assert wire.produce("t", batch(b"held up"), acks=1).error_code == 0
+        assert wire.produce("t", batch(b"x"), partition=1).error_code == 0
+    assert other.ends() == (0, 0)
+    broken.clear()
+    until_copied(other, T0, 1)
+
+
+def test_a_cancelled_answer_does_not_end_a_fetcher(
+    pair: HandMade, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A future that is cancelled by another task is an error of one round, and no stop."""
+    cancelled: list[LeaderEndPoint] = []
+    send = LeaderEndPoint.fetch
+
+    async def fetch(self: LeaderEndPoint, *given: Any, **more: Any) -> Any:
+        if not cancelled:
+            cancelled.append(self)
+            raise asyncio.CancelledError
+        return await send(self, *given, **more)
+
+    monkeypatch.setattr(LeaderEndPoint, "fetch", fetch)
+    leader, _other = two_partitions(pair)
+    with Wire(leader.port) as wire:
+        assert wire.produce("t", batch(b"x"), partition=1).error_code == 0
+    assert cancelled
+
+
+def test_the_background_tasks_of_a_cluster_survive_an_error(pair: HandMade) -> None:
+    """Each fails once, whatever it waits for; it is heard of, and records are copied after it."""
+    two_partitions(pair)
+
+    async def fail(names: set[str]) -> int:
+        """Fail each that waits for something now, once; how many are left."""
+        tasks = background().tasks
+        for task in tasks:
+            waits_for = task._fut_waiter  # type: ignore[attr-defined]
+            if task.get_name() not in names and waits_for is not None and not waits_for.done():
+                waits_for.set_exception(ValueError("a defect"))
+                names.add(task.get_name())
+        return len({task.get_name() for task in tasks} - names)
+
+    async def failed() -> set[str]:
+        return set(background().failures)
+
+    for member in pair.members.values():
+        names: set[str] = set()
+
+        def ask(question: Any, loop: Any = member.loop) -> Any:
+            return asyncio.run_coroutine_threadsafe(question, loop).result(seconds(ANSWER))
+
+        wait_for("an error of each", lambda: ask(fail(names)), until=lambda left: left == 0)  # noqa: B023
+        own = {it for it in names if not it.startswith("fetcher ")}
+        assert "ISR expiration" in own
+        assert (own != names) == (member is not pair.members[0])
+        wait_for("the errors", lambda: ask(failed()), until=lambda it: it >= own)  # noqa: B023
+    with Wire(pair.members[0].port) as wire:
+        for index in (0, 1):
+            assert wire.produce("t", batch(b"x"), partition=index).error_code == 0

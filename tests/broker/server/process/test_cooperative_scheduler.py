@@ -1,0 +1,148 @@
+"""Long work in turns with everybody else's."""
+
+import asyncio
+
+import pytest
+
+from barnabas_broker.server.process.cooperative_scheduler import (
+    TURN_S,
+    Line,
+    Round,
+    Turns,
+    Unfinished,
+    Work,
+    each,
+)
+
+
+class Clock:
+    """Every look at it finds that a turn has passed."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        self.now += 2 * TURN_S
+        return self.now
+
+
+def counting(name: str, to: int, seen: list[str]) -> Work[str]:
+    """Work of so many steps, each of which is noted."""
+    for _ in range(to):
+        seen.append(name)
+        yield
+    return name
+
+
+def test_short_work_is_done_at_once() -> None:
+    """Without a loop, even."""
+    assert Turns(clock=lambda: 0.0).begin(each([1, 2, 3], str)) == ["1", "2", "3"]
+
+
+def test_what_short_work_raises_is_raised() -> None:
+    """By whoever began it."""
+    with pytest.raises(ZeroDivisionError):
+        Turns(clock=lambda: 0.0).begin(each([0], lambda number: 1 // number))
+
+
+def test_long_works_take_turns_with_each_other_and_with_the_loop() -> None:
+    """Nobody waits for the end of another's work."""
+
+    async def story() -> list[str]:
+        turns, seen = Turns(clock=Clock()), list[str]()
+        loop = asyncio.get_running_loop()
+        works = [turns.begin(counting(name, 5, seen)) for name in "ab"]
+
+        def other() -> None:
+            seen.append("-")
+            if seen.count("-") < 6:
+                loop.call_soon(other)
+
+        loop.call_soon(other)
+        for work in works:
+            assert isinstance(work, Unfinished)
+            await work.future
+        return seen
+
+    seen = "".join(asyncio.run(story()))
+    assert seen.startswith("aba-b-a-b-"), seen
+
+
+def test_what_long_work_raises_comes_with_its_future() -> None:
+    """And the next in line goes on."""
+
+    async def story() -> None:
+        turns = Turns(clock=Clock())
+        wrong = turns.begin(each([1, 1, 1, 0], lambda number: 1 // number))
+        right = turns.begin(each([1, 1, 1, 1], lambda number: 1 // number))
+        assert isinstance(wrong, Unfinished)
+        assert isinstance(right, Unfinished)
+        with pytest.raises(ZeroDivisionError):
+            await wrong.future
+        assert await right.future == [1, 1, 1, 1]
+
+    asyncio.run(story())
+
+
+def test_work_that_nobody_waits_for_is_given_up() -> None:
+    """Its client has gone."""
+
+    async def story() -> list[str]:
+        turns, seen = Turns(clock=Clock()), list[str]()
+        left = turns.begin(counting("left", 100, seen))
+        stays = turns.begin(counting("stays", 4, seen))
+        assert isinstance(left, Unfinished)
+        assert isinstance(stays, Unfinished)
+        left.future.cancel()
+        await stays.future
+        return seen
+
+    assert asyncio.run(story()).count("left") == 1
+
+
+def test_each_round_of_the_loop_serves_one_of_a_line() -> None:
+    """However many stand in it, and though each joins again at once."""
+
+    async def story() -> list[str]:
+        line, seen, done = Line(), list[str](), asyncio.Event()
+        loop = asyncio.get_running_loop()
+
+        def join(name: str) -> None:
+            def turn() -> None:
+                seen.append(name)
+                if seen.count(name) < 3:
+                    line.join(turn)
+
+            line.join(turn)
+
+        def other() -> None:
+            seen.append("-")
+            if seen.count("-") < 10:
+                loop.call_soon(other)
+            else:
+                done.set()
+
+        for name in "abc":
+            join(name)
+        loop.call_soon(other)
+        await done.wait()
+        return seen
+
+    assert "".join(asyncio.run(story())) == "a-b-c-a-b-c-a-b-c--"
+
+
+def test_every_round_of_the_loop_has_its_budget() -> None:
+    """What is spent is the round's in which it was spent; what is over it is not owed later."""
+
+    async def story() -> None:
+        rounds = Round(2)
+        assert not rounds.is_over
+        for _ in range(2):
+            rounds.spend(1)
+            assert not rounds.is_over
+            rounds.spend(5)
+            assert rounds.is_over
+            await asyncio.sleep(0)
+            assert not rounds.is_over
+
+    asyncio.run(story())

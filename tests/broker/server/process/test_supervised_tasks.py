@@ -1,0 +1,187 @@
+"""No background task ends unheard: it begins again, and says that it is down while it cannot."""
+
+import asyncio
+import threading
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from barnabas_broker.log.directories import LogDirectories
+from barnabas_broker.log.health import Reserve
+from barnabas_broker.server.node.broker_server import BrokerServer
+from barnabas_broker.server.process import supervised_tasks as module
+from barnabas_broker.server.process.supervised_tasks import Background, background
+from barnabas_kafka.settings.broker import BrokerSettings
+from tests.broker.server.running import running_node
+from tests.waiting import ANSWER, seconds, wait_for, wait_for_async
+
+OF_A_BROKER_ALONE = {
+    "ISR expiration",
+    "applying metadata",
+    "checkpoints",
+    "giving memory back",
+    "high watermark check",
+    "high watermark checkpoints",
+    "recovery point checkpoints",
+    "log cleaner",
+    "looking for flushes",
+    "looking for room",
+    "removing files",
+    "retention",
+    "bounding producers",
+    "watching clients",
+}
+
+
+class OfItsOwnError(Exception):
+    """What a task meets that nobody foresaw."""
+
+
+def ready(node: BrokerServer) -> tuple[int, str]:
+    """What the probe is told."""
+    assert node.admin is not None
+    try:
+        with urllib.request.urlopen(f"{node.admin.url}/ready", timeout=seconds(ANSWER)) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.read().decode()
+
+
+def scrape(node: BrokerServer) -> str:
+    """All metrics."""
+    assert node.admin is not None
+    with urllib.request.urlopen(f"{node.admin.url}/metrics", timeout=seconds(ANSWER)) as answer:
+        found: bytes = answer.read()
+    return found.decode()
+
+
+async def kill_all() -> Background:
+    """Have what each task waits for fail."""
+    found = background()
+    for task in found.tasks:
+        waits_for = task._fut_waiter  # type: ignore[attr-defined]
+        waits_for.set_exception(OfItsOwnError(f"met by {task.get_name()}"))
+    return found
+
+
+def test_each_task_of_a_broker_survives_an_error(tmp_path: Path) -> None:
+    """It has failed once, is heard of, and goes on."""
+    with running_node(tmp_path, {"barnabas.admin.listener": "127.0.0.1:0"}) as node:
+        loop = node.broker.controller._loop
+        found = asyncio.run_coroutine_threadsafe(kill_all(), loop).result(seconds(ANSWER))
+        names = {task.get_name() for task in found.tasks}
+        assert names == OF_A_BROKER_ALONE
+        wait_for("the errors", lambda: dict(found.failures), until=lambda it: it.keys() >= names)
+        wait_for("who is down", lambda: dict(found.down), until=lambda down: not down)
+        assert {task.get_name() for task in found.tasks} == names
+        told = scrape(node)
+        for name in names:
+            assert f'barnabas_background_task_failures_total{{task="{name}"}} 1.0' in told
+            assert f'barnabas_background_task_down{{task="{name}"}} 0.0' in told
+        assert ready(node)[0] == 200
+
+
+def test_a_task_that_is_down_is_told_of(tmp_path: Path) -> None:
+    """By the probe and the metrics, with its error, until it has come back."""
+    mended = asyncio.Event()
+
+    async def work() -> None:
+        if not mended.is_set():
+            raise OfItsOwnError("cannot")
+        await asyncio.get_running_loop().create_future()
+
+    async def begin() -> asyncio.Task[None]:
+        return background().keep("digging", work)
+
+    with running_node(tmp_path, {"barnabas.admin.listener": "127.0.0.1:0"}) as node:
+        loop = node.broker.controller._loop
+        task = asyncio.run_coroutine_threadsafe(begin(), loop).result(seconds(ANSWER))
+        wait_for("the probe's no", lambda: ready(node), until=lambda it: it[0] == 503)
+        assert "digging is down: cannot" in ready(node)[1]
+        assert 'barnabas_background_task_down{task="digging"} 1.0' in scrape(node)
+        loop.call_soon_threadsafe(mended.set)
+        wait_for("the probe's yes", lambda: ready(node), until=lambda it: it[0] == 200)
+        loop.call_soon_threadsafe(task.cancel)
+
+
+def test_clients_are_watched_while_a_disk_hangs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Slow senders are ended, and new limits heeded, whatever a look at directories waits for."""
+    hangs, mended = threading.Event(), threading.Event()
+
+    def probe(_logs: LogDirectories, _reserve: Reserve) -> None:
+        hangs.set()
+        assert mended.wait(seconds(ANSWER))
+
+    with running_node(tmp_path) as node:
+        monkeypatch.setattr(LogDirectories, "probe", probe)
+        try:
+            assert hangs.wait(seconds(ANSWER))
+            settings = BrokerSettings.from_mapping({"max.connections": "7"})
+            node.broker.controller.settings = settings
+            wait_for("the limits", lambda: node._limits_of, until=lambda it: it is settings)
+        finally:
+            mended.set()
+
+
+@pytest.mark.parametrize("error", [OfItsOwnError("twice"), asyncio.CancelledError("by another")])
+def test_what_is_kept_begins_again(error: BaseException) -> None:
+    """Until it returns; an awaited future that somebody cancelled is an error like others."""
+    failing = [error, error]
+
+    async def story() -> None:
+        async def work() -> None:
+            if failing:
+                raise failing.pop()
+
+        them = Background()
+        await them.keep("digging", work)
+        assert (them.failures["digging"], them.down, failing) == (2, {}, [])
+
+    asyncio.run(story())
+
+
+def test_a_repeated_turn_is_repeated_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where one failed, the next does not wait as long as between turns; a cancelled one ends."""
+    monkeypatch.setattr(module, "FIRST_PAUSE_S", 0.001)
+
+    async def story() -> None:
+        turns: list[int] = []
+
+        async def work() -> None:
+            turns.append(len(turns))
+            if len(turns) < 3:
+                raise OfItsOwnError
+
+        them = Background()
+        task = them.every("digging", lambda: 0.001 if not turns else 3600, work)
+        await wait_for_async("the turns", lambda: list(turns), until=lambda it: len(it) == 3)
+        assert (them.failures["digging"], them.down) == (2, {})
+        task.cancel()
+        await asyncio.wait({task})
+        assert task.cancelled()
+        assert not them.tasks
+
+    asyncio.run(story())
+
+
+def test_what_is_over_soon_is_not_done_again(caplog: pytest.LogCaptureFixture) -> None:
+    """Its error is told, once."""
+
+    async def story() -> None:
+        async def work() -> None:
+            raise OfItsOwnError("in between")
+
+        them = Background()
+        task = them.once("a look", work())
+        await asyncio.wait({task})
+        assert them.failures["a look"] == 1
+        assert not them.down
+
+    asyncio.run(story())
+    assert "a look failed" in caplog.text
+    assert "in between" in caplog.text

@@ -1,1 +1,0 @@
-"""Tests of barnabas_broker.server.replication."""

@@ -1,0 +1,354 @@
+"""Produce requests that came together: as one by one, but with one write."""
+
+import asyncio
+import errno
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from barnabas_broker.replica.manager import ReplicaManager
+from barnabas_broker.server.node.broker_server import BrokerServer
+from barnabas_broker.server.requests.dispatch import Dispatcher
+from barnabas_broker.server.requests.fast import produce_runs
+from barnabas_broker.server.requests.handler import UnanswerableError
+from barnabas_kafka.protocol import codec
+from barnabas_kafka.protocol.headers import RequestHeader, encode_request_header
+from barnabas_kafka.protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from barnabas_kafka.records.builder import build_batch
+from barnabas_kafka.records.compression import Codec
+from barnabas_kafka.settings.broker import BrokerSettings
+from tests.broker.log.disk import Disk, using
+from tests.broker.server.produce_pair import NOW, Pair, running_pair, sampled_batches
+from tests.broker.server.running import Wire, port_of, produce_request, told_of_dispatchers
+
+BATCH = build_batch([(NOW, b"key", b"value", ())])
+VERSION = 7
+"""Of requests and responses that are read here; its responses have no header but their number."""
+
+
+# Beside the general way.
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+    """One pair for the module."""
+    with running_pair(tmp_path_factory.mktemp("pair")) as running:
+        yield running
+
+
+@st.composite
+def _pipelines(draw: st.DrawFn) -> list[tuple[ProduceRequest, int]]:
+    """Requests in one piece: most of them for one partition and alike, some of them not."""
+    topics = st.sampled_from(("plain",) * 4 + ("small",) * 4 + ("compact", "nowhere"))
+    version, topic = draw(st.integers(3, 12)), draw(topics)
+    requests = []
+    for _ in range(draw(st.integers(1, 24))):
+        alike = draw(st.integers(0, 5))
+        requests.append(
+            (
+                produce_request(
+                    topic if alike else draw(topics),
+                    draw(sampled_batches()),
+                    acks=1 if alike else draw(st.sampled_from((-1, 1, 2))),
+                    partition=0 if alike else draw(st.integers(0, 2)),
+                ),
+                version if alike else draw(st.integers(3, 12)),
+            )
+        )
+    return requests
+
+
+@given(requests=_pipelines())
+def test_random_pipelines_get_the_same_answers(
+    pair: Pair, requests: list[tuple[ProduceRequest, int]]
+) -> None:
+    """Sound and faulty ones, sequences, other partitions, and segments that fill up among them."""
+    pair.ask_together(requests)
+    pair.compare_logs()
+
+
+def test_segments_roll_where_they_would_one_by_one(pair: Pair) -> None:
+    """In the middle of what came together; "small" has segments of a thousand bytes."""
+    answers = pair.ask_together([(produce_request("small", BATCH), 9)] * 60)
+    assert len(answers) == 60
+    pair.compare_logs()
+
+
+def test_traffic_and_times_are_counted_for_each(pair: Pair) -> None:
+    """Metrics do not tell how many came together."""
+    pair.ask_together([(produce_request("plain", BATCH), 8)] * 20)
+    short, general = (node.broker.replicas.traffic["plain"] for node in pair.nodes)
+    assert [getattr(short, name) for name in short.__slots__] == [
+        getattr(general, name) for name in general.__slots__
+    ]
+    ours, theirs = (node.broker.requests.of("Produce") for node in pair.nodes)
+    assert ours.versions == theirs.versions
+    assert ours.times.count == theirs.times.count
+
+
+# What is served together.
+
+
+@dataclass(frozen=True)
+class Served:
+    """A dispatcher that serves the topic "t" of three partitions."""
+
+    node: BrokerServer
+    dispatcher: Dispatcher
+    disk: Disk
+
+    def run(self, received: bytes) -> tuple[list[tuple[int, int]], int] | None:
+        """(correlation id, base offset) of each answer, and where the rest begins."""
+        caller = self.dispatcher.caller("PLAINTEXT", "127.0.0.1")
+        served = self.dispatcher.serve_run(memoryview(bytearray(received)), 0, caller)
+        if served is None:
+            return None
+        answers, position = served
+        found = []
+        while answers:
+            size = int.from_bytes(answers[:4], "big")
+            number = int.from_bytes(answers[4:8], "big")
+            response, _ = codec.decode_from(ProduceResponse, answers[8 : 4 + size], VERSION, 0)
+            answer = response.responses[0].partition_responses[0]
+            assert answer.error_code == 0
+            found.append((number, answer.base_offset))
+            answers = answers[4 + size :]
+        return found, position
+
+    @property
+    def writes(self) -> int:
+        """How often the disk was written to, or a file cut."""
+        return len(self.disk.effects)
+
+    @property
+    def end(self) -> int:
+        """The end of partition 0."""
+        return self.node.broker.replicas.led("t", 0).log.log_end_offset
+
+
+Story = Callable[[Served], None]
+
+
+def serving(directory: Path, story: Story, settings: dict[str, str] | None = None) -> None:
+    """Play a story on the event loop of a broker."""
+
+    async def play(disk: Disk) -> None:
+        dispatchers: list[Dispatcher] = []
+        with told_of_dispatchers(dispatchers.append):
+            node = BrokerServer(
+                BrokerSettings.from_mapping(
+                    {
+                        "listeners": "PLAINTEXT://127.0.0.1:0",
+                        "log.dirs": str(directory),
+                        "broker.id": "0",
+                        **(settings or {}),
+                    }
+                )
+            )
+            await node.start()
+        try:
+            await asyncio.to_thread(_create_topic, port_of(node))
+            story(Served(node, dispatchers[0], disk))
+        finally:
+            await node.stop()
+
+    with using(Disk(directory)) as disk:
+        asyncio.run(play(disk))
+
+
+def _create_topic(port: int) -> None:
+    with Wire(port) as wire:
+        wire.create_topic("t", partitions=3)
+
+
+def frame(number: int, request: ProduceRequest | None = None, *, version: int = VERSION) -> bytes:
+    """A request, its size first; by default for partition 0 of the topic."""
+    request = request or produce_request("t", BATCH, acks=1)
+    header = RequestHeader(request.api_key, version, number, "client")
+    body = encode_request_header(header) + codec.encode(request, version)
+    return len(body).to_bytes(4, "big") + body
+
+
+def frames(count: int) -> bytes:
+    """Requests that are alike but for their numbers, from 1 on."""
+    return b"".join(frame(number) for number in range(1, count + 1))
+
+
+def test_a_run_is_one_write_and_an_answer_to_each(tmp_path: Path) -> None:
+    """In their order, each with its own number and offset."""
+
+    def story(served: Served) -> None:
+        assert served.run(frames(1)) == ([(1, 0)], len(frames(1)))
+        before = served.writes
+        assert served.run(frames(5)) == ([(n, n) for n in range(1, 6)], len(frames(5)))
+        assert served.writes == before + 1
+        assert served.end == 6
+        stored = served.node.broker.replicas.led("t", 0).log
+        assert stored.high_watermark == 6
+
+    serving(tmp_path, story)
+
+
+def test_a_run_has_an_end(tmp_path: Path) -> None:
+    """However many came: others are waiting."""
+
+    def story(served: Served) -> None:
+        served.run(frames(1))
+        most = produce_runs.REQUESTS_MAX
+        found = served.run(frames(most + 3))
+        assert found is not None
+        assert (len(found[0]), found[1]) == (most, len(frames(most)))
+
+    serving(tmp_path, story)
+
+
+SEQUENCED = build_batch([(NOW, b"k", b"v", ())], producer_id=1, producer_epoch=0, base_sequence=0)
+TWO_PARTITIONS = ProduceRequest(
+    acks=1,
+    timeout_ms=1,
+    topic_data=[
+        TopicProduceData(
+            name="t",
+            partition_data=[PartitionProduceData(index=i, records=BATCH) for i in (0, 1)],
+        )
+    ],
+)
+OTHERS = {
+    "another partition": frame(9, produce_request("t", BATCH, acks=1, partition=1)),
+    "another topic": frame(9, produce_request("u", BATCH, acks=1)),
+    "other acks": frame(9, produce_request("t", BATCH, acks=-1)),
+    "no answer": frame(9, produce_request("t", BATCH, acks=0)),
+    "another version": frame(9, version=8),
+    "two partitions": frame(9, TWO_PARTITIONS),
+    "a sequence": frame(9, produce_request("t", SEQUENCED, acks=1)),
+    "compressed": frame(
+        9, produce_request("t", build_batch([(NOW, b"k", b"v", ())], codec=Codec.LZ4), acks=1)
+    ),
+    "a wrong checksum": frame(
+        9, produce_request("t", BATCH[:-1] + bytes((BATCH[-1] ^ 1,)), acks=1)
+    ),
+    "large": frame(9, produce_request("t", build_batch([(NOW, b"k", bytes(5000), ())]), acks=1)),
+    "not whole": frame(9)[:-1],
+    "only its size": frame(9)[:4],
+    "too small": b"\0\0\0\1\0\0\0\1\0" + bytes(7),
+    "an impossible size": b"\xff\xff\xff\xff" + frame(9)[4:],
+    "cut inside": (len(frame(9)) - 14).to_bytes(4, "big") + frame(9)[4:],
+    "another API": b"\0\0\0\x0a\0\x12" + bytes(8),
+}
+
+
+CUT_OFF = ("not whole", "only its size")
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_what_is_different_ends_the_run(tmp_path: Path, kind: str) -> None:
+    """What was before it is served, and what is behind it too, beginning with it."""
+
+    def story(served: Served) -> None:
+        served.run(frames(1))
+        other = OTHERS[kind] + (b"" if kind in CUT_OFF else frames(2))
+        assert served.run(frames(3) + other) == ([(1, 1), (2, 2), (3, 3)], len(frames(3)))
+        if kind not in ("another partition", "other acks", "another version"):
+            assert served.run(other) is None
+        assert served.node.broker.replicas.led("t", 0).log.health.writable
+
+    serving(tmp_path, story)
+
+
+def test_versions_that_are_not_served_are_not_served_together(tmp_path: Path) -> None:
+    """The dispatcher has its answer to them."""
+
+    def story(served: Served) -> None:
+        served.run(frames(1))
+        assert served.run(frame(1, version=13)[:-1] + b"\0" + frames(2)) is None
+        assert served.end == 1
+
+    serving(tmp_path, story)
+
+
+def test_the_largest_request_is_a_setting_here_too(tmp_path: Path) -> None:
+    """Behind a small one: the connection ends where it would one by one."""
+
+    def story(served: Served) -> None:
+        served.run(frames(1))
+        large = frame(2, produce_request("t", build_batch([(NOW, b"k", bytes(900), ())]), acks=1))
+        assert served.run(frames(1) + large) == ([(1, 1)], len(frames(1)))
+
+    serving(tmp_path, story, {"socket.request.max.bytes": "800"})
+
+
+# Where the log does not take it.
+
+
+@pytest.mark.parametrize("short", [0, 100])
+def test_a_full_disk_sends_them_one_by_one(tmp_path: Path, short: int) -> None:
+    """Nothing of the run stays in the log, and the first of them may still find room."""
+
+    def story(served: Served) -> None:
+        served.run(frames(1))
+        log = served.node.broker.replicas.led("t", 0).log
+        size = log.size
+        served.disk.fail("pwrite", errno.ENOSPC, path=".log", times=1, short=short)
+        assert served.run(frames(4)) is None
+        assert (served.end, log.size) == (1, size)
+        assert (log.active.file.path).stat().st_size == size
+        assert log.health.writable
+        assert served.run(frames(4)) == ([(n, n) for n in range(1, 5)], len(frames(4)))
+
+    serving(tmp_path, story)
+
+
+def test_a_broken_disk_is_out_of_service(tmp_path: Path) -> None:
+    """As for a single write that fails: everybody is told so, one by one."""
+
+    def story(served: Served) -> None:
+        served.run(frames(1))
+        log = served.node.broker.replicas.led("t", 0).log
+        served.disk.fail("pwrite", errno.EIO, path=".log", times=1)
+        assert served.run(frames(4)) is None
+        assert not log.health.readable
+        assert log.log_end_offset == 1
+        assert served.run(frames(4)) is None
+
+    serving(tmp_path, story)
+
+
+def test_a_bug_ends_the_connection_and_is_logged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What was appended is not known then: no answer would be true, nor may it be tried again."""
+
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("a bug")
+
+    def story(served: Served) -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr(ReplicaManager, "led", broken)
+            with pytest.raises(UnanswerableError):
+                served.run(frames(2))
+
+    serving(tmp_path, story)
+    assert "a bug" in caplog.text
+
+
+def test_a_bug_ends_the_connection_of_the_client(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which is told nothing of any request of the run."""
+
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr(ReplicaManager, "led", broken)
+    with Wire(port_of(pair.nodes[0])) as wire:
+        wire.socket.sendall(b"".join(wire.frame(produce_request("plain", BATCH), 9) for _ in "ab"))
+        assert wire.closed_by_broker()

@@ -1,0 +1,1 @@
+"""Tests of barnabas_broker.server.requests.handlers."""

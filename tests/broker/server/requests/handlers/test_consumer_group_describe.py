@@ -1,0 +1,40 @@
+"""ConsumerGroupDescribe on a running broker."""
+
+import pytest
+
+from barnabas_kafka.errors import ErrorCode
+from barnabas_kafka.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from barnabas_kafka.protocol.messages.describe_groups import DescribeGroupsRequest
+from tests.broker.server.members import commit
+from tests.broker.server.requests.handlers.test_consumer_group_heartbeat import join, modern
+from tests.broker.server.running import Wire
+
+__all__ = ["modern"]
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_a_group_is_told_with_members_and_epochs(modern: Wire, version: int) -> None:
+    """What the member reads and shall read, by the topic's name."""
+    modern.ask(join("told", instance_id=f"i{version}", member_id=f"m{version}"), 1)
+    request = ConsumerGroupDescribeRequest(group_ids=["told"])
+    (group,) = modern.ask(request, version).groups
+    assert (group.error_code, group.assignor_name) == (0, "uniform")
+    assert group.group_epoch == group.assignment_epoch
+    member = next(each for each in group.members if each.member_id == f"m{version}")
+    assert (member.instance_id, member.subscribed_topic_names) == (f"i{version}", ["t"])
+    assert [each.topic_name for each in member.target_assignment.topic_partitions] == ["t"]
+
+
+def test_what_is_no_such_group(modern: Wire) -> None:
+    """One that does not exist, and one of the classic protocol; for whose API it is the reverse."""
+    assert commit(modern, "classic", "t", 1) == 0
+    request = ConsumerGroupDescribeRequest(group_ids=["nowhere", "classic", ""])
+    found = modern.ask(request, 1).groups
+    assert [(each.error_code, each.error_message) for each in found[:2]] == [
+        (ErrorCode.GROUP_ID_NOT_FOUND, "Group nowhere not found."),
+        (ErrorCode.GROUP_ID_NOT_FOUND, "Group classic is not a consumer group."),
+    ]
+    assert found[2].error_code == ErrorCode.INVALID_GROUP_ID
+    modern.ask(join("new"), 1)
+    (dead,) = modern.ask(DescribeGroupsRequest(groups=["new"]), 5).groups
+    assert dead.group_state == "Dead"

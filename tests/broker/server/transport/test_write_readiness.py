@@ -1,0 +1,152 @@
+"""Waiting for slow sockets, on real ones."""
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from barnabas_broker.server.transport.write_readiness import TOLD_AT_ONCE, WriteReadiness
+
+MANY = 3 * TOLD_AT_ONCE
+
+
+@pytest.fixture
+def pairs() -> Iterator[list[tuple[socket.socket, socket.socket]]]:
+    """Connected sockets, ours and the peers', of which ours take nothing more."""
+    with ExitStack() as stack:
+        found = []
+        for _ in range(MANY):
+            ours, peer = socket.socketpair()
+            stack.enter_context(ours)
+            stack.enter_context(peer)
+            ours.setblocking(False)
+            peer.setblocking(False)
+            _fill(ours)
+            found.append((ours, peer))
+        yield found
+
+
+def _fill(ours: socket.socket) -> None:
+    try:
+        while True:
+            ours.send(bytes(1 << 16))
+    except BlockingIOError:
+        return
+
+
+def _drain(peer: socket.socket) -> None:
+    try:
+        while True:
+            peer.recv(1 << 20)
+    except BlockingIOError:
+        return
+
+
+def run(story: Callable[[WriteReadiness], Awaitable[None]]) -> None:
+    """Play a story with waits that are closed at its end."""
+
+    async def play() -> None:
+        writability = WriteReadiness()
+        try:
+            await story(writability)
+        finally:
+            writability.close()
+
+    asyncio.run(play())
+
+
+async def some_rounds() -> None:
+    """Let the loop look at its descriptors a few times."""
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+def test_each_wait_is_told_once(pairs: list[tuple[socket.socket, socket.socket]]) -> None:
+    """When the peer has read, and again only for who asks again."""
+    ours, peer = pairs[0]
+
+    async def story(writability: WriteReadiness) -> None:
+        told = asyncio.Queue[int]()
+        writability.wait(ours.fileno(), lambda: told.put_nowait(1))
+        await some_rounds()
+        assert told.empty()
+        _drain(peer)
+        assert await told.get() == 1
+        await some_rounds()
+        assert told.empty()
+        writability.wait(ours.fileno(), lambda: told.put_nowait(2))
+        assert await told.get() == 2
+
+    run(story)
+
+
+def test_a_broken_connection_is_told(pairs: list[tuple[socket.socket, socket.socket]]) -> None:
+    """Who waits then learns what is wrong from its next send."""
+    ours, peer = pairs[0]
+
+    async def story(writability: WriteReadiness) -> None:
+        told = asyncio.Event()
+        writability.wait(ours.fileno(), told.set)
+        peer.close()
+        await told.wait()
+
+    run(story)
+
+
+def test_who_is_forgotten_is_not_told(pairs: list[tuple[socket.socket, socket.socket]]) -> None:
+    """Even by one that was told in the same round; forgetting again, or too early, is fine."""
+    fds = [ours.fileno() for ours, _ in pairs[:4]]
+
+    async def story(writability: WriteReadiness) -> None:
+        told: list[int] = []
+
+        def tell(fd: int) -> None:
+            told.append(fd)
+            for other in fds:
+                writability.forget(other)
+
+        writability.forget(fds[0])
+        for fd in fds:
+            writability.wait(fd, lambda fd=fd: tell(fd))  # type: ignore[misc]
+        for _, peer in pairs[:4]:
+            _drain(peer)
+        await some_rounds()
+        assert len(told) == 1
+
+    run(story)
+
+
+def test_many_leave_the_loop_to_others(pairs: list[tuple[socket.socket, socket.socket]]) -> None:
+    """Only a few are told before everything else has its turn; all are in the end."""
+
+    async def story(writability: WriteReadiness) -> None:
+        told: list[int] = []
+        for ours, peer in pairs:
+            _drain(peer)
+            writability.wait(ours.fileno(), lambda: told.append(0))
+        before = 0
+        while len(told) < MANY:
+            await asyncio.sleep(0)
+            assert len(told) - before <= TOLD_AT_ONCE
+            before = len(told)
+
+    run(story)
+
+
+def test_a_stop_ends_all_waits(pairs: list[tuple[socket.socket, socket.socket]]) -> None:
+    """Connections that end after it are no trouble."""
+    ours, peer = pairs[0]
+
+    async def story(writability: WriteReadiness) -> None:
+        told: list[int] = []
+        writability.wait(ours.fileno(), lambda: told.append(0))
+        writability.close()
+        _drain(peer)
+        writability.wait(ours.fileno(), lambda: told.append(0))
+        await some_rounds()
+        writability.forget(ours.fileno())
+        assert not told
+
+    run(story)

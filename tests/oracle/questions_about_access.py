@@ -14,6 +14,7 @@ from barnabas_kafka.protocol.messages import (
     add_offsets_to_txn,
     add_partitions_to_txn,
     allocate_producer_ids,
+    alter_client_quotas,
     alter_configs,
     alter_partition,
     alter_partition_reassignments,
@@ -27,6 +28,7 @@ from barnabas_kafka.protocol.messages import (
     delete_records,
     delete_topics,
     describe_acls,
+    describe_client_quotas,
     describe_cluster,
     describe_configs,
     describe_groups,
@@ -446,6 +448,19 @@ def _transactions() -> Iterator[Question]:
     yield "markers", write_txn_markers.WriteTxnMarkersRequest(markers=[marker]), 1
 
 
+def _quotas() -> Iterator[Question]:
+    yield "quotas", describe_client_quotas.DescribeClientQuotasRequest(strict=False), 1
+    entry = alter_client_quotas.AlterClientQuotasRequestEntryData(
+        entity=[alter_client_quotas.EntityData(entity_type="user", entity_name="somebody")],
+        ops=[alter_client_quotas.OpData(key="producer_byte_rate", value=1e9)],
+    )
+    yield (
+        "quota",
+        alter_client_quotas.AlterClientQuotasRequest(entries=[entry], validate_only=True),
+        1,
+    )
+
+
 def _cluster() -> Iterator[Question]:
     ops = describe_cluster.DescribeClusterRequest(include_cluster_authorized_operations=True)
     yield "cluster", ops, 1
@@ -520,6 +535,6 @@ def _between_brokers() -> Iterator[Question]:
 
 
 PARTS = (
-    _records, _offsets, _topics, _configs, _groups, _members, _transactions, _cluster,
+    _records, _offsets, _topics, _configs, _groups, _members, _transactions, _quotas, _cluster,
     _between_brokers,
 )  # fmt: skip

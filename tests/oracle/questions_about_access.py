@@ -69,6 +69,13 @@ from tests.clients import START_MS
 MINE, OTHERS, ABSENT = "t", "u", "t-absent"
 GROUP, TXN = "t-group", "t-tx"
 BATCH = build_batch([(START_MS, None, b"value", ())])
+TRANSACTIONAL = build_batch(
+    [(START_MS, None, b"value", ())],
+    producer_id=4_000_000,
+    producer_epoch=0,
+    base_sequence=0,
+    transactional=True,
+)
 STALE_EPOCH, NO_BROKER, NO_PRODUCER = 0, 99, 4_000_000
 TOPIC, BROKER, LOGGER, METRICS, GROUP_CONFIG = 2, 4, 8, 16, 32
 
@@ -95,6 +102,23 @@ def _records() -> Iterator[Question]:
                         partition_data=[produce.PartitionProduceData(index=0, records=BATCH)],
                     )
                     for name in (MINE, OTHERS, ABSENT)
+                ],
+            ),
+            version,
+        )
+    for version, name in ((9, TXN), (3, None)):
+        yield (
+            f"produce, also in the transaction of {name}",
+            produce.ProduceRequest(
+                transactional_id=name,
+                acks=1,
+                timeout_ms=1000,
+                topic_data=[
+                    produce.TopicProduceData(
+                        name=topic,
+                        partition_data=[produce.PartitionProduceData(index=0, records=batch)],
+                    )
+                    for topic, batch in ((MINE, BATCH), (OTHERS, TRANSACTIONAL))
                 ],
             ),
             version,

@@ -7,11 +7,14 @@ import re
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from click.testing import CliRunner
 
+from barnabas_broker.cli.kafka import delegation_tokens
 from barnabas_broker.security.sasl_settings import PLAIN_MODULE, SCRAM_MODULE
 from barnabas_kafka.client import Scram
 from barnabas_kafka.errors import ErrorCode
@@ -131,6 +134,12 @@ def log_in(port: int, token_id: str, token_hmac: bytes, mechanism: Any) -> bool:
         refused = wire.ask(CreateDelegationTokenRequest(max_lifetime_ms=-1), 3).error_code
         assert refused == ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
         return bool(wire.ask(MetadataRequest(topics=None), 9).brokers)
+
+
+def known_to_both(sides: Sides, token_id: str, token_hmac: bytes) -> None:
+    """Wait until it does not matter which broker a tool asks."""
+    for port in sides.sasl:
+        wait_for("the token", partial(log_in, port, token_id, token_hmac, "SCRAM-SHA-512"))
 
 
 @pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
@@ -259,16 +268,37 @@ def test_apaches_tool(sides: Sides, tmp_path: Path) -> None:
 
     made = run("--create", "--max-life-time-period", "-1", "--renewer-principal", "User:bob")
     token_id, token_hmac = re.findall(r"^(\S{22})\s+(\S{88})\s", made, re.MULTILINE)[0]
+    known_to_both(sides, token_id, base64.b64decode(token_hmac))
     assert token_id in run("--describe", "--owner-principal", "User:alice")
     assert "renew" in run("--renew", "--renew-time-period", "-1", "--hmac", token_hmac)
-    assert log_in(sides.sasl[0], token_id, base64.b64decode(token_hmac), "SCRAM-SHA-512")
     run("--expire", "--expiry-time-period", "-1", "--hmac", token_hmac)
-    assert token_id not in run("--describe")
+    owner = ("--owner-principal", "User:alice")
+    wait_for("its end", lambda: token_id not in run("--describe", *owner))
+
+
+def test_the_tools_print_the_same(sides: Sides, tmp_path: Path) -> None:
+    """Of the same tokens, Apache's and ours."""
+    made = create(sides.sasl[0], "carol", max_lifetime_ms=77_000_000)
+    known_to_both(sides, made.token_id, made.hmac)
+    config = tmp_path / "client.properties"
+    config.write_text(
+        "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.jaas.config="
+        f'{PLAIN_MODULE} required username="carol" password="carol";\n'
+    )
+    for port in sides.sasl:
+        address = ("--bootstrap-server", f"127.0.0.1:{port}", "--command-config", str(config))
+        # Without an owner Apache's tool asks for the tokens of none, ours for all.
+        given = [*address, "--describe", "--owner-principal", "User:carol"]
+        theirs = run_tool(TOOL, *given, version="3.9.1")
+        assert theirs.returncode == 0, theirs.stderr
+        ours = CliRunner().invoke(delegation_tokens.main, given)
+        assert ours.stdout == theirs.stdout
 
 
 def test_a_java_client_with_a_token(sides: Sides, tmp_path: Path) -> None:
     """Its login module has `tokenauth="true"`; topics are listed for the token's owner."""
     made = create(sides.sasl[0], "root")
+    known_to_both(sides, made.token_id, made.hmac)
     password = base64.b64encode(made.hmac).decode()
     config = tmp_path / "client.properties"
     config.write_text(

@@ -115,7 +115,7 @@ def _expire(session: AdminSession, options: dict[str, Any]) -> None:
 def _describe(session: AdminSession, options: dict[str, Any]) -> None:
     owners = _principals(options["owner_principal"])
     if owners:
-        click.echo(f"Calling describe token operation for owners :{_listed(owners)}")
+        click.echo(f"Calling describe token operation for owners: {_listed(owners)}")
     else:
         click.echo("Calling describe token operation for current user.")
     found = session.call(describe_delegation_tokens(owners or None))

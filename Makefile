@@ -3,8 +3,10 @@
 # `make demo` has an environment of its own, .venv-demo, without what only developers need.
 
 # The newest Python on the path that is new enough, unless PYTHON names one.
-PYTHON ?= $(firstword $(foreach name,python3 python3.14 python3.13 python3.12 python3.11,\
-	$(shell $(name) -c 'import sys; print("$(name)" if sys.version_info >= (3, 11) else "")' 2>/dev/null)))
+ifeq ($(origin PYTHON),undefined)
+PYTHON := $(shell for name in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$name && break; done)
+endif
 CHECK_PYTHON = test -n "$(PYTHON)" || { echo "barnabas: needs Python 3.11 or newer on the path (or make PYTHON=/path/to/python)" >&2; exit 1; }
 BIN := .venv/bin
 BUILT_FROM := uv.lock pyproject.toml $(wildcard */pyproject.toml libs/*/pyproject.toml libs/*/setup.py) \

@@ -23,9 +23,11 @@ from typing import Final
 
 from e2e.newcomer.container import checkout
 from e2e.newcomer.play import environment
+from tests.waiting import SETTLE, seconds
 
 MARK: Final = "BARNABAS_NEWCOMER"
-ENDING_S: Final = 60.0
+LOOKS: Final = 40
+LOOK_S: Final = 0.05
 # Seconds after which the installation, and then the demonstration, is interrupted.
 INSTALLING: Final = (0.1, 0.3, 0.6, 1.0, 1.5, 2.0, 3.0, 5.0, 8.0, 12.0)
 RUNNING: Final = (0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 1.0, 1.2, 1.5, 2.0, 3.0, 4.0, 6.0)
@@ -63,10 +65,15 @@ def interrupt(clone: Path, after: float, number: signal.Signals) -> list[str]:
         else:
             os.killpg(process.pid, number)
         try:
-            process.wait(ENDING_S)
+            process.wait(seconds(SETTLE))
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
-            return [f"it had not ended after {ENDING_S:.0f} s"]
+            return ["it had not ended in time"]
+        # What make itself started may take a moment more to end.
+        for _ in range(LOOKS):
+            if not left_by(mark):
+                break
+            time.sleep(LOOK_S)
         left = [*left_by(mark), *(str(path) for path in Path(place).iterdir())]
     made = clone / ".venv-demo"
     if made.exists() and not (made / ".synced").exists():

@@ -105,3 +105,40 @@ def test_without_a_compiler(tmp_path: Path) -> None:
         "    print(kafka.output())\n"
     )
     assert run(project / ".venv" / "bin" / "python", "-c", start, cwd=project).count(WARNING) == 1
+
+
+def ways(place: Path) -> dict[str, tuple[tuple[str | Path, ...], Path]]:
+    """How one installs from a clone, and where the command is then."""
+    python = place / ".venv" / "bin" / "python"
+    pip = (python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
+    return {
+        "pip": ((*pip, ROOT), python.with_name("barnabas")),
+        "pip from git": ((*pip, f"git+file://{ROOT}"), python.with_name("barnabas")),
+        "uv tool": ((UV, "tool", "install", "--quiet", ROOT), place / "bin" / "barnabas"),
+        "pipx": (
+            (UV, "tool", "run", "pipx", "install", "--quiet", ROOT),
+            place / "bin" / "barnabas",
+        ),
+    }
+
+
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("way", ["pip", "pip from git", "uv tool", "pipx"])
+def test_the_ways_that_the_documents_name(tmp_path: Path, way: str) -> None:
+    """Each ends with a command that runs. Without a compiler, as compiling has been shown above."""
+    run(UV, "venv", "--quiet", "--seed", "--python", sys.executable, ".venv", cwd=tmp_path)
+    command, barnabas = ways(tmp_path)[way]
+    tools, commands = str(tmp_path / "tools"), str(tmp_path / "bin")
+    run(
+        *command,
+        cwd=tmp_path,
+        UV_TOOL_DIR=tools,
+        UV_TOOL_BIN_DIR=commands,
+        PIPX_HOME=tools,
+        PIPX_BIN_DIR=commands,
+        PIPX_MAN_DIR=str(tmp_path / "man"),
+        PIPX_DEFAULT_PYTHON=sys.executable,
+        **NO_COMPILER,
+    )
+    assert run(barnabas, "--version", cwd=tmp_path) == f"barnabas {__version__} ({PURE})\n"
+    assert "Usage: barnabas local" in run(barnabas, "local", "--help", cwd=tmp_path)

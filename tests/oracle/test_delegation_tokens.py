@@ -292,7 +292,10 @@ def test_the_tools_print_the_same(sides: Sides, tmp_path: Path) -> None:
         theirs = run_tool(TOOL, *given, version="3.9.1")
         assert theirs.returncode == 0, theirs.stderr
         ours = CliRunner().invoke(delegation_tokens.main, given)
-        assert ours.stdout == theirs.stdout
+        # Tokens of other tests expire meanwhile.
+        [token] = (line for line in theirs.stdout.splitlines() if made.token_id in line)
+        assert token in ours.stdout.splitlines()
+        assert ours.stdout.splitlines()[:2] == theirs.stdout.splitlines()[:2]
 
 
 def test_a_java_client_with_a_token(sides: Sides, tmp_path: Path) -> None:

@@ -319,7 +319,7 @@ def test_a_policy_in_zookeeper_does_not_expire_offsets(tmp_path: Path) -> None:
             broker.start()
             assert committed(broker) == COMMITTED
             told = broker.log_file.read_text()
-            assert f"topic {GROUPS}: stored cleanup.policy=delete is ignored" in told
+            assert f"compacted topic: topic={GROUPS} cleanup.policy=delete" in told
 
 
 def until_expired(broker: Barnabas, topic: str) -> None:

@@ -184,7 +184,7 @@ def test_disk_full(tmp_path: Path, row: Row) -> None:
             create(broker, "t")
             disk.fill()
             row.seen(send(broker, "t", message_timeout_ms=1500))
-            row.seen(until_logged(broker, "is full"))
+            row.seen(until_logged(broker, "Log directory full"))
             disk.heal()
             until_logged(broker, "Log directory writable again")
             assert send(broker, "t") is None

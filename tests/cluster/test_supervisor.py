@@ -56,7 +56,7 @@ def test_the_session_of_a_killed_broker_is_closed(
     write(cluster, topic)
     cluster.start(killed)
     assert znodes.get(path)[1].ephemeralOwner != owner
-    assert "waiting for /brokers" not in broker.tail(200)
+    assert "Waiting for an ephemeral znode" not in broker.tail(200)
     cluster.until_whole(topic)
 
 

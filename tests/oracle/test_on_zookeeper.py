@@ -312,7 +312,7 @@ def test_another_controller(broker: Barnabas, znodes: KazooClient) -> None:
     taken.delete("/controller")
     taken.create("/controller", b'{"version":2,"brokerid":7,"timestamp":"1"}', ephemeral=True)
     assert all(taken.commit())
-    until_logged(broker, "no longer the controller")
+    until_logged(broker, "Resigned as the controller")
     admin = AdminClient(client(broker.bootstrap))
     refused = admin.create_topics([NewTopic("t", 1, 1)], request_timeout=REFUSED_S)["t"].exception(
         seconds(ANSWER)
@@ -341,7 +341,7 @@ def test_records_while_the_ensemble_is_away(tmp_path: Path) -> None:
         failed = admin.create_topics([NewTopic("new", 1, 1)])["new"].exception(seconds(ANSWER))
         assert failed is not None
         zookeeper.start()
-        until_logged(broker, "connected to ZooKeeper", lines=50)
+        until_logged(broker, "Reconnected to ZooKeeper", lines=50)
         admin.create_topics([NewTopic("new", 1, 1)])["new"].result(seconds(ANSWER))
         zookeeper.kill()
         broker.stop()  # Without an ensemble it can tell nobody, but ends in time.

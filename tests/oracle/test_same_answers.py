@@ -121,7 +121,6 @@ DELIBERATE: Final[dict[str, dict[str, str]]] = {
             "brokers of a cluster offer them to each other; this one is alone"
         ),
         "(ENVELOPE|ALLOCATE_PRODUCER_IDS):": "only Apache's brokers send them to their controller",
-        ".*DELEGATION_TOKEN.*": "there are no delegation tokens yet",
         "ALTER_PARTITION_REASSIGNMENTS": "version 1 is KIP-860, of a later release",
         "CONSUMER_GROUP_(HEARTBEAT|DESCRIBE):": (
             "Apache's brokers of that release refuse them with ZooKeeper; ours do not offer them in"

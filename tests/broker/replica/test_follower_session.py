@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 
 from barnabas_broker.replica import follower_session
 from barnabas_broker.replica.fetch_session import Key
+from barnabas_broker.replica.follower import AskRecords
 from barnabas_broker.replica.follower_session import FollowerSession, FollowerTarget
+from barnabas_broker.replica.leader_session import Wanted
 from barnabas_broker.server.peers.replication.leader_end_point import FetchLimits
 from barnabas_broker.server.requests import follower_fetches
 from barnabas_broker.server.requests.request_context import RequestContext
@@ -35,6 +37,7 @@ from tests.broker.replica.leading import (
     Leader,
     finished,
     leading,
+    run,
     tp_of,
 )
 
@@ -459,3 +462,34 @@ def test_a_fetch_waits_for_partitions_that_rest(what: str) -> None:
             assert not leader.session().fetch_waiters
 
     asyncio.run(wait())
+
+
+@pytest.mark.parametrize("lost", ["divergence", "epoch"])
+def test_marks_that_a_follower_could_not_take_are_told_again(lost: str) -> None:
+    """It takes none from an answer that has it cut its log, or that is of an earlier epoch."""
+    with leading(sessions=10) as leader:
+        leader.append(0, 4)
+        followers = [Follower(it, leader) for it in FOLLOWERS]
+        for _ in range(3):
+            for each in followers:
+                each.fetch()
+        states = leader.states()
+        version = states[0].partition_epoch + 1
+        states[0] = replace(states[0], leader_epoch=2, partition_epoch=version)
+        leader.show(states)
+        follower, tp = followers[1], tp_of(0)
+
+        def ask(end: int, epoch: int) -> dict[TopicPartition, Any]:
+            follower.wanted.put(tp, Wanted(T_ID, AskRecords(2, end, epoch, 0)))
+            return run(
+                follower.link.fetch(follower.wanted, follower.limits, broker_epoch=1, timeout_s=1.0)
+            )
+
+        if lost == "divergence":
+            follower.restart()
+            diverging = ask(6, 0)[tp].fetched.diverging
+            assert diverging is not None
+            assert diverging.offset == 4
+        answers = ask(4, 0)
+        assert tp in answers
+        assert answers[tp].fetched.high_watermark == 4

@@ -121,7 +121,10 @@ class FollowerSession(Session):
             if known is not None:
                 if known.watch is not None:
                     known.watch.changed()
-                target.told, target.watch = known.told, known.watch
+                target.watch = known.watch
+                # What was told in another epoch may have come too late to be taken.
+                if target.current_leader_epoch == known.current_leader_epoch:
+                    target.told = known.told
             self.targets[key] = self.active[key] = target
 
     def arrives(self, follower: int, broker_epoch: int, now_ms: int) -> None:

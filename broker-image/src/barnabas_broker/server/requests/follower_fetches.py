@@ -305,7 +305,9 @@ class _FollowerFetch:
             news = has_records or data.error_code or data.diverging_epoch.end_offset >= 0
             if self._context.incremental and not news and told == target.told:
                 continue
-            target.told = None if data.error_code else told
+            # A follower takes the marks of neither an error nor a divergence.
+            diverges = data.diverging_epoch.end_offset >= 0
+            target.told = None if data.error_code or diverges else told
             gather(responses, key, target, data)
             if session is not None and has_records:
                 session.move_to_end(key)

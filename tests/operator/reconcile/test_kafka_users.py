@@ -530,6 +530,43 @@ def test_a_user_whose_password_another_client_has_set_since_is_not_deleted() -> 
     assert user_ledger(bench.kube) == {}
 
 
+SILENT = BrokersError("Timeout", "no answer", reachable=False)
+
+
+def _lose_answer(bench: Bench, monkeypatch: pytest.MonkeyPatch, *, applied: bool) -> None:
+    """A pass in which credentials are changed, or are not, and no answer comes."""
+    real = bench.brokers.alter_credentials
+
+    def alter(users: Any) -> Any:
+        if applied:
+            real(users)
+        raise SILENT
+
+    with monkeypatch.context() as patch:
+        patch.setattr(bench.brokers, "alter_credentials", alter)
+        bench.run_pass()
+
+
+@pytest.mark.parametrize("rotates", [False, True])
+def test_a_credential_whose_answers_were_lost_is_deleted_with_its_resource(
+    rotates: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is no stranger's, however often the broker was silent."""
+    bench = Bench(*[examples.user()] * rotates)
+    if rotates:
+        bench.annotate(rotate="1")
+    else:
+        bench.kube.put(examples.user())
+    _lose_answer(bench, monkeypatch, applied=True)
+    if rotates:
+        bench.kube.remove("KafkaUser", "billing")
+    _lose_answer(bench, monkeypatch, applied=False)
+    if not rotates:
+        bench.kube.remove("KafkaUser", "billing")
+    bench.run_pass()
+    assert bench.brokers.credentials["billing"] == {}
+
+
 def test_a_definition_that_is_not_installed_stops_nothing() -> None:
     """Helm does not upgrade definitions: topics are managed without that of KafkaUsers."""
     bench = Bench(examples.topic())

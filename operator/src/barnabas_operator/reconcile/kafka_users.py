@@ -212,7 +212,10 @@ class _Pass:
         entries = self._store.entries
         self._record(
             {
-                name: replace(entries[name], pending={change.mechanism: change.iterations})
+                name: replace(
+                    _with_seen(entries[name], views.get(name, UserView())),
+                    pending={change.mechanism: change.iterations},
+                )
                 for name, change in changes.items()
                 if change.mechanism
             }
@@ -269,6 +272,12 @@ class _Pass:
         text = f"the user has its {plan.access.mechanism} credential and {count} ACLs"
         warnings = (*plan.warnings, *self.secrets[name].warnings)
         return before, Verdict(ready=True, reason="Ready", message=text, warnings=warnings)
+
+
+def _with_seen(entry: UserEntry, view: UserView) -> UserEntry:
+    """The entry with what was pending and is there: its answer was lost, and it is ours."""
+    seen = {name: n for name, n in view.credentials.items() if entry.has_set(name, n)}
+    return replace(entry, credentials={**entry.credentials, **seen})
 
 
 def _with_credential(

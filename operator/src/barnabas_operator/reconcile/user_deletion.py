@@ -73,9 +73,10 @@ def delete_orphans(
             del remaining[name]
         else:
             # From now on a credential of the name may be one that another client sets.
-            entry = ledger[name]
-            pending = {**entry.pending, **entry.credentials}
-            remaining[name] = replace(entry, credentials={}, pending=pending, secret="")
+            entry, view = ledger[name], views.get(name, UserView())
+            remaining[name] = replace(
+                entry, credentials={}, pending=dict(view.credentials), secret=""
+            )
     store.write(remaining)
     for name in [name for name in due if name in remaining]:
         view, entry = views.get(name, UserView()), remaining[name]

@@ -530,6 +530,22 @@ def test_a_user_whose_password_another_client_has_set_since_is_not_deleted() -> 
     assert user_ledger(bench.kube) == {}
 
 
+@pytest.mark.parametrize("refused", [False, True])
+def test_acls_and_quotas_that_were_there_before_outlive_the_resource(refused: bool) -> None:
+    """Another client has set them, of a user without SCRAM credentials."""
+    bench = Bench(*[given("theirs", "billing")] * refused)
+    bench.brokers.acls["billing"] = {READ}
+    bench.brokers.quotas["billing"] = {"consumer_byte_rate": 5.0}
+    quotas = {"quotas": {"consumerByteRate": 100}} if refused else {}
+    bench.kube.put(examples.user(**quotas))
+    bench.run_pass()
+    assert bench.ready()[1] == ("SecretExists" if refused else "Ready")
+    bench.kube.remove("KafkaUser", "billing")
+    bench.run_pass()
+    assert bench.brokers.acls["billing"] == {READ}
+    assert bench.brokers.quotas["billing"] == {"consumer_byte_rate": 5.0}
+
+
 SILENT = BrokersError("Timeout", "no answer", reachable=False)
 
 

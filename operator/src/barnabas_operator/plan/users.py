@@ -215,7 +215,9 @@ def plan_user(
         text = "the brokers check no ACLs yet: they are replaced after spec.authorization was set"
         return Waiting("WaitingForAuthorizer", text)
     present = view.acls or frozenset()
-    recorded = entry.acls if entry else frozenset()
+    # Of a user that was adopted, or whose entry was lost, what is wanted is taken over.
+    adopted = wanted & present if view.credentials else frozenset[Acl]()
+    recorded = entry.acls if entry else adopted
     others = {each for each in view.credentials if each != access.mechanism}
     obsolete = {each for each in others if entry and entry.has_set(each, view.credentials[each])}
     # An older version prunes nothing: a field that it does not know may ask for it. Without
@@ -227,7 +229,7 @@ def plan_user(
         obsolete=frozenset(obsolete),
         wanted=wanted,
         acls=AclChange(create=wanted - present, delete=unwanted & present),
-        recorded=wanted | (recorded - unwanted),
+        recorded=(wanted - present) | (recorded - unwanted),
         warnings=_warnings(others - obsolete, present - wanted - recorded),
     )
     return _with_quotas(plan, user, view, entry)
@@ -331,7 +333,7 @@ def entered(
             resource=user.meta.name,
             uid=user.meta.uid,
             policy=user.body.spec.deletion_policy,
-            acls=entry.acls | plan.wanted,
+            acls=entry.acls | plan.recorded,
             quotas=entry.quotas | plan.quotas.put.keys(),
         )
     return kept

@@ -158,7 +158,6 @@ class _Pass:
                 self.plans[name] = plan
             else:
                 self.problems[name] = plan
-        self._store.write(entered(self._store.entries, self._managed, self.plans))
         for name, plan in self.plans.items():
             found = prepare_secret(self._managed[name], plan.access, self._context)
             if isinstance(found, UserSecret):
@@ -167,6 +166,9 @@ class _Pass:
                 self.changed = self.changed or found.changed
             else:
                 self.problems[name] = found
+        # What others have set of a user that is refused is not ours to delete with its resource.
+        plans = {name: self.plans[name] for name in self.secrets}
+        self._store.write(entered(self._store.entries, self._managed, plans))
         self._alter_quotas()
         self._alter_acls()
         self._alter_credentials(views)

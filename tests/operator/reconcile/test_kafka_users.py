@@ -546,6 +546,29 @@ def test_acls_and_quotas_that_were_there_before_outlive_the_resource(refused: bo
     assert bench.brokers.quotas["billing"] == {"consumer_byte_rate": 5.0}
 
 
+def test_what_others_add_to_a_secret_stays_and_is_no_change() -> None:
+    """As the certificate of an authority, for clients that want one file."""
+    bench = Bench(examples.user())
+
+    def change(body: Document) -> None:
+        body["data"]["ca.crt"] = b64encode(b"theirs").decode()
+
+    bench.kube.edit("Secret", "billing", change)
+    bench.run_pass()
+    bench.run_pass()
+    assert bench.kube.writes == []
+    assert bench.secret()["ca.crt"] == "theirs"
+
+
+def test_a_definition_that_is_gone_deletes_no_user_and_stops_no_pass() -> None:
+    """What comes after the users is still reconciled."""
+    bench = Bench(examples.user())
+    bench.kube.remove("KafkaUser", "billing")
+    bench.kube.fail("list KafkaUser", 404, times=None)
+    bench.run_pass()
+    assert bench.brokers.credentials["billing"]
+
+
 SILENT = BrokersError("Timeout", "no answer", reachable=False)
 
 

@@ -9,7 +9,7 @@ from barnabas_operator.api.clusters import KafkaCluster
 from barnabas_operator.api.reading import Resource
 from barnabas_operator.api.storage import DeletionPolicy
 from barnabas_operator.brokers import Brokers
-from barnabas_operator.kube import USERS
+from barnabas_operator.kube import USERS, KubeError
 from barnabas_operator.plan.user_ledger import PresentUsers, UserEntry, UserLedger, orphans
 from barnabas_operator.plan.users import AclChange, CredentialChange, QuotaChange, UserView
 from barnabas_operator.reconcile.context import Context
@@ -59,7 +59,16 @@ def delete_orphans(
         )  # fmt: skip
         return
     # What the pass began with may come from a cache; what is deleted is asked for directly.
-    present = PresentUsers.of(kube.list(USERS, namespace), cluster.meta.name)
+    try:
+        documents = kube.list(USERS, namespace)
+    except KubeError as error:
+        if error.status != 404:
+            raise
+        # Their definition is gone, or not served for a while: that proves no deletion.
+        logger.warning("%s/%s: users %s are not deleted: %s",
+                       namespace, cluster.meta.name, ", ".join(found), error)  # fmt: skip
+        return
+    present = PresentUsers.of(documents, cluster.meta.name)
     due = [
         name
         for name in orphans({name: ledger[name] for name in found}, present)

@@ -126,7 +126,7 @@ def _objection(found: Document, user: User, access: Access) -> Refusal | Waiting
 def _differs(body: Document, found: Mapping[str, Any]) -> bool:
     meta, wanted = found["metadata"], body["metadata"]
     return not (
-        found.get("data") == body["data"]
+        body["data"].items() <= (found.get("data") or {}).items()
         and wanted["labels"].items() <= (meta.get("labels") or {}).items()
         and wanted.get("annotations", {}).items() <= (meta.get("annotations") or {}).items()
         and (controller(found) or {}).get("uid") == user_uid(body)

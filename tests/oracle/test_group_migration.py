@@ -181,21 +181,21 @@ def up_and_down(scene: Scene) -> None:
     """A classic member, another of the consumer protocol that comes and goes, and the end."""
     scene.enter("classic joins")
     scene.sync("classic leads", 0, 1)
-    scene.speak("new joins", "z", 0)
+    scene.speak("new joins", "~", 0)
     scene.look("both are there")
     scene.beat("classic hears of it")
     scene.join("classic joins again")
     scene.sync("classic is told less")
-    scene.speak("new waits", "z", 2)
+    scene.speak("new waits", "~", 2)
     scene.join("classic has let go")
     scene.sync("classic is done")
-    scene.speak("new gets the rest", "z", 2)
+    scene.speak("new gets the rest", "~", 2)
     scene.beat("classic is at rest")
     scene.commit("classic commits", scene.member, scene.generation, 8)
     scene.commit("classic commits in the wrong generation", scene.member, 1, 8)
-    scene.commit("new commits", "z", 2, 9)
+    scene.commit("new commits", "~", 2, 9)
     scene.look("all is settled")
-    scene.speak("new leaves", "z", -1)
+    scene.speak("new leaves", "~", -1)
     scene.look("classic is alone")
     scene.beat("classic hears of that")
     scene.join("classic joins the classic group")
@@ -207,9 +207,9 @@ def static_members(scene: Scene) -> None:
     """A static member changes its protocol there and back, and keeps what it reads."""
     scene.join("classic joins", group_instance_id="i")
     scene.sync("classic leads", 0, 1)
-    scene.speak("it comes in the new protocol", "z", 0, instance_id="i")
+    scene.speak("it comes in the new protocol", "~", 0, instance_id="i")
     scene.look("it is new")
-    scene.speak("it is told nothing new", "z", 1, instance_id="i")
+    scene.speak("it is told nothing new", "~", 1, instance_id="i")
     scene.member = ""
     scene.join("it comes in the old protocol", group_instance_id="i")
     scene.sync("it is told what it had")
@@ -218,12 +218,12 @@ def static_members(scene: Scene) -> None:
 
 def refused(scene: Scene) -> None:
     """What members of either protocol may not do in a group of both."""
-    scene.speak("new joins", "z", 0)
+    scene.speak("new joins", "~", 0)
     scene.enter("classic joins")
     mine, scene.member = scene.member, "nobody"
     scene.beat("nobody beats")
     scene.sync("nobody syncs")
-    scene.member = "z"
+    scene.member = "~"
     scene.beat("new beats like a classic one")
     scene.member, epoch = mine, scene.generation
     scene.generation = 99
@@ -241,10 +241,10 @@ def refused(scene: Scene) -> None:
             member_id=mine,
         )
         scene.hear(f"{kind} {name}", request, 5)
-    for label, ids in (("two leave", ("nobody", mine)), ("new is removed", ("z",))):
+    for label, ids in (("two leave", ("nobody", mine)), ("new is removed", ("~",))):
         leavers = [MemberIdentity(member_id=each) for each in ids]
         scene.hear(label, LeaveGroupRequest(group_id=scene.group, members=leavers), 4)
-    scene.speak("new goes on", "z", 2, topic_partitions=scene.owns())
+    scene.speak("new goes on", "~", 2, topic_partitions=scene.owns())
     scene.look("nobody is left")
 
 

@@ -481,9 +481,10 @@ def test_marks_that_a_follower_could_not_take_are_told_again(lost: str) -> None:
 
         def ask(end: int, epoch: int) -> dict[TopicPartition, Any]:
             follower.wanted.put(tp, Wanted(T_ID, AskRecords(2, end, epoch, 0)))
-            return run(
+            answers: dict[TopicPartition, Any] = run(
                 follower.link.fetch(follower.wanted, follower.limits, broker_epoch=1, timeout_s=1.0)
             )
+            return answers
 
         if lost == "divergence":
             follower.restart()

@@ -536,7 +536,7 @@ def test_acls_and_quotas_that_were_there_before_outlive_the_resource(refused: bo
     bench = Bench(*[given("theirs", "billing")] * refused)
     bench.brokers.acls["billing"] = {READ}
     bench.brokers.quotas["billing"] = {"consumer_byte_rate": 5.0}
-    quotas = {"quotas": {"consumerByteRate": 100}} if refused else {}
+    quotas: dict[str, Any] = {"quotas": {"consumerByteRate": 100}} if refused else {}
     bench.kube.put(examples.user(**quotas))
     bench.run_pass()
     assert bench.ready()[1] == ("SecretExists" if refused else "Ready")

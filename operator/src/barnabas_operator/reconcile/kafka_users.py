@@ -266,7 +266,9 @@ class _Pass:
             verdict = Verdict(ready=False, reason="Conflict", message=text, stalled=True)
             return UserStatus(), verdict
         if name in self.secrets:
-            before = dataclasses.replace(before, username=name, secret=user.meta.name)
+            before = dataclasses.replace(before, secret=user.meta.name)
+            if self._store.entries[name].credentials:  # Else it may yet be another client's.
+                before = dataclasses.replace(before, username=name)
         if name in self.problems:
             return before, _verdict_of(self.problems[name])
         plan = self.plans[name]

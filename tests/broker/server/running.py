@@ -111,6 +111,11 @@ def pass_time(node: BrokerServer, passed_s: float) -> None:
     _LOOPS[node].pass_time(passed_s)
 
 
+def loop_of(node: BrokerServer) -> asyncio.AbstractEventLoop:
+    """The event loop that it runs on, in a thread of its own."""
+    return _LOOPS[node]
+
+
 def port_of(node: BrokerServer) -> int:
     """The port a running broker listens on."""
     return node.broker.image.brokers[node.broker.id].endpoints[0].port

@@ -1,13 +1,19 @@
 """Quotas as clients meet them: throttle times, muted connections, empty fetches."""
 
+import asyncio
+import os
+import socket
+import threading
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from barnabas_broker.cluster.quota_entity import DEFAULT, QuotaEntity
+from barnabas_broker.replica.partition import Partition
 from barnabas_broker.server.node.broker_server import BrokerServer
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.protocol.messages.alter_client_quotas import (
@@ -32,8 +38,15 @@ from barnabas_kafka.protocol.messages.write_txn_markers import (
 )
 from barnabas_kafka.protocol.schema import Message
 from barnabas_kafka.records.builder import build_batch
-from tests.broker.server.running import Wire, pass_time, port_of, produce_request, running_node
-from tests.waiting import ANSWER, seconds, wait_for
+from tests.broker.server.running import (
+    Wire,
+    loop_of,
+    pass_time,
+    port_of,
+    produce_request,
+    running_node,
+)
+from tests.waiting import ANSWER, RUN, seconds, wait_for
 
 BATCH = build_batch([(int(time.time() * 1000), None, b"x" * 20_000, ())])
 CLIENT = {"client-id": "wire"}
@@ -132,6 +145,79 @@ def test_a_producer_that_wants_no_answer(node: BrokerServer, wire: Wire) -> None
     assert is_muted(wire)
     pass_time(node, 60)
     wire.receive_frame()
+
+
+def counted(node: BrokerServer) -> float:
+    """Bytes a second that count as produced."""
+    quotas = node.broker.quotas
+    return sum(it.measured(quotas.now_ms()) for _, it in quotas.produce.in_use(10))
+
+
+def test_a_producer_without_answers_whose_request_fails(node: BrokerServer, wire: Wire) -> None:
+    """Its connection ends, and what was appended of the request counts."""
+    wire.create_topic("t")
+    set_quota(wire, CLIENT, producer_byte_rate=1000)
+    request = produce_request("t", BATCH, acks=0)
+    data = request.topic_data[0].partition_data
+    data.append(type(data[0])(index=7, records=b""))
+    with Wire(port_of(node)) as other:
+        other.send(request, 9)
+        assert other.closed_by_broker()
+    assert counted(node) > 1000
+
+
+def test_a_producer_that_leaves_before_its_answer(
+    node: BrokerServer, wire: Wire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it has sent counts, though nobody is told for how long to wait."""
+    wire.create_topic("t")
+    set_quota(wire, CLIENT, producer_byte_rate=1000)
+    # Nothing is committed, as where a follower lags.
+    monkeypatch.setattr(Partition, "counts_at_once", lambda *_: False)
+    monkeypatch.setattr(Partition, "_advance_alone", lambda _: None)
+    with Wire(port_of(node)) as other:
+        other.send(produce_request("t", BATCH), 9)
+    wait_for("what it has sent counts", lambda: counted(node), until=lambda it: it > 1000)
+
+
+def test_names_that_no_server_answers_for_take_no_thread_from_others(
+    node: BrokerServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the name server is down: what others have done in threads goes on meanwhile."""
+    looked_up: set[object] = set()
+    given_up = threading.Event()
+
+    found = socket.getaddrinfo
+
+    def hang(host: Any, *given: Any, **named: Any) -> Any:
+        if host not in names:
+            return found(host, *given, **named)
+        looked_up.add(host)
+        given_up.wait(seconds(RUN))
+        raise OSError("no answer")
+
+    # As many as the executor of the event loop has threads, and one more.
+    names = [f"absent{number}.example" for number in range((os.cpu_count() or 1) + 5)]
+    monkeypatch.setattr(socket, "getaddrinfo", hang)
+    with ExitStack() as stack:
+        stack.callback(given_up.set)
+        for name in names:
+            stack.enter_context(Wire(port_of(node))).send(rate_of_address(name), 1)
+        wait_for("all look-ups", lambda: len(looked_up), until=lambda it: it == len(names))
+        work = asyncio.run_coroutine_threadsafe(asyncio.to_thread(int, "1"), loop_of(node))
+        assert work.result(seconds(ANSWER)) == 1
+
+
+def rate_of_address(name: str) -> AlterClientQuotasRequest:
+    """One that sets how many connections an address may open in a second."""
+    return AlterClientQuotasRequest(
+        entries=[
+            AlterClientQuotasRequestEntryData(
+                entity=[EntityData(entity_type="ip", entity_name=name)],
+                ops=[OpData(key="connection_creation_rate", value=5.0)],
+            )
+        ]
+    )
 
 
 def test_requests_in_one_packet(node: BrokerServer, wire: Wire) -> None:

@@ -302,6 +302,7 @@ class Dispatcher:
         if isinstance(answer, asyncio.Future):
             if usage is not None:
                 usage.pause()
+                answer.add_done_callback(partial(_abandoned, call))
             return Reply(route, call, began_ns, answer, caller)
         if usage is not None:
             answer = settle(route.api, call, answer)
@@ -398,6 +399,7 @@ def _failure(route: Route, call: RequestContext, error: BaseException) -> Any:
     Raises UnanswerableError for an API whose responses have no place for it.
     """
     if isinstance(error, UnanswerableError):
+        _count_unanswered(call)
         raise error
     if isinstance(error, codec.DecodeError):
         raise UnanswerableError(str(error)) from error
@@ -423,6 +425,18 @@ def _failure(route: Route, call: RequestContext, error: BaseException) -> Any:
     if hasattr(response, "error_message"):
         response.error_message = message
     return response
+
+
+def _abandoned(call: RequestContext, future: "asyncio.Future[Any]") -> None:
+    """Count what a client sent that left before its answer: it may be appended all the same."""
+    if future.cancelled():
+        _count_unanswered(call)
+
+
+def _count_unanswered(call: RequestContext) -> None:
+    usage = call.usage
+    if usage is not None and not usage.settled and call.api_key == _PRODUCE:
+        usage.produced(answered=False)
 
 
 def _ending(route: Route, call: RequestContext) -> Ending:

@@ -1,15 +1,16 @@
 """AlterClientQuotas: set and remove quotas of users, client ids and addresses (KIP-546)."""
 
 import asyncio
-import socket
 from asyncio import Future
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from typing import Final
 
 from barnabas_broker.cluster.quota_entity import is_address
 from barnabas_broker.controller.controller import Controller
 from barnabas_broker.controller.quota_changes import IP, QuotaAlteration, QuotaChange
 from barnabas_broker.security.acls import AclOperation
+from barnabas_broker.server.peers.host_resolver import HostResolver
 from barnabas_broker.server.requests.handler import Handler
 from barnabas_broker.server.requests.request_context import RequestContext
 from barnabas_kafka.errors import ErrorCode, KafkaError
@@ -28,6 +29,10 @@ NAMES_MAX: Final = 100
 
 LOOK_UP_S: Final = 20.0
 """How long that may take; what is not found by then is not known."""
+
+
+_RESOLVER: Final = HostResolver()
+"""Its threads are its own: a look-up that hangs takes none that others wait for."""
 
 
 def handle(request: AlterClientQuotasRequest, call: RequestContext) -> Response | Future[Response]:
@@ -64,24 +69,24 @@ def handle(request: AlterClientQuotasRequest, call: RequestContext) -> Response 
         return alter(())
 
     async def look_up() -> Response:
-        try:
-            unknown = await asyncio.wait_for(asyncio.to_thread(_unknown, names), LOOK_UP_S)
-        except TimeoutError:
-            unknown = names
-        return await alter(unknown)
+        return await alter(names - await _known(sorted(names)[:NAMES_MAX]))
 
     return asyncio.ensure_future(look_up())
 
 
-def _unknown(hosts: Collection[str]) -> set[str]:
-    """Those that cannot be looked up, and all beyond a number that takes long."""
-    unknown = set(sorted(hosts)[NAMES_MAX:])
-    for host in sorted(hosts)[:NAMES_MAX]:
-        try:
-            socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-        except (OSError, UnicodeError):
-            unknown.add(host)
-    return unknown
+async def _known(hosts: Sequence[str]) -> set[str]:
+    """Those that have been found in time."""
+    known: set[str] = set()
+
+    async def look_up(host: str) -> None:
+        with suppress(OSError, UnicodeError):
+            await _RESOLVER.resolve(host)
+            known.add(host)
+
+    with suppress(TimeoutError):
+        async with asyncio.timeout(LOOK_UP_S):
+            await asyncio.gather(*map(look_up, hosts))
+    return known
 
 
 def _response(

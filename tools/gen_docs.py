@@ -47,6 +47,14 @@ MEANINGS: Final = {
 def main(arguments: list[str]) -> int:
     """Write every page, or with --check name those that differ; returns the exit status."""
     check = "--check" in arguments
+    try:
+        return _write(check=check)
+    except log_messages.EntriesError as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+
+
+def _write(*, check: bool) -> int:
     stale = [path for path, text in pages().items() if not _is_current(path, text)]
     for path in stale:
         if check:

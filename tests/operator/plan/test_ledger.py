@@ -13,10 +13,10 @@ from barnabas_operator.plan.ledger import (
     StoredLedger,
     changed_shards,
     next_ledger,
-    orphans,
     parse_former_ledger,
     parse_shards,
 )
+from barnabas_operator.plan.orphans import orphans
 from barnabas_operator.plan.shards import SHARD_BYTES
 from barnabas_operator.plan.topics import owners
 from tests.operator import examples

@@ -9,13 +9,13 @@ import pytest
 
 from barnabas_operator.api.reading import read_user
 from barnabas_operator.api.storage import DeletionPolicy
+from barnabas_operator.plan.orphans import orphans
 from barnabas_operator.plan.shards import Stored, change, parse
 from barnabas_operator.plan.user_acls import acls_of
 from barnabas_operator.plan.user_ledger import (
     FORMAT,
     PresentUsers,
     UserEntry,
-    orphans,
     with_policies,
 )
 from barnabas_operator.plan.users import owners

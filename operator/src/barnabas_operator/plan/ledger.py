@@ -15,11 +15,12 @@ stored.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from barnabas_operator.api.storage import DeletionPolicy
+from barnabas_operator.plan.orphans import PresentResources
 from barnabas_operator.plan.shards import Format, Stored, change, parse
 from barnabas_operator.plan.topics import Topic
 
@@ -37,33 +38,12 @@ Ledger = Mapping[str, LedgerEntry]
 StoredLedger = Stored[LedgerEntry]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Present:
-    """What exists in the API, as far as it protects topics: names, uids, names in Kafka."""
+class Present(PresentResources):
+    """What exists in the API, as far as it protects topics."""
 
-    names: frozenset[str]
-    uids: frozenset[str]
-    topics: frozenset[str]
+    __slots__ = ()
 
-    @classmethod
-    def of(cls, documents: Iterable[Mapping[str, Any]], cluster: str) -> Present:
-        """Of all KafkaTopics of a cluster's namespace, as the API server has them."""
-        names, uids, topics = set(), set(), set()
-        for document in documents:
-            meta, spec = document["metadata"], document.get("spec")
-            names.add(meta["name"])
-            uids.add(meta.get("uid", ""))
-            fields: Mapping[str, Any] = spec if isinstance(spec, Mapping) else {}
-            named = fields.get("cluster")
-            if isinstance(named, str) and named != cluster:
-                continue
-            topic = fields.get("topicName")
-            topics.add(topic if isinstance(topic, str) and topic else meta["name"])
-        return cls(names=frozenset(names), uids=frozenset(uids - {""}), topics=frozenset(topics))
-
-    def protects(self, topic: str, entry: LedgerEntry) -> bool:
-        """Whether anything is left that is, or names, what the entry is about."""
-        return entry.resource in self.names or entry.uid in self.uids or topic in self.topics
+    NAME_FIELD = "topicName"
 
 
 def parse_shards(shards: Mapping[int, str]) -> StoredLedger:
@@ -127,8 +107,3 @@ def next_ledger(
             meta = topic.meta
             kept[name] = LedgerEntry(resource=meta.name, uid=meta.uid, topic_id=ids[name])
     return kept
-
-
-def orphans(ledger: Ledger, present: Present) -> list[str]:
-    """The topics to delete: nothing in the API is or names what their entries are about."""
-    return sorted(name for name, entry in ledger.items() if not present.protects(name, entry))

@@ -12,7 +12,7 @@ When the resource of an entry is gone, credentials and ACLs are deleted, or forg
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -25,6 +25,7 @@ from barnabas_operator.api.users import (
     KafkaUser,
     PatternType,
 )
+from barnabas_operator.plan.orphans import PresentResources
 from barnabas_operator.plan.shards import Format, Stored
 from barnabas_operator.plan.user_acls import Acl
 
@@ -57,38 +58,12 @@ UserLedger = Mapping[str, UserEntry]
 StoredUsers = Stored[UserEntry]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PresentUsers:
-    """What exists in the API, as far as it protects users: names, uids, names in Kafka."""
+class PresentUsers(PresentResources):
+    """What exists in the API, as far as it protects users."""
 
-    names: frozenset[str]
-    uids: frozenset[str]
-    users: frozenset[str]
+    __slots__ = ()
 
-    @classmethod
-    def of(cls, documents: Iterable[Mapping[str, Any]], cluster: str) -> PresentUsers:
-        """Of all KafkaUsers of a cluster's namespace, as the API server has them."""
-        names, uids, users = set(), set(), set()
-        for document in documents:
-            meta, spec = document["metadata"], document.get("spec")
-            names.add(meta["name"])
-            uids.add(meta.get("uid", ""))
-            fields: Mapping[str, Any] = spec if isinstance(spec, Mapping) else {}
-            named = fields.get("cluster")
-            if isinstance(named, str) and named != cluster:
-                continue
-            user = fields.get("username")
-            users.add(user if isinstance(user, str) and user else meta["name"])
-        return cls(names=frozenset(names), uids=frozenset(uids - {""}), users=frozenset(users))
-
-    def protects(self, user: str, entry: UserEntry) -> bool:
-        """Whether anything is left that is, or names, what the entry is about."""
-        return entry.resource in self.names or entry.uid in self.uids or user in self.users
-
-
-def orphans(ledger: UserLedger, present: PresentUsers) -> list[str]:
-    """The users whose resources are gone: nothing in the API is or names what their entries are."""
-    return sorted(name for name, entry in ledger.items() if not present.protects(name, entry))
+    NAME_FIELD = "username"
 
 
 def with_policies(

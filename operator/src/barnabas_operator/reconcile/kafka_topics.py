@@ -17,7 +17,8 @@ from barnabas_operator.api.storage import DeletionPolicy
 from barnabas_operator.api.topics import TopicStatus
 from barnabas_operator.brokers import Brokers, BrokersError
 from barnabas_operator.kube import TOPICS
-from barnabas_operator.plan.ledger import Ledger, Present, orphans
+from barnabas_operator.plan.ledger import Ledger, Present
+from barnabas_operator.plan.orphans import orphans
 from barnabas_operator.plan.topics import CREATING, Topic, owners, topic_name
 from barnabas_operator.reconcile.clusters import bootstrap_servers
 from barnabas_operator.reconcile.context import Context

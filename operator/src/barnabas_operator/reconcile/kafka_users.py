@@ -19,8 +19,9 @@ from barnabas_operator.api.conditions import STALLED, Verdict, is_ready
 from barnabas_operator.api.reading import Resource
 from barnabas_operator.api.users import UserStatus
 from barnabas_operator.brokers import Brokers, BrokersError
+from barnabas_operator.plan.orphans import orphans
 from barnabas_operator.plan.topics import Refusal
-from barnabas_operator.plan.user_ledger import User, UserEntry, orphans, with_policies
+from barnabas_operator.plan.user_ledger import User, UserEntry, with_policies
 from barnabas_operator.plan.users import (
     Access,
     AclChange,

@@ -82,7 +82,7 @@ class SteadyClusters:
                 revision=revision,
                 servers=recorder.servers,
                 view=recorder.view,
-                named=Present.of(named, key.cluster).topics,
+                named=Present.of(named, key.cluster).in_kafka,
                 topics=recorder.topics,
                 users=recorder.users,
                 secrets=outcome.secrets,

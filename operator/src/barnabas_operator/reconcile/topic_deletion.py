@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from barnabas_operator.brokers import Brokers, BrokersError
-from barnabas_operator.plan.ledger import Ledger, Present, orphans
+from barnabas_operator.plan.ledger import Ledger, Present
+from barnabas_operator.plan.orphans import orphans
 from barnabas_operator.plan.topics import INTERNAL_TOPICS, TopicView
 from barnabas_operator.reconcile.topics import batches
 

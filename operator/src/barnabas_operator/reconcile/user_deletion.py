@@ -10,7 +10,8 @@ from barnabas_operator.api.reading import Resource
 from barnabas_operator.api.storage import DeletionPolicy
 from barnabas_operator.brokers import Brokers
 from barnabas_operator.kube import USERS, KubeError
-from barnabas_operator.plan.user_ledger import PresentUsers, UserEntry, UserLedger, orphans
+from barnabas_operator.plan.orphans import orphans
+from barnabas_operator.plan.user_ledger import PresentUsers, UserEntry, UserLedger
 from barnabas_operator.plan.users import AclChange, CredentialChange, QuotaChange, UserView
 from barnabas_operator.reconcile.context import Context
 from barnabas_operator.reconcile.ledger import UserLedgerStore

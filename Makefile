@@ -48,8 +48,8 @@ kind-down: .venv/.synced ## Removes the cluster that KEEP=1 make kind-demo left
 	@$(BIN)/python -m tools.kind_demo down
 
 # SUITE names suites ("cluster", "check,unit"), all where it is empty. STRICT=1 gives no failed test a
-# second chance. RECORD=1 writes the times of good suites to docs/test-run.json and docs/testing.md.
-# BUSY=1 has another program take one core meanwhile, and records in docs/busy-runs.md instead.
+# second chance. RECORD=1 writes the times of good suites to docs/contributing/test-run.json and docs/contributing/testing.md.
+# BUSY=1 has another program take one core meanwhile, and records in docs/contributing/busy-runs.md instead.
 # REPEAT=3 runs three times, up to the first red run.
 SUITE ?=
 STRICT ?=

@@ -52,7 +52,7 @@ def send(
             "bootstrap.servers": bootstrap,
             "enable.idempotence": True,
             # Leaders may be changing, and the first requests to a partition then overtake each
-            # other ("What no broker can tell" in docs/durability.md).
+            # other ("What no broker can tell" in docs/concepts/durability.md).
             "max.in.flight.requests.per.connection": 1,
             "linger.ms": 5,
             "log_level": 3,

@@ -34,7 +34,7 @@ class Load:
                 "bootstrap.servers": bootstrap,
                 "enable.idempotence": True,
                 # The first requests to a partition may overtake each other ("What no broker can
-                # tell" in docs/durability.md).
+                # tell" in docs/concepts/durability.md).
                 "max.in.flight.requests.per.connection": 1,
                 "delivery.timeout.ms": NEVER_MS,
                 "log_level": 0,

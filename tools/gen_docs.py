@@ -2,8 +2,8 @@
 
 Broker and topic settings come from their declarations, the names in old notes from the table that
 gives the broker its hints, the operator's reasons from its checks, the log messages from their
-calls and `log_messages.toml`; the table of suites in docs/testing.md from these and the last
-full run.
+calls and `log_messages.toml`; the table of suites in docs/contributing/testing.md from these and
+the last full run.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """`make release`: everything of a release into dist/, from this checkout; publishes nothing.
 
 Wheels and source distribution, SBOM, the gathered changelog, chart, manifests and, with `--images`,
-the images by id; then SHA256SUMS and release.json, which name all of it. docs/releasing.md says
-what a person does before and after.
+the images by id; then SHA256SUMS and release.json, which name all of it.
+docs/contributing/releasing.md says what a person does before and after.
 """
 
 from __future__ import annotations
@@ -214,7 +214,8 @@ def main(arguments: Sequence[str]) -> int:
         print(f"release: not made: {text}")
     if not release.clean:
         print("release: the checkout has changes that are not committed; this is for trying only")
-    print(f"release: {release.version} is in dist/; docs/releasing.md says how it is published")
+    page = "docs/contributing/releasing.md"
+    print(f"release: {release.version} is in dist/; {page} says how it is published")
     return 0
 
 

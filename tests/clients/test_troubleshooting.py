@@ -1,4 +1,4 @@
-"""Clients in trouble with a broker that serves: rows of docs/troubleshooting.md.
+"""Clients in trouble with a broker that serves: rows of docs/operations/troubleshooting.md.
 
 Each test provokes what its row quotes, and ends with the remedy at work.
 """

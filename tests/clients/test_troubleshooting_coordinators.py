@@ -1,4 +1,4 @@
-"""The coordinators' topics: rows of docs/troubleshooting.md.
+"""The coordinators' topics: rows of docs/operations/troubleshooting.md.
 
 Each test provokes what its row quotes, and ends with the remedy at work.
 """

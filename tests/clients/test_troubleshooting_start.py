@@ -1,4 +1,4 @@
-"""Brokers that do not start, or whose disk fails: rows of docs/troubleshooting.md.
+"""Brokers that do not start, or whose disk fails: rows of docs/operations/troubleshooting.md.
 
 Each test provokes what its row quotes, and ends with the remedy at work.
 """

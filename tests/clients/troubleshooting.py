@@ -1,4 +1,4 @@
-"""The tables of docs/troubleshooting.md, as tests read them."""
+"""The tables of docs/operations/troubleshooting.md, as tests read them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-PAGE: Final = Path(__file__).resolve().parents[2] / "docs" / "troubleshooting.md"
+PAGE: Final = Path(__file__).resolve().parents[2] / "docs" / "operations" / "troubleshooting.md"
 ANYTHING: Final = "…"
 
 

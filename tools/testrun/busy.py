@@ -1,7 +1,7 @@
 """A core that another program takes: `make test BUSY=1` runs the suites beside it.
 
-Its rows stand in docs/busy-runs.md, one for each whole run. The times of an idle machine stay in
-docs/test-run.json.
+Its rows stand in docs/contributing/busy-runs.md, one for each whole run. The times of an idle
+machine stay in docs/contributing/test-run.json.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import psutil
 
 from tools.testrun.results import FAILED, PASSED, SuiteResult, SuiteState
 
-FILE: Final = "docs/busy-runs.md"
+FILE: Final = "docs/contributing/busy-runs.md"
 # Ends with the runner, also where that is killed.
 _PROGRAM: Final = """
 import os, sys

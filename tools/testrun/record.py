@@ -1,5 +1,6 @@
-"""The record of the last full run, `docs/test-run.json`, and the table of docs/testing.md from it.
+"""The record of the last full run, `docs/contributing/test-run.json`, and the table made of it.
 
+The table stands in docs/contributing/testing.md.
 A suite's figures are replaced when `make test RECORD=1` runs it and every test passes.
 """
 
@@ -15,12 +16,10 @@ from tools.testrun.results import PASSED, SuiteResult
 from tools.testrun.suites import SUITES, Kind, Suite
 
 ROOT: Final = Path(__file__).resolve().parents[2]
-FILE: Final = "docs/test-run.json"
-DOCUMENT: Final = "docs/testing.md"
+FILE: Final = "docs/contributing/test-run.json"
+DOCUMENT: Final = "docs/contributing/testing.md"
 KEPT: Final = 40
-BEGIN: Final = (
-    "<!-- Generated from docs/test-run.json and tools/testrun/suites.py by `make gen`. -->"
-)
+BEGIN: Final = "<!-- Generated from test-run.json and tools/testrun/suites.py by `make gen`. -->"
 END: Final = "<!-- End of the generated part. -->"
 
 Record = Mapping[str, Any]
@@ -111,5 +110,5 @@ def with_table(text: str, generated: str) -> str:
 
 
 def document(root: Path) -> str:
-    """docs/testing.md as the record wants it."""
+    """docs/contributing/testing.md as the record wants it."""
     return with_table((root / DOCUMENT).read_text(encoding="utf-8"), table(SUITES, read(root)))

@@ -1,7 +1,8 @@
 """A second chance for a few failed tests of real processes, and the evidence of the first failure.
 
 A test that fails and then passes alone is a flake: a defect of the test or of the product until
-its cause is known (docs/flakes.md). It does not fail the run, and it is never passed over either.
+its cause is known (docs/contributing/flakes.md). It does not fail the run, and it is never passed
+over either.
 """
 
 from __future__ import annotations
@@ -98,5 +99,6 @@ def notice(flaky: Sequence[tuple[str, Path]]) -> str:
             f"       failed, then passed alone; the first failure is in {directory}",
         ]
     if flaky:
-        lines.append("A flake is a defect until its cause is known: add it to docs/flakes.md.")
+        page = "docs/contributing/flakes.md"
+        lines.append(f"A flake is a defect until its cause is known: add it to {page}.")
     return "".join(f"{line}\n" for line in lines)

@@ -12,7 +12,7 @@ from barnabas_broker.testing import Broker
 from barnabas_kafka import client
 from barnabas_kafka.client import ClientConfig, ClientError, Operation
 
-PAGE = (Path(__file__).resolve().parents[3] / "docs" / "admin-client.md").read_text()
+PAGE = (Path(__file__).resolve().parents[3] / "docs" / "tasks" / "admin-client.md").read_text()
 PROGRAMS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 
 

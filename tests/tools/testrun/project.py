@@ -35,7 +35,7 @@ def make_project(root: Path) -> None:
 
 def make_documents(root: Path) -> None:
     """Put the documents that a recorded run writes to under the root."""
-    (root / "docs").mkdir()
+    (root / "docs" / "contributing").mkdir(parents=True)
     (root / DOCUMENT).write_text(f"# Tests\n\n{BEGIN}\n{END}\n")
     (root / busy.FILE).write_text("| Date |\n|---|\n")
 

@@ -1,4 +1,4 @@
-"""The committed record of the last full run, and the table of docs/testing.md made of it."""
+"""The committed record of the last full run, and the table of the testing page made of it."""
 
 from __future__ import annotations
 

@@ -164,7 +164,7 @@ def test_a_flake_is_reported_at_the_very_end(root: Path) -> None:
     assert row(printed, "once")[1:4] == ["0", "0", "1"]
     end = printed[printed.index("FLAKY  once/test_once.py::test_once") :]
     assert ".cache/flaky/once-test_once.py-test_once" in end
-    assert end.endswith("add it to docs/flakes.md.\n\n")
+    assert end.endswith("add it to docs/contributing/flakes.md.\n\n")
     evidence = root / ".cache" / "flaky" / "once-test_once.py-test_once"
     assert "only once" in (evidence / "failure.txt").read_text()
     assert "the first time" in (evidence / "output.txt").read_text()
@@ -327,7 +327,7 @@ def test_a_run_is_recorded_when_asked(root: Path) -> None:
     good = pytest_suite("good", add_file(root, "good/test_good.py", PASSES))
     bad = replace(good, name="bad", tests=None, steps=step_suite("", python("1/0")).steps)
     run(root, good, bad)
-    assert not (root / "docs" / "test-run.json").exists()
+    assert not (root / "docs" / "contributing" / "test-run.json").exists()
     run(root, good, bad, options=Options(record=True))
     recorded = read(root)
     assert list(recorded["suites"]) == ["good"]
@@ -351,8 +351,8 @@ def test_a_busy_run_is_a_row_of_its_own(root: Path) -> None:
     options = Options(record=True, strict=True, busy=True)
     for _ in range(2):
         assert run(root, good, needy, options=options, machine=lacking("teapot"))[0] == 0
-    assert not (root / "docs" / "test-run.json").exists()
-    rows = (root / "docs" / "busy-runs.md").read_text().splitlines()[2:]
+    assert not (root / "docs" / "contributing" / "test-run.json").exists()
+    rows = (root / "docs" / "contributing" / "busy-runs.md").read_text().splitlines()[2:]
     assert len(rows) == 2
     cells = [cell.strip() for cell in rows[0].strip("|").split("|")]
     assert cells[2:4] == ["all", "yes"]

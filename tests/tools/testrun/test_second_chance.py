@@ -74,5 +74,5 @@ def test_the_notice_names_test_and_evidence() -> None:
     text = notice([("a.py::test_x", Path(".cache/flaky/a"))])
     assert text.startswith("FLAKY  a.py::test_x\n")
     assert ".cache/flaky/a" in text
-    assert "docs/flakes.md" in text
+    assert "docs/contributing/flakes.md" in text
     assert notice([]) == ""

@@ -43,7 +43,7 @@ def test_every_test_file_belongs_to_one_suite() -> None:
 
 
 def _owner(file: str) -> str:
-    """The suite that a path belongs to, by docs/testing.md."""
+    """The suite that a path belongs to, by docs/contributing/testing.md."""
     if file.endswith("test_against_apache.py") or file == "tests/fuzz/test_guided.py":
         return "oracle"
     folders = ("clients", "faults", "cluster", "oracle")

@@ -2,8 +2,8 @@
 
 Paths and JSON are those of Apache Kafka 2.8 to 3.9 in ZooKeeper mode (`kafka.zk.ZkData`), so that
 Apache brokers and tools can read what is written here, and the other way round. Readers accept
-everything those releases wrote; writers write what 3.9 writes. `docs/zookeeper-layout.md` shows
-one example of each.
+everything those releases wrote; writers write what 3.9 writes.
+`docs/concepts/zookeeper-layout.md` shows one example of each.
 """
 
 import json

@@ -39,7 +39,7 @@ def _factors(command: Command) -> Command:
     return command
 
 
-@click.command(epilog="The factors, and what they leave out: docs/sizing.md.")
+@click.command(epilog="The factors, and what they leave out: docs/operations/sizing.md.")
 @click.argument(
     "file", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path)
 )

@@ -82,7 +82,7 @@ def _timeout(command: Command) -> Command:
     )(command)
 
 
-@click.group(epilog="More: docs/local.md.")
+@click.group(epilog="More: docs/tasks/local.md.")
 def local() -> None:
     """Run custom resources on this machine, without Kubernetes."""
 

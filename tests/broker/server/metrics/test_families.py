@@ -26,7 +26,7 @@ from barnabas_kafka.records.builder import build_batch
 from tests.broker.server.running import Wire, port_of, running_node
 from tests.waiting import ANSWER, seconds
 
-DOCUMENT = Path(__file__).parents[4] / "docs" / "metrics.md"
+DOCUMENT = Path(__file__).parents[4] / "docs" / "operations" / "metrics.md"
 
 
 def scrape(node: BrokerServer) -> dict[str, Metric]:
@@ -146,7 +146,7 @@ def test_quotas_of_clients(node: BrokerServer) -> None:
 
 
 def test_every_family_is_documented(node: BrokerServer) -> None:
-    """`docs/metrics.md` names what there is, and nothing else."""
+    """`docs/operations/metrics.md` names what there is, and nothing else."""
     told = set(re.findall(r"`((?:kafka|barnabas)_[a-z_]+)`", DOCUMENT.read_text("utf-8")))
     families = list(scrape(node).values())
     # A broker that has a ZooKeeper has these besides.

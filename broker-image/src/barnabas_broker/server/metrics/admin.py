@@ -39,7 +39,7 @@ FORMER_PATHS: Final = {
 
 
 class Admin:
-    """Serves its paths (docs/metrics.md) from `start` to `stop`."""
+    """Serves its paths (docs/operations/metrics.md) from `start` to `stop`."""
 
     def __init__(
         self, address: str, lifecycle: BrokerLifecycle, progress: RecoveryProgress

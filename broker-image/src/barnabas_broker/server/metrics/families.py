@@ -6,7 +6,7 @@ count is `kafka_server_brokertopicmetrics_messagesin_total{topic="t"}`. Where Ka
 use its name, and nothing else is under `kafka_`; what is our own begins with `barnabas_`.
 
 Made on the event loop, which owns what is counted, in slices: a broker may have thousands of
-partitions. `docs/metrics.md` lists the families.
+partitions. `docs/operations/metrics.md` lists the families.
 """
 
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,8 @@
 """`python -m simulator` runs schedules, and tells what went wrong and how to see it again.
 
 Without arguments: the kept seeds of `corpus.txt`, what one run of CI owes
-(docs/contributing/simulation.md), and the planted bugs, each of which must be found. With `--seed`: that one, with its story.
+(docs/contributing/simulation.md), and the planted bugs, each of which must be found. With
+`--seed`: that one, with its story.
 """
 
 import argparse

@@ -1,10 +1,11 @@
 """Mutation testing: changes a module in small ways and runs its tests, which must notice each.
 
-Every mutant is the module with one change: a comparison turned round or moved by one, an operand of
-`and` or `or` left out, a statement left out, a number or a truth value changed. The tests are those
-where `tools.tested_in` says, or those that are named. A mutant that they do not notice
+Every mutant is the module with one change: a comparison turned round or moved by one, an operand
+of `and` or `or` left out, a statement left out, a number or a truth value changed. The tests are
+those where `tools.tested_in` says, or those that are named. A mutant that they do not notice
 survives: either a test is missing, or the change makes no difference, which
-docs/contributing/mutation.md says of each that is known. The sources are left alone: mutants live in a copy of the package.
+docs/contributing/mutation.md says of each that is known. The sources are left alone: mutants live
+in a copy of the package.
 
     make mutate MODULES="broker-image/src/barnabas_broker/replica/isr.py"
 """

@@ -89,7 +89,7 @@ _FAMILIES: Final = {
     f"{_ZOOKEEPER}test_service.py": ("status",),
     f"{_ZOOKEEPER}test_wire.py": ("errors",),
     f"{_PIPELINES}test_failures.py": ("errors",),
-    f"{_OPERATOR}api/test_reading.py": ("scram",),
+    f"{_OPERATOR}api/test_reading.py": ("authentication",),
     f"{_OPERATOR}plan/test_ledger.py": ("orphans", "shards"),
     f"{_OPERATOR}reconcile/test_kafka_users.py": ("user_deletion", "user_secrets"),
     "tools/test_gen_docs.py": ("gen_crds", "render_manifests"),

@@ -53,7 +53,7 @@ from barnabas_kafka.client.sasl import ScramMechanism
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import ZERO_UUID, uuid_to_base64
 from barnabas_operator.api import users as user_words
-from barnabas_operator.api.scram import ScramType
+from barnabas_operator.api.authentication import AuthenticationType
 from barnabas_operator.plan.observed import ClusterView
 from barnabas_operator.plan.topics import (
     INTERNAL_TOPICS,
@@ -74,8 +74,8 @@ IDLE_S: Final = 60.0
 ABSENT: Final = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
 
 MECHANISMS: Final[Mapping[str, ScramMechanism]] = {
-    ScramType.SHA_256.mechanism: "SCRAM-SHA-256",
-    ScramType.SHA_512.mechanism: "SCRAM-SHA-512",
+    AuthenticationType.SHA_256.mechanism: "SCRAM-SHA-256",
+    AuthenticationType.SHA_512.mechanism: "SCRAM-SHA-512",
 }
 
 T = TypeVar("T")

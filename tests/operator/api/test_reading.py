@@ -128,8 +128,8 @@ def test_metadata_is_taken_as_it_is() -> None:
 @pytest.mark.parametrize(
     ("spec", "error"),
     [
-        ({"authentication": {"type": "tls"}},
-         "spec.authentication.type: is 'tls', must be scram-sha-512 or scram-sha-256"),
+        ({"authentication": {"type": "kerberos"}},
+         "spec.authentication.type: is 'kerberos', must be scram-sha-512 or scram-sha-256"),
         ({"authentication": {"password": "x"}}, "spec.authentication.password: is no field"),
         ({"username": "a b"}, "spec.username: is 'a b', must be letters"),
         ({"quotas": {"producerByteRate": 0}}, "spec.quotas.producerByteRate: is 0, must be"),
@@ -138,7 +138,7 @@ def test_metadata_is_taken_as_it_is() -> None:
     ],
 )  # fmt: skip
 def test_errors_of_a_user(spec: dict[str, Any], error: str) -> None:
-    """Client certificates, which do not exist yet, are refused by name."""
+    """What is no field, type or name is refused by name."""
     with pytest.raises(ResourceError) as raised:
         read_user(examples.user(**spec))
     assert str(raised.value).startswith(f"KafkaUser billing: {error}")

@@ -380,3 +380,11 @@ def test_a_super_user_that_is_no_name_is_refused(name: str) -> None:
     """It would be another principal than was meant."""
     body = read_cluster(examples.secured(authorization={"superUsers": [name]})).body
     assert refuse(body).startswith(f"spec.authorization.superUsers: {name} must be a name")
+
+
+def test_listeners_with_tls_are_refused_by_name() -> None:
+    """Nothing would have a certificate; what runs goes on."""
+    plain = {"name": "plain", "port": 9092}
+    listeners = [plain, {"name": "secure", "port": 9093, "tls": {}}]
+    body = read_cluster(examples.cluster(listeners=listeners)).body
+    assert refuse(body).startswith("spec.listeners: secure: ")

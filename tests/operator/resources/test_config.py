@@ -6,9 +6,9 @@ import jinja2
 import pytest
 
 from barnabas_kafka.settings.properties import parse_properties
+from barnabas_operator.api.authentication import AuthenticationType
 from barnabas_operator.api.clusters import Listener, ListenerAuthentication, ListenerType
 from barnabas_operator.api.reading import read_cluster
-from barnabas_operator.api.scram import ScramType
 from barnabas_operator.resources import config
 from barnabas_operator.resources.config import (
     EnsembleMember,
@@ -47,7 +47,9 @@ def test_brokers_speak_on_the_first_internal_listener() -> None:
 def test_listeners_with_authentication_offer_their_mechanism() -> None:
     """Brokers and operator use the listener without."""
     scram = Listener(
-        name="scram", port=9095, authentication=ListenerAuthentication(type=ScramType.SHA_256)
+        name="scram",
+        port=9095,
+        authentication=ListenerAuthentication(type=AuthenticationType.SHA_256),
     )
     text = server_properties("c", listeners=[scram, PLAIN], config={}, zookeeper_connect=None)
     read = parse_properties(text.encode(), origin="server.properties")

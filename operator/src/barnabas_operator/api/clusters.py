@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated, ClassVar, Final
 
+from barnabas_operator.api.authentication import AuthenticationType
 from barnabas_operator.api.conditions import Condition
 from barnabas_operator.api.facts import (
     Between,
@@ -18,7 +19,6 @@ from barnabas_operator.api.facts import (
     Pattern,
     Rule,
 )
-from barnabas_operator.api.scram import ScramType
 from barnabas_operator.api.storage import BrokerStorage, Claim, ContainerResources
 
 # Settings that follow from the resource itself. Refusing them loudly beats dropping them silently.
@@ -56,12 +56,18 @@ class ListenerAuthentication:
     """How clients of a listener prove who they are."""
 
     type: Annotated[
-        ScramType,
+        AuthenticationType,
         Doc(
-            "scram-sha-512 or scram-sha-256: SASL/SCRAM, with the users that KafkaUsers create."
-            " The connection is not encrypted (SASL_PLAINTEXT)."
+            "scram-sha-512 or scram-sha-256: SASL/SCRAM, with the users that KafkaUsers create;"
+            " without tls of the listener the connection is not encrypted (SASL_PLAINTEXT)."
+            " tls: a client certificate of the cluster's clients CA, with the user as its CN."
         ),
     ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListenerTls:
+    """Connections are encrypted, with a certificate of the cluster's own CA."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +86,10 @@ class Listener:
         Rule(
             f"self.port != {ADMIN_PORT} && self.name != 'metrics'",
             f"the name metrics and port {ADMIN_PORT} are taken: brokers tell their metrics there",
+        ),
+        Rule(
+            "!has(self.authentication) || self.authentication.type != 'tls' || has(self.tls)",
+            "authentication of type tls needs tls",
         ),
     )
 
@@ -110,6 +120,7 @@ class Listener:
         Pattern(r"^[A-Za-z0-9]([-.A-Za-z0-9]*[A-Za-z0-9])?$", "a host name or an IPv4 address"),
         Longest(253),
     ] = None
+    tls: Annotated[ListenerTls | None, Doc("TLS; without it connections are not encrypted.")] = None
     authentication: Annotated[
         ListenerAuthentication | None,
         Doc("How clients authenticate; without it they are User:ANONYMOUS."),
@@ -123,7 +134,15 @@ class Listener:
     @property
     def security_protocol(self) -> str:
         """Kafka's security protocol."""
-        return "PLAINTEXT" if self.authentication is None else "SASL_PLAINTEXT"
+        by_sasl = self.authentication is not None and self.authentication.type.mechanism
+        if self.tls is not None:
+            return "SASL_SSL" if by_sasl else "SSL"
+        return "SASL_PLAINTEXT" if by_sasl else "PLAINTEXT"
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether clients are neither authenticated nor their connections encrypted."""
+        return self.tls is None and self.authentication is None
 
 
 class ZooKeeperType(StrEnum):
@@ -305,15 +324,15 @@ class ClusterSpec:
         tuple[Listener, ...],
         Doc(
             "Where clients reach the brokers; brokers and operator use the first internal one that"
-            " has no authentication."
+            " has neither authentication nor tls."
         ),
         Keyed(("name",)),
         Fewest(1),
         Longest(8),
         Rule(
-            "self.exists(l, l.type == 'internal' && !has(l.authentication))",
-            "one listener must be of type internal, without authentication: brokers and operator"
-            " use it",
+            "self.exists(l, l.type == 'internal' && !has(l.authentication) && !has(l.tls))",
+            "one listener must be of type internal, without authentication and tls: brokers and"
+            " operator use it",
         ),
         Rule(
             "self.all(l, self.exists_one(m, m.port == l.port))",

@@ -7,10 +7,10 @@ from enum import StrEnum
 from typing import Annotated, ClassVar, Final
 
 from barnabas_operator.api import GROUP
+from barnabas_operator.api.authentication import AuthenticationType
 from barnabas_operator.api.clusters import ANONYMOUS
 from barnabas_operator.api.conditions import Condition
 from barnabas_operator.api.facts import NAME, Between, Doc, Fewest, Keyed, Longest, Pattern, Rule
-from barnabas_operator.api.scram import ScramType
 from barnabas_operator.api.storage import DeletionPolicy
 
 # On a KafkaUser: another value generates another password.
@@ -43,10 +43,20 @@ class PasswordSecretRef:
 class UserAuthentication:
     """How the user proves who it is."""
 
+    RULES: ClassVar = (
+        Rule(
+            "!has(self.passwordSecretRef) || self.type != 'tls'",
+            "passwordSecretRef is for types with a password",
+        ),
+    )
+
     type: Annotated[
-        ScramType,
-        Doc("scram-sha-512 or scram-sha-256; the cluster needs a listener of this type."),
-    ] = ScramType.SHA_512
+        AuthenticationType,
+        Doc(
+            "scram-sha-512 or scram-sha-256: a password; tls: a client certificate."
+            " The cluster needs a listener of this type."
+        ),
+    ] = AuthenticationType.SHA_512
     password_secret_ref: Annotated[
         PasswordSecretRef | None,
         Doc("A password of your own, followed when it changes. If absent one is generated."),

@@ -280,8 +280,9 @@ def _cluster_rules(spec: ClusterSpec) -> Iterator[str]:
     if (storage.size is None) == (storage.sizing is None):
         yield "spec.brokers.storage: give either size or sizing"
     anonymous = [each for each in spec.listeners if each.authentication is None]
-    if not any(each.type is ListenerType.INTERNAL for each in anonymous):
-        yield "spec.listeners: one listener must be of type internal, without authentication"
+    if not any(each.type is ListenerType.INTERNAL and each.is_plain for each in spec.listeners):
+        text = "one listener must be of type internal, without authentication and tls"
+        yield f"spec.listeners: {text}"
     if spec.authorization is not None:
         if len(anonymous) > 1:
             yield "spec.authorization: every listener but one needs authentication"
@@ -300,6 +301,8 @@ def _listener_rules(listeners: Sequence[Listener]) -> Iterator[str]:
             if count > 1:
                 yield f"spec.listeners: {count} have the {what} {value}; each needs its own"
     for each in listeners:
+        if each.tls is not None:
+            yield f"spec.listeners: {each.name}: tls needs Kubernetes; remove it to run locally"
         if each.port == ADMIN_PORT or each.name == "metrics":
             yield f"spec.listeners: {each.name}: name metrics and port {ADMIN_PORT} are taken"
         given = {"nodePort": each.node_port, "advertisedHost": each.advertised_host}

@@ -111,6 +111,11 @@ def refuse(body: KafkaCluster) -> str:
     """What is wrong with a cluster's settings, as the brokers would find it; empty if nothing."""
     problems = BrokerSettings.problems(body.spec.config, strict=True)
     found = [f"spec.config.{problem}" for problem in problems]
+    found += [
+        f"spec.listeners: {each.name}: this operator issues no certificates yet"
+        for each in body.spec.listeners
+        if each.tls is not None
+    ]
     authorization = body.spec.authorization
     for name in authorization.super_users if authorization else ():
         if not USER_NAME.fullmatch(name):

@@ -69,16 +69,16 @@ def sasl_settings(listeners: Sequence[Listener]) -> dict[str, str]:
     return {
         f"listener.name.{each.name}.sasl.enabled.mechanisms": each.authentication.type.mechanism
         for each in listeners
-        if each.authentication is not None
+        if each.authentication is not None and each.authentication.type.mechanism
     }
 
 
 def inter_broker_listener(listeners: Sequence[Listener]) -> Listener:
     """The listener that brokers use among themselves, and the operator to ask them."""
     for each in listeners:
-        if each.type is ListenerType.INTERNAL and each.authentication is None:
+        if each.type is ListenerType.INTERNAL and each.is_plain:
             return each
-    text = "one listener must be of type internal, without authentication"
+    text = "one listener must be of type internal, without authentication and tls"
     raise ValueError(f"spec.listeners: {text}")
 
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import pytest
 
 from barnabas_broker.testing import Broker
+from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import uuid_from_base64, uuid_to_base64
+from barnabas_kafka.protocol.messages.create_topics import CreateTopicsResponse
+from barnabas_kafka.protocol.schema import Request, Response
 from barnabas_operator import brokers as port
 from barnabas_operator.brokers import AdminBrokers, BrokersError
 from barnabas_operator.plan.topics import AlterConfig, CreateTopic, GrowPartitions, TopicView
-from tests.kafka.client.fake_cluster import FakeCluster, created, in_a_thread
+from tests.kafka.client.fake_cluster import FakeBroker, FakeCluster, created, in_a_thread
 
 ONE = CreateTopic(partitions=1, replicas=1, config={})
 
@@ -86,6 +89,21 @@ def test_a_controller_whose_node_is_gone_does_not_blind_the_operator(
             assert brokers.create_topics({"after": ONE}) == {}
             assert brokers.describe().controller_id == 1
         assert cluster.brokers[1].asked.count("CreateTopics") == 1
+
+
+def test_an_error_that_passes_is_no_refusal() -> None:
+    """The controller was too slow: the topic is tried again, and not Stalled."""
+
+    def slow(broker: FakeBroker, request: Request, version: int) -> Response | None:
+        answer = created(broker, request, version)
+        for topic in answer.topics if isinstance(answer, CreateTopicsResponse) else ():
+            topic.error_code = ErrorCode.REQUEST_TIMED_OUT
+        return answer
+
+    fake = in_a_thread(FakeCluster(1, answer=slow))
+    with fake as cluster, AdminBrokers(cluster.bootstrap) as brokers:
+        (error,) = brokers.create_topics({"slow": ONE}).values()
+    assert (error.code, error.reachable) == ("REQUEST_TIMED_OUT", False)
 
 
 def test_nobody_there(monkeypatch: pytest.MonkeyPatch) -> None:

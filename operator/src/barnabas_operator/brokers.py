@@ -84,7 +84,8 @@ T = TypeVar("T")
 class BrokersError(Exception):
     """The cluster refused or cannot be reached; `code` is the protocol's name of the error.
 
-    `reachable` is False where it is worth trying again: no broker, or no controller, has answered.
+    `reachable` is False where it is worth trying again: nobody has answered, or with an error that
+    passes by itself.
     """
 
     def __init__(self, code: str, message: str, *, reachable: bool) -> None:
@@ -414,10 +415,11 @@ def _failed(results: Results[str, Any]) -> Mapping[str, BrokersError]:
 
 
 def _raised(error: ClientError) -> BrokersError:
-    """As the port has it. NOT_CONTROLLER is no refusal: the next attempt finds the controller."""
+    """As the port has it. An error that Kafka calls retriable is no refusal: NOT_CONTROLLER, or
+    REQUEST_TIMED_OUT, after which the request may have been carried out all the same."""
     code = error.code
     if code is None:
         name = type(error).__name__.removesuffix("Error")
         return BrokersError(name, str(error), reachable=False)
     message = str(error).removeprefix(f"{code.name}: ")
-    return BrokersError(code.name, message, reachable=code is not ErrorCode.NOT_CONTROLLER)
+    return BrokersError(code.name, message, reachable=code in ABSENT or not code.retriable)

@@ -25,6 +25,17 @@ def test_reconciliations_are_counted_by_cluster_and_gone_with_it() -> None:
     assert 'cluster="a"' not in metrics.text().decode()
 
 
+def test_steps_are_counted_by_type_and_result() -> None:
+    """How often pods are replaced, and how often the API server refuses something."""
+    metrics = Metrics(Health())
+    metrics.count_step("DeletePod", "applied")
+    metrics.count_step("DeletePod", "refused")
+    text = metrics.text().decode()
+    for result in ("applied", "refused"):
+        series = f'result="{result}",step="DeletePod"}} 1.0'
+        assert f"barnabas_operator_steps_total{{{series}" in text
+
+
 def test_the_queue_is_shown() -> None:
     """Its depth, and how long clusters wait and run."""
     metrics, queue = Metrics(Health()), WorkQueue()

@@ -146,7 +146,10 @@ def test_a_deleted_namespace_does_not_stop_the_others(tmp_path: Path) -> None:
 
 
 def test_a_definition_that_is_not_installed_stops_nothing(tmp_path: Path) -> None:
-    """Helm does not upgrade definitions: without that of KafkaUsers everything else is served."""
+    """Helm does not upgrade definitions: without that of KafkaUsers everything else is served.
+
+    KafkaUsers are watched as soon as their definition is installed.
+    """
     with serving(MemoryKube(*examples.quickstart())) as server:
         server.absent.add("kafkausers")
         with _start(server, tmp_path) as process:
@@ -154,6 +157,9 @@ def test_a_definition_that_is_not_installed_stops_nothing(tmp_path: Path) -> Non
                 log = _read_until(process, lambda line: "quickstart-broker: missing" in line)
                 rest = WATCHED - server.absent
                 assert all(server.watches.acquire(timeout=seconds(START)) for _ in rest)
+                server.absent.clear()
+                log += _read_until(process, lambda line: "Definitions installed" in line)
+                assert all(server.watches.acquire(timeout=seconds(START)) for _ in WATCHED)
             finally:
                 process.send_signal(signal.SIGTERM)
                 log += process.stderr.read() if process.stderr else ""

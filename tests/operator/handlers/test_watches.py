@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from barnabas_operator.handlers.watches import GenerationFilter, settings, watch
+from barnabas_operator.handlers.watches import GenerationFilter, Served, settings, watch
 from barnabas_operator.kube import KubeError
 from barnabas_operator.names import APPROVE_ROLL
 from barnabas_operator.reconcile.reconciler import OWNED
@@ -53,13 +53,15 @@ def test_kopf_only_watches() -> None:
 def test_a_watch_that_ends_says_that_events_may_be_missed() -> None:
     """What is known of its namespace may be out of date from then on."""
 
-    def refuse(_: str | None) -> None:
+    def refuse(_: str | None) -> bool:
         raise KubeError(403, "forbidden")
+
+    served = Served(check=refuse, every_s=1.0)
 
     async def first_loss() -> str | None:
         lost: asyncio.Queue[str | None] = asyncio.Queue()
         watching = asyncio.create_task(
-            watch("ns", lambda *_, **__: None, lambda *_: None, refuse, lost.put_nowait)
+            watch("ns", lambda *_, **__: None, lambda *_: None, served, lost.put_nowait)
         )
         try:
             async with asyncio.timeout(seconds(ANSWER)):

@@ -36,12 +36,13 @@ def test_a_consumer_is_that_of_kafka_acls() -> None:
 
 
 def test_a_streams_application_has_its_internal_names() -> None:
-    """All begin with its application.id."""
-    found = _acls(roles=[{"type": "streams", "applicationId": "app"}])
-    assert all(" app*" in each for each in found)
-    assert "allow Create on topic app*" in found
-    assert "allow Delete on group app*" in found
-    assert "allow Write on transactionalId app*" in found
+    """Its group, and what begins with its application.id and a dash: `pay` is not `payments`."""
+    found = _acls(roles=[{"type": "streams", "applicationId": "pay"}])
+    topics, ids = "topic pay-*", "transactionalId pay-*"
+    assert {each.partition(" on ")[2] for each in found} == {topics, "group pay", ids}
+    assert f"allow Create on {topics}" in found
+    assert "allow Delete on group pay" in found
+    assert f"allow Write on {ids}" in found
 
 
 def test_rules_are_one_acl_for_each_operation() -> None:

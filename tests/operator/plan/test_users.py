@@ -107,6 +107,30 @@ def test_a_credential_of_another_mechanism_goes_if_it_is_recorded() -> None:
     assert "a credential of SCRAM-SHA-256" in plan.warnings[0]
 
 
+def test_a_quota_that_another_client_has_set_stays_its_own() -> None:
+    """Also if it has the wanted value: it is not recorded, and outlives the resource."""
+    user = _user(quotas={"producerByteRate": 10, "consumerByteRate": 20})
+    theirs = replace(NOBODY, quotas={"producer_byte_rate": 10.0})
+    plan = _plan(user, theirs)
+    assert plan.quotas.put == {"consumer_byte_rate": 20.0}
+    assert plan.recorded_quotas == {"consumer_byte_rate"}
+    entry = replace(ENTRY, quotas=plan.recorded_quotas)
+    both = replace(NOBODY, quotas={"producer_byte_rate": 10.0, "consumer_byte_rate": 20.0})
+    assert _plan(user, both, entry).recorded_quotas == {"consumer_byte_rate"}
+    removed = _plan(_user(), both, entry)
+    assert removed.quotas.drop == {"consumer_byte_rate"}
+    text = "the user has quotas that another client has set: producer_byte_rate"
+    assert removed.warnings == (text,)
+
+
+def test_quotas_of_a_user_that_is_adopted_are_taken_over() -> None:
+    """As its credentials and ACLs are."""
+    view = UserView(credentials={SHA_512: 1}, acls=frozenset(), quotas={"producer_byte_rate": 10.0})
+    plan = _plan(_user(note="resource", quotas={"producerByteRate": 10}), view)
+    assert not plan.quotas
+    assert plan.recorded_quotas == {"producer_byte_rate"}
+
+
 def test_the_anonymous_principal_cannot_be_a_user() -> None:
     """It is a super user; a definition without the rule may let it through."""
     refusal = plan_user(_user(username="ANONYMOUS"), ACCESS, NOBODY, None)

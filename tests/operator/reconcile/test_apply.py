@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from barnabas_operator.api.reading import read_cluster
@@ -25,7 +27,10 @@ def test_a_refused_step_does_not_stop_the_others() -> None:
     kube = MemoryKube()
     kube.refuses = {"apply ConfigMap a": "no a", "apply ConfigMap c": "no c"}
     steps = [_apply(name) for name in "abc"]
-    refused = apply_steps(steps, META, context_on(kube))
+    counted: list[tuple[str, str]] = []
+    counting = replace(context_on(kube), count_step=lambda *step: counted.append(step))
+    refused = apply_steps(steps, META, counting)
+    assert [result for _, result in counted] == ["refused", "applied", "refused"]
     assert [each.message for each in refused] == ["no a", "no c"]
     told = "apply ConfigMap a is refused: no a (and 1 more)"
     assert summary(refused) == told

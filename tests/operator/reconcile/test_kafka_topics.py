@@ -188,3 +188,21 @@ def test_a_cache_that_is_behind_does_not_take_the_memory_of_a_topic() -> None:
     reconcile(KEY, context_on(kube, brokers))
     assert brokers.views["packages"].partitions == 5
     assert ready(kube, "packages")[0] == "True"
+
+
+def test_a_definition_without_topic_ids_does_not_refuse_an_edit() -> None:
+    """Helm does not upgrade definitions: the API server drops the id of a topic that is managed."""
+
+    class Older(MemoryKube):
+        def patch_status(self, kind: Kind, namespace: str, name: str, status: Document) -> None:
+            kept = {key: value for key, value in status.items() if key != "topicId"}
+            super().patch_status(kind, namespace, name, kept)
+
+    brokers = MemoryBrokers()
+    kube = Older(*up(examples.topic(), brokers=brokers).objects.values())
+    reconcile(KEY, context_on(kube, brokers))
+    assert "topicId" not in kube.find("KafkaTopic", "packages")["status"]
+    kube.put(examples.topic(partitions=5))
+    reconcile(KEY, context_on(kube, brokers))
+    assert brokers.views["packages"].partitions == 5
+    assert ready(kube, "packages")[0] == "True"

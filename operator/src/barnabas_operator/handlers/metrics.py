@@ -66,7 +66,10 @@ class Metrics:
         self._failed_namespaces = Gauge(
             f"{prefix}_namespaces_failed", "Namespaces that cannot be listed.", registry=registry
         )
-
+        self._steps = Counter(
+            f"{prefix}_steps", "Steps of plans on the API server, by result.",
+            ("step", "result"), registry=registry,
+        )  # fmt: skip
         self._leader = Gauge(
             f"{prefix}_leader", "Whether this operator is the leader.", ("namespace",),
             registry=registry,
@@ -75,6 +78,10 @@ class Metrics:
     def leads(self, namespace: str, *, is_leader: bool) -> None:
         """The leadership for a watched namespace changed."""
         self._leader.labels(namespace).set(is_leader)
+
+    def count_step(self, step: str, result: str) -> None:
+        """A step of a plan was applied, or refused by the API server; called from any thread."""
+        self._steps.labels(step, result).inc()
 
     def text(self) -> bytes:
         """All of them in Prometheus' text format."""

@@ -26,9 +26,9 @@ from barnabas_operator.handlers.health import Health, serve
 from barnabas_operator.handlers.metrics import Metrics
 from barnabas_operator.handlers.rate_limits import RateLimit
 from barnabas_operator.handlers.resource_index import ResourceIndex
-from barnabas_operator.handlers.watches import LAST_RETRY_S, watch
+from barnabas_operator.handlers.watches import LAST_RETRY_S, Served, watch
 from barnabas_operator.handlers.work_queue import WorkQueue
-from barnabas_operator.kube import CLUSTERS, PIPELINES, TOPICS, ApiServer, KubeError
+from barnabas_operator.kube import CLUSTERS, PIPELINES, TOPICS, USERS, ApiServer, KubeError
 from barnabas_operator.plan.observed import Images
 from barnabas_operator.reconcile.context import Context
 from barnabas_operator.reconcile.reconciler import (
@@ -148,6 +148,7 @@ class Passes:
         *,
         leads: Callable[[Key], bool],
         stopping: Stopping,
+        count_step: Callable[[str, str], None] = lambda *_: None,
     ) -> None:
         self.leads = leads
         self.index = ResourceIndex()
@@ -158,6 +159,7 @@ class Passes:
         self._steady = SteadyClusters(self.index.revision)
         self._brokers = functools.lru_cache(CLIENTS)(AdminBrokers)
         self._limits = EventLimits()
+        self._count_step = count_step
         self._figures = RateLimit(FIGURES_S)
         # The first resync is not kept waiting: its passes read everything themselves.
         self._relist_at = time.monotonic() + environment.resync_s
@@ -181,6 +183,7 @@ class Passes:
             figures_due=self._figures.allows,
             index=self.index.named,
             retained=self.index.retained,
+            count_step=self._count_step,
         )
         return self._steady.reconcile(key, context)
 
@@ -213,6 +216,7 @@ async def _run(environment: Environment, metrics: Metrics, stopping: Stopping) -
         kube,
         leads=lambda key: elections[key.namespace if environment.namespaces else None].leads(),
         stopping=stopping,
+        count_step=metrics.count_step,
     )
     controller = Controller(
         passes.work,
@@ -228,10 +232,11 @@ async def _run(environment: Environment, metrics: Metrics, stopping: Stopping) -
         metrics.leads(election.namespace, is_leader=election.leads())
         controller.wake()
 
-    observe, check_served = passes.index.observe, functools.partial(_check_served, kube)
+    observe = passes.index.observe
+    served = Served(check=functools.partial(_check_served, kube), every_s=environment.resync_s)
     tasks = [asyncio.create_task(controller.run()), asyncio.create_task(stopping.wait())]
     tasks += [
-        asyncio.create_task(watch(each, controller.add, observe, check_served, passes.lost))
+        asyncio.create_task(watch(each, controller.add, observe, served, passes.lost))
         for each in namespaces
     ]
     tasks += [
@@ -249,9 +254,17 @@ async def _run(environment: Environment, metrics: Metrics, stopping: Stopping) -
         threads.shutdown(wait=False, cancel_futures=True)
 
 
-def _check_served(kube: ApiServer, namespace: str | None) -> None:
+def _check_served(kube: ApiServer, namespace: str | None) -> bool:
+    """See Served; KafkaUsers may be absent, for Helm does not upgrade definitions."""
     for kind in (CLUSTERS, TOPICS, PIPELINES):
         kube.check_served(kind, namespace)
+    try:
+        kube.check_served(USERS, namespace)
+    except KubeError as error:
+        if error.status != 404:
+            raise
+        return False
+    return True
 
 
 async def _until_one_ends(tasks: Sequence[asyncio.Task[None]]) -> None:

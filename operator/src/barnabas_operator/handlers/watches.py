@@ -11,6 +11,7 @@ import logging
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass
 from typing import Any, Final, NoReturn, Protocol
 
 import kopf
@@ -116,32 +117,41 @@ def register(add: Add, observe: Observe) -> kopf.OperatorRegistry:
     return registry
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """Asks whether the custom resources of a namespace (None: of all) can be listed.
+
+    `check` raises KubeError while one is absent without which nothing can be done, and returns
+    whether all of them are there. While one is absent it is asked again every `every_s`.
+    """
+
+    check: Callable[[str | None], bool]
+    every_s: float
+
+
 async def watch(
     namespace: str | None,
     add: Add,
     observe: Observe,
-    is_served: Callable[[str | None], None],
+    served: Served,
     lost: Callable[[str | None], None],
 ) -> NoReturn:
     """Watch one namespace (None: all) for ever; `lost` is told when events may be missed.
 
     kopf ends all of its watches when one of them is refused, as in a namespace that was deleted.
     So each namespace has a kopf of its own, which is started again with back-off. kopf looks for
-    the custom resources only when it starts: `is_served` raises KubeError while they are absent.
+    the custom resources only when it starts: it is started again when one was installed meanwhile.
     """
     delay = FIRST_RETRY_S
     while True:
         started = time.monotonic()
+        problem: object = "kopf ended"
         try:
-            await asyncio.to_thread(is_served, namespace)
-            await kopf.operator(
-                registry=register(add, observe),
-                settings=settings(),
-                standalone=True,
-                clusterwide=namespace is None,
-                namespaces=() if namespace is None else (namespace,),
-            )
-            problem: object = "kopf ended"
+            complete = await asyncio.to_thread(served.check, namespace)
+            if await _until_installed(namespace, register(add, observe), served, complete=complete):
+                logger.info("Definitions installed: namespace=%s", namespace or "(all)")
+                lost(namespace)
+                continue
         except KubeError as error:
             problem = error
         except Exception as error:
@@ -154,6 +164,41 @@ async def watch(
         logger.warning(text, namespace or "(all)", problem, delay)
         await asyncio.sleep(delay)
         delay = min(2 * delay, LAST_RETRY_S)
+
+
+async def _until_installed(
+    namespace: str | None, registry: kopf.OperatorRegistry, served: Served, *, complete: bool
+) -> bool:
+    """Run kopf; whether it was ended as a definition was installed that it does not watch."""
+    installed = asyncio.Event()
+    async with asyncio.TaskGroup() as tasks:
+        if not complete:
+            waiting = tasks.create_task(_await_definitions(namespace, served, installed))
+        try:
+            await kopf.operator(
+                registry=registry,
+                settings=settings(),
+                standalone=True,
+                clusterwide=namespace is None,
+                namespaces=() if namespace is None else (namespace,),
+                stop_flag=installed,
+            )
+        finally:
+            if not complete:
+                waiting.cancel()
+    return installed.is_set()
+
+
+async def _await_definitions(
+    namespace: str | None, served: Served, installed: asyncio.Event
+) -> None:
+    while not installed.is_set():
+        await asyncio.sleep(served.every_s)
+        try:
+            if await asyncio.to_thread(served.check, namespace):
+                installed.set()
+        except KubeError as error:
+            logger.debug("Definitions unknown: namespace=%s %s", namespace or "(all)", error)
 
 
 def log_in(settings: kopf.OperatorSettings, **_: Any) -> kopf.ConnectionInfo | None:

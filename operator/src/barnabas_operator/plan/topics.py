@@ -30,6 +30,9 @@ INTERNAL_TOPICS: Final = frozenset(
 )
 # The Ready reason of a topic that the cluster has accepted and does not show yet.
 CREATING: Final = "Creating"
+# Of one whose changes do not show yet, and of one that is as specified.
+UPDATING: Final = "Updating"
+AS_SPECIFIED: Final = "Ready"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,7 +159,10 @@ def is_managed(topic: Topic, observed: TopicView) -> bool:
     status = topic.body.status
     if status.topic_id:
         return status.topic_id == observed.topic_id
-    return any(each.type == READY and each.reason == CREATING for each in status.conditions)
+    # An earlier definition drops topicId from the status: what was said of the topic is left, and a
+    # topic that only equals its resource is Ready from the first pass on.
+    own = {CREATING, UPDATING, AS_SPECIFIED}
+    return any(each.type == READY and each.reason in own for each in status.conditions)
 
 
 def differences(spec: TopicSpec, observed: TopicView) -> tuple[str, ...]:

@@ -79,10 +79,12 @@ def _acls_of_role(role: Role) -> Iterator[Acl]:
     pattern = role.pattern_type or PatternType.LITERAL
     if role.type is RoleType.STREAMS:
         name = _needed(role.application_id, "role streams needs its applicationId")
-        prefixed = PatternType.PREFIXED
-        yield from _on(AclResourceType.TOPIC, name, prefixed, _STREAMS_TOPIC)
-        yield from _on(AclResourceType.GROUP, name, prefixed, _STREAMS_GROUP)
-        yield from _on(AclResourceType.TRANSACTIONAL_ID, name, prefixed, _TRANSACTIONAL_ID)
+        # The group is the application's name. Its topics and transactional ids have a dash after
+        # that: without it `pay` would have those of `payments`, too.
+        own, prefixed = f"{name}-", PatternType.PREFIXED
+        yield from _on(AclResourceType.GROUP, name, PatternType.LITERAL, _STREAMS_GROUP)
+        yield from _on(AclResourceType.TOPIC, own, prefixed, _STREAMS_TOPIC)
+        yield from _on(AclResourceType.TRANSACTIONAL_ID, own, prefixed, _TRANSACTIONAL_ID)
         return
     topic = _needed(role.topic, f"role {role.type} needs its topic")
     if role.type is RoleType.PRODUCER:

@@ -250,8 +250,11 @@ def _with_quotas(
     plan: UserPlan, user: User, view: UserView, entry: UserEntry | None
 ) -> UserPlan | Refusal:
     """The plan with what is to be done about quotas."""
-    wanted, recorded = quotas_of(user.body.spec.quotas), entry.quotas if entry else frozenset()
-    present = view.quotas
+    wanted, present = quotas_of(user.body.spec.quotas), view.quotas
+    # As with ACLs: what another client has set stays its own, whether it is wanted or not.
+    equal = {name for name, value in wanted.items() if (present or {}).get(name) == value}
+    adopted = frozenset(equal) if view.credentials else frozenset[str]()
+    recorded = entry.quotas if entry else adopted
     if present is None:
         if wanted:
             text = "the brokers have no client quotas; update them, or remove spec.quotas"
@@ -262,13 +265,11 @@ def _with_quotas(
     if others := sorted(present.keys() - wanted.keys() - recorded):
         text = f"the user has quotas that another client has set: {', '.join(others)}"
         warnings = (*warnings, text)
+    put = {name: value for name, value in wanted.items() if name not in equal}
     return replace(
         plan,
-        quotas=QuotaChange(
-            put={name: value for name, value in wanted.items() if present.get(name) != value},
-            drop=unwanted & present.keys(),
-        ),
-        recorded_quotas=recorded - unwanted | wanted.keys(),
+        quotas=QuotaChange(put=put, drop=unwanted & present.keys()),
+        recorded_quotas=recorded - unwanted | put.keys(),
         warnings=warnings,
     )
 

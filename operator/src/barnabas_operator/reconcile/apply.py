@@ -51,11 +51,13 @@ def apply_steps(
                 raise
             logger.debug("%s/%s: refused: %s", meta.namespace, meta.name, error.message)
             refused.append(Refused(step=step, message=error.message))
+            context.count_step(action, "refused")
             note = f"{step}; the API server refuses it: {short(error.message)}"
             context.events.record(
                 regarding, action=action, reason="Refused", note=note, warning=True
             )
         else:
+            context.count_step(action, "applied")
             context.events.record(regarding, action=action, reason=action, note=str(step))
     return tuple(refused)
 

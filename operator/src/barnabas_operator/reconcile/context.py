@@ -79,6 +79,8 @@ class Context:
     # The KafkaTopics, KafkaUsers or KafkaPipelines of a namespace that name a cluster, from a cache
     # that may be late; None where they have to be listed.
     index: Callable[[Kind, str, str], list[Document] | None] = lambda *_: None
+    # Counts a step of a plan by its type, and as `applied` or `refused`.
+    count_step: Callable[[str, str], None] = lambda *_: None
     # Whether the KafkaTopic or KafkaUser of a uid was seen to go with another deletionPolicy than
     # Delete.
     retained: Callable[[str], bool] = lambda _: False

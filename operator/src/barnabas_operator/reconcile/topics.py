@@ -15,7 +15,9 @@ from barnabas_operator.api.conditions import Verdict
 from barnabas_operator.brokers import Brokers, BrokersError
 from barnabas_operator.plan.ledger import Ledger, next_ledger
 from barnabas_operator.plan.topics import (
+    AS_SPECIFIED,
     CREATING,
+    UPDATING,
     AlterConfig,
     CreateTopic,
     GrowPartitions,
@@ -231,8 +233,9 @@ def _outcome(
         return Outcome(verdict=Verdict(ready=False, reason=CREATING, message=text, settled=False))
     if found := differences(topic.body.spec, view):
         text = f"changes were applied and do not show yet: {'; '.join(found)}"
-        verdict = Verdict(ready=False, reason="Updating", message=text, settled=False)
+        verdict = Verdict(ready=False, reason=UPDATING, message=text, settled=False)
         return Outcome(verdict=verdict, view=view, managed=managed)
     counts = f"{view.partitions} partitions of {view.replicas} replicas"
-    verdict = Verdict(ready=True, reason="Ready", message=f"the topic is as specified: {counts}")
+    text = f"the topic is as specified: {counts}"
+    verdict = Verdict(ready=True, reason=AS_SPECIFIED, message=text)
     return Outcome(verdict=verdict, view=view, managed=managed)

@@ -12,8 +12,9 @@ import pytest
 
 from barnabas_broker.security.principals import ANONYMOUS
 from barnabas_broker.server.network import session
+from barnabas_broker.server.network.long_requests import ROUND_LONG_S
 from barnabas_broker.server.network.session import FLOOD_READ_BYTES
-from barnabas_broker.server.network.shared import ROUND_LONG_S, Shared
+from barnabas_broker.server.network.shared import Shared
 from barnabas_broker.server.requests.dispatch import Caller
 from tests.broker.server.sessions import Client, frames, serving
 
@@ -51,10 +52,11 @@ class Server:
     async def settle(self) -> list[str]:
         """Let the loop go round until nobody waits for a turn; what was served meanwhile."""
         before = len(self.requests.served)
-        for _ in range(100):
+        for _ in range(250):
             await asyncio.sleep(0)
         shared = self.shared
-        assert not any(each._waiting for each in (shared.line, shared.receiving, shared.serving))
+        assert not any(each._waiting for each in (shared.line, shared.receiving))
+        assert not shared.serving
         return self.requests.served[before:]
 
 
@@ -194,7 +196,7 @@ def test_a_long_request_waits_where_its_round_was_spent_on_others(
     """From the second on, as the first shows that it is long; who is short never waits."""
 
     async def story(server: Server, a: Client, b: Client) -> None:
-        monkeypatch.setattr(session, "perf_counter", lambda: server.requests.now)
+        monkeypatch.setattr(session, "clock_for", lambda _: lambda: server.requests.now)
         server.requests.turn_s = ROUND_LONG_S
         a.send("1")
         await server.settle()
@@ -215,6 +217,41 @@ def test_a_long_request_waits_where_its_round_was_spent_on_others(
         await server.settle()
 
     play(story, monkeypatch)
+
+
+def test_a_tenth_of_a_millisecond_does_not_wait_for_all_milliseconds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A hundred connections of one address send what takes a millisecond; a fetch goes between."""
+
+    async def run() -> None:
+        requests = Requests()
+        monkeypatch.setattr(session, "clock_for", lambda _: lambda: requests.now)
+        with serving(requests) as sessions:
+            server = Server(requests, sessions.shared)
+            canary, *attackers = [sessions.connect("x") for _ in range(101)]
+            for request in "12":
+                requests.turn_s = ROUND_LONG_S / 10
+                canary.send(request)
+                requests.turn_s = ROUND_LONG_S
+                for each in attackers:
+                    each.send(request)
+                await server.settle()
+            for each in attackers:
+                each.send("3")
+            requests.turn_s = ROUND_LONG_S / 10
+            served = len(requests.served)
+            canary.send("4")
+            requests.turn_s = ROUND_LONG_S
+            assert requests.served[served:] == []
+            for _ in range(4):
+                await asyncio.sleep(0)
+            assert "x4" in requests.served[served:]
+            assert len(sessions.shared.serving) > 90
+            await server.settle()
+            assert requests.served[served:].count("x3") == 99
+
+    asyncio.run(run())
 
 
 def test_large_requests_are_received_and_served_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,17 +19,14 @@ waiting   a handler returned a future, the peer reads slower than we send, its t
           reading is paused only when something comes.
 
 A turn is the time for which one session may keep the event loop to itself when many requests came
-at once. Those whose turn is over stand in one line, of which each round of the loop serves one: a
-hundred floods of requests make others wait no longer than one does. Who needed several turns for
-what came joins that line with what comes next, too, instead of having a turn at once. The memory
-of unfinished requests is shared by all sessions (`memory_pool`), and so is what waits to be sent
+at once. Those whose turn is over stand in one line, of which each round of the loop serves one, and
+join it with what comes next, too: a hundred floods make others wait no longer than one does. All
+sessions share memory of unfinished requests (`memory_pool`) and of what waits to be sent
 (`send_buffers`).
 
-What all sessions together may take of one round of the loop is limited, too
-(`cooperative_scheduler.Round`): the bytes of large requests that are received in it, and the time
-for requests that take long. Once that is used up, who sends a large request, or whose last one took
-long, waits in a line of its own kind. Requests that are served in microseconds never wait for more
-than a round.
+What all sessions together may take of one round of the loop is limited, too: the bytes of large
+requests that are received in it, and the time for requests that take long (`long_requests`). Beyond
+that they wait in lines of their own. What is served in microseconds waits for a round at most.
 
 The buffer that a request was decoded from is valid only while its handler runs: a handler that
 waits must not keep slices of it.
@@ -38,14 +35,16 @@ waits must not keep slices of it.
 import asyncio
 import logging
 import ssl
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from struct import Struct
-from time import monotonic, perf_counter, perf_counter_ns
+from time import monotonic, perf_counter_ns
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from barnabas_broker.invariants import violated
 from barnabas_broker.security.principals import Principal
+from barnabas_broker.server.network.long_requests import LONG_REQUEST_S, clock_for, next_cost
 from barnabas_broker.server.network.shared import Shared
 from barnabas_broker.server.process.cooperative_scheduler import Line
 from barnabas_broker.server.requests.dispatch import Dispatcher, Reply
@@ -98,9 +97,6 @@ RECEIVED_AT_ONCE: Final = 256 << 10
 UNBUDGETED_BYTES: Final = 4 << 10
 """How much is received of a large request, which cannot be put off any more, beyond that."""
 
-LONG_REQUEST_S: Final = 0.00005
-"""A request that took longer to serve is a long one, and so is the next on its connection."""
-
 LAST_REQUESTS_S: Final = 30.0
 """How long requests are kept whose client has closed, behind one that still waits."""
 
@@ -112,12 +108,12 @@ class Session(asyncio.BufferedProtocol):
         "_apart",
         "_authenticator",
         "_begun",
+        "_cost",
         "_dispatcher",
         "_filled",
         "_floods",
         "_kept",
         "_listener",
-        "_long",
         "_loop",
         "_memory",
         "_muted",
@@ -151,7 +147,7 @@ class Session(asyncio.BufferedProtocol):
         self._starved = False  # It needs more memory for its request than there is.
         self._turn_over = False  # It has requests to serve, and will be called.
         self._floods = False  # What was last received at once took several turns to serve.
-        self._long = False  # Its last request took long to serve.
+        self._cost = 0.0  # Seconds that its next request is estimated to take.
         self._apart = 0  # So many more requests are served one by one.
         self._out: list[Item] = []
         self.active_at = self._loop.time()
@@ -185,9 +181,7 @@ class Session(asyncio.BufferedProtocol):
         if self._kept is None:
             if self._shared.round_bytes.is_over:
                 return self._memory.read_into[:UNBUDGETED_BYTES]
-            if self._floods:
-                return self._memory.read_into[:FLOOD_READ_BYTES]
-            return self._memory.read_into
+            return self._memory.read_into[: FLOOD_READ_BYTES if self._floods else None]
         # No further than the request in hand: what follows it is then received in the large shared
         # buffer again, whole requests at a time, instead of leaving a piece behind every time.
         end = self._needed
@@ -207,8 +201,8 @@ class Session(asyncio.BufferedProtocol):
             elif self._waiting_for is not None:
                 self._keep(received)
                 self._pause()
-            elif self._long and self._shared.round_s.is_over:
-                self._keep_for_turn(received, self._shared.serving)
+            elif self._cost > LONG_REQUEST_S and self._shared.serving.is_over:
+                self._keep_for_turn(received, None)
             elif not self._serve_one(received):
                 self._serve_frames(received)
             return
@@ -227,9 +221,9 @@ class Session(asyncio.BufferedProtocol):
             shared.round_bytes.spend(nbytes)
             if not (is_whole or shared.round_bytes.is_over):
                 return False
-        elif not (is_whole and self._long and shared.round_s.is_over):
+        elif not (is_whole and self._cost > LONG_REQUEST_S and shared.serving.is_over):
             return False
-        self._join(shared.serving if is_whole else shared.receiving)
+        self._join(None if is_whole else shared.receiving)
         return True
 
     def pause_writing(self) -> None:
@@ -509,7 +503,8 @@ class Session(asyncio.BufferedProtocol):
 
         Returns whether it may leave in a burst with others.
         """
-        began = perf_counter()
+        clock = clock_for(self._cost)
+        began = clock()
         try:
             reply = self._dispatcher.serve(frame, self.caller)
         except (DecodeError, UnanswerableError) as error:
@@ -518,10 +513,10 @@ class Session(asyncio.BufferedProtocol):
         if type(reply) is bytes:
             self._out.append(reply)
             return True
-        took = perf_counter() - began
-        self._long = took > LONG_REQUEST_S
-        if self._long:
-            self._shared.round_s.spend(took)
+        took = clock() - began
+        self._cost = next_cost(self._cost, took)
+        if took > LONG_REQUEST_S:
+            self._shared.serving.spend(took)
         if isinstance(reply, list):
             self._out.extend(reply)
             # Slices of files, or much: learn now whether they can leave.
@@ -549,8 +544,8 @@ class Session(asyncio.BufferedProtocol):
     def _answered(self, reply: Reply, future: "asyncio.Future[Any]") -> None:
         if future.cancelled() or self._transport.is_closing():
             return
-        if self._long and self._shared.round_s.is_over:
-            self._shared.serving.join(partial(self._encode, reply, future))
+        if self._cost > LONG_REQUEST_S and self._shared.serving.is_over:
+            self._wait_to_be_served(partial(self._encode, reply, future))
         else:
             self._encode(reply, future)
 
@@ -559,8 +554,8 @@ class Session(asyncio.BufferedProtocol):
         if self._transport.is_closing():
             return
         self._waiting_for = None
-        if self._long:
-            self._shared.round_s.spend(LONG_REQUEST_S)
+        if self._cost > LONG_REQUEST_S:
+            self._shared.serving.spend(LONG_REQUEST_S)
         try:
             answer = self._dispatcher.encode(reply, future)
         except UnanswerableError as error:
@@ -628,16 +623,23 @@ class Session(asyncio.BufferedProtocol):
         self._floods = True
         self._join(self._shared.line)
 
-    def _keep_for_turn(self, received: memoryview, line: Line) -> None:
+    def _keep_for_turn(self, received: memoryview, line: Line | None) -> None:
         """Have what came wait for its turn: a round of the loop is one turn, not one of each."""
         self._keep(received)
         if self._filled >= self._needed:
             self._join(line)
             self._pause()
 
-    def _join(self, line: Line) -> None:
+    def _join(self, line: Line | None) -> None:
+        """Wait in a line, or with the long requests."""
         self._turn_over = True
-        line.join(self._begin_turn)
+        if line is None:
+            self._wait_to_be_served(self._begin_turn)
+        else:
+            line.join(self._begin_turn)
+
+    def _wait_to_be_served(self, turn: Callable[[], None]) -> None:
+        self._shared.serving.join(turn, self.caller.principal, self.caller.client_host, self._cost)
 
     def _begin_turn(self) -> None:
         self._turn_over = False

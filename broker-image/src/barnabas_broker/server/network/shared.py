@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Final
 
+from barnabas_broker.server.network.long_requests import LongRequests
 from barnabas_broker.server.network.response_coalescing import ResponseCoalescer
 from barnabas_broker.server.process.cooperative_scheduler import Line, Round
 from barnabas_broker.server.transport.counters import Counters
@@ -12,9 +13,6 @@ from barnabas_broker.server.transport.write_readiness import WriteReadiness
 
 ROUND_BYTES: Final = 1 << 20
 """How much of all large requests is received in one round of the loop."""
-
-ROUND_LONG_S: Final = 0.001
-"""How much time all long requests have in one round of the loop before the next of them waits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +27,6 @@ class Shared:
     burst: ResponseCoalescer
     receiving: Line = field(default_factory=Line)
     """Who goes on receiving a large request."""
-    serving: Line = field(default_factory=Line)
+    serving: LongRequests = field(default_factory=LongRequests)
     """Who is served a long request."""
     round_bytes: Round = field(default_factory=lambda: Round(ROUND_BYTES))
-    round_s: Round = field(default_factory=lambda: Round(ROUND_LONG_S))

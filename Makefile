@@ -79,6 +79,8 @@ images: .venv/.synced ## Builds the four images and prints their sizes (Docker)
 
 bench: .venv/.synced .venv-bench/.synced ## Measures Barnabas beside Apache Kafka (Java, Maven) and writes benchmarks/results
 	@$(BIN)/python -m benchmarks --barnabas .venv-bench/bin/barnabas
+	@$(BIN)/python -m benchmarks.three_brokers --barnabas .venv-bench/bin/barnabas \
+		--output benchmarks/results/$$(date -u +%F)-three-brokers
 
 # For each target, and which: all where none is named.
 SECONDS ?= 60

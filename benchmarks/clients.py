@@ -12,7 +12,7 @@ import re
 import select
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
@@ -67,8 +67,13 @@ def run_worker(module: str, spec: Mapping[str, object], broker: Broker) -> tuple
     return report, meter
 
 
-def run_java(broker: Broker, main_class: str, *args: str, version: str) -> tuple[str, Meter]:
-    """Run a Java client to its end; returns its standard output and the broker's meter."""
+def run_java(
+    brokers: Sequence[int], main_class: str, *args: str, version: str
+) -> tuple[str, Meter]:
+    """Run a Java client to its end; returns its standard output and the meter of the brokers.
+
+    `brokers` are their process ids.
+    """
     command = java_command(
         main_class,
         *args,
@@ -76,7 +81,7 @@ def run_java(broker: Broker, main_class: str, *args: str, version: str) -> tuple
         jvm_flags=JAVA_CLIENT_FLAGS,
         extra_classpath=[compiled(version)],
     )
-    meter = Meter([broker.pid])
+    meter = Meter(brokers)
     before = children_seconds()
     try:
         with meter:

@@ -26,7 +26,7 @@ def java_consume(
 ) -> Sample:
     """Read the whole topic `passes` times with the Java consumer."""
     output, meter = run_java(
-        broker,
+        [broker.pid],
         "AssignConsumer",
         *(broker.bootstrap, name, str(records), str(passes), *settings),
         version=DEFAULT_VERSION,

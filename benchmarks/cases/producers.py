@@ -19,7 +19,7 @@ def java_producer(
 ) -> tuple[dict[str, float], Meter]:
     """Run ProducerPerformance as fast as it can; returns its summary and the broker's meter."""
     output, meter = run_java(
-        broker,
+        [broker.pid],
         PRODUCER_PERFORMANCE,
         *("--topic", name, "--num-records", str(records), "--record-size", str(record_bytes)),
         *("--throughput", "-1", "--producer-props", f"bootstrap.servers={broker.bootstrap}"),

@@ -54,6 +54,7 @@ class Barnabas:
         self.directory.mkdir(parents=True, exist_ok=True)
         self.environment = dict(environment or {})
         self.options = options
+        self.program = Path(sys.executable).with_name("barnabas")
         self.settings = {"log.dirs": str(directory / "kafka-logs")} | dict(settings or {})
         self.log_dirs = tuple(Path(name) for name in self.settings["log.dirs"].split(","))
         self.log_file = directory / "broker.log"
@@ -82,7 +83,7 @@ class Barnabas:
         ready.unlink(missing_ok=True)
         settings = {"listeners": f"PLAINTEXT://{self._address}"} | self.settings
         assignments = [f"--set={key}={value}" for key, value in settings.items()]
-        command = [str(Path(sys.executable).parent / "barnabas"), "broker", "start"]
+        command = [str(self.program), "broker", "start"]
         with self.log_file.open("ab") as log:
             self._process = subprocess.Popen(
                 [*command, *self.options, *assignments, f"--ready-file={ready}"],

@@ -500,9 +500,14 @@ class ApacheKafka(_JavaServer):
 
 
 class ApacheKRaft(_JavaServer):
-    """One Apache Kafka 4 that is its own controller, for what no broker with ZooKeeper does."""
+    """An Apache Kafka 4 that is broker and controller, for what no broker with ZooKeeper does.
+
+    Alone, or one of several whose `controllers` are given: the controller port of each node.
+    With the shipped JVM flags where it is `measured`, else with flags that start it quickly.
+    """
 
     name = "kraft"
+    measured = False
 
     def __init__(
         self,
@@ -510,16 +515,20 @@ class ApacheKRaft(_JavaServer):
         *,
         overrides: Mapping[str, str] | None = None,
         heap: str = "512M",
+        node: int = 0,
+        controllers: Mapping[int, int] | None = None,
     ) -> None:
         super().__init__(version, None)
         self.heap = heap
-        controller_port = free_port()
+        ports = controllers or {node: free_port()}
         self.settings = {
             "process.roles": "broker,controller",
-            "node.id": "0",
-            "controller.quorum.voters": f"0@127.0.0.1:{controller_port}",
+            "node.id": str(node),
+            "controller.quorum.voters": ",".join(
+                f"{voter}@127.0.0.1:{port}" for voter, port in ports.items()
+            ),
             "controller.listener.names": "CONTROLLER",
-            "listeners": f"PLAINTEXT://127.0.0.1:{self.port},CONTROLLER://127.0.0.1:{controller_port}",
+            "listeners": f"PLAINTEXT://127.0.0.1:{self.port},CONTROLLER://127.0.0.1:{ports[node]}",
             "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
             "log.dirs": str(self.directory / "kafka-logs"),
             "offsets.topic.replication.factor": "1",
@@ -546,6 +555,9 @@ class ApacheKRaft(_JavaServer):
 
     def _command(self) -> list[str]:
         config = self.directory / "server.properties"
+        if self.measured:
+            flags = (f"-Xmx{self.heap}", f"-Xms{self.heap}", *BROKER_JVM_FLAGS)
+            return java_command("kafka.Kafka", str(config), version=self.version, jvm_flags=flags)
         return self._java("kafka.Kafka", config, f"-Xmx{self.heap}", *QUICK_JVM_FLAGS)
 
     def _answers(self, connection: socket.socket) -> bool:

@@ -23,7 +23,7 @@ SPARK := tests/pipelines/spark
 TESTRUN := $(BIN)/python -m tools.testrun
 
 .DEFAULT_GOAL := help
-.PHONY: help demo install uninstall test check black-box pipelines spark bench fuzz sim mutate gen fmt soak clean release \
+.PHONY: help demo install uninstall test check black-box pipelines spark bench fuzz sim mutate gen fmt soak clean release docs \
 	images kind-demo kind-down e2e
 
 help: ## Lists the verbs
@@ -106,6 +106,9 @@ RELEASE ?=
 release: .venv/.synced ## Makes wheels, sdist, SBOM, changelog, chart and manifests in dist/ (RELEASE="cibuildwheel images")
 	@$(BIN)/python -m tools.release $(addprefix --,$(RELEASE))
 
+docs: .venv-docs/.synced ## Builds the documentation site in build/site; any warning fails it
+	@NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict --quiet
+
 gen: .venv/.synced ## Writes the generated files anew
 	$(BIN)/python -m tools.gen_docs
 	$(BIN)/python -m tools.gen_crds
@@ -121,7 +124,7 @@ soak: .venv/.synced ## Runs every property test for thousands of examples and th
 	$(PYTEST) tests --ignore=$(SPARK) --hypothesis-profile=soak --override-ini='addopts=-ra' --timeout=3600 --override-ini=faulthandler_timeout=7200 -m 'hypothesis or soak'
 
 clean: ## Removes the environment and every cache
-	rm -rf .venv .venv-bench .venv-demo .venv-spark .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
+	rm -rf .venv .venv-bench .venv-demo .venv-docs .venv-spark .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The images run a Python that its distributor built with profiles and link-time optimisation. A
@@ -130,6 +133,11 @@ BENCH_PYTHON ?= $(firstword $(shell /usr/bin/python3 -c 'import sys; print("/usr
 .venv-bench/.synced: .venv/.synced
 	@UV_PROJECT_ENVIRONMENT=.venv-bench $(BIN)/uv sync --frozen --quiet --package barnabas-broker \
 		--extra cli --no-default-groups --no-python-downloads --python $(BENCH_PYTHON)
+	@touch $@
+
+.venv-docs/.synced: .venv/.synced
+	@UV_PROJECT_ENVIRONMENT=.venv-docs $(BIN)/uv sync --frozen --quiet --only-group docs \
+		--python $(BIN)/python --no-python-downloads
 	@touch $@
 
 .venv-spark/.synced: .venv/.synced

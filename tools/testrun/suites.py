@@ -121,6 +121,7 @@ PREPARATIONS: Final = (
     # Its scenarios build them again, from Docker's cache.
     Preparation("images", (PYTHON, "-m", "e2e.images"), limit_minutes=30.0),
     Preparation("spark", ("make", "spark"), limit_minutes=30.0),
+    Preparation("site", ("make", ".venv-docs/.synced")),
 )
 
 # Two files at a time: most tests of processes wait for one of them. Each file in one process, so
@@ -160,6 +161,15 @@ SUITES: Final = (
         limit_minutes=8,
         budget_minutes=2,
         steps=CHECKS,
+    ),
+    Suite(
+        "docs",
+        "the documentation site builds without a warning",
+        Kind.CHECK,
+        limit_minutes=3,
+        budget_minutes=0.5,
+        steps=(Step("site", ("make", "docs")),),
+        prepared_by=("site",),
     ),
     Suite(
         "simulator",
@@ -229,7 +239,7 @@ SUITES: Final = (
         "broker processes on full, slow and failing disks and after power failures",
         Kind.PROCESSES,
         limit_minutes=12,
-        budget_minutes=5,
+        budget_minutes=4,
         tests=Tests(FAULTS, options=SIDE_BY_SIDE),
         needs=("root", "gcc", "mkfs.ext4", "xfs_io"),
     ),

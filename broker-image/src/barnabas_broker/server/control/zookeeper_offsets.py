@@ -5,15 +5,25 @@ consumers read the znodes themselves. Nothing of this is in `__consumer_offsets`
 the coordinator know nothing of it. An embedded store keeps these znodes too.
 
 They have a thread of their own: a thousand partitions are hundreds of writes, which the controller
-must not wait for. How much may wait for it is bounded, and so are the znodes, which nobody deletes:
-offsets that are there can always be written, so that no consumer falls back.
+must not wait for. Commits that wait while it writes are written together next, as each write waits
+for a disk, and each hand-over between threads keeps the event loop from the interpreter. Where one
+of them cannot be written, each is written alone, so that none fails for another.
+
+How much may wait is bounded, and so are the znodes, which nobody deletes: offsets that are there
+can always be written, so that no consumer falls back.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
+from barnabas_broker.cluster.failures import refusal
+from barnabas_broker.invariants import violated
 from barnabas_broker.zk.names import is_znode_name
 from barnabas_broker.zk.store import (
     CoordinationError,
@@ -34,10 +44,33 @@ TRIES_MAX = 10
 WAITING_MAX = 20_000
 """Partitions in all requests that wait for the thread; one request may always wait."""
 
+TOGETHER_MAX = 1_000
+"""Partitions of commits that are written together; a larger commit is written alone."""
+
 TRANSACTION_BYTES_MAX = 64 * 1024
 """Few hundred znodes: an embedded store takes one transaction at a time, whoever has it."""
 
-Result = TypeVar("Result")
+COUNT_AGAIN_MS = 2_000
+"""So long after the offsets of all groups were counted and found too many, they are not again."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Work:
+    """What somebody waits for: `offsets` are written; where there are none, partitions are read."""
+
+    group_id: str
+    future: "asyncio.Future[Any]"
+    offsets: Mapping[TopicPartition, int] | None = None
+    partitions: Sequence[TopicPartition] = ()
+    now_ms: int = 0
+
+    @property
+    def size(self) -> int:
+        """How many partitions it names."""
+        return len(self.partitions if self.offsets is None else self.offsets)
+
+
+_Outcome = tuple[Any, Exception | None]
 
 
 class ZooKeeperOffsets:
@@ -51,8 +84,13 @@ class ZooKeeperOffsets:
         self._store = store
         self._znodes_max = znodes_max
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="zookeeper-offsets")
-        self._waiting = 0  # Partitions; on the event loop.
-        self._znodes: int | None = None  # In the thread.
+        # These three are the event loop's.
+        self._line: deque[_Work] = deque()
+        self._waiting = 0  # Partitions of what is in the line, or in work.
+        self._at_work = False
+        # These two are the thread's.
+        self._znodes: int | None = None
+        self._counted_ms = 0
 
     def close(self) -> None:
         """Begin nothing any more and wait for what runs; blocks."""
@@ -67,14 +105,93 @@ class ZooKeeperOffsets:
         COORDINATOR_NOT_AVAILABLE where ZooKeeper is not, where too much waits for it already, or
         where there are too many offsets for new ones; consumers commit again later.
         """
-        return self._run(len(offsets), lambda: self.write(group_id, offsets, now_ms))
+        if not is_znode_name(group_id):
+            return _refused(KafkaError(ErrorCode.INVALID_GROUP_ID))
+        future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        return self._add(_Work(group_id, future, offsets=offsets, now_ms=now_ms))
 
     def fetch(
         self, group_id: str, partitions: Iterable[TopicPartition]
     ) -> "asyncio.Future[dict[TopicPartition, int]]":
         """Read offsets, of the partitions that have one; the Future fails as that of `commit`."""
-        wanted = list(partitions)
-        return self._run(len(wanted), lambda: self.read(group_id, wanted))
+        if not is_znode_name(group_id):
+            return _refused(KafkaError(ErrorCode.INVALID_GROUP_ID))
+        future: asyncio.Future[dict[TopicPartition, int]]
+        future = asyncio.get_running_loop().create_future()
+        return self._add(_Work(group_id, future, partitions=list(partitions)))
+
+    # On the event loop.
+
+    def _add(self, work: _Work) -> "asyncio.Future[Any]":
+        if self._waiting and self._waiting + work.size > WAITING_MAX:
+            reason = "too many offsets wait for ZooKeeper"
+            return _refused(KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, reason))
+        self._waiting += work.size
+        self._line.append(work)
+        self._begin()
+        return work.future
+
+    def _begin(self) -> None:
+        """Hand the thread what comes next: one that reads, or commits that are written together."""
+        if self._at_work or not self._line:
+            return
+        together = [self._line.popleft()]
+        size = together[0].size
+        while self._line and together[0].offsets is not None:
+            size += self._line[0].size
+            if self._line[0].offsets is None or size > TOGETHER_MAX:
+                break
+            together.append(self._line.popleft())
+        loop = asyncio.get_running_loop()
+        try:
+            doing = self._thread.submit(self._do, together)
+        except RuntimeError:  # The broker stops, and begins nothing any more.
+            self._done(together, None)
+            return
+        self._at_work = True
+        doing.add_done_callback(partial(_call, loop, partial(self._done, together)))
+
+    def _done(self, together: list[_Work], doing: "Future[list[_Outcome]] | None") -> None:
+        """Tell all that waited for what was done; None, or cancelled, where it was not begun."""
+        self._at_work = False
+        self._waiting -= sum(work.size for work in together)
+        assert self._waiting >= 0, violated("what waits is counted once")
+        outcomes = [] if doing is None or doing.cancelled() else doing.result()
+        for number, work in enumerate(together):
+            if work.future.done():  # Its client has gone.
+                continue
+            if not outcomes:
+                work.future.cancel()
+                continue
+            result, error = outcomes[number]
+            if error is not None:
+                work.future.set_exception(error)
+            else:
+                work.future.set_result(result)
+        self._begin()
+
+    # In the thread.
+
+    def _do(self, together: list[_Work]) -> list[_Outcome]:
+        """What comes of each, in their order; raises nothing."""
+        if len(together) == 1:
+            return [_outcome(partial(self._do_one, together[0]))]
+        merged: dict[ConsumerOffsetZnode, int] = {}
+        for work in together:
+            merged |= _znodes(work.group_id, work.offsets or {})
+        _, error = _outcome(partial(self._write, merged, together[-1].now_ms))
+        if error is None:
+            return [(work.size, None) for work in together]
+        if isinstance(error.__cause__, CoordinationError):
+            return [(None, error) for _ in together]  # Each alone would wait for it in vain.
+        return [_outcome(partial(self._do_one, work)) for work in together]
+
+    def _do_one(self, work: _Work) -> Any:
+        if work.offsets is not None:
+            return self.write(work.group_id, work.offsets, work.now_ms)
+        if work.future.cancelled():  # Its client has gone.
+            return {}
+        return self.read(work.group_id, work.partitions)
 
     def write(self, group_id: str, offsets: Mapping[TopicPartition, int], now_ms: int) -> int:
         """Set znodes, made where they are missing and may be, and return how many; blocks.
@@ -82,15 +199,15 @@ class ZooKeeperOffsets:
         Raises KafkaError COORDINATOR_NOT_AVAILABLE, with those that there are set, where others
         may not be made.
         """
-        znodes = _znodes(group_id, offsets)
+        return self._write(_znodes(group_id, offsets), now_ms)
+
+    def _write(self, znodes: Mapping[ConsumerOffsetZnode, int], now_ms: int) -> int:
         limit = min(self._store.transaction_bytes_max, TRANSACTION_BYTES_MAX)
         for _ in range(TRIES_MAX):
-            missing = self._missing(znodes)
-            absent = frozenset(missing)
-            new = frozenset(znode for znode in znodes if znode.path in absent)
-            has_room = self._has_room(len(new))
+            new = self._absent(znodes)
+            has_room = self._has_room(len(new), now_ms)
+            missing = self._missing(new) if has_room else []
             if not has_room:
-                missing = []
                 znodes = {znode: at for znode, at in znodes.items() if znode not in new}
             changes: list[Operation] = [
                 *(Create(path) for path in missing),
@@ -106,7 +223,14 @@ class ZooKeeperOffsets:
             if self._znodes is not None:
                 self._znodes += len(new)
             return len(znodes)
-        raise CoordinationError(f"lost {TRIES_MAX} races for the offsets of a group")
+        reason = f"lost {TRIES_MAX} races for the offsets of a group"
+        raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, reason)
+
+    def _absent(self, znodes: Iterable[ConsumerOffsetZnode]) -> frozenset[ConsumerOffsetZnode]:
+        """Those that do not exist; mostly none."""
+        wanted = list(znodes)
+        found = self._store.get_many([znode.path for znode in wanted])
+        return frozenset(znode for znode, each in zip(wanted, found, strict=True) if each is None)
 
     def _missing(self, znodes: Iterable[ConsumerOffsetZnode]) -> list[str]:
         """The paths, and those above them, that do not exist, parents first."""
@@ -117,13 +241,15 @@ class ZooKeeperOffsets:
         found = self._store.get_many(list(wanted))
         return [path for path, each in zip(wanted, found, strict=True) if each is None]
 
-    def _has_room(self, more: int) -> bool:
+    def _has_room(self, more: int, now_ms: int) -> bool:
         """Whether so many offsets may be made that are not there yet."""
         if not more:
             return True
         largest = self._znodes_max()
-        if self._znodes is None or self._znodes + more > largest:
-            self._znodes = self._counted(largest)
+        if self._znodes is None or (
+            self._znodes + more > largest and now_ms >= self._counted_ms + COUNT_AGAIN_MS
+        ):
+            self._znodes, self._counted_ms = self._counted(largest), now_ms
         return self._znodes + more <= largest
 
     def _counted(self, enough: int) -> int:
@@ -156,32 +282,37 @@ class ZooKeeperOffsets:
             if each is not None
         }
 
-    def _run(self, size: int, work: Callable[[], Result]) -> "asyncio.Future[Result]":
-        loop = asyncio.get_running_loop()
-        if self._waiting and self._waiting + size > WAITING_MAX:
-            refused: asyncio.Future[Result] = loop.create_future()
-            reason = "too many offsets wait for ZooKeeper"
-            refused.set_exception(KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, reason))
-            return refused
 
-        def done() -> Result:
-            try:
-                return work()
-            except (CoordinationError, ZooKeeperError) as error:
-                raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE) from error
-            except MalformedZnodeError as error:
-                raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR) from error
+def _outcome(work: Callable[[], Any]) -> _Outcome:
+    """What comes of work, or the error to answer with."""
+    cause: Exception
+    try:
+        return work(), None
+    except (CoordinationError, ZooKeeperError) as error:
+        code, cause = ErrorCode.COORDINATOR_NOT_AVAILABLE, error
+    except MalformedZnodeError as error:
+        code, cause = ErrorCode.UNKNOWN_SERVER_ERROR, error
+    except Exception as error:  # The boundary between what waits and the thread's life.
+        return None, refusal(error, "Reading or writing", "offsets in ZooKeeper")
+    told = KafkaError(code)
+    told.__cause__ = cause
+    return None, told
 
-        def settle(_: "asyncio.Future[Result]") -> None:
-            self._waiting -= size
 
-        self._waiting += size
-        running = loop.run_in_executor(self._thread, done)
-        running.add_done_callback(settle)
-        return running
+def _refused(error: KafkaError) -> "asyncio.Future[Any]":
+    refused: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+    refused.set_exception(error)
+    return refused
+
+
+def _call(
+    loop: asyncio.AbstractEventLoop,
+    done: Callable[["Future[list[_Outcome]]"], None],
+    doing: "Future[list[_Outcome]]",
+) -> None:
+    with suppress(RuntimeError):  # The loop is closed: nobody waits any more.
+        loop.call_soon_threadsafe(done, doing)
 
 
 def _znodes(group_id: str, offsets: Mapping[TopicPartition, int]) -> dict[ConsumerOffsetZnode, int]:
-    if not is_znode_name(group_id):
-        raise KafkaError(ErrorCode.INVALID_GROUP_ID)
     return {ConsumerOffsetZnode(group_id, each): offset for each, offset in offsets.items()}

@@ -9,7 +9,6 @@ from functools import partial
 from barnabas_broker.cluster.failures import refusal
 from barnabas_broker.coordinator.group.commits import (
     commit_write_error,
-    commits,
     refused_commit,
 )
 from barnabas_broker.coordinator.group.results import CoordinatorResult, Waiter
@@ -21,6 +20,7 @@ from barnabas_broker.server.requests import offset_commits
 from barnabas_broker.server.requests.handler import Handler, VersionRange
 from barnabas_broker.server.requests.request_context import RequestContext
 from barnabas_kafka.errors import ErrorCode, KafkaError
+from barnabas_kafka.ids import TopicPartition
 from barnabas_kafka.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestTopic,
@@ -37,16 +37,18 @@ COORDINATOR_SINCE = 1
 Answer = OffsetCommitResponse | Work[OffsetCommitResponse]
 """A response, or the work that is left until there is one."""
 
+Committing = OffsetCommitResponse | Future[OffsetCommitResponse]
+
 
 def handle(request: OffsetCommitRequest, call: RequestContext) -> Work[Answer | Future[Answer]]:
     """Commit what the caller may and what exists; answers keep the order of the request."""
     if not call.allowed(AclOperation.READ, ResourceType.GROUP, request.group_id):
         return refused_commit(request, ErrorCode.GROUP_AUTHORIZATION_FAILED)
     codes = yield from offset_commits.faults(request.topics, call)
-    commit = _written if call.version < COORDINATOR_SINCE else _committed
     if not codes and request.topics:
         # As nearly always; then the group's answer is in the order of the request.
-        return then(commit(request, call), _as_it_is, partial(_refused, request))
+        committing = yield from _commit(request, call)
+        return then(committing, _as_it_is, partial(_refused, request))
     asked = request.topics
     request.topics = yield from offset_commits.without(asked, codes, OffsetCommitRequestTopic)
 
@@ -64,7 +66,8 @@ def handle(request: OffsetCommitRequest, call: RequestContext) -> Work[Answer | 
 
     if not request.topics:
         return (yield from in_order())
-    return then(commit(request, call), answer, lambda error: answer(_refused(request, error)))
+    committing = yield from _commit(request, call)
+    return then(committing, answer, lambda error: answer(_refused(request, error)))
 
 
 def _as_it_is(response: OffsetCommitResponse) -> Answer:
@@ -75,17 +78,32 @@ def _refused(request: OffsetCommitRequest, error: KafkaError) -> OffsetCommitRes
     return refused_commit(request, commit_write_error(error.code))
 
 
-def _written(
-    request: OffsetCommitRequest, call: RequestContext
-) -> OffsetCommitResponse | Future[OffsetCommitResponse]:
+def _commit(request: OffsetCommitRequest, call: RequestContext) -> Work[Committing]:
+    """What the group answers, or ZooKeeper."""
+    if call.version < COORDINATOR_SINCE:
+        return (yield from _written(request, call))
+    return _committed(request, call)
+
+
+def _written(request: OffsetCommitRequest, call: RequestContext) -> Work[Committing]:
     """Write to ZooKeeper what has metadata of a length that the coordinator would take."""
-    records, response = commits(
-        request.group_id,
-        request,
-        metadata_bytes_max=call.broker.settings[keys.OFFSET_METADATA_MAX_BYTES],
-        now_ms=call.now_ms,
-    )
-    offsets = {one.partition: one.committed.offset for one in records if one.committed}
+    metadata_bytes_max = call.broker.settings[keys.OFFSET_METADATA_MAX_BYTES]
+    offsets: dict[TopicPartition, int] = {}
+    response = OffsetCommitResponse()
+    for topic in request.topics:
+        answered = OffsetCommitResponseTopic(name=topic.name)
+        response.topics.append(answered)
+        for each in topic.partitions:
+            code = ErrorCode.NONE
+            if len((each.committed_metadata or "").encode()) > metadata_bytes_max:
+                code = ErrorCode.OFFSET_METADATA_TOO_LARGE
+            else:
+                partition = TopicPartition(topic.name, each.partition_index)
+                offsets[partition] = each.committed_offset
+            answered.partitions.append(
+                OffsetCommitResponsePartition(partition_index=each.partition_index, error_code=code)
+            )
+            yield
     written = call.broker.zookeeper_offsets.commit(request.group_id, offsets, now_ms=call.now_ms)
 
     def told(_: int) -> OffsetCommitResponse:
@@ -94,9 +112,7 @@ def _written(
     return then(written, told, lambda error: refused_commit(request, error.code))
 
 
-def _committed(
-    request: OffsetCommitRequest, call: RequestContext
-) -> OffsetCommitResponse | Future[OffsetCommitResponse]:
+def _committed(request: OffsetCommitRequest, call: RequestContext) -> Committing:
     def step(shard: Shard, waiter: Waiter, now_ms: int) -> CoordinatorResult:
         return shard.commit(request, waiter, now_ms, call.version)
 

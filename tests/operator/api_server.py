@@ -85,7 +85,8 @@ class ApiRequest(BaseHTTPRequestHandler):
                 forced = "force=true" in urlsplit(self.path).query
                 uid = body["metadata"].pop("uid", None)
                 assert forced == (uid is not None)
-                self._send(200, kube.apply(body, uid=uid))
+                dry_run = "dryRun=All" in urlsplit(self.path).query
+                self._send(200, kube.apply(body, uid=uid, dry_run=dry_run))
                 return
             if kube.get(kind, place, name or "") is None:
                 self._fail(404, f"{name} not found")

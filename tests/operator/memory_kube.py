@@ -169,12 +169,15 @@ class MemoryKube:
         """See Kube."""
         return [metadata_of(body) for body in select(self.list, kind, namespace, selector)]
 
-    def apply(self, body: Document, *, uid: str | None = None) -> Document:
+    def apply(self, body: Document, *, uid: str | None = None, dry_run: bool = False) -> Document:
         """See Kube."""
         refuse_unknown(body)
         meta = body["metadata"]
         key = (body["kind"], meta["namespace"], meta["name"])
-        with self._request(f"apply {body['kind']} {meta['name']}", write=True):
+        what = "try" if dry_run else "apply"
+        with self._request(f"{what} {body['kind']} {meta['name']}", write=not dry_run):
+            if dry_run and (refusal := self.refuses.get(f"try {body['kind']} {meta['name']}")):
+                raise KubeError(422, refusal)
             old = self.objects.get(key)
             if uid is not None and (old is None or old["metadata"]["uid"] != uid):
                 raise KubeError(409, f"Precondition failed: UID in precondition: {uid}")
@@ -190,6 +193,8 @@ class MemoryKube:
                 raise KubeError(409, str(error)) from error
             for webhook in self.webhooks:
                 webhook(applied.body)
+            if dry_run:
+                return applied.body
             if body["kind"] == "Service":
                 self._choose_node_ports(applied.body)
             return copy.deepcopy(self._store(key, applied))

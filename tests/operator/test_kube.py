@@ -91,6 +91,14 @@ def test_apply_is_server_side_under_our_name(kube: ApiServer, server: Server) ->
     assert paths[-1].endswith("/configmaps/c?fieldManager=barnabas-operator&force=true")
 
 
+def test_a_dry_run_changes_nothing(kube: ApiServer, server: Server) -> None:
+    """The API server is asked to check, and told so."""
+    kube.apply(CONFIG_MAP, dry_run=True)
+    assert kube.get(CONFIG_MAPS, "default", "c") is None
+    (path,) = [path for method, path, content in server.seen if content == APPLY]
+    assert path.endswith("/configmaps/c?fieldManager=barnabas-operator&dryRun=All")
+
+
 def test_deletion_is_of_the_one_that_was_seen(kube: ApiServer, server: Server) -> None:
     """Another of the same name stays; one that is gone is no error."""
     made = kube.apply(CONFIG_MAP)

@@ -179,7 +179,7 @@ class World(MemoryKube):
         with self._call(), super()._request(what, write=write):
             yield
 
-    def apply(self, body: Document, *, uid: str | None = None) -> Document:
+    def apply(self, body: Document, *, uid: str | None = None, dry_run: bool = False) -> Document:
         """See Kube; nothing of others is changed, and no broker that holds replicas is removed."""
         key = (body["kind"], body["metadata"]["namespace"], body["metadata"]["name"])
         assert not is_foreign(self.objects.get(key)), f"{key[2]} of another was taken over"

@@ -114,11 +114,12 @@ class Kube(Protocol):
         """
         ...
 
-    def apply(self, body: Document, *, uid: str | None = None) -> Document:
+    def apply(self, body: Document, *, uid: str | None = None, dry_run: bool = False) -> Document:
         """Create an object, or change the one with this uid, to be as the body says; returns it.
 
         With a uid it must still be that object, and fields that others have changed are taken back.
-        Without one, values of others are not overwritten. Either is status 409 otherwise.
+        Without one, values of others are not overwritten. Either is status 409 otherwise. A dry run
+        is answered in the same way and changes nothing.
         """
         ...
 
@@ -200,10 +201,12 @@ class ApiServer:
                 return found
             query["continue"] = more
 
-    def apply(self, body: Document, *, uid: str | None = None) -> Document:
+    def apply(self, body: Document, *, uid: str | None = None, dry_run: bool = False) -> Document:
         """See Kube."""
         meta = body["metadata"]
         query = {"fieldManager": FIELD_MANAGER}
+        if dry_run:
+            query["dryRun"] = "All"
         if uid is not None:
             # The API server compares a uid in the body with the object's.
             body = {**body, "metadata": {**meta, "uid": uid}}

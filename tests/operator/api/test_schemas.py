@@ -48,7 +48,7 @@ def test_rules_and_bounds_of_a_cluster() -> None:
     spec = schema_of(KafkaCluster)["properties"]["spec"]["properties"]
     assert spec["zookeeper"]["properties"]["replicas"]["enum"] == [1, 3]
     brokers = spec["brokers"]
-    rules = spec["zookeeper"]["x-kubernetes-validations"]
+    rules = schema_of(KafkaCluster)["properties"]["spec"]["x-kubernetes-validations"]
     assert "may not change" in rules[0]["message"]
     assert brokers["properties"]["storage"]["properties"]["sizing"]["required"] == [
         "messagesPerDay",

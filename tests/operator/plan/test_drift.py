@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from barnabas_operator.api.reading import read_cluster
-from barnabas_operator.names import APPLIED_HASH
-from barnabas_operator.plan.drift import MERGE_KEYS, compare, drift, first_difference
+from barnabas_operator.names import APPLIED_HASH, FIELD_MANAGER
+from barnabas_operator.plan.drift import MERGE_KEYS, Difference, compare, drift, first_difference
 from barnabas_operator.resources.zookeeper import zookeeper_objects
 from tests.operator import examples, openapi
 from tests.operator.memory_kube import MemoryKube
@@ -56,6 +56,9 @@ def test_a_field_that_is_wanted_no_longer_is_noticed_by_the_hash() -> None:
         ({"memory": "1024Mi"}, {"memory": "1Gi"}, None),
         ({"cpu": "1000m"}, {"cpu": "1"}, None),
         ({"cpu": "1000m"}, {"cpu": "2"}, "cpu"),
+        ({"cpu": 1}, {"cpu": "1"}, None),
+        ({"cpu": 0.5}, {"cpu": "500m"}, None),
+        ({"cpu": 1}, {"cpu": "2"}, "cpu"),
         ({"selector": {"a": "1"}}, {"selector": {"a": "1", "b": "2"}}, "selector"),
         ({"data": {"a": "1000m"}}, {"data": {"a": "1"}}, "data.a"),
     ],
@@ -101,6 +104,27 @@ def test_a_value_that_a_webhook_alters_is_a_warning() -> None:
         "spec.template.spec.containers[name=zookeeper].image is not what was applied:"
         " the API server or a mutating webhook alters it"
     )
+
+
+def _managed(value: Any, fields: Any) -> dict[str, Any]:
+    entry = {"manager": FIELD_MANAGER, "operation": "Apply", "fieldsV1": {"f:spec": fields}}
+    body = _object(value)
+    return {**body, "metadata": {**body["metadata"], "managedFields": [entry]}}
+
+
+@pytest.mark.parametrize("value", [False, 0, ""])
+def test_a_zero_that_the_server_leaves_out_is_no_drift(value: Any) -> None:
+    """Most fields are written only if they are not zero; the manager of one that is keeps it."""
+    wanted = _object({"volumeMounts": [{"mountPath": "/a", "readOnly": value}]})
+    element = 'k:{"mountPath":"/a"}'
+    ours: dict[str, Any] = {"f:volumeMounts": {element: {"f:readOnly": {}}}}
+    found = {"volumeMounts": [{"mountPath": "/a"}]}
+    assert compare(wanted, _managed(found, ours)) == Difference()
+    # Somebody removed a field that has no such default: the field is nobody's any more.
+    path = "spec.volumeMounts[mountPath=/a].readOnly"
+    assert compare(wanted, _managed(found, {"f:other": {}})).reason == f"{path} was changed"
+    true = {"volumeMounts": [{"mountPath": "/a", "readOnly": "other"}]}
+    assert compare(wanted, _managed(true, ours)).warning.startswith(path)
 
 
 def test_a_value_that_another_manager_took_is_drift() -> None:

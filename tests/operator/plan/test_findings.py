@@ -12,6 +12,7 @@ WHILE_APPLYING = {
     Reason.REFUSED,
     Reason.CLAIM_NOT_EXPANDABLE,
     Reason.INVALID_SPEC,
+    Reason.INVALID_TEMPLATE,
     Reason.ROLL_WAITS_FOR_REPLICAS,
     Reason.APPLYING,
 }

@@ -109,6 +109,67 @@ def test_a_second_broken_pod_waits_until_the_first_is_back() -> None:
     assert broken_to_replace(broken[1:], SEEN) is None
 
 
+def test_a_pod_whose_container_never_ran_is_replaced_by_another_template() -> None:
+    """A volume that cannot be mounted keeps it waiting for ever, and it serves nothing."""
+    pods = _pods("old", "old unready", "new")
+    assert broken_to_replace(pods, SEEN) is None
+    pods[1] = replace(pods[1], unstarted="ContainerCreating")
+    step = broken_to_replace(pods, SEEN)
+    assert step is not None
+    assert str(step) == "delete Pod b-1: ContainerCreating, and its pod template changed"
+    assert broken_to_replace([replace(pod, revision="new") for pod in pods], SEEN) is None
+
+
+def test_a_pod_that_only_its_sidecar_breaks_is_replaced_first_and_not_at_once() -> None:
+    """It serves, so that the rules for pods that serve apply; with the new template it stops."""
+    pods = _pods("old unready", "old", "new")
+    pods[0] = replace(pods[0], sidecar="container agent is in CrashLoopBackOff")
+    assert pods[0].is_available
+    assert not pods[0].serves
+    assert broken_to_replace(pods, SEEN) is None
+    assert newly_broken(pods, SEEN) == []
+    step = next_to_replace(pods, SEEN)
+    assert step is not None
+    assert step.name == "b-0"
+    (finding,) = absences("broker", pods, SEEN, {})
+    assert finding.message == "b-0 is not ready: container agent is in CrashLoopBackOff"
+    now = replace(pods[0], revision="new")
+    assert newly_broken([now, *pods[1:]], SEEN) == [now]
+
+
+@pytest.mark.parametrize(
+    ("own", "sidecar"),
+    [
+        ({"ready": True}, "container agent is in ErrImagePull"),
+        ({"ready": False}, ""),
+    ],
+)
+def test_a_sidecar_is_blamed_only_where_the_broker_is_ready(
+    own: dict[str, Any], sidecar: str
+) -> None:
+    """A broker in log recovery beside a broken sidecar is waited for."""
+    waiting = {"waiting": {"reason": "ErrImagePull"}}
+    statuses = [{"name": "agent", "state": waiting}, {"name": "broker", **own}]
+    pod = {"metadata": {"name": "b-0", "uid": "u"}, "status": {"containerStatuses": statuses}}
+    assert PodView.of(pod).sidecar == sidecar
+
+
+@pytest.mark.parametrize(
+    ("container", "unstarted"),
+    [
+        ({"state": {"waiting": {"reason": "ContainerCreating"}}}, "ContainerCreating"),
+        ({"state": {"waiting": {}}}, "ContainerCreating"),
+        ({"state": {"waiting": {"reason": "CrashLoopBackOff"}}, "restartCount": 2}, ""),
+        ({"state": {"running": {}}}, ""),
+    ],
+)
+def test_what_counts_as_never_started(container: dict[str, Any], unstarted: str) -> None:
+    """A container that waits for a restart has run, and may have data in memory."""
+    status = {"containerStatuses": [{"name": "broker", **container}]}
+    pod = {"metadata": {"name": "b-0", "uid": "u"}, "status": status}
+    assert PodView.of(pod).unstarted == unstarted
+
+
 def test_nothing_is_outdated_before_the_set_was_observed() -> None:
     """Right after a change the revision of the set is still the one before."""
     seen = SetView(replicas=1, update_revision="older", current=False)

@@ -378,13 +378,13 @@ def test_a_typo_in_a_setting_that_sizes_depend_on_stalls_the_cluster(key: str) -
 @pytest.mark.parametrize("name", ["User:admin", "a;User:b", ""])
 def test_a_super_user_that_is_no_name_is_refused(name: str) -> None:
     """It would be another principal than was meant."""
-    body = read_cluster(examples.secured(authorization={"superUsers": [name]})).body
-    assert refuse(body).startswith(f"spec.authorization.superUsers: {name} must be a name")
+    cluster = read_cluster(examples.secured(authorization={"superUsers": [name]}))
+    assert refuse(cluster).startswith(f"spec.authorization.superUsers: {name} must be a name")
 
 
 def test_listeners_with_tls_are_refused_by_name() -> None:
     """Nothing would have a certificate; what runs goes on."""
     plain = {"name": "plain", "port": 9092}
     listeners = [plain, {"name": "secure", "port": 9093, "tls": {}}]
-    body = read_cluster(examples.cluster(listeners=listeners)).body
-    assert refuse(body).startswith("spec.listeners: secure: ")
+    cluster = read_cluster(examples.cluster(listeners=listeners))
+    assert refuse(cluster).startswith("spec.listeners: secure: ")

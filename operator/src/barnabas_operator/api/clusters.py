@@ -15,10 +15,12 @@ from barnabas_operator.api.facts import (
     Fewest,
     Keyed,
     Longest,
+    NoDefault,
     OneOf,
     Pattern,
     Rule,
 )
+from barnabas_operator.api.pods import PodTemplate
 from barnabas_operator.api.storage import BrokerStorage, Claim, ContainerResources
 
 # Settings that follow from the resource itself. Refusing them loudly beats dropping them silently.
@@ -33,8 +35,20 @@ AUTHORIZER: Final = "kafka.security.authorizer.AclAuthorizer"
 ANONYMOUS: Final = "ANONYMOUS"
 # Brokers tell metrics and their health here.
 ADMIN_PORT: Final = 9404
+# In CEL: fields whose default depends on the profile may be absent.
+_BROKERS: Final = (
+    "(has(self.brokers.replicas) ? self.brokers.replicas : self.profile == 'production' ? 3 : 1)"
+)
+_NO_TEMPLATE: Final = PodTemplate()
 _ZOOKEEPER_RESOURCES: Final = ContainerResources(memory="512Mi", cpu="100m")
 _BROKER_RESOURCES: Final = ContainerResources(memory="512Mi", cpu="250m")
+
+
+class Profile(StrEnum):
+    """For what the defaults of a cluster are chosen."""
+
+    DEVELOPMENT = "development"
+    PRODUCTION = "production"
 
 
 class Durability(StrEnum):
@@ -155,13 +169,6 @@ class ZooKeeperType(StrEnum):
 class ZooKeeper:
     """The ensemble that keeps the cluster's coordination data."""
 
-    RULES: ClassVar = (
-        Rule(
-            "self.replicas == oldSelf.replicas",
-            "zookeeper.replicas may not change: members are added to a running ensemble by hand",
-        ),
-    )
-
     type: Annotated[
         ZooKeeperType | None,
         Doc(
@@ -169,10 +176,23 @@ class ZooKeeper:
             " local` runs the one for development unless this is said."
         ),
     ] = None
-    replicas: Annotated[int, Doc("Members: 1, or 3 of which one may fail."), OneOf((1, 3))] = 1
+    replicas: Annotated[
+        int,
+        Doc("Members: 1, or 3 of which one may fail; by default 1, with profile production 3."),
+        OneOf((1, 3)),
+        NoDefault(),
+    ] = 1
     storage: Annotated[Claim, Doc("The claim of each member.")]
-    resources: Annotated[ContainerResources, Doc("Memory and CPU of each member.")] = (
-        _ZOOKEEPER_RESOURCES
+    resources: Annotated[
+        ContainerResources,
+        Doc(
+            "Memory and CPU of each member; by default 512Mi and 100m, with profile production 1Gi"
+            " and 500m."
+        ),
+        NoDefault(),
+    ] = _ZOOKEEPER_RESOURCES
+    template: Annotated[PodTemplate, Doc("What the members' pods have beside."), NoDefault()] = (
+        _NO_TEMPLATE
     )
 
 
@@ -194,13 +214,22 @@ class Brokers:
 
     replicas: Annotated[
         int,
-        Doc("How many brokers. Brokers that hold replicas are kept until these are moved."),
+        Doc(
+            "How many brokers: by default 1, with profile production 3. Brokers that hold replicas"
+            " are kept until these are moved."
+        ),
         Between(1, 999),
+        NoDefault(),
     ] = 1
     storage: Annotated[BrokerStorage, Doc("The claim of each broker.")]
-    resources: Annotated[ContainerResources, Doc("Memory and CPU of each broker.")] = (
-        _BROKER_RESOURCES
-    )
+    resources: Annotated[
+        ContainerResources,
+        Doc(
+            "Memory and CPU of each broker; by default 512Mi and 250m, with profile production 2Gi"
+            " and 1."
+        ),
+        NoDefault(),
+    ] = _BROKER_RESOURCES
     rack: Annotated[
         Rack | None,
         Doc(
@@ -208,6 +237,9 @@ class Brokers:
             " then placed in different racks. The operator needs the right to get nodes."
         ),
     ] = None
+    template: Annotated[PodTemplate, Doc("What the brokers' pods have beside."), NoDefault()] = (
+        _NO_TEMPLATE
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -293,14 +325,29 @@ class Authorization:
     ] = ()
 
 
+def _members(spec: str) -> str:
+    """In CEL: the members of a spec's ensemble."""
+    given = f"{spec}.zookeeper.replicas"
+    default = f"has({spec}.profile) && {spec}.profile == 'production' ? 3 : 1"
+    return f"(has({given}) ? {given} : {default})"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterSpec:
     """The cluster that is wanted."""
 
     RULES: ClassVar = (
         Rule(
-            "self.brokers.replicas == 1"
-            " || self.listeners.all(l, l.type != 'nodeport' || has(l.nodePort))",
+            f"{_members('self')} == {_members('oldSelf')}",
+            "zookeeper.replicas may not change: members are added to a running ensemble by hand",
+        ),
+        Rule(
+            f"self.profile != 'production' || ({_BROKERS} >= 3 && {_members('self')} == 3)",
+            "profile production has three members and at least three brokers: a write counts with"
+            " two copies",
+        ),
+        Rule(
+            f"{_BROKERS} == 1 || self.listeners.all(l, l.type != 'nodeport' || has(l.nodePort))",
             "listeners of type nodeport need a nodePort where there are several brokers:"
             " their ports are counted on from it",
         ),
@@ -318,6 +365,14 @@ class ClusterSpec:
         ),
     )
 
+    profile: Annotated[
+        Profile,
+        Doc(
+            "What the defaults are chosen for. development: one broker and one member, as small as"
+            " they go. production: three of each with more memory and CPU, on different nodes;"
+            " three copies, two of which a write needs; no topics by accident."
+        ),
+    ] = Profile.DEVELOPMENT
     zookeeper: Annotated[ZooKeeper, Doc("The ZooKeeper ensemble.")]
     brokers: Annotated[Brokers, Doc("The brokers.")]
     listeners: Annotated[

@@ -59,6 +59,11 @@ class OneOf:
 
 
 @dataclass(frozen=True, slots=True)
+class NoDefault:
+    """The API server fills in no default: it depends on the profile, or is to ask for nothing."""
+
+
+@dataclass(frozen=True, slots=True)
 class Keyed:
     """A list whose items are told apart by these fields, so that server-side apply merges them."""
 

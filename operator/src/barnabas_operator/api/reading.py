@@ -26,6 +26,7 @@ from barnabas_operator.api.clusters import KafkaCluster
 from barnabas_operator.api.declarations import Declared, fields_of
 from barnabas_operator.api.facts import Between, Fewest, Longest, OneOf, Pattern
 from barnabas_operator.api.pipelines import KafkaPipeline
+from barnabas_operator.api.profiles import with_profile
 from barnabas_operator.api.storage import Sizing
 from barnabas_operator.api.topics import KafkaTopic
 from barnabas_operator.api.users import KafkaUser
@@ -106,7 +107,8 @@ KINDS: Final[Mapping[str, type]] = {
 
 def read_cluster(document: Mapping[str, Any], *, lenient: bool = False) -> Resource[KafkaCluster]:
     """A KafkaCluster; raises ResourceError. `lenient` ignores unknown fields and lists them."""
-    return _read(document, KafkaCluster, lenient=lenient)
+    filled = {**document, "spec": with_profile(document.get("spec"))}
+    return _read(filled, KafkaCluster, lenient=lenient)
 
 
 def read_topic(document: Mapping[str, Any], *, lenient: bool = False) -> Resource[KafkaTopic]:
@@ -175,6 +177,8 @@ Parser = Callable[[Any, str, list[str] | None], Any]
 @functools.cache
 def _parser(kind: Any) -> Parser:
     """The parser of a type. Declarations are walked once: there may be ten thousand topics."""
+    if kind is Any:
+        return _anything
     origin = typing.get_origin(kind)
     if origin is tuple:
         return functools.partial(_tuple, _parser(typing.get_args(kind)[0]))
@@ -255,6 +259,10 @@ def _mapping(item: Parser, value: Any, path: str, unknown: list[str] | None) -> 
             parsed[str(key)] = item(each, f"{path}.{key}", unknown)
     problems.check()
     return parsed
+
+
+def _anything(value: Any, _: str, __: list[str] | None) -> Any:
+    return value
 
 
 def _member(kind: type[StrEnum], value: Any, path: str, _: list[str] | None) -> StrEnum:

@@ -9,7 +9,16 @@ from enum import StrEnum
 from typing import Any, Final
 
 from barnabas_operator.api.declarations import Declared, fields_of, rules_of
-from barnabas_operator.api.facts import Between, Fewest, Keyed, Longest, OneOf, Pattern, Rule
+from barnabas_operator.api.facts import (
+    Between,
+    Fewest,
+    Keyed,
+    Longest,
+    NoDefault,
+    OneOf,
+    Pattern,
+    Rule,
+)
 from barnabas_operator.api.writing import to_json
 
 Schema = dict[str, Any]
@@ -30,10 +39,11 @@ _BOUNDS: Final = {
 def schema_of(declaring: type, doc: str = "") -> Schema:
     """The schema of a declaring dataclass as an object."""
     declared = fields_of(declaring)
+    defaults = getattr(declaring, "DEFAULTS", True)
     schema: Schema = {
         "type": "object",
         "description": doc or (declaring.__doc__ or "").strip().splitlines()[0],
-        "properties": {field.name: _schema_of_field(field) for field in declared},
+        "properties": {each.name: _schema_of_field(each, defaults=defaults) for each in declared},
     }
     required = [field.name for field in declared if field.required]
     if required:
@@ -42,11 +52,12 @@ def schema_of(declaring: type, doc: str = "") -> Schema:
     return schema
 
 
-def _schema_of_field(field: Declared) -> Schema:
+def _schema_of_field(field: Declared, *, defaults: bool = True) -> Schema:
     schema = _schema_of_type(field.hint)
     schema["description"] = field.doc
     _add_bounds(schema, field)
-    if not field.required and field.default is not None:
+    known = not (field.required or field.default is None)
+    if defaults and known and not field.fact(NoDefault):
         schema["default"] = to_json(field.default)
     _add_rules(schema, (*schema.pop("x-kubernetes-validations", ()), *_as_rules(field.rules)))
     return schema
@@ -59,10 +70,11 @@ def _schema_of_type(kind: Any) -> Schema:
     if origin is tuple:
         return {"type": "array", "items": _schema_of_type(typing.get_args(kind)[0])}
     if origin is Mapping:
-        return {
-            "type": "object",
-            "additionalProperties": _schema_of_type(typing.get_args(kind)[1]),
-        }
+        values = typing.get_args(kind)[1]
+        if values is Any:
+            # A part of a Kubernetes object, which the API server checks where it is used.
+            return {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+        return {"type": "object", "additionalProperties": _schema_of_type(values)}
     if isinstance(kind, type) and issubclass(kind, StrEnum):
         return {"type": "string", "enum": [member.value for member in kind]}
     if is_dataclass(kind) and isinstance(kind, type):

@@ -272,7 +272,7 @@ def check_ensemble_roll(snapshot: Snapshot, draft: Draft) -> None:
     name = snapshot.names.zookeeper
     if not _roll_is_due("zookeeper", name, snapshot, draft):
         return
-    if others := snapshot.absences("broker"):
+    if others := snapshot.unavailable("broker"):
         text = shortened([each.message for each in others])
         draft.find(Reason.ROLL_WAITS_FOR_BROKERS, f"the roll of the ensemble waits: {text}")
         return
@@ -308,16 +308,17 @@ def _roll_is_due(component: str, name: str, snapshot: Snapshot, draft: Draft) ->
         draft.steps.append(broken)
         return False
     if stopped := newly_broken(pods, seen):
-        texts = [f"{pod.name} is in {pod.broken} with the current template" for pod in stopped]
+        states = ((pod.name, pod.sidecar or f"is in {pod.broken}") for pod in stopped)
+        texts = [f"{name} {state} with the current template" for name, state in states]
         remedy = "correct the spec, or repair what it needs"
         draft.find(Reason.ROLL_STOPPED, f"the roll stopped: {shortened(texts)}; {remedy}")
         return False
-    return bool(outdated(pods, seen)) and not snapshot.absences(component)
+    return bool(outdated(pods, seen)) and not snapshot.unavailable(component)
 
 
 def _ensemble_trouble(snapshot: Snapshot, draft: Draft) -> str:
     """Why the ensemble is not settled; empty if it is complete, current and has a quorum."""
-    if absent := snapshot.absences("zookeeper"):
+    if absent := snapshot.unavailable("zookeeper"):
         return shortened([each.message for each in absent])
     seen = snapshot.set_of("zookeeper")
     old = outdated(snapshot.observed.pods.get("zookeeper", ()), seen) if seen else ()

@@ -23,7 +23,7 @@ from barnabas_operator.api.amounts import same_quantity
 from barnabas_operator.names import APPLIED_HASH, FIELD_MANAGER
 
 # Where a text is a quantity, which the API server may write in another way.
-AMOUNTS: Final = frozenset({"memory", "cpu", "storage", "sizeLimit"})
+AMOUNTS: Final = frozenset({"memory", "cpu", "storage", "ephemeral-storage", "sizeLimit"})
 # The keys of the lists that server-side apply merges, as Kubernetes' OpenAPI has them. Two lists
 # are called `ports`, of containers and of Services; the item says which.
 MERGE_KEYS: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
@@ -32,6 +32,8 @@ MERGE_KEYS: Final[Mapping[str, tuple[tuple[str, ...], ...]]] = {
     "env": (("name",),),
     "volumes": (("name",),),
     "volumeMounts": (("mountPath",),),
+    "volumeDevices": (("devicePath",),),
+    "imagePullSecrets": (("name",),),
     "ports": (("containerPort", "protocol"), ("port", "protocol")),
     "topologySpreadConstraints": (("topologyKey", "whenUnsatisfiable"),),
     "ownerReferences": (("uid",),),
@@ -72,7 +74,10 @@ def compare(
     warning = ""
     for path in differences(wanted, found):
         managers = list(_managers(found, path))
-        if FIELD_MANAGER in (name for name, _ in managers):
+        ours = FIELD_MANAGER in (name for name, _ in managers)
+        if ours and _left_out(wanted, found, path):
+            continue
+        if ours:
             cause = "is not what was applied: the API server or a mutating webhook alters it"
         elif rival := _rival(found, managers, now):
             cause = f"was applied and {rival} changed it at once: stop one of the two"
@@ -159,9 +164,28 @@ def _element(item: Mapping[str, Any], keys: Sequence[str]) -> str:
 
 
 def _same_amount(wanted: Any, found: Any, path: Path) -> bool:
-    both = isinstance(wanted, str) and isinstance(found, str)
+    """Whether two ways to write a quantity, which may also be a plain number, are the same one."""
+    numbers = (str, int, float)
+    both = isinstance(wanted, numbers) and isinstance(found, numbers)
     name = path[-1].removeprefix("f:") if path else ""
-    return both and name in AMOUNTS and same_quantity(wanted, found)
+    return both and name in AMOUNTS and same_quantity(str(wanted), str(found))
+
+
+def _left_out(wanted: Any, found: Any, path: Path) -> bool:
+    """Whether a false, empty or zero value is absent, which is how most fields of Go write it."""
+    return not _at(wanted, path) and _at(found, path) is None
+
+
+def _at(body: Any, path: Path) -> Any:
+    for element in path:
+        kind, _, rest = element.partition(":")
+        if kind == "f":
+            body = body.get(rest) if isinstance(body, Mapping) else None
+        else:
+            keys = tuple(json.loads(rest))
+            items = body if isinstance(body, list) else ()
+            body = next((each for each in items if _element(each, keys) == element), None)
+    return body
 
 
 # --- who manages a field --------------------------------------------------------------------------

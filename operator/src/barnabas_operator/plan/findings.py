@@ -141,7 +141,12 @@ class Reason(StrEnum):
     INVALID_SPEC = (
         "InvalidSpec",
         Severity.STALLED,
-        "spec.config has a setting that no broker would start with; nothing is changed.",
+        "No broker would start so, or a template has what is the operator's; nothing is changed.",
+    )
+    INVALID_TEMPLATE = (
+        "InvalidTemplate",
+        Severity.STALLED,
+        "The API server refuses pods as a template asks for them; those that run stay as they are.",
     )
     BROKERS_KEPT = (
         "BrokersKept",

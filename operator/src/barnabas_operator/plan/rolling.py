@@ -8,6 +8,9 @@ its groups, and is waited for. So:
   nothing;
 * otherwise one pod is replaced at a time, and none while another one is missing, terminating or not
   ready;
+* so is one whose own container never ran, as where a volume cannot be mounted;
+* a pod that only a sidecar keeps from being ready serves: with an older template it is replaced
+  first, as any other that serves, and with the current one it stops the roll;
 * a broken pod of the current template stops the roll: the next pod would break in the same way;
 * the pod that leads (ensemble leader, controller) is last, so that leadership moves once.
 """
@@ -55,6 +58,10 @@ class PodView:
     terminating: bool = False
     # Why it cannot start, empty if it can.
     broken: str = ""
+    # Which container beside the operator's cannot start, where that alone makes it not ready.
+    sidecar: str = ""
+    # Why the operator's container has never run, empty if it has.
+    unstarted: str = ""
     node_address: str = ""
     # Its own address, empty before it has one.
     address: str = ""
@@ -72,6 +79,11 @@ class PodView:
         """Whether it is ready and stays so as far as Kubernetes knows."""
         return self.ready and not self.terminating
 
+    @property
+    def is_available(self) -> bool:
+        """Whether the operator's container serves, whatever stands beside it."""
+        return (self.ready or bool(self.sidecar)) and not self.terminating
+
     @classmethod
     def of(cls, pod: Mapping[str, Any], *, topology_key: str = "") -> PodView:
         """From the pod as the API server gives it; the label of its rack may be on it already."""
@@ -84,6 +96,8 @@ class PodView:
             ready=any(each["type"] == "Ready" and each["status"] == "True" for each in conditions),
             terminating=bool(meta.get("deletionTimestamp")),
             broken=_broken(status),
+            sidecar=_sidecar(status),
+            unstarted=_unstarted(status),
             node_address=status.get("hostIP") or "",
             address=status.get("podIP") or "",
             node=(pod.get("spec") or {}).get("nodeName") or "",
@@ -102,6 +116,27 @@ def _broken(status: Mapping[str, Any]) -> str:
             waiting = (container.get("state") or {}).get("waiting") or {}
             if container.get("name") in OWN_CONTAINERS and waiting.get("reason") in BROKEN:
                 return str(waiting["reason"])
+    return ""
+
+
+def _sidecar(status: Mapping[str, Any]) -> str:
+    found = ""
+    for container in status.get("containerStatuses") or ():
+        waiting = (container.get("state") or {}).get("waiting") or {}
+        if container.get("name") in OWN_CONTAINERS:
+            if not container.get("ready"):
+                return ""
+        elif waiting.get("reason") in BROKEN:
+            found = found or f"container {container.get('name')} is in {waiting['reason']}"
+    return found
+
+
+def _unstarted(status: Mapping[str, Any]) -> str:
+    for container in status.get("containerStatuses") or ():
+        state = container.get("state") or {}
+        ran = container.get("lastState") or container.get("restartCount")
+        if container.get("name") in OWN_CONTAINERS and "waiting" in state and not ran:
+            return str(state["waiting"].get("reason") or "ContainerCreating")
     return ""
 
 
@@ -133,30 +168,33 @@ def outdated(pods: Sequence[PodView], seen: SetView) -> list[PodView]:
 
 def broken_to_replace(pods: Sequence[PodView], seen: SetView) -> DeletePod | None:
     """The first broken pod of an older template, one at a time, ready or not as the others are."""
-    broken = [pod for pod in outdated(pods, seen) if pod.broken]
+    broken = [pod for pod in outdated(pods, seen) if pod.broken or pod.unstarted]
     on_its_way = len(pods) < seen.replicas or any(pod.terminating for pod in pods)
     if not broken or on_its_way:
         return None
     pod = min(broken, key=lambda each: each.ordinal)
-    reason = f"{pod.broken}, and its pod template changed"
+    reason = f"{pod.broken or pod.unstarted}, and its pod template changed"
     return DeletePod(name=pod.name, uid=pod.uid, reason=reason)
 
 
 def next_to_replace(
     pods: Sequence[PodView], seen: SetView, last: Collection[str] = ()
 ) -> DeletePod | None:
-    """The pod whose turn it is: from the last to the first, those named in `last` after all."""
+    """The pod whose turn it is: from the last to the first, those named in `last` after all.
+
+    One with a broken sidecar is before all: the roll is what mends it.
+    """
     old = [pod for pod in outdated(pods, seen) if not pod.terminating]
     if not old:
         return None
-    pod = min(old, key=lambda each: (each.name in last, -each.ordinal))
+    pod = min(old, key=lambda each: (not each.sidecar, each.name in last, -each.ordinal))
     return DeletePod(name=pod.name, uid=pod.uid, reason="its pod template changed")
 
 
 def absences(
     component: str, pods: Sequence[PodView], seen: SetView, progress: Mapping[str, str]
 ) -> list[Finding]:
-    """Why a StatefulSet is not complete: each pod that does not serve, by name and state."""
+    """Why a StatefulSet is not complete: each pod that is not ready, by name and state."""
     found = []
     if not seen.current:
         text = f"{component}: its StatefulSet was changed and not observed yet"
@@ -171,6 +209,7 @@ def absences(
         elif not pod.ready:
             state = progress.get(pod.name, "")
             text = f"{pod.name} is not ready" + (f": log recovery: {state}" if state else "")
+            text += f": {pod.sidecar}" if pod.sidecar else ""
             found.append(Finding(reason=Reason.POD_NOT_READY, message=text))
     if len(pods) < seen.replicas:
         text = f"{component}: {len(pods)} of {seen.replicas} pods exist"
@@ -181,4 +220,5 @@ def absences(
 def newly_broken(pods: Sequence[PodView], seen: SetView) -> list[PodView]:
     """The broken pods of the current template, while others still have an older one."""
     old = outdated(pods, seen)
-    return [pod for pod in pods if pod.broken and pod not in old] if old else []
+    broken = [pod for pod in pods if pod.broken or pod.sidecar]
+    return [pod for pod in broken if pod not in old] if old else []

@@ -80,6 +80,12 @@ class Snapshot:
         pods = self.observed.pods.get(component, ())
         return absences(component, pods, seen, self.observed.recovery)
 
+    def unavailable(self, component: str) -> list[Finding]:
+        """The absences without those of pods that only a sidecar keeps from being ready."""
+        pods = self.observed.pods.get(component, ())
+        serving = {f"{pod.name} is not ready: {pod.sidecar}" for pod in pods if pod.sidecar}
+        return [each for each in self.absences(component) if each.message not in serving]
+
 
 @dataclass(slots=True)
 class Draft:

@@ -45,6 +45,8 @@ from barnabas_operator.reconcile.context import Context
 from barnabas_operator.reconcile.ownership import controller, is_applied_by_us
 from barnabas_operator.reconcile.rolls import admin_url, hold_back
 from barnabas_operator.reconcile.status import write_status
+from barnabas_operator.reconcile.templates import without_invalid_templates
+from barnabas_operator.resources import brokers, zookeeper
 from barnabas_operator.resources.brokers import claim_size, storage_estimate
 from barnabas_operator.resources.config import inter_broker_listener
 
@@ -55,13 +57,14 @@ USER_NAME: Final = re.compile(r"[A-Za-z0-9._@-]+")
 def reconcile_cluster(cluster: Cluster, context: Context) -> ClusterStatus:
     """One pass; returns the status as written. Raises KubeError."""
     observed = observe(cluster, context)
-    if refusal := refuse(cluster.body):
+    if refusal := refuse(cluster):
         # What serves goes on serving, and nothing is changed.
         draft = Draft()
         check_availability(snapshot_of(cluster, observed, context.images), draft)
         draft.find(Reason.INVALID_SPEC, refusal)
         return _write(cluster, observed, draft.findings, context)
-    plan = hold_back(plan_cluster(cluster, observed, images=context.images), observed, context)
+    plan = plan_cluster(cluster, observed, images=context.images)
+    plan = hold_back(without_invalid_templates(plan, cluster, context), observed, context)
     refused = apply_steps(plan.steps, cluster.meta, context)
     findings = [*plan.findings, *refusals(refused)]
     return _write(cluster, observed, findings, context, applied=bool(plan.steps))
@@ -107,8 +110,9 @@ def _not_expandable(claims: Sequence[Refused]) -> str:
     return f"{names} cannot grow to {first.size}; {remedy}"
 
 
-def refuse(body: KafkaCluster) -> str:
-    """What is wrong with a cluster's settings, as the brokers would find it; empty if nothing."""
+def refuse(cluster: Cluster) -> str:
+    """What no broker would start with, or the operator's own pods have; empty if nothing."""
+    body = cluster.body
     problems = BrokerSettings.problems(body.spec.config, strict=True)
     found = [f"spec.config.{problem}" for problem in problems]
     found += [
@@ -121,6 +125,8 @@ def refuse(body: KafkaCluster) -> str:
         if not USER_NAME.fullmatch(name):
             text = "must be a name without the prefix User:, of letters, digits and ._@-"
             found.append(f"spec.authorization.superUsers: {name} {text}")
+    found += brokers.template_conflicts(cluster)
+    found += zookeeper.template_conflicts(cluster)
     return "; ".join(found)
 
 
@@ -192,7 +198,7 @@ def ask_ensemble(names: ClusterNames, observed: Observed, context: Context) -> M
     return {
         pod.name: context.ensemble_mode(pod.address)
         for pod in observed.pods["zookeeper"]
-        if pod.address and pod.serves
+        if pod.address and pod.is_available
     }
 
 

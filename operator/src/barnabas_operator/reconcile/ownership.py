@@ -43,6 +43,19 @@ def apply_owned(kube: Kube, body: Document) -> Document:
     return kube.apply(body, uid=found["metadata"]["uid"])
 
 
+def try_owned(kube: Kube, body: Document) -> None:
+    """Have the API server check what `apply_owned` would write; raises KubeError.
+
+    An object that is another's is not tried: to apply it says so.
+    """
+    meta = body["metadata"]
+    found = kube.get(KINDS[body["kind"]], meta["namespace"], meta["name"])
+    if found is None:
+        kube.apply(body, dry_run=True)
+    elif not objection_to(found, body):
+        kube.apply(body, uid=found["metadata"]["uid"], dry_run=True)
+
+
 def objection_to(found: Object, body: Object) -> str:
     """Why an existing object is not ours to change; empty if it is.
 

@@ -22,7 +22,7 @@ def hold_back(plan: Plan, observed: Observed, context: Context) -> Plan:
     brokers = {pod.name: pod for pod in observed.pods.get("broker", ())}
     for step in plan.steps:
         pod = brokers.get(step.name) if isinstance(step, DeletePod) else None
-        if pod is None or pod.broken:
+        if pod is None or pod.broken or pod.unstarted:
             continue
         others = [each for each in brokers.values() if each.revision != pod.revision]
         if objection := _objection(pod, others, context):

@@ -11,7 +11,7 @@ from barnabas_operator.api.amounts import format_bytes
 from barnabas_operator.api.clusters import ADMIN_PORT, KafkaCluster, Listener, ListenerType
 from barnabas_operator.api.reading import Resource
 from barnabas_operator.names import CONFIG_HASH, RACK, ClusterNames
-from barnabas_operator.resources import config, objects, services
+from barnabas_operator.resources import config, objects, pods, services
 from barnabas_operator.resources.objects import Document
 from barnabas_operator.sizing import Estimate, LogShape, estimate
 
@@ -97,13 +97,11 @@ def broker_workload(
         "updateStrategy": {"type": "OnDelete"},
         "persistentVolumeClaimRetentionPolicy": objects.claim_policy(storage.deletion_policy),
         "selector": {"matchLabels": dict(selector)},
-        "template": {
-            "metadata": {
-                "labels": labels,
-                "annotations": {CONFIG_HASH: objects.digest(text), **SCRAPED},
-            },
-            "spec": _pod(cluster, names, selector, image=image, node_ports=node_ports),
-        },
+        "template": pods.with_template(
+            _pod_template(cluster, names, selector, image=image, node_ports=node_ports),
+            cluster.body.spec.brokers.template,
+            selector,
+        ),
         "volumeClaimTemplates": [
             objects.claim_template(
                 "data",
@@ -125,6 +123,16 @@ def broker_workload(
         stateful_set,
     )
     return [objects.owned(body, owner=owner, kind=cluster.kind) for body in bodies]
+
+
+def template_conflicts(cluster: Resource[KafkaCluster]) -> list[str]:
+    """What `spec.brokers.template` asks for although the operator has it."""
+    names = ClusterNames(cluster.meta.name, cluster.meta.namespace)
+    # Any port of the nodes will do: they are in the command alone.
+    ports = {each.name: 0 for each in _external(cluster.body.spec.listeners)}
+    selector = names.selector(COMPONENT)
+    own = _pod_template(cluster, names, selector, image="", node_ports=ports)
+    return pods.conflicts(own, cluster.body.spec.brokers.template, "spec.brokers.template")
 
 
 def broker_config(cluster: Resource[KafkaCluster]) -> str:
@@ -222,6 +230,25 @@ def _probe(path: str, *, period_s: int, failures: int) -> Document:
     }
 
 
+def _pod_template(
+    cluster: Resource[KafkaCluster],
+    names: ClusterNames,
+    selector: Mapping[str, str],
+    *,
+    image: str,
+    node_ports: NodePorts,
+) -> Document:
+    """The operator's own template of the brokers' pods."""
+    config_hash = objects.digest(broker_config(cluster))
+    return {
+        "metadata": {
+            "labels": names.labels(COMPONENT),
+            "annotations": {CONFIG_HASH: config_hash, **SCRAPED},
+        },
+        "spec": _pod(cluster, names, selector, image=image, node_ports=node_ports),
+    }
+
+
 def _pod(
     cluster: Resource[KafkaCluster],
     names: ClusterNames,
@@ -272,6 +299,8 @@ def _pod(
             {"name": "tmp", "emptyDir": {"sizeLimit": "64Mi"}},
         ],
     }
+    if constraints := pods.spread_by_profile(spec.profile, selector):
+        pod["topologySpreadConstraints"] = constraints
     if spec.brokers.rack is not None:
         _add_rack(pod, selector, image=image, topology_key=spec.brokers.rack.topology_key)
     return pod
@@ -301,6 +330,10 @@ def _add_rack(pod: Document, selector: Mapping[str, str], *, image: str, topolog
     broker as files; one that started without would be placed as if it had no rack.
     """
     pod["topologySpreadConstraints"] = [
+        each
+        for each in pod.get("topologySpreadConstraints", ())
+        if each["topologyKey"] != topology_key
+    ] + [
         {
             "maxSkew": 1,
             "topologyKey": topology_key,

@@ -19,7 +19,7 @@ from barnabas_operator.names import (
     ZOOKEEPER_PORT,
     ClusterNames,
 )
-from barnabas_operator.resources import config, objects, services
+from barnabas_operator.resources import config, objects, pods, services
 from barnabas_operator.resources.objects import Document
 
 COMPONENT: Final = "zookeeper"
@@ -87,18 +87,7 @@ def _stateful_set(
     body = objects.document(
         "apps/v1", "StatefulSet", names.zookeeper, owner=cluster.meta, labels=labels
     )
-    pod: Document = {
-        "automountServiceAccountToken": False,
-        "enableServiceLinks": False,
-        "terminationGracePeriodSeconds": 30,
-        "securityContext": objects.pod_security(),
-        "affinity": objects.spread(selector),
-        "containers": [_container(spec.resources, image=image)],
-        "volumes": [
-            {"name": "config", "configMap": {"name": names.zookeeper}},
-            {"name": "tmp", "emptyDir": {"sizeLimit": "64Mi"}},
-        ],
-    }
+    template = _pod_template(cluster, names, selector, image=image, config_hash=config_hash)
     body["spec"] = {
         "replicas": spec.replicas,
         "serviceName": names.zookeeper_nodes,
@@ -106,10 +95,7 @@ def _stateful_set(
         "updateStrategy": {"type": "OnDelete"},
         "persistentVolumeClaimRetentionPolicy": objects.claim_policy(spec.storage.deletion_policy),
         "selector": {"matchLabels": dict(selector)},
-        "template": {
-            "metadata": {"labels": labels, "annotations": {CONFIG_HASH: config_hash}},
-            "spec": pod,
-        },
+        "template": pods.with_template(template, spec.template, selector),
         "volumeClaimTemplates": [
             objects.claim_template(
                 "data",
@@ -120,6 +106,47 @@ def _stateful_set(
         ],
     }
     return body
+
+
+def template_conflicts(cluster: Resource[KafkaCluster]) -> list[str]:
+    """What `spec.zookeeper.template` asks for although the operator has it."""
+    names = ClusterNames(cluster.meta.name, cluster.meta.namespace)
+    selector = names.selector(COMPONENT)
+    own = _pod_template(cluster, names, selector, image="", config_hash="")
+    return pods.conflicts(own, cluster.body.spec.zookeeper.template, "spec.zookeeper.template")
+
+
+def _pod_template(
+    cluster: Resource[KafkaCluster],
+    names: ClusterNames,
+    selector: Mapping[str, str],
+    *,
+    image: str,
+    config_hash: str,
+) -> Document:
+    """The operator's own template of the members' pods."""
+    spec = cluster.body.spec
+    pod: Document = {
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "terminationGracePeriodSeconds": 30,
+        "securityContext": objects.pod_security(),
+        "affinity": objects.spread(selector),
+        "containers": [_container(spec.zookeeper.resources, image=image)],
+        "volumes": [
+            {"name": "config", "configMap": {"name": names.zookeeper}},
+            {"name": "tmp", "emptyDir": {"sizeLimit": "64Mi"}},
+        ],
+    }
+    if constraints := pods.spread_by_profile(spec.profile, selector):
+        pod["topologySpreadConstraints"] = constraints
+    return {
+        "metadata": {
+            "labels": names.labels(COMPONENT),
+            "annotations": {CONFIG_HASH: config_hash},
+        },
+        "spec": pod,
+    }
 
 
 def _container(resources: ContainerResources, *, image: str) -> Document:

@@ -4,15 +4,26 @@ from __future__ import annotations
 
 import json
 import socket
+import ssl
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from barnabas_operator.restart_check import CheckResult, in_sync, recovery, restart_check
+from barnabas_operator.restart_check import (
+    AdminAccess,
+    CheckResult,
+    in_sync,
+    recovery,
+    restart_check,
+)
+from tests.broker.security.test_admin_access import TOKEN, files
+from tests.broker.server.running import running_node
+from tests.waiting import wait_for
 
 
 @contextmanager
@@ -112,3 +123,19 @@ def test_progress_of_log_recovery(status: int, body: bytes, line: str) -> None:
     """A broker that does not know the path says nothing, which is no trouble."""
     with answering(status, body) as url:
         assert recovery(url) == line
+
+
+def test_a_port_with_token_and_tls(tmp_path: Path) -> None:
+    """A broker's own port: without the token there is no answer, and so no yes."""
+    with running_node(tmp_path / "data", files(tmp_path)) as node:
+        assert node.admin is not None
+        url = node.admin.url
+        trusting = ssl.create_default_context(cafile=str(tmp_path / "authority.pem"))
+        access = AdminAccess(token=TOKEN, tls=trusting)
+        assert TOKEN not in repr(access)
+        wait_for("a yes", lambda: in_sync(url, access), until=lambda found: found.ok)
+        assert restart_check(url, access).ok
+        assert recovery(url, access) == ""
+        for lacking in (AdminAccess(tls=trusting), AdminAccess(token=TOKEN)):
+            assert not restart_check(url, lacking).ok
+            assert not in_sync(url, lacking).ok

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import http.client
 import json
+import ssl
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import IO, Any, Final
 
 TIMEOUT_S: Final = 10.0
@@ -32,9 +33,23 @@ class CheckResult:
     reason: str = ""
 
 
-def restart_check(admin_url: str) -> CheckResult:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdminAccess:
+    """What is shown to admin ports, and whom to trust over HTTPS."""
+
+    token: str = field(default="", repr=False)
+    """Bearer token; none where it is empty."""
+    tls: ssl.SSLContext | None = None
+    """With the authority of the cluster; None trusts those of the machine."""
+
+
+NO_ACCESS: Final = AdminAccess()
+"""For admin ports that answer every client."""
+
+
+def restart_check(admin_url: str, access: AdminAccess = NO_ACCESS) -> CheckResult:
     """Whether this broker can restart without a partition at risk."""
-    answer = _get(f"{admin_url}/restart")
+    answer = _get(f"{admin_url}/restart", access)
     if not isinstance(answer, Mapping):
         return CheckResult(ok=False, reason="GET /restart: no answer")
     if answer.get("mayRestart") is True:
@@ -51,9 +66,9 @@ def restart_check(admin_url: str) -> CheckResult:
     return CheckResult(ok=False, reason=f"{'; '.join(texts)}{more}" or "GET /restart: no")
 
 
-def in_sync(admin_url: str) -> CheckResult:
+def in_sync(admin_url: str, access: AdminAccess = NO_ACCESS) -> CheckResult:
     """Whether every replica of this broker is in sync."""
-    answer = _get(f"{admin_url}/caught-up")
+    answer = _get(f"{admin_url}/caught-up", access)
     if not isinstance(answer, Mapping):
         return CheckResult(ok=False, reason="GET /caught-up: no answer")
     if answer.get("caughtUp") is True:
@@ -61,9 +76,9 @@ def in_sync(admin_url: str) -> CheckResult:
     return CheckResult(ok=False, reason=f"{answer.get('percent')} % of its replicas are in sync")
 
 
-def recovery(admin_url: str) -> str:
+def recovery(admin_url: str, access: AdminAccess = NO_ACCESS) -> str:
     """How far log recovery has come, in one line; empty if the broker does not say."""
-    answer = _get(f"{admin_url}/recovery", RECOVERY_TIMEOUT_S)
+    answer = _get(f"{admin_url}/recovery", access, RECOVERY_TIMEOUT_S)
     if not isinstance(answer, Mapping):
         return ""
     logs, remaining = answer.get("logs"), answer.get("remainingLogsToRecover")
@@ -72,12 +87,17 @@ def recovery(admin_url: str) -> str:
     return f"{remaining} of {logs} logs remain"
 
 
-def _get(url: str, timeout_s: float = TIMEOUT_S) -> Any:
+def _get(url: str, access: AdminAccess, timeout_s: float = TIMEOUT_S) -> Any:
     """The JSON at an address, whatever its status; None without an answer in time."""
     until = time.monotonic() + timeout_s
-    # The address is of our own making, always http.
+    # The address is of our own making, always http or https.
+    request = urllib.request.Request(url)  # noqa: S310
+    if access.token:
+        request.add_unredirected_header("Authorization", f"Bearer {access.token}")
     try:
-        with urllib.request.urlopen(url, timeout=timeout_s) as answer:  # noqa: S310
+        with urllib.request.urlopen(  # noqa: S310
+            request, timeout=timeout_s, context=access.tls
+        ) as answer:
             return json.loads(_read(answer, until))
     except urllib.error.HTTPError as error:
         with error:

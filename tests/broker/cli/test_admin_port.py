@@ -5,12 +5,22 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
 
 import pytest
 
-from barnabas_broker.cli.admin_port import admin_url, has_caught_up, may_restart, risks
-from barnabas_broker.cli.errors import CommandError
+from barnabas_broker.cli.admin_port import (
+    AdminPortClient,
+    admin_client,
+    admin_url,
+    has_caught_up,
+    may_restart,
+    risks,
+)
+from barnabas_broker.cli.errors import CommandError, InputError
 from tests.waiting import ANSWER, seconds
+
+ASKING = AdminPortClient(seconds(ANSWER))
 
 
 @contextmanager
@@ -52,16 +62,41 @@ def answering(status: int, body: object) -> Iterator[str]:
 def test_where_the_port_is(listener: str, host: str, url: str | None) -> None:
     """All addresses are reached where clients are; a port that the system chose is unknown."""
     assert admin_url(listener, host) == url
+    secured = url and url.replace("http:", "https:")
+    assert admin_url(listener, host, tls=True) == secured
+
+
+def test_which_token_is_shown(tmp_path: Path) -> None:
+    """The first of the file, and it is not in what is printed of the client."""
+    file = tmp_path / "token"
+    file.write_text("first-token-of-all\nsecond-token-of-all\n")
+    client = admin_client(1, {}, file)
+    assert client.token == "first-token-of-all"
+    assert "token-of-all" not in repr(client)
+    file.write_text("\n")
+    with pytest.raises(InputError, match="there is no token in it"):
+        admin_client(1, {}, file)
+    with pytest.raises(InputError, match="No such file"):
+        admin_client(1, {"ssl.ca.location": str(tmp_path / "absent.pem")}, None)
+
+
+def test_a_port_that_wants_a_token() -> None:
+    """The message says which option gives one."""
+    with answering(401, b"") as url:
+        with pytest.raises(CommandError, match="give --admin-token-file"):
+            may_restart(url, ASKING)
+        with pytest.raises(CommandError, match="the token is refused"):
+            may_restart(url, AdminPortClient(seconds(ANSWER), "wrong"))
 
 
 def test_yes_and_no_with_reasons() -> None:
     """503 is a no, with as much to say as a yes."""
     with answering(200, {"inSync": True, "percent": 100.0}) as url:
-        assert has_caught_up(url, seconds(ANSWER)).yes
+        assert has_caught_up(url, ASKING).yes
     one = {"topic": "t", "partition": 3, "reason": "1 needed"}
     no = {"mayRestart": False, "atRisk": {"count": 5, "partitions": [one]}, "unavoidable": None}
     with answering(503, no) as url:
-        verdict = may_restart(url, seconds(ANSWER))
+        verdict = may_restart(url, ASKING)
     assert not verdict.yes
     assert risks(verdict, "atRisk") == ["t-3: 1 needed", "and 4 more"]
     assert risks(verdict, "unavoidable") == []
@@ -79,10 +114,10 @@ def test_yes_and_no_with_reasons() -> None:
 def test_whoever_else_answers(status: int, body: object, told: str) -> None:
     """Is no broker of ours: that is a failure, and never a yes."""
     with answering(status, body) as url, pytest.raises(CommandError, match=told):
-        may_restart(url, seconds(ANSWER))
+        may_restart(url, ASKING)
 
 
 def test_nobody_answers() -> None:
     """Port 1 is nobody's."""
     with pytest.raises(CommandError, match=r"no answer from http://127.0.0.1:1/restart"):
-        may_restart("http://127.0.0.1:1", seconds(ANSWER))
+        may_restart("http://127.0.0.1:1", ASKING)

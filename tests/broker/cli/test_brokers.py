@@ -1,11 +1,13 @@
 """`barnabas brokers` against one broker; tests/cluster asks several."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from barnabas_broker.server.node.broker_server import BrokerServer
 from tests.broker.cli.conftest import Outcome, run_command
+from tests.broker.security.test_admin_access import TOKEN, files
 from tests.broker.server.running import Wire, port_of, running_node
 
 
@@ -80,3 +82,21 @@ def test_what_cannot_be_asked(node: BrokerServer) -> None:
         assert "--admin takes ID=HOST:PORT" in refused.stderr
     refused = brokers(node, "caught-up", "--admin", "7=a:1", fails=2)
     assert "--admin 7: it is none of the brokers asked" in refused.stderr
+
+
+def test_ports_with_tokens_and_tls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The token by option or environment, the authority from the client properties."""
+    with running_node(tmp_path / "data", files(tmp_path)) as node:
+        assert node.admin is not None
+        port = f"--admin=0={node.admin.url}"
+        trust = f"ssl.ca.location={tmp_path / 'authority.pem'}"
+        refused = brokers(node, "caught-up", port, "-X", trust, fails=1)
+        assert "give --admin-token-file" in refused.stderr
+        token = ("--admin-token-file", str(tmp_path / "token"))
+        told = brokers(node, "safe-to-restart", "0", port, "-X", trust, *token)
+        assert told.stdout == "Broker 0 may be restarted.\n"
+        assert TOKEN not in told.stdout + told.stderr
+        monkeypatch.setenv("BARNABAS_ADMIN_TOKEN_FILE", token[1])
+        (row,) = brokers(node, "describe", port, "-X", trust, "--output", "json").json()
+        assert row["caught_up"] == 100.0
+        assert "CERTIFICATE_VERIFY_FAILED" in brokers(node, "caught-up", port, fails=1).stderr

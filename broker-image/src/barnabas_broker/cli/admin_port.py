@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import ssl
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Final
 
-from barnabas_broker.cli.errors import CommandError
+from barnabas_broker.cli.errors import CommandError, InputError
 
 ANSWER_BYTES_MAX: Final = 1 << 20
 EVERYWHERE: Final = frozenset({"", "0.0.0.0", "::", "[::]"})  # noqa: S104 - told apart, not bound
 UNFIT: Final = 503
+UNAUTHENTICATED: Final = 401
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +27,46 @@ class Verdict:
     told: Mapping[str, Any]
 
 
-def admin_url(listener: str, broker_host: str) -> str | None:
+@dataclass(frozen=True, slots=True)
+class AdminPortClient:
+    """What is shown to admin ports, how long they may take, and whom to trust over HTTPS."""
+
+    timeout_s: float
+    token: str | None = field(default=None, repr=False)
+    tls: ssl.SSLContext | None = None
+    """None trusts the authorities of the machine."""
+
+
+def admin_client(
+    timeout_s: float, properties: Mapping[str, str], token_file: Path | None
+) -> AdminPortClient:
+    """With the first token of a file, and the certificates of client properties.
+
+    Raises InputError for files that cannot be used.
+    """
+    token = None
+    if token_file is not None:
+        try:
+            token = next(iter(token_file.read_text("ascii").split()), None)
+        except (OSError, ValueError) as error:
+            raise InputError(f"{token_file}: {error}") from None
+        if token is None:
+            raise InputError(f"{token_file}: there is no token in it")
+    authorities = properties.get("ssl.ca.location"), properties.get("ssl.ca.pem")
+    identity = properties.get("ssl.certificate.location")
+    if not any((*authorities, identity)):
+        return AdminPortClient(timeout_s, token)
+    try:
+        tls = ssl.create_default_context(cafile=authorities[0], cadata=authorities[1])
+        if identity:
+            password = properties.get("ssl.key.password", "")
+            tls.load_cert_chain(identity, properties.get("ssl.key.location"), password)
+    except (OSError, ValueError) as error:  # SSLError is an OSError.
+        raise InputError(f"certificates for the admin port: {error}") from None
+    return AdminPortClient(timeout_s, token, tls)
+
+
+def admin_url(listener: str, broker_host: str, *, tls: bool = False) -> str | None:
     """Where `barnabas.admin.listener` is reached; None where there is none, or nobody knows.
 
     A broker that listens on all addresses is reached where clients reach it. Port 0 is one that
@@ -35,17 +77,17 @@ def admin_url(listener: str, broker_host: str) -> str | None:
         return None
     if host in EVERYWHERE:
         host = f"[{broker_host}]" if ":" in broker_host else broker_host
-    return f"http://{host}:{port}"
+    return f"{'https' if tls else 'http'}://{host}:{port}"
 
 
-def may_restart(url: str, timeout_s: float) -> Verdict:
+def may_restart(url: str, client: AdminPortClient) -> Verdict:
     """`GET /restart-check`; CommandError where no broker of ours answers."""
-    return _ask(url, "/restart-check", "mayRestart", timeout_s)
+    return _ask(url, "/restart-check", "mayRestart", client)
 
 
-def has_caught_up(url: str, timeout_s: float) -> Verdict:
+def has_caught_up(url: str, client: AdminPortClient) -> Verdict:
     """`GET /in-sync`; CommandError where no broker of ours answers."""
-    return _ask(url, "/in-sync", "inSync", timeout_s)
+    return _ask(url, "/in-sync", "inSync", client)
 
 
 def risks(verdict: Verdict, group: str) -> list[str]:
@@ -62,13 +104,20 @@ def risks(verdict: Verdict, group: str) -> list[str]:
     return [*named, f"and {left} more"] if left > 0 else named
 
 
-def _ask(url: str, path: str, answer: str, timeout_s: float) -> Verdict:
+def _ask(url: str, path: str, answer: str, client: AdminPortClient) -> Verdict:
+    request = urllib.request.Request(f"{url}{path}")  # noqa: S310 - checked where a user gives one
+    if client.token is not None:
+        request.add_unredirected_header("Authorization", f"Bearer {client.token}")
     try:
-        # The scheme is checked where a user may give one.
-        with urllib.request.urlopen(f"{url}{path}", timeout=timeout_s) as response:  # noqa: S310
+        with urllib.request.urlopen(  # noqa: S310
+            request, timeout=client.timeout_s, context=client.tls
+        ) as response:
             data = response.read(ANSWER_BYTES_MAX)
     except urllib.error.HTTPError as error:
         with error:
+            if error.code == UNAUTHENTICATED:
+                shown = "the token is refused" if client.token else "give --admin-token-file"
+                raise CommandError(f"{url}{path} needs a token or a certificate: {shown}") from None
             if error.code != UNFIT:
                 raise CommandError(f"{url}{path} answers {error.code} {error.reason}") from None
             data = error.read(ANSWER_BYTES_MAX)

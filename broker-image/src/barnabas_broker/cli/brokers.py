@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from barnabas_broker.cli.admin_port import Verdict, admin_url, has_caught_up, may_restart, risks
+from barnabas_broker.cli.admin_port import (
+    AdminPortClient,
+    Verdict,
+    admin_client,
+    admin_url,
+    has_caught_up,
+    may_restart,
+    risks,
+)
 from barnabas_broker.cli.client import Connection, connection_options, failures
 from barnabas_broker.cli.configs import describe_resource
 from barnabas_broker.cli.errors import Attempts, CommandError, InputError
@@ -21,8 +31,21 @@ if TYPE_CHECKING:
 
 POLL_S = 0.5
 ADMIN_LISTENER = "barnabas.admin.listener"
+ADMIN_KEY_STORE = "barnabas.admin.ssl.keystore.location"
 
-Ask = Callable[[str, float], Verdict]
+Ask = Callable[[str, AdminPortClient], Verdict]
+
+
+@dataclass(frozen=True, slots=True)
+class AdminPorts:
+    """How the user says that admin ports are reached."""
+
+    given: tuple[str, ...]
+    token_file: Path | None
+
+    def client(self, connection: Connection) -> AdminPortClient:
+        """What is shown to each."""
+        return admin_client(connection.timeout_s, connection.properties, self.token_file)
 
 
 @dataclass(slots=True)
@@ -53,15 +76,32 @@ class Member:
         }
 
 
-def admin_option(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add `--admin`, for brokers that do not tell where their admin port is."""
-    return click.option(
+def admin_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add `--admin` and `--admin-token-file`; the command is called with `ports`."""
+
+    @click.option(
         "--admin",
         "given",
         multiple=True,
         metavar="ID=HOST:PORT",
-        help=f"Where a broker's admin port is, if not where its {ADMIN_LISTENER} says.",
-    )(command)
+        help=f"Where a broker's admin port is, if not where its {ADMIN_LISTENER} says; "
+        "ID=https://HOST:PORT where it speaks TLS.",
+    )
+    @click.option(
+        "--admin-token-file",
+        "token_file",
+        envvar="BARNABAS_ADMIN_TOKEN_FILE",
+        show_envvar=True,
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        help="File with the bearer token of the admin ports.",
+    )
+    @functools.wraps(command)
+    def with_ports(
+        *args: Any, given: tuple[str, ...], token_file: Path | None, **kwargs: Any
+    ) -> Any:
+        return command(*args, ports=AdminPorts(given, token_file), **kwargs)
+
+    return with_ports
 
 
 def wait_option(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -99,17 +139,16 @@ def list_(output: str, connection: Connection) -> None:
 
 @brokers.command()
 @click.argument("ids", nargs=-1, type=int, metavar="[BROKER]...")
-@admin_option
+@admin_options
 @output_option
 @connection_options
-def describe(
-    ids: tuple[int, ...], given: tuple[str, ...], output: str, connection: Connection
-) -> None:
+def describe(ids: tuple[int, ...], ports: AdminPorts, output: str, connection: Connection) -> None:
     """Show all that is known of brokers, with what they answer on their admin ports."""
     client, metadata = connection.admin()
     members = _chosen(_members(connection, client, metadata), ids)
-    urls = _urls(connection, client, members, given)
-    told = [member.row() | _standing(urls[member.id], connection) for member in members]
+    urls = _urls(connection, client, members, ports.given)
+    asking = ports.client(connection)
+    told = [member.row() | _standing(urls[member.id], asking) for member in members]
     if output == "json":
         print_json(told)
         return
@@ -122,19 +161,19 @@ def describe(
 
 @brokers.command(name="safe-to-restart")
 @click.argument("ids", nargs=-1, required=True, type=int, metavar="BROKER...")
-@admin_option
+@admin_options
 @wait_option
 @output_option
 @connection_options
 def safe_to_restart(
-    ids: tuple[int, ...], given: tuple[str, ...], wait_s: float, output: str, connection: Connection
+    ids: tuple[int, ...], ports: AdminPorts, wait_s: float, output: str, connection: Connection
 ) -> None:
     """Ask brokers whether they may be restarted; exits with 0 if so, else with 1.
 
     Each is asked about itself alone: restart one at a time. What no waiting makes better, like a
     partition with one replica, does not speak against it, and is told on standard error.
     """
-    verdicts = _verdicts(connection, ids, given, may_restart, wait_s)
+    verdicts = _verdicts(connection, ids, ports, may_restart, wait_s)
     for broker, verdict in verdicts.items():
         for text in risks(verdict, "unavoidable"):
             click.echo(f"broker {broker}: {text}", err=True)
@@ -152,15 +191,15 @@ def safe_to_restart(
 
 @brokers.command(name="caught-up")
 @click.argument("ids", nargs=-1, type=int, metavar="[BROKER]...")
-@admin_option
+@admin_options
 @wait_option
 @output_option
 @connection_options
 def caught_up(
-    ids: tuple[int, ...], given: tuple[str, ...], wait_s: float, output: str, connection: Connection
+    ids: tuple[int, ...], ports: AdminPorts, wait_s: float, output: str, connection: Connection
 ) -> None:
     """Ask brokers, or all, whether every replica on them is in sync; exits with 0 if so."""
-    verdicts = _verdicts(connection, ids, given, has_caught_up, wait_s)
+    verdicts = _verdicts(connection, ids, ports, has_caught_up, wait_s)
     rows = [{"broker": broker, **it.told} for broker, it in verdicts.items()]
     if output == "json":
         print_json(rows)
@@ -216,17 +255,19 @@ def _urls(
             urls[member.id] = told[member.id]
             continue
         rows = describe_resource(connection, client, ("brokers", str(member.id)))
-        listener = next((row["value"] for row in rows if row["name"] == ADMIN_LISTENER), None)
-        urls[member.id] = admin_url(listener or "", member.host)
+        settings = {row["name"]: row["value"] for row in rows}
+        listener, tls = settings.get(ADMIN_LISTENER), bool(settings.get(ADMIN_KEY_STORE))
+        urls[member.id] = admin_url(listener or "", member.host, tls=tls)
     return urls
 
 
 def _given(text: str) -> tuple[int, str]:
     broker, _, address = text.partition("=")
-    host, _, port = address.removeprefix("http://").rstrip("/").rpartition(":")
+    scheme = "https" if address.startswith("https://") else "http"
+    host, _, port = address.removeprefix(f"{scheme}://").rstrip("/").rpartition(":")
     if not broker.isdigit() or not host or not port.isdigit():
         raise InputError(f"--admin takes ID=HOST:PORT, not {text!r}")
-    return int(broker), f"http://{host}:{port}"
+    return int(broker), f"{scheme}://{host}:{port}"
 
 
 def _reached(broker: int, url: str | None) -> str:
@@ -239,7 +280,7 @@ def _reached(broker: int, url: str | None) -> str:
 
 
 def _verdicts(
-    connection: Connection, ids: Sequence[int], given: Sequence[str], ask: Ask, wait_s: float
+    connection: Connection, ids: Sequence[int], ports: AdminPorts, ask: Ask, wait_s: float
 ) -> dict[int, Verdict]:
     """What each says, asked again until all say yes or the time is over.
 
@@ -249,7 +290,7 @@ def _verdicts(
     pause = threading.Event()
     while True:
         try:
-            verdicts = _ask_once(connection, ids, given, ask)
+            verdicts = _ask_once(connection, ids, ports, ask)
             left_s = give_up_at - time.monotonic()
             if left_s <= 0 or all(verdict.yes for verdict in verdicts.values()):
                 return verdicts
@@ -263,16 +304,17 @@ def _verdicts(
 
 
 def _ask_once(
-    connection: Connection, ids: Sequence[int], given: Sequence[str], ask: Ask
+    connection: Connection, ids: Sequence[int], ports: AdminPorts, ask: Ask
 ) -> dict[int, Verdict]:
     client, metadata = connection.admin()
     members = _chosen(_members(connection, client, metadata), ids)
-    urls = _urls(connection, client, members, given)
+    urls = _urls(connection, client, members, ports.given)
     reached = {member.id: _reached(member.id, urls[member.id]) for member in members}
-    return {broker: ask(url, connection.timeout_s) for broker, url in reached.items()}
+    asking = ports.client(connection)
+    return {broker: ask(url, asking) for broker, url in reached.items()}
 
 
-def _standing(url: str | None, connection: Connection) -> dict[str, Any]:
+def _standing(url: str | None, asking: AdminPortClient) -> dict[str, Any]:
     """What the admin port answers, None where it does not."""
     row: dict[str, Any] = {
         "admin": url, "may_restart": None, "at_risk": [], "unavoidable": [], "caught_up": None,
@@ -280,8 +322,8 @@ def _standing(url: str | None, connection: Connection) -> dict[str, Any]:
     if url is None:
         return row
     try:
-        restart = may_restart(url, connection.timeout_s)
-        standing = has_caught_up(url, connection.timeout_s)
+        restart = may_restart(url, asking)
+        standing = has_caught_up(url, asking)
     except CommandError as error:
         error.show()
         return row

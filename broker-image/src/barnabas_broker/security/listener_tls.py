@@ -132,11 +132,11 @@ def store_files(
     """
     names = (settings.of_listener(listener, key) for key in FILES)
     paths = [*(Path(name) for name in names if name), *others]
-    return {path: _file_state(path) for path in paths}
+    return {path: file_state(path) for path in paths}
 
 
-def _file_state(path: Path) -> FileState:
-    """Zeros where there is no such file."""
+def file_state(path: Path) -> FileState:
+    """What changes when a file is replaced or written; zeros where there is no such file."""
     try:
         found = path.stat()
     except OSError:

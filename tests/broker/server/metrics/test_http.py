@@ -5,14 +5,17 @@ import http.client
 import json
 import socket
 import threading
+import time
 from collections.abc import Iterator
 
 import pytest
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from prometheus_client.parser import text_string_to_metric_families
 
+from barnabas_broker.security.admin_access import AdminAccess
 from barnabas_broker.server.metrics import http as admin
 from barnabas_broker.server.metrics.http import AdminServer
+from barnabas_kafka.settings.broker import BrokerSettings
 from tests.waiting import ANSWER, seconds, watch_loop
 
 
@@ -37,6 +40,7 @@ class Loop:
             standing={"/restart": lambda: (self.reason is None, {"why": self.reason})},
             stalled=lambda: None,
             recovery=dict,
+            access=AdminAccess(BrokerSettings.from_mapping({}), monotonic_s=time.monotonic),
         )
         server.open()
         return server
@@ -160,6 +164,7 @@ def test_a_taken_port_is_an_error() -> None:
             standing={},
             stalled=lambda: None,
             recovery=dict,
+            access=AdminAccess(BrokerSettings.from_mapping({}), monotonic_s=time.monotonic),
         )
 
     with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(OSError, match="in use"):

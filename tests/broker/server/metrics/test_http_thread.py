@@ -144,7 +144,7 @@ def test_it_may_be_closed_while_it_starts(monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr(asyncio, "start_server", start_late)
 
-    async def answer(_path: str, _accept: str) -> http_thread.Answer:
+    async def answer(_question: http_thread.Question) -> http_thread.Answer:
         raise AssertionError
 
     server = http_thread.HttpThread(("127.0.0.1", 0), answer, urgent=())

@@ -5,7 +5,10 @@ stuck. Until `serve` and from `withdraw` on, answers that need a running broker 
 """
 
 import asyncio
+import logging
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from ipaddress import ip_address
 from typing import Final
 
 from prometheus_client.metrics_core import GaugeMetricFamily, Metric
@@ -13,6 +16,8 @@ from prometheus_client.metrics_core import GaugeMetricFamily, Metric
 from barnabas_broker.cluster.standing import Concern, Held, in_sync, leaderless, restart_of
 from barnabas_broker.coordinator.runtime import Unloaded
 from barnabas_broker.log.recovery_progress import RecoveryProgress
+from barnabas_broker.security.admin_access import AdminAccess
+from barnabas_broker.security.stores import StoreError
 from barnabas_broker.server.metrics.http import AdminServer, Standing
 from barnabas_broker.server.metrics.loop_lag import LoopLag
 from barnabas_broker.server.metrics.scrape import Scrape
@@ -23,6 +28,10 @@ from barnabas_broker.server.process.startup import StartupError
 from barnabas_broker.server.process.supervised_tasks import background
 from barnabas_broker.server.requests.broker_services import BrokerServices
 from barnabas_broker.server.transport.counters import Counters
+from barnabas_kafka.settings import broker as keys
+from barnabas_kafka.settings.broker import BrokerSettings
+
+log = logging.getLogger(__name__)
 
 NAMED_MAX: Final = 100
 """So many partitions are named in an answer; how many there are is told besides."""
@@ -42,9 +51,9 @@ class Admin:
     """Serves its paths (docs/operations/metrics.md) from `start` to `stop`."""
 
     def __init__(
-        self, address: str, lifecycle: BrokerLifecycle, progress: RecoveryProgress
+        self, settings: BrokerSettings, lifecycle: BrokerLifecycle, progress: RecoveryProgress
     ) -> None:
-        """Take the address, which is host:port; raises StartupError when it cannot be had."""
+        """Take the address of the settings; raises StartupError when it cannot be had."""
         self._lifecycle = lifecycle
         self._progress = progress
         #: while the broker runs
@@ -57,7 +66,20 @@ class Admin:
             "/in-sync": self._in_sync,
             "/leaderless-partitions": self._leaderless,
         }
+        address = settings[keys.BARNABAS_ADMIN_LISTENER]
         host, _, port = address.rpartition(":")
+        try:
+            access = AdminAccess(settings, monotonic_s=time.monotonic)
+        except StoreError as error:
+            raise StartupError(f"admin port: {error}") from error
+        self._tls = access.context is not None
+        if access.open and not _is_loopback(host.strip("[]")):
+            log.warning(
+                "Admin port %s answers every client that reaches it: set %s, or %s",
+                address,
+                keys.BARNABAS_ADMIN_TOKEN_FILE.name,
+                keys.BARNABAS_ADMIN_SSL_TRUSTSTORE_LOCATION.name,
+            )
         try:
             self.server = AdminServer(
                 (host.strip("[]"), int(port)),
@@ -66,6 +88,7 @@ class Admin:
                 standing=questions | {old: questions[new] for old, new in FORMER_PATHS.items()},
                 stalled=self._stalled,
                 recovery=self._recovery,
+                access=access,
             )
         except OSError as error:
             reason = error.strerror or error
@@ -77,7 +100,8 @@ class Admin:
     def url(self) -> str:
         """Where it is reached, with the port that was taken for 0."""
         host, port = self.server.server_name, self.server.server_port
-        return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+        scheme = "https" if self._tls else "http"
+        return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
     def start(self) -> None:
         """Begin to answer."""
@@ -202,6 +226,14 @@ class Admin:
         # A copy: this thread is not the tasks'.
         reasons += [f"{name} is down: {why}" for name, why in dict(self._background.down).items()]
         return "\n".join(reasons[:NAMED_MAX]) or None
+
+
+def _is_loopback(host: str) -> bool:
+    """Whether nobody but this machine reaches an address; a name may be anything."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _remaining(progress: RecoveryProgress) -> Iterator[Metric]:

@@ -15,7 +15,8 @@ from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector,
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.metrics_core import Metric
 
-from barnabas_broker.server.metrics.http_thread import Answer, HttpThread
+from barnabas_broker.security.admin_access import AdminAccess
+from barnabas_broker.server.metrics.http_thread import Answer, HttpThread, Question
 
 log = logging.getLogger(__name__)
 
@@ -23,6 +24,9 @@ PATIENCE_S: Final = 5
 """How long the broker's event loop may take to answer."""
 
 JSON: Final = "application/json"
+
+OPEN: Final = frozenset({"/live", "/ready"})
+"""What a kubelet asks, which has neither token nor certificate: it is told yes or no, not why."""
 
 Standing = tuple[bool, Mapping[str, object]]
 """Yes or no, and why."""
@@ -42,6 +46,7 @@ class AdminServer(HttpThread):
         standing: Mapping[str, Callable[[], Standing]],
         stalled: Callable[[], str | None],
         recovery: Callable[[], Mapping[str, object]],
+        access: AdminAccess,
     ) -> None:
         """Bind; raises OSError.
 
@@ -50,7 +55,14 @@ class AdminServer(HttpThread):
         In the port's thread, `stalled` says why a start makes no progress any more, and `recovery`
         how far it is.
         """
-        super().__init__(address, self._answer_to, urgent=("/live", "/recovery"))
+        super().__init__(
+            address,
+            self._admit,
+            urgent=("/live", "/recovery"),
+            tls=lambda: access.context,
+            renew=access.renew if access.watches else None,
+        )
+        self._access = access
         self._stalled = stalled
         self._recovery = recovery
         self._broker_loop = asyncio.get_running_loop()
@@ -64,6 +76,18 @@ class AdminServer(HttpThread):
         GCCollector(registry=self._process)
 
     # Called in the thread.
+
+    async def _admit(self, question: Question) -> Answer:
+        """Answer those that may ask, and to anybody whether the broker is live and ready."""
+        if self._access.allows(question.authorization, certified=question.certified):
+            return await self._answer_to(question.path, question.accept)
+        if question.path in OPEN:
+            answer = await self._answer_to(question.path, question.accept)
+            if answer.status == HTTPStatus.OK:
+                return answer
+            return answer._replace(body=b"no; only who authenticates is told why\n")
+        text = b"this needs a bearer token, or a client certificate\n"
+        return Answer(HTTPStatus.UNAUTHORIZED, text, challenge='Bearer realm="barnabas"')
 
     async def _answer_to(self, path: str, accept: str) -> Answer:
         """The answer to GET `path`; what takes the broker's time is asked by one at a time."""

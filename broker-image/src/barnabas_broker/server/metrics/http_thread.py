@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable, Collection
 from http import HTTPStatus
 from http.client import HTTPException, parse_headers
 from io import BytesIO
+from ssl import SSLContext
 from typing import Final, NamedTuple, cast
 
 log = logging.getLogger(__name__)
@@ -31,6 +32,9 @@ PATIENCE_S: Final = 5.0
 HEAD_BYTES_MAX: Final = 16 << 10
 """Request line and headers."""
 
+RENEWAL_S: Final = 1.0
+"""How often to look for changed key stores and tokens."""
+
 BACKLOG: Final = 128
 """Connections the kernel keeps for us, and that are accepted before others are served."""
 
@@ -43,14 +47,23 @@ class Answer(NamedTuple):
     status: HTTPStatus
     body: bytes
     content_type: str = TEXT
+    challenge: str = ""
+    """What a client that is refused has to show (`WWW-Authenticate`)."""
 
 
 class Question(NamedTuple):
-    """What a request asks."""
+    """What a request asks, and as whom."""
 
     method: str
     path: str
-    accept: str
+    accept: str = ""
+    authorization: str = ""
+    certified: bool = False
+    """Whether the connection has a client certificate that is trusted."""
+
+
+def _plain() -> None:
+    """No TLS."""
 
 
 class HttpThread:
@@ -59,13 +72,21 @@ class HttpThread:
     def __init__(
         self,
         address: tuple[str, int],
-        answer: Callable[[str, str], Awaitable[Answer]],
+        answer: Callable[[Question], Awaitable[Answer]],
         *,
         urgent: Collection[str],
+        tls: Callable[[], SSLContext | None] = _plain,
+        renew: Callable[[], None] | None = None,
     ) -> None:
-        """Bind; raises OSError. `answer` is asked, in the thread, with path and Accept header."""
+        """Bind; raises OSError.
+
+        `answer` is asked in the thread. `tls` is what the next connection is accepted with, None
+        for plain HTTP. `renew` is called every second, beside the thread, and may block on files.
+        """
         self._answer = answer
         self._urgent = urgent
+        self._tls = tls
+        self._renew = renew
         self.socket = _bound(address)
         self.server_name: str
         self.server_port: int
@@ -101,8 +122,20 @@ class HttpThread:
         server = await asyncio.start_server(
             self._come, sock=self.socket, backlog=BACKLOG, limit=HEAD_BYTES_MAX
         )
+        while self._renew is not None and not self._closing.is_set():
+            try:
+                await asyncio.wait_for(self._closing.wait(), RENEWAL_S)
+            except TimeoutError:
+                await asyncio.to_thread(self._renewed, self._renew)
         await self._closing.wait()
         server.close()
+
+    @staticmethod
+    def _renewed(renew: Callable[[], None]) -> None:
+        try:
+            renew()
+        except Exception:  # The port goes on with what it has.
+            log.exception("Renewal of the admin port's certificates and tokens failed")
 
     async def _come(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = cast("asyncio.Task[None]", asyncio.current_task())
@@ -127,7 +160,11 @@ class HttpThread:
         writer: asyncio.StreamWriter,
     ) -> None:
         async with asyncio.timeout(PATIENCE_S):
-            asked = await _asked(reader)
+            if (context := self._tls()) is not None:
+                # Here and not by the server: a handshake has a place, too. Nothing has been read
+                # yet, for this task began before its connection was looked at.
+                await writer.start_tls(context)
+            asked = await _asked(reader, certified=_certified(writer))
         if isinstance(asked, Question):
             if asked.path in self._urgent and len(self._urgent_places) < URGENT_PLACES:
                 self._urgent_places.add(task)
@@ -145,7 +182,7 @@ class HttpThread:
         if question.method not in ("GET", "HEAD"):
             return Answer(HTTPStatus.NOT_IMPLEMENTED, b"there is GET and HEAD\n")
         try:
-            return await self._answer(question.path, question.accept)
+            return await self._answer(question)
         except Exception:  # The boundary between one request and the others.
             log.exception("Request to the admin port failed: %s", question.path)
             text = b"the broker failed to answer; its log says why\n"
@@ -164,7 +201,13 @@ def _bound(address: tuple[str, int]) -> socket.socket:
     return sock
 
 
-async def _asked(reader: asyncio.StreamReader) -> Question | Answer:
+def _certified(writer: asyncio.StreamWriter) -> bool:
+    tls = writer.get_extra_info("ssl_object")
+    # It is there only where the handshake has verified it.
+    return tls is not None and tls.getpeercert(binary_form=True) is not None
+
+
+async def _asked(reader: asyncio.StreamReader, *, certified: bool) -> Question | Answer:
     """What a client asks, or what is wrong with it."""
     try:
         head = await reader.readuntil(b"\r\n\r\n")
@@ -173,12 +216,18 @@ async def _asked(reader: asyncio.StreamReader) -> Question | Answer:
     line, _, rest = head.partition(b"\r\n")
     try:
         method, target, version = line.decode("ascii").split(" ")
-        accept = parse_headers(BytesIO(rest)).get("Accept", "")
+        headers = parse_headers(BytesIO(rest))
     except (ValueError, HTTPException):
         return Answer(HTTPStatus.BAD_REQUEST, b"this is not HTTP\n")
     if not version.startswith("HTTP/1."):
         return Answer(HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, b"there is HTTP/1.1\n")
-    return Question(method, target.partition("?")[0], accept)
+    return Question(
+        method,
+        target.partition("?")[0],
+        headers.get("Accept", ""),
+        headers.get("Authorization", ""),
+        certified,
+    )
 
 
 def _encoded(answer: Answer, *, has_body: bool) -> bytes:
@@ -186,6 +235,7 @@ def _encoded(answer: Answer, *, has_body: bool) -> bytes:
         f"HTTP/1.1 {answer.status.value} {answer.status.phrase}\r\n"
         f"Content-Type: {answer.content_type}\r\n"
         f"Content-Length: {len(answer.body)}\r\n"
-        "Connection: close\r\n\r\n"
+        + (f"WWW-Authenticate: {answer.challenge}\r\n" if answer.challenge else "")
+        + "Connection: close\r\n\r\n"
     )
     return head.encode() + (answer.body if has_body else b"")

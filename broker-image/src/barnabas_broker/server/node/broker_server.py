@@ -567,13 +567,12 @@ class BrokerServer:
 
     def _open_admin_port(self) -> None:
         """Answer probes before anything that may take long."""
-        address = self._given[keys.BARNABAS_ADMIN_LISTENER]
-        if not address:
+        if not self._given[keys.BARNABAS_ADMIN_LISTENER]:
             return
         # Only where it is wanted: the library of metrics is a tenth of an idle broker.
         from barnabas_broker.server.metrics.admin import Admin
 
-        self.admin = Admin(address, self._lifecycle, self._recovery)
+        self.admin = Admin(self._given, self._lifecycle, self._recovery)
         self._stops.push_async_callback(self.admin.stop)
         self.admin.start()
         log.info("metrics and probes at %s", self.admin.url)

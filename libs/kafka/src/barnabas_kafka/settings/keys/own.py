@@ -70,9 +70,62 @@ BARNABAS_ADMIN_LISTENER = string(
     "",
     (
         "Where metrics for Prometheus and answers for probes are served over HTTP, as host:port; "
-        "nowhere if empty. Anybody who reaches the port may read, so keep it inside."
+        "nowhere if empty. Without barnabas.admin.token.file and "
+        "barnabas.admin.ssl.truststore.location every client that reaches the port may read all."
     ),
     rule=Rule("empty, or host:port with a port from 0 to 65535", _is_address_or_empty),
+    importance=Importance.MEDIUM,
+)
+BARNABAS_ADMIN_TOKEN_FILE = string(
+    "barnabas.admin.token.file",
+    None,
+    (
+        "File of bearer tokens, one in a line, of at least 16 characters each. The admin port then "
+        "answers requests with one of them, or with a trusted certificate; of others only /live "
+        "and /ready. A changed file counts within seconds."
+    ),
+    importance=Importance.MEDIUM,
+)
+BARNABAS_ADMIN_SSL_KEYSTORE_LOCATION = string(
+    "barnabas.admin.ssl.keystore.location",
+    None,
+    (
+        "Key store with the private key and certificate chain of the admin port, which then speaks "
+        "HTTPS (TLS 1.2 and 1.3). A changed file counts within seconds."
+    ),
+    importance=Importance.MEDIUM,
+)
+BARNABAS_ADMIN_SSL_KEYSTORE_TYPE = string(
+    "barnabas.admin.ssl.keystore.type",
+    None,
+    "PEM or PKCS12; where it is not given, the end of the file's name tells.",
+    importance=Importance.LOW,
+)
+BARNABAS_ADMIN_SSL_KEYSTORE_PASSWORD = password(
+    "barnabas.admin.ssl.keystore.password",
+    None,
+    "The password of the PKCS12 store, or of the private key in a PEM file.",
+    importance=Importance.MEDIUM,
+)
+BARNABAS_ADMIN_SSL_TRUSTSTORE_LOCATION = string(
+    "barnabas.admin.ssl.truststore.location",
+    None,
+    (
+        "Trust store of the authorities whose client certificates the admin port accepts in place "
+        "of a token. Every certificate that they sign counts, so let them sign no others."
+    ),
+    importance=Importance.MEDIUM,
+)
+BARNABAS_ADMIN_SSL_TRUSTSTORE_TYPE = string(
+    "barnabas.admin.ssl.truststore.type",
+    None,
+    "PEM or PKCS12; where it is not given, the end of the file's name tells.",
+    importance=Importance.LOW,
+)
+BARNABAS_ADMIN_SSL_TRUSTSTORE_PASSWORD = password(
+    "barnabas.admin.ssl.truststore.password",
+    None,
+    "The password of a PKCS12 trust store.",
     importance=Importance.MEDIUM,
 )
 BARNABAS_LOG_FORMAT = string(

@@ -25,7 +25,7 @@ from tests.broker.cli.conftest import run_command
 from tests.clients.brokers import Barnabas
 from tests.oracle.apache import ApacheKafka, ZooKeeper, free_port
 from tests.oracle.certificates import Certificate
-from tests.waiting import ANSWER, START, seconds
+from tests.waiting import ANSWER, START, seconds, wait_for
 
 pytestmark = pytest.mark.jvm
 
@@ -225,6 +225,31 @@ def test_tls_with_a_certificate_that_znodes_belong_to(
         assert "1 of 1 members" in run_command("zk", "status", "-z", where, fails=1).stderr
         listed = CliRunner().invoke(kafka_topics, ["--list", "--zookeeper", where, *shown])
         assert (listed.exit_code, listed.stdout) == (0, "t\n"), listed.output
+
+
+def test_the_session_of_a_killed_broker_is_closed_over_tls(
+    zookeeper: Secured, files: Path, tmp_path: Path
+) -> None:
+    """By its supervisor, long before the session times out."""
+    settings = {
+        "zookeeper.connect": f"{zookeeper.secure}/supervised",
+        "zookeeper.session.timeout.ms": "600000",
+        "broker.id": "1",
+        "zookeeper.ssl.client.enable": "true",
+        "zookeeper.ssl.keystore.location": str(files / "broker.p12"),
+        "zookeeper.ssl.keystore.password": PASSWORD,
+        "zookeeper.ssl.truststore.location": str(files / "trust.pem"),
+    }
+    broker = Barnabas(tmp_path / "broker", settings, options=["--supervised"])
+    with broker, looking(zookeeper) as observer:
+        owner = observer.get("/supervised/brokers/ids/1")[1].ephemeralOwner
+        broker.kill()
+        wait_for(
+            "the supervisor's line",
+            broker.tail,
+            until=lambda tail: f"0x{owner % (1 << 64):x} is closed now" in tail,
+        )
+        assert observer.exists("/supervised/brokers/ids/1") is None
 
 
 def test_a_certificate_of_an_unknown_authority_is_refused(

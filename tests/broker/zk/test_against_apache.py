@@ -258,6 +258,10 @@ class Notes:
     def __init__(self) -> None:
         self.lines: list[str] = []
 
+    def secure(self, material: bytes) -> None:
+        """The ensemble has no TLS."""
+        raise AssertionError
+
     def tell(self, session: int, password: bytes, timeout_ms: int, hosts: str) -> None:
         """A session."""
         self.lines.append(f"{session % (1 << 64):x} {password.hex()} {timeout_ms} {hosts}")

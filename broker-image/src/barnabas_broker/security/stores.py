@@ -62,6 +62,16 @@ def load_identity(context: ssl.SSLContext, store: Store) -> None:
     if store.format == PEM:
         _load_chain(context, str(store.path), str(store.path), store.password)
         return
+    _load_text(context, str(store.path), identity_pem(store), None)
+
+
+def identity_pem(store: Store) -> bytes:
+    """Private key and certificates of a key store as PEM; the key of a PEM file as it is.
+
+    Only the key of a PEM file may still need the store's password. Raises StoreError.
+    """
+    if store.format == PEM:
+        return _read(store)
     from cryptography.hazmat.primitives.serialization import (  # Late, a third of a second.
         Encoding,
         NoEncryption,
@@ -73,8 +83,7 @@ def load_identity(context: ssl.SSLContext, store: Store) -> None:
         raise StoreError(f"{store.path}: there is no private key with a certificate in it")
     chain = [found.cert, *found.additional_certs]
     text = found.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    text += b"".join(each.certificate.public_bytes(Encoding.PEM) for each in chain)
-    _load_text(context, str(store.path), text, None)
+    return text + b"".join(each.certificate.public_bytes(Encoding.PEM) for each in chain)
 
 
 def load_trust(context: ssl.SSLContext, store: Store) -> None:
@@ -82,6 +91,11 @@ def load_trust(context: ssl.SSLContext, store: Store) -> None:
 
     Each of them is an anchor, also one that another has signed, as in Java. Raises StoreError.
     """
+    _trust(context, str(store.path), trust_pem(store))
+
+
+def trust_pem(store: Store) -> str:
+    """The certificates of a trust store as PEM. Raises StoreError."""
     if store.format == PEM:
         text = _read(store).decode("ascii", "replace")
     else:
@@ -92,7 +106,7 @@ def load_trust(context: ssl.SSLContext, store: Store) -> None:
         text = "".join(each.certificate.public_bytes(Encoding.PEM).decode() for each in held)
     if "-----BEGIN" not in text:
         raise StoreError(f"{store.path}: there is no certificate in it")
-    _trust(context, str(store.path), text)
+    return text
 
 
 def load_pem_identity(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import ssl
 from dataclasses import dataclass, field
 from typing import Final
@@ -20,6 +21,26 @@ class Login:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TlsMaterial:
+    """What a context was made of, for a process that has to make it again."""
+
+    check_hostname: bool
+    minimum: int
+    maximum: int
+    ciphers: str | None = None
+    trust: str | None = None
+    """PEM; None for the authorities of the machine."""
+    identity: str | None = field(default=None, repr=False)
+    """PEM of key and certificates."""
+    password: str | None = field(default=None, repr=False)
+    """Of the key."""
+
+    def encode(self) -> bytes:
+        """As JSON."""
+        return json.dumps({name: getattr(self, name) for name in self.__slots__}).encode()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Credentials:
     """What a session shows, speaks over, and puts on the znodes that it makes."""
 
@@ -28,6 +49,8 @@ class Credentials:
     """`user:password` of ZooKeeper's own scheme of that name."""
     tls: ssl.SSLContext | None = None
     """Where TLS is spoken; the certificate in it, if there is one, identifies the broker, too."""
+    material: TlsMaterial | None = None
+    """What `tls` was made of."""
     set_acl: bool = False
     """Whether znodes get ACLs (`acls.py`); without, anybody may do anything with them."""
 

@@ -115,9 +115,9 @@ class SessionStore:
     """Znodes of an ensemble, below a chroot, seen through one session. First `open`, last `close`.
 
     `connect` is `host:port,host:port/chroot`; raises CoordinationError where it is anything else.
-    An `heir` hears of each session before anybody can own a znode by it; not where the connection
-    is TLS, which it does not speak. While the process is `hung`, as any thread can ask, nothing is
-    said to the ensemble: the session ends like that of a process that died.
+    An `heir` hears of each session before anybody can own a znode by it. While the process is
+    `hung`, as any thread can ask, nothing is said to the ensemble: the session ends like that of a
+    process that died.
     """
 
     transaction_bytes_max = TRANSACTION_BYTES_MAX
@@ -141,11 +141,9 @@ class SessionStore:
         self._chroot = (chroot or "").rstrip("/")
         self._timeout_s = session_timeout_ms / 1000
         self._max_in_flight = max_in_flight
-        self._heir = heir if credentials.tls is None else None
-        if heir is not self._heir:  # It would send the session's password in the clear.
-            log.warning(
-                "ZooKeeper session without a supervisor over TLS: it times out if this process dies"
-            )
+        self._heir = heir
+        if heir is not None and credentials.material is not None:
+            heir.secure(credentials.material.encode())
         self._subscriber: Subscriber | None = None
         self._armed: set[tuple[str, Watch]] = set()
         self._lock = threading.Lock()  # Over `_armed`, for several threads.

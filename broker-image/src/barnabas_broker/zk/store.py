@@ -147,7 +147,13 @@ def in_transactions(operations: Sequence[Operation], limit: int) -> Iterator[lis
 
 
 class Heir(Protocol):
-    """Who ends a session when this process cannot any more. Neither call may block or raise."""
+    """Who ends a session when this process cannot any more. No call may block or raise."""
+
+    def secure(self, material: bytes) -> None:
+        """Connect by TLS only, with this (`zk.credentials.TlsMaterial`), before the first `tell`.
+
+        Where it cannot be handed over, no session is told of.
+        """
 
     def tell(self, session: int, password: bytes, timeout_ms: int, hosts: str) -> None:
         """This is the session to end from now on; `hosts` is `host:port,...`."""

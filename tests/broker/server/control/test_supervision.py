@@ -5,6 +5,7 @@ import logging
 import os
 import signal
 import socket
+import ssl
 import struct
 import subprocess
 import sys
@@ -17,7 +18,10 @@ from pathlib import Path
 import pytest
 
 from barnabas_broker.server.control.supervision import Supervision
+from barnabas_broker.server.control.zookeeper_security import credentials
+from barnabas_kafka.settings.broker import BrokerSettings
 from tests.broker.server.control.test_supervisor import CLOSED, GRANTED, member
+from tests.oracle.certificates import Certificate
 from tests.waiting import START, seconds
 
 PLAY = """
@@ -27,6 +31,8 @@ PLAY = """
     # Not print: its buffer is locked while the line below is flushed, which wakes the test.
     signal.signal(signal.SIGUSR1, lambda *_: os.write(1, b"usr1\\n"))
     signal.signal(signal.SIGTERM, lambda *_: os._exit(7))
+    if sys.argv[4]:
+        way.secure(open(sys.argv[4], "rb").read())
     if sys.argv[3]:
         way.tell(-1, b"pw", 60_000, sys.argv[3])
     print(os.getpid(), os.getppid(), flush=True)
@@ -67,9 +73,11 @@ class Play:
 
 
 @contextmanager
-def play(place: str, hosts: str = "", shape: str = "text") -> Iterator[Play]:
+def play(
+    place: str, hosts: str = "", shape: str = "text", material: Path | str = ""
+) -> Iterator[Play]:
     """A broker of a few lines, and its supervisor."""
-    command = [sys.executable, "-c", textwrap.dedent(PLAY), shape, place, hosts]
+    command = [sys.executable, "-c", textwrap.dedent(PLAY), shape, place, hosts, str(material)]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
         try:
@@ -93,6 +101,49 @@ def test_a_broker_that_is_killed(place: str, shape: str) -> None:
         assert said.endswith("closing its session with ZooKeeper: 0xffffffffffffffff is closed now")
         assert code == (128 + signal.SIGKILL if place == "parent" else -signal.SIGKILL)
     assert b"".join(heard).endswith(struct.pack("!iii", 8, 1, -11))
+
+
+@pytest.mark.parametrize("place", ["parent", "child"])
+@pytest.mark.parametrize("store", ["own.pem", "encrypted.pem", "own.p12"])
+def test_a_session_over_tls(place: str, store: str, tmp_path: Path) -> None:
+    """It shows the broker's certificate, and only to a member that the trust store vouches for."""
+    authority = Certificate("authority")
+    own = Certificate("broker", authority)
+    own.write_pem(tmp_path / "own.pem")
+    own.write_pem(tmp_path / "encrypted.pem", password="secret")
+    own.write_pkcs12(tmp_path / "own.p12", "secret")
+    trust = authority.write_trust(tmp_path / "trust.pem")
+    settings = {
+        "zookeeper.connect": "127.0.0.1:1",
+        "zookeeper.ssl.client.enable": "true",
+        "zookeeper.ssl.enabled.protocols": "TLSv1.2,TLSv1.3",
+        "zookeeper.ssl.truststore.location": str(trust),
+        "zookeeper.ssl.keystore.location": str(tmp_path / store),
+        "zookeeper.ssl.keystore.password": "secret",
+    }
+    material = credentials(BrokerSettings.from_mapping(settings), {}).material
+    assert material is not None
+    assert "secret" not in repr(material)
+    (tmp_path / "material").write_bytes(material.encode())
+
+    def server(signer: Certificate) -> ssl.SSLContext:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        named = Certificate("zookeeper", signer, host="127.0.0.1")
+        context.load_cert_chain(named.write_pem(tmp_path / "server.pem"))
+        context.verify_mode = ssl.CERT_REQUIRED
+        context.load_verify_locations(cadata=authority.pem.decode())
+        return context
+
+    with (
+        member(GRANTED, tls=server(Certificate("impostor"))) as (impostor, stolen),
+        member(GRANTED + CLOSED, tls=server(authority)) as (address, heard),
+        play(place, f"{impostor},{address}", material=tmp_path / "material") as acting,
+    ):
+        os.kill(acting.broker, signal.SIGKILL)
+        _, words = acting.ended()
+    assert words.endswith("closing its session with ZooKeeper: 0xffffffffffffffff is closed now")
+    assert b"".join(heard).endswith(struct.pack("!iii", 8, 1, -11))
+    assert stolen == []
 
 
 @pytest.mark.parametrize("place", ["parent", "child"])

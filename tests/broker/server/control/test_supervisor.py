@@ -1,6 +1,7 @@
 """The supervisor's own decisions; that it ends real sessions is in `test_against_apache`."""
 
 import socket
+import ssl
 import struct
 import threading
 from collections.abc import Iterator
@@ -17,22 +18,27 @@ CLOSED = struct.pack("!iiqi", 16, 1, 7, 0)
 
 
 @contextmanager
-def member(*answers: bytes) -> Iterator[tuple[str, list[bytes]]]:
+def member(*answers: bytes, tls: ssl.SSLContext | None = None) -> Iterator[tuple[str, list[bytes]]]:
     """A member of an ensemble that answers one request of each connection, then hangs up.
 
-    Yields its address and what it was sent.
+    Yields its address and what it was sent. A client that it has no TLS with is hung up on.
     """
     heard: list[bytes] = []
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def serve() -> None:
             for answer in answers:
-                connection, _ = server.accept()
+                plain, _ = server.accept()
+                try:
+                    connection = plain if tls is None else tls.wrap_socket(plain, server_side=True)
+                except OSError:
+                    plain.close()
+                    continue
                 with connection:
                     heard.append(connection.recv(4096))
                     connection.sendall(answer)
                     # Until it is through with the answer: to hang up on what it sends resets.
-                    with suppress(ConnectionResetError):
+                    with suppress(ConnectionResetError, ssl.SSLError):
                         while data := connection.recv(4096):
                             heard.append(data)
 

@@ -72,8 +72,7 @@ class Coordination:
             self.connect,
             session_timeout_ms=self._settings[keys.ZOOKEEPER_SESSION_TIMEOUT_MS],
             max_in_flight=self._settings[keys.ZOOKEEPER_MAX_IN_FLIGHT_REQUESTS],
-            # Who ends a dead broker's session does not speak TLS, and would wait for nothing.
-            heir=None if self._credentials.tls is not None else self._heir,
+            heir=self._heir,
             credentials=self._credentials,
             hung=self._hung,
         )

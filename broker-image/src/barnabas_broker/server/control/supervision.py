@@ -51,6 +51,20 @@ class Supervision:
         theirs.close()
         return cls(ours.detach())
 
+    def secure(self, material: bytes) -> None:
+        """Have it connect by TLS only, with this. It goes by way of memory, and of no disk."""
+        descriptor = os.memfd_create("tls of the supervisor", os.MFD_CLOEXEC)
+        try:
+            os.write(descriptor, material)
+            with socket.socket(fileno=os.dup(self._descriptor)) as link:
+                line = f"{supervisor.NONE}\n".encode()
+                self._told = socket.send_fds(link, [line], [descriptor]) == len(line)
+        except OSError:
+            self._told = False
+        finally:
+            os.close(descriptor)
+        self._warn_unless_told()
+
     def tell(self, session: int, password: bytes, timeout_ms: int, hosts: str) -> None:
         """This is the session to end when this process has ended. Any thread, never blocks."""
         self._send(f"{session % (1 << 64):x} {password.hex()} {timeout_ms} {hosts}")
@@ -67,6 +81,9 @@ class Supervision:
             self._told = os.write(self._descriptor, data) == len(data)
         except OSError:
             self._told = False
+        self._warn_unless_told()
+
+    def _warn_unless_told(self) -> None:
         if not self._told:
             log.warning(
                 "Session supervisor ended: a crash of this broker is noticed when its ZooKeeper "

@@ -20,6 +20,9 @@ Arguments: descriptor of the connection, pid of the broker if it is a child, `te
 line that arrives replaces the one before: `id password timeout_ms host:port,...`, the id and the
 password in hexadecimal, or `-` when there is no session to end any more.
 
+A broker whose connection is TLS first hands on a descriptor, of memory with what is needed for TLS
+(`zk.credentials.TlsMaterial`): the supervisor never shows a session's password in plain text then.
+
 Of ZooKeeper's protocol it speaks two requests, ConnectRequest and closeSession (`zookeeper.jute`,
 `ZooDefs.OpCode` of Apache ZooKeeper).
 """
@@ -48,6 +51,12 @@ FORWARDED = (
 
 NONE = "-"
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Wrap = Callable[[socket.socket, str], socket.socket]
+
 _CLOSE_SESSION = struct.pack("!iii", 8, 1, -11)
 _FRAME_BYTES_MAX = 1024
 _LINE_BYTES_MAX = 1 << 16
@@ -59,6 +68,16 @@ class Told:
     def __init__(self) -> None:
         self._unfinished = b""
         self.last = NONE
+        self.tls: int | None = None
+        """Descriptor of what TLS is to be spoken with; None for a connection in plain text."""
+
+    def receive(self, link: socket.socket) -> bool:
+        """What has arrived, and descriptors with it; False at the end. Raises OSError."""
+        data, descriptors, _, _ = socket.recv_fds(link, 4096, 1)
+        for each in descriptors:
+            self.tls = each
+        self.take(data)
+        return bool(data)
 
     def take(self, data: bytes) -> None:
         """Bytes that have arrived."""
@@ -79,7 +98,7 @@ def main(descriptor: int, child: int, shape: str) -> int:
     from threading import Thread
 
     results: list[str] = []
-    thread = Thread(target=lambda: results.append(end_session(told.last)), daemon=True)
+    thread = Thread(target=lambda: results.append(_ended(told)), daemon=True)
     thread.start()
     thread.join(GIVE_UP_S)
     result = results[0] if results else "ZooKeeper did not answer in time"
@@ -93,8 +112,8 @@ def _as_child(link: socket.socket, told: Told) -> int:
     # Keys on a terminal and service managers signal all processes; ours ends with the broker.
     for number in FORWARDED:
         signal.signal(number, signal.SIG_IGN)
-    while data := link.recv(4096):
-        told.take(data)
+    while told.receive(link):
+        pass
     return 0
 
 
@@ -122,17 +141,15 @@ def _as_parent(link: socket.socket, child: int, told: Told) -> int:
             code = _reap(child)
     link.setblocking(False)
     try:
-        while data := link.recv(4096):
-            told.take(data)
+        while told.receive(link):
+            pass
     except BlockingIOError:  # A process that it started has the other end, too.
         pass
     return code
 
 
 def _receive(link: socket.socket, told: Told, waiting: "select.poll") -> None:
-    data = link.recv(4096)
-    told.take(data)
-    if not data:  # It has ended, or is about to: `waitpid` says when.
+    if not told.receive(link):  # It has ended, or is about to: `waitpid` says when.
         waiting.unregister(link)
 
 
@@ -151,7 +168,41 @@ def _reap(child: int) -> int | None:
             code = ended if ended >= 0 else 128 - ended
 
 
-def end_session(line: str) -> str:
+def _ended(told: Told) -> str:
+    try:
+        return end_session(told.last, None if told.tls is None else _secured(told.tls))
+    except (OSError, ValueError) as error:
+        return f"its TLS cannot be set up: {error}"
+
+
+def _secured(descriptor: int) -> "Wrap":
+    """What makes a connection a TLS one, from what the broker has handed on."""
+    import json
+    import ssl  # Late: it takes more memory than all the rest, and most never need it.
+
+    with open(descriptor, "rb") as file:
+        file.seek(0)
+        told = json.load(file)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = told["check_hostname"]
+    context.minimum_version = ssl.TLSVersion(told["minimum"])
+    context.maximum_version = ssl.TLSVersion(told["maximum"])
+    if told["ciphers"]:
+        context.set_ciphers(told["ciphers"])
+    if told["trust"]:
+        context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+        context.load_verify_locations(cadata=told["trust"])
+    else:
+        context.load_default_certs()
+    if told["identity"]:
+        memory = os.memfd_create("identity", os.MFD_CLOEXEC)
+        os.write(memory, told["identity"].encode("latin-1"))
+        context.load_cert_chain(f"/proc/self/fd/{memory}", password=told["password"] or "")
+        os.close(memory)
+    return lambda plain, host: context.wrap_socket(plain, server_hostname=host)
+
+
+def end_session(line: str, secured: "Wrap | None" = None) -> str:
     """Close the session that a line names; returns a word on it, empty if it had ended before.
 
     Tries all members in turn, for `GIVE_UP_S` or as long as the session lasts.
@@ -159,22 +210,25 @@ def end_session(line: str) -> str:
     name, password, timeout_ms, hosts = line.split(" ")
     request = struct.pack("!iqiQ", 0, 0, int(timeout_ms), int(name, 16))
     request += _buffer(bytes.fromhex(password)) + b"\0"
+    reason = ""
     give_up_at = time.monotonic() + min(GIVE_UP_S, int(timeout_ms) / 1000)
     while time.monotonic() < give_up_at:
         for address in hosts.split(","):
             host, _, port = address.rpartition(":")
             try:
-                closed = _end_at((host.strip("[]"), int(port)), _buffer(request))
-            except OSError:
+                closed = _end_at((host.strip("[]"), int(port)), _buffer(request), secured)
+            except OSError as error:
+                reason = f" ({error})" if secured else ""
                 continue
             return f"0x{name} is closed now" if closed else ""
         time.sleep(PAUSE_S)
-    return f"0x{name} cannot be closed, for no ZooKeeper answers at {hosts}"
+    return f"0x{name} cannot be closed, for no ZooKeeper answers at {hosts}{reason}"
 
 
-def _end_at(address: tuple[str, int], request: bytes) -> bool:
+def _end_at(address: tuple[str, int], request: bytes, secured: "Wrap | None") -> bool:
     """Connect as the session and close it; False if there is none. Raises OSError to try again."""
-    with socket.create_connection(address, ATTEMPT_S) as connection:
+    plain = socket.create_connection(address, ATTEMPT_S)
+    with plain, secured(plain, address[0]) if secured else plain as connection:
         connection.sendall(request)
         _, granted_ms, session = struct.unpack_from("!iiq", _frame(connection, 16))
         if granted_ms <= 0 or session == 0:

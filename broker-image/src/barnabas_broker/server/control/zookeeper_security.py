@@ -14,7 +14,14 @@ from typing import Any, Final
 
 from barnabas_broker.security import jaas
 from barnabas_broker.security.listener_tls import CIPHERS, VERSIONS
-from barnabas_broker.security.stores import Store, StoreError, load_identity, load_trust
+from barnabas_broker.security.stores import (
+    Store,
+    StoreError,
+    identity_pem,
+    load_identity,
+    load_trust,
+    trust_pem,
+)
 from barnabas_broker.server.control.login_file import (
     FILE_PROPERTY,
     jvm_properties,
@@ -22,7 +29,7 @@ from barnabas_broker.server.control.login_file import (
     read_sections,
 )
 from barnabas_broker.server.process.startup import StartupError
-from barnabas_broker.zk.credentials import Credentials, Login
+from barnabas_broker.zk.credentials import Credentials, Login, TlsMaterial
 from barnabas_kafka.settings import broker as keys
 from barnabas_kafka.settings.broker import BrokerSettings
 from barnabas_kafka.settings.definitions import Key
@@ -41,7 +48,9 @@ def credentials(settings: BrokerSettings, environment: Mapping[str, str]) -> Cre
     """
     login = _login(settings, environment)
     digest = settings[keys.BARNABAS_ZOOKEEPER_DIGEST]
-    tls = _tls(settings) if settings[keys.ZOOKEEPER_SSL_CLIENT_ENABLE] else None
+    tls, material = None, None
+    if settings[keys.ZOOKEEPER_SSL_CLIENT_ENABLE]:
+        tls, material = _tls(settings)
     set_acl = settings[keys.ZOOKEEPER_SET_ACL]
     shown = tls is not None and settings[keys.ZOOKEEPER_SSL_KEYSTORE_LOCATION]
     if set_acl and login is None and digest is None and not shown:
@@ -52,7 +61,7 @@ def credentials(settings: BrokerSettings, environment: Mapping[str, str]) -> Cre
             f"({keys.ZOOKEEPER_SSL_CLIENT_ENABLE.name}, "
             f"{keys.ZOOKEEPER_SSL_KEYSTORE_LOCATION.name})"
         )
-    return Credentials(login=login, digest=digest, tls=tls, set_acl=set_acl)
+    return Credentials(login=login, digest=digest, tls=tls, material=material, set_acl=set_acl)
 
 
 def _login(settings: BrokerSettings, environment: Mapping[str, str]) -> Login | None:
@@ -80,28 +89,44 @@ def _login(settings: BrokerSettings, environment: Mapping[str, str]) -> Login | 
     return None
 
 
-def _tls(settings: BrokerSettings) -> ssl.SSLContext:
+def _tls(settings: BrokerSettings) -> tuple[ssl.SSLContext, TlsMaterial]:
     _refuse_unoffered(settings)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     algorithm = settings[keys.ZOOKEEPER_SSL_ENDPOINT_IDENTIFICATION_ALGORITHM]
     context.check_hostname = bool(algorithm.strip())
     versions = _versions(settings)
     context.minimum_version, context.maximum_version = min(versions), max(versions)
-    _choose_ciphers(context, settings)
+    ciphers = _choose_ciphers(context, settings)
+    trust = identity = password = None
     try:
         if place := settings[keys.ZOOKEEPER_SSL_TRUSTSTORE_LOCATION]:
             kind = settings[keys.ZOOKEEPER_SSL_TRUSTSTORE_TYPE]
-            password = settings[keys.ZOOKEEPER_SSL_TRUSTSTORE_PASSWORD]
-            load_trust(context, Store(path=Path(place), kind=kind, password=password))
+            store = Store(
+                path=Path(place),
+                kind=kind,
+                password=settings[keys.ZOOKEEPER_SSL_TRUSTSTORE_PASSWORD],
+            )
+            load_trust(context, store)
+            trust = trust_pem(store)
         else:
             context.load_default_certs(ssl.Purpose.SERVER_AUTH)
         if place := settings[keys.ZOOKEEPER_SSL_KEYSTORE_LOCATION]:
             kind = settings[keys.ZOOKEEPER_SSL_KEYSTORE_TYPE]
             password = settings[keys.ZOOKEEPER_SSL_KEYSTORE_PASSWORD]
-            load_identity(context, Store(path=Path(place), kind=kind, password=password))
+            store = Store(path=Path(place), kind=kind, password=password)
+            load_identity(context, store)
+            identity = identity_pem(store).decode("latin-1")
     except StoreError as error:
         raise StartupError(f"zookeeper.ssl: {error}") from error
-    return context
+    return context, TlsMaterial(
+        check_hostname=context.check_hostname,
+        minimum=context.minimum_version,
+        maximum=context.maximum_version,
+        ciphers=ciphers,
+        trust=trust,
+        identity=identity,
+        password=password,
+    )
 
 
 def _refuse_unoffered(settings: BrokerSettings) -> None:
@@ -128,17 +153,19 @@ def _versions(settings: BrokerSettings) -> list[ssl.TLSVersion]:
     return [VERSIONS[name] for name in names]
 
 
-def _choose_ciphers(context: ssl.SSLContext, settings: BrokerSettings) -> None:
+def _choose_ciphers(context: ssl.SSLContext, settings: BrokerSettings) -> str | None:
     key = keys.ZOOKEEPER_SSL_CIPHER_SUITES
     names = settings[key]
     if not names:
-        return
+        return None
     if context.maximum_version != ssl.TLSVersion.TLSv1_2:
         raise _refused(settings, key, "the ciphers of TLSv1.3 cannot be chosen")
     unknown = [name for name in names if name not in CIPHERS]
     if unknown:
         raise _refused(settings, key, f"{unknown[0]} is not offered, only {', '.join(CIPHERS)}")
-    context.set_ciphers(":".join(CIPHERS[name] for name in names))
+    chosen = ":".join(CIPHERS[name] for name in names)
+    context.set_ciphers(chosen)
+    return chosen
 
 
 def _refused(settings: BrokerSettings, key: Key[Any], reason: str) -> StartupError:

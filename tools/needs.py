@@ -1,7 +1,8 @@
 """The programs that suites of real processes run, how to find them, and Debian's packages of them.
 
-They are Java 17 or newer and Maven (Apache Kafka's own clients and tools), kcat, Redis (a recipe of
-the cookbook), strace, and gcc and the tools of two file systems (disks that fail).
+They are Java 17 or newer and Maven (Apache Kafka's own clients and tools), kcat, Go and Node.js
+(the quickstarts), Redis (a recipe of the cookbook), strace, and gcc and the tools of two file
+systems (disks that fail).
 `tools.testrun.requirements` says which of them a machine lacks, and installs them as root.
 """
 
@@ -16,7 +17,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 JAVA_LEAST = 17
+GO_LEAST = 21
+"""From this one on, Go downloads the toolchain that a module asks for."""
 _JAVA_VERSION = re.compile(r'version "(?:1\.)?([0-9]+)')
+_GO_VERSION = re.compile(r"go1\.([0-9]+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +48,15 @@ def has_java() -> bool:
     return major is not None and major >= JAVA_LEAST
 
 
+def has_go() -> bool:
+    """Whether a new enough Go is on the path."""
+    if shutil.which("go") is None:
+        return False
+    asked = subprocess.run(["go", "env", "GOVERSION"], capture_output=True, text=True, check=False)
+    found = _GO_VERSION.match(asked.stdout)
+    return found is not None and int(found[1]) >= GO_LEAST
+
+
 def on_path(program: str) -> Callable[[], bool]:
     """Whether a program is on the path, asked anew each time."""
     return lambda: shutil.which(program) is not None
@@ -53,6 +66,8 @@ NEEDS = (
     Need("java", has_java, "default-jdk-headless", f"a JDK, version {JAVA_LEAST} or newer"),
     Need("mvn", on_path("mvn"), "maven", "Maven"),
     Need("kcat", on_path("kcat"), "kcat", "kcat"),
+    Need("go", has_go, "golang-go", f"Go 1.{GO_LEAST} or newer"),
+    Need("npm", on_path("npm"), "npm", "Node.js with npm"),
     Need("gcc", on_path("gcc"), "build-essential", "gcc with the C library's headers"),
     Need("mkfs.ext4", on_path("mkfs.ext4"), "e2fsprogs", "mkfs.ext4"),
     Need("redis-server", on_path("redis-server"), "redis-server", "redis-server"),

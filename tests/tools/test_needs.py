@@ -32,7 +32,7 @@ def test_versions_of_java(answer: str, major: int | None) -> None:
 def test_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An old Java does not do, nor one without its compiler."""
     monkeypatch.setenv("PATH", str(tmp_path))
-    others = ["kcat", "gcc", "mkfs.ext4", "redis-server", "strace", "xfs_io"]
+    others = ["kcat", "go", "npm", "gcc", "mkfs.ext4", "redis-server", "strace", "xfs_io"]
     assert [need.program for need in needs.missing()] == ["java", "mvn", *others]
     add_program(tmp_path, "mvn")
     add_program(tmp_path, "java", "echo 'openjdk version \"11.0.2\"' >&2")
@@ -40,6 +40,10 @@ def test_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert [need.program for need in needs.missing()] == ["java", *others]
     add_program(tmp_path, "java", "echo 'openjdk version \"17.0.2\"' >&2")
     assert [need.program for need in needs.missing()] == others
+    add_program(tmp_path, "go", "echo go1.19.8")
+    assert "go" in [need.program for need in needs.missing()]
+    add_program(tmp_path, "go", "echo go1.26.1")
+    assert "go" not in [need.program for need in needs.missing()]
 
 
 def test_only_what_debian_has_is_installed() -> None:

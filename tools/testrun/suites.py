@@ -130,6 +130,7 @@ PREPARATIONS: Final = (
 SIDE_BY_SIDE: Final = ("-n", "2", "--dist", "loadfile", "--no-loadscope-reorder")
 CLIENTS: Final = ("tests/clients",)
 FAULTS: Final = ("tests/faults",)
+QUICKSTARTS: Final = ("tests/quickstarts",)
 CLUSTER: Final = ("tests/cluster",)
 ORACLE: Final = (
     "tests/oracle",
@@ -187,7 +188,7 @@ SUITES: Final = (
         budget_minutes=6,
         tests=Tests(
             ("tests",),
-            ignored=(*CLIENTS, *FAULTS, *CLUSTER, *ORACLE, *SPARK),
+            ignored=(*CLIENTS, *QUICKSTARTS, *FAULTS, *CLUSTER, *ORACLE, *SPARK),
             options=SIDE_BY_SIDE,
         ),
     ),
@@ -207,11 +208,20 @@ SUITES: Final = (
         "all clients, Java's and kcat among them, against a broker process",
         Kind.PROCESSES,
         limit_minutes=26,
-        budget_minutes=13,
+        budget_minutes=11,
         tests=Tests(CLIENTS, options=SIDE_BY_SIDE),
         needs=(*_APACHE, "kcat", "redis-server", "gcc", "strace"),
         prepared_by=("releases",),
         covers=("pip-clients",),
+    ),
+    Suite(
+        "quickstarts",
+        "the quickstarts, as printed: Python, Java, Go, Node.js and kcat",
+        Kind.PROCESSES,
+        limit_minutes=8,
+        budget_minutes=3,
+        tests=Tests(QUICKSTARTS),
+        needs=(*_APACHE, "kcat", "go", "npm"),
     ),
     Suite(
         "cluster",
@@ -239,7 +249,7 @@ SUITES: Final = (
         "broker processes on full, slow and failing disks and after power failures",
         Kind.PROCESSES,
         limit_minutes=12,
-        budget_minutes=4,
+        budget_minutes=3,
         tests=Tests(FAULTS, options=SIDE_BY_SIDE),
         needs=("root", "gcc", "mkfs.ext4", "xfs_io"),
     ),

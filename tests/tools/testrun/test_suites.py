@@ -46,7 +46,7 @@ def _owner(file: str) -> str:
     """The suite that a path belongs to, by docs/contributing/testing.md."""
     if file.endswith("test_against_apache.py") or file == "tests/fuzz/test_guided.py":
         return "oracle"
-    folders = ("clients", "faults", "cluster", "oracle")
+    folders = ("clients", "quickstarts", "faults", "cluster", "oracle")
     found = [folder for folder in folders if file.startswith(f"tests/{folder}/")]
     if file.startswith("tests/pipelines/spark/"):
         found = ["pipelines"]

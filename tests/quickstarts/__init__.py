@@ -1,0 +1,1 @@
+"""The quickstarts, followed as a reader does."""

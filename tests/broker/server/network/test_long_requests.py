@@ -10,6 +10,8 @@ import pytest
 
 from barnabas_broker.security.principals import ANONYMOUS
 from barnabas_broker.server.network.long_requests import (
+    CLIENTS_MAX,
+    DUE_WITHIN_S,
     LONG_REQUEST_S,
     PRESUMED_S,
     ROUND_LONG_S,
@@ -42,7 +44,8 @@ class Served:
     """Long requests of a story, and who was served."""
 
     def __init__(self) -> None:
-        self.requests = LongRequests()
+        self.now = 0.0
+        self.requests = LongRequests(clock=lambda: self.now)
         self.names: list[str] = []
 
     def wait(self, name: str, cost: float, *, address: str = "a", took: float = 0.0) -> None:
@@ -98,6 +101,41 @@ def test_addresses_share_the_loop_alike() -> None:
         served.wait("b1", ROUND_LONG_S, address="b")
         first = await served.rounds(6)
         assert {"b0", "b1"} <= set(first)
+
+    play(story)
+
+
+def test_a_shorter_one_goes_first_for_a_while() -> None:
+    """A little shorter is enough; who waits for longer than that is not overtaken any more."""
+
+    async def story(served: Served) -> None:
+        served.wait("commit", 0.0003)
+        served.wait("fetch", 0.00025)
+        assert await served.rounds(3) == ["fetch", "commit"]
+        served.wait("vast", 10.0, took=ROUND_LONG_S)
+        for number in range(8):
+            served.wait(f"short{number}", ROUND_LONG_S)
+            served.now += DUE_WITHIN_S / 4
+            await served.rounds(1)
+        assert "vast" in served.names[:7]
+        await served.rounds(9)
+
+    play(story)
+
+
+@pytest.mark.parametrize("addresses", [CLIENTS_MAX // 4, 3 * CLIENTS_MAX])
+def test_what_clients_were_served_is_forgotten(addresses: int) -> None:
+    """However many come, and all of it once nobody waits."""
+
+    async def story(served: Served) -> None:
+        for number in range(3 * CLIENTS_MAX):
+            while len(served.requests) < 3:
+                served.wait("x", ROUND_LONG_S, address=str((number * 7) % addresses))
+            await served.rounds(1)
+            assert len(served.requests._ends) <= CLIENTS_MAX
+        await served.rounds(5)
+        assert not served.requests._ends
+        assert not served.requests._turns
 
     play(story)
 

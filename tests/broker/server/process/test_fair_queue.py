@@ -48,6 +48,15 @@ def test_who_is_owed_nothing_is_forgotten() -> None:
     assert len(queue._ends) <= fair_queue.FORGOTTEN_BEYOND + 2
 
 
+def test_flows_that_come_once_are_forgotten() -> None:
+    """Each is new, so virtual time stands still, and all would be owed something for ever."""
+    queue: FairQueue[int] = FairQueue()
+    for number in range(3 * fair_queue.FLOWS_MAX):
+        queue.push(number, number, 1)
+        queue.pop()
+    assert len(queue._ends) <= fair_queue.FLOWS_MAX + 2
+
+
 def test_flows_of_an_address_differ_by_magnitude() -> None:
     """Bombs of kilobytes are another flow than sends of megabytes."""
     bomb, send = (flow_of(ANONYMOUS, "10.0.0.1", size) for size in (60_000, 3_600_000))

@@ -5,30 +5,45 @@ processor time of the thread is what counts: beside busy threads a request that 
 millisecond waits for the interpreter, which is no fault of its own. Estimates fall by halves, so
 that who mixes long requests with short ones is known for the long ones.
 
-Those that wait stand in flows by principal, address and magnitude of the cost, and each flow gets
-the same share of the event loop (`server.process.fair_queue`). A fetch of a tenth of a millisecond
-waits for its like, not for a hundred commits of a millisecond each, even from one address.
+Principals and addresses get the same share of the event loop (start-time fair queueing, as in
+`server.process.fair_queue`). Of one of them the next is who is due first: a request is due so many
+times later as it is estimated to take longer. A fetch of a tenth of a millisecond does not wait for
+a hundred commits of half of one, even from its own address, and none waits for ever.
 """
 
 import asyncio
 from collections.abc import Callable
-from time import perf_counter, thread_time
+from heapq import heappop, heappush
+from itertools import count
+from time import monotonic, perf_counter, thread_time
 from typing import Final
 
+from barnabas_broker.invariants import violated
 from barnabas_broker.security.principals import Principal
 from barnabas_broker.server.process.cooperative_scheduler import Round
-from barnabas_broker.server.process.fair_queue import FairQueue, Flow
 
 LONG_REQUEST_S: Final = 0.00005
 """A connection whose requests are estimated to take longer sends long ones."""
 
-ROUND_LONG_S: Final = 0.001
+ROUND_LONG_S: Final = 0.0005
 """How much time all long requests have in one round of the loop before the next of them waits."""
 
 PRESUMED_S: Final = 2 * LONG_REQUEST_S
 """What the first long request is taken to cost at most: whatever ran meanwhile was measured too."""
 
 FALL: Final = 0.5
+
+PATIENCE: Final = 500
+"""A request is due after so many times what it is estimated to take."""
+
+DUE_WITHIN_S: Final = 0.5
+"""For so long requests that take less can go before one, at most."""
+
+CLIENTS_MAX: Final = 2_000
+"""So many principals and addresses are remembered for what they were served."""
+
+Turn = Callable[[], None]
+Client = tuple[Principal, str]
 
 
 def clock_for(cost: float) -> Callable[[], float]:
@@ -49,13 +64,20 @@ def next_cost(before: float, took: float) -> float:
 class LongRequests:
     """Who waits to be served a long request, on one event loop."""
 
-    def __init__(self) -> None:
-        self._queue: FairQueue[Callable[[], None]] = FairQueue()
-        self.rounds = 0
+    def __init__(self, *, clock: Callable[[], float] = monotonic) -> None:
+        self._clock = clock
         self._round = Round(ROUND_LONG_S)
+        self._numbers = count()
+        self._size = 0
+        # Of each client that waits, its turns by when they are due; and when, in virtual time, its
+        # next one begins.
+        self._turns: dict[Client, list[tuple[float, int, Turn, float]]] = {}
+        self._begins: list[tuple[float, int, Client]] = []
+        self._now = 0.0
+        self._ends: dict[Client, float] = {}  # Of those that do not wait.
 
     def __len__(self) -> int:
-        return len(self._queue)
+        return self._size
 
     @property
     def is_over(self) -> bool:
@@ -66,22 +88,46 @@ class LongRequests:
         """Count time that a long request took."""
         self._round.spend(seconds)
 
-    def join(
-        self, turn: Callable[[], None], principal: Principal, address: str, cost: float
-    ) -> None:
-        """Have `turn` called when the flow's turn has come; `cost` is the estimate in seconds."""
-        if not self._queue:
+    def join(self, turn: Turn, principal: Principal, address: str, cost: float) -> None:
+        """Have `turn` called when it has come; `cost` is the estimate in seconds."""
+        if not self._size:
             asyncio.get_running_loop().call_soon(self._serve)
-        microseconds = max(int(cost * 1_000_000), 1)
-        flow = Flow(principal, address, microseconds.bit_length())
-        self._queue.push(turn, flow, microseconds)
+        self._size += 1
+        client = (principal, address)
+        turns = self._turns.get(client)
+        if turns is None:
+            turns = self._turns[client] = []
+            begin = max(self._now, self._ends.pop(client, 0.0))
+            heappush(self._begins, (begin, next(self._numbers), client))
+        due = self._clock() + min(PATIENCE * cost, DUE_WITHIN_S)
+        heappush(turns, (due, next(self._numbers), turn, cost))
+
+    def _next(self) -> Turn:
+        begin, _, client = heappop(self._begins)
+        assert begin >= self._now, violated("virtual time does not go back")
+        turns = self._turns[client]
+        _, _, turn, cost = heappop(turns)
+        self._size -= 1
+        self._now = begin
+        if turns:
+            heappush(self._begins, (begin + cost, next(self._numbers), client))
+            return turn
+        del self._turns[client]
+        if not self._turns:
+            self._ends.clear()  # All were served, and none is owed more than another.
+        elif len(self._ends) < CLIENTS_MAX:
+            self._ends[client] = begin + cost
+        else:  # Whoever comes new does not move virtual time on, and there is no end of addresses.
+            self._ends = {each: end for each, end in self._ends.items() if end > begin}
+            if len(self._ends) > CLIENTS_MAX // 2:
+                self._ends.clear()
+        return turn
 
     def _serve(self) -> None:
         """Serve one turn, and more of them while the round has time."""
-        self.rounds += 1
         while True:
-            turn = self._queue.pop()
-            if not self._queue:
+            turn = self._next()
+            if not self._size:
                 turn()  # It may join again, and is then called in the next round.
                 return
             try:

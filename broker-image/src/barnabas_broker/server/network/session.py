@@ -39,7 +39,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from struct import Struct
-from time import monotonic, perf_counter_ns
+from time import monotonic, perf_counter, perf_counter_ns
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from barnabas_broker.invariants import violated
@@ -554,14 +554,15 @@ class Session(asyncio.BufferedProtocol):
         if self._transport.is_closing():
             return
         self._waiting_for = None
-        if self._cost > LONG_REQUEST_S:
-            self._shared.serving.spend(LONG_REQUEST_S)
+        began = perf_counter()
         try:
             answer = self._dispatcher.encode(reply, future)
         except UnanswerableError as error:
             self._complain(Cause.BAD_REQUEST, str(error))
             self.close_when_sent()
             return
+        if self._cost > LONG_REQUEST_S:
+            self._shared.serving.spend(perf_counter() - began)
         if isinstance(answer, Reply):
             self._wait_for(answer)
             return

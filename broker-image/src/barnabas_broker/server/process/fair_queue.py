@@ -19,6 +19,9 @@ T = TypeVar("T")
 FORGOTTEN_BEYOND: Final = 1_000
 """So many flows are remembered before those are looked for that are owed nothing."""
 
+FLOWS_MAX: Final = 10 * FORGOTTEN_BEYOND
+"""Beyond so many, besides those that wait, all begin anew."""
+
 
 class Flow(NamedTuple):
     """Whose work it is, and of which magnitude is what it came as.
@@ -56,6 +59,9 @@ class FairQueue(Generic[T]):
         heappush(self._heap, (begin, next(self._numbers), item))
         if len(self._ends) > FORGOTTEN_BEYOND + 2 * len(self._heap):
             self._ends = {each: end for each, end in self._ends.items() if end > self._now}
+            # Flows that come new do not move virtual time on, and there is no end of addresses.
+            if len(self._ends) > FLOWS_MAX + 2 * len(self._heap):
+                self._ends.clear()
 
     def pop(self) -> T:
         """The next item; there must be one."""

@@ -32,7 +32,8 @@ from barnabas_broker.server.control import delegation_token_manager
 from barnabas_broker.server.control.delegation_token_manager import DelegationTokenManager
 from barnabas_broker.server.network.connection_quotas import ConnectionQuotas
 from barnabas_broker.server.network.listener import THROTTLED_MAX, Listener
-from barnabas_broker.server.process.fair_queue import FORGOTTEN_BEYOND, FairQueue, flow_of
+from barnabas_broker.server.network.long_requests import CLIENTS_MAX, LongRequests
+from barnabas_broker.server.process.fair_queue import FLOWS_MAX, FairQueue, flow_of
 from barnabas_broker.server.process.offload_pool import OffloadPool
 from barnabas_broker.server.requests.broker_services import BrokerServices
 from barnabas_broker.server.transport.limits import ConnectionLimits
@@ -351,11 +352,26 @@ def flows() -> int:
     """Clients that each have one thing done."""
     queue: FairQueue[int] = FairQueue()
     most = 0
-    for number in range(50 * TRIED):
+    for number in range(2 * FLOWS_MAX):
         queue.push(number, f"client-{number}", 1)
         queue.pop()
         most = max(most, len(queue._ends))
-    return most * MAX // (FORGOTTEN_BEYOND + 3)
+    return most * MAX // (FLOWS_MAX + 3)
+
+
+def long_requests() -> int:
+    """Addresses that each have one long request served while others wait."""
+
+    async def ask() -> int:
+        requests, most = LongRequests(), 0
+        for number in range(2 * CLIENTS_MAX):
+            while len(requests) < 3:
+                requests.join(lambda: None, ANONYMOUS, f"client-{number}-{len(requests)}", 1.0)
+            requests._next()
+            most = max(most, len(requests._ends), len(requests._turns))
+        return most
+
+    return asyncio.run(ask()) * MAX // CLIENTS_MAX
 
 
 def sensors() -> int:
@@ -403,6 +419,7 @@ FILLERS: Final[dict[str, Callable[[], int]]] = {
     "server/process/offload_pool.py OffloadPool._held": holders,
     "server/network/listener.py Listener._throttled": throttled_connections,
     "server/process/fair_queue.py FairQueue._ends": flows,
+    "server/network/long_requests.py LongRequests._ends": long_requests,
     "quota/manager.py QuotaManager._sensors": sensors,
     "security/authorizer.py _Current.decisions": decisions,
     "security/audit.py AuditLog._windows": audited,

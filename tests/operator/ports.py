@@ -47,6 +47,11 @@ class MemoryBrokers:
         self._answer()
         return self.view
 
+    def elect_preferred_leaders(self) -> None:
+        """See Brokers."""
+        self._answer()
+        self.requests.append("elect")
+
     def topic_names(self) -> frozenset[str]:
         """See Brokers."""
         self._answer()

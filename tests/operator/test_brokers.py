@@ -50,6 +50,11 @@ def test_a_topic_from_beginning_to_end(brokers: AdminBrokers) -> None:
     assert brokers.topics({"port"}) == {}
 
 
+def test_leaders_are_where_they_are_preferred(brokers: AdminBrokers) -> None:
+    """An election that is not needed is no error."""
+    brokers.elect_preferred_leaders()
+
+
 def test_topic_ids_are_shown_as_kafka_shows_them(brokers: AdminBrokers) -> None:
     """Of twenty, some have a character that the client library spells in another way."""
     names = [f"spelt-{number}" for number in range(20)]

@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
 from barnabas_operator.kube import Document, KubeError
-from barnabas_operator.plan import clusters, rolling, snapshot, users
+from barnabas_operator.names import MANUAL_ROLL, PAUSE_ROLL
+from barnabas_operator.plan import clusters, roll_checks, rolling, snapshot, users
 from barnabas_operator.plan.observed import Images
 from barnabas_operator.plan.shrink import Size
 from barnabas_operator.plan.steps import DeletePod
@@ -41,6 +42,7 @@ from tests.operator.world import (
     USER,
     ApiFault,
     World,
+    annotate,
     edited,
     inject,
     is_foreign,
@@ -131,7 +133,23 @@ class Life(RuleBasedStateMachine):
     @rule(policy=st.sampled_from(["Auto", "OnApproval"]))
     def hold(self, policy: str) -> None:
         """A user wants to be asked before each roll, or no longer."""
-        edited(self.world, rollPolicy={"type": policy})
+        edited(self.world, roll={"policy": policy})
+
+    @rule(paused=st.booleans())
+    def pause(self, paused: bool) -> None:
+        """A user pauses what rolls, or has it go on."""
+        annotate(self.world, "KafkaCluster", "quickstart", PAUSE_ROLL, "true" if paused else None)
+
+    @rule(kind=st.sampled_from([ENSEMBLE, BROKERS]), ordinal=st.integers(0, 2))
+    def ask(self, kind: str, ordinal: int) -> None:
+        """A user wants a pod to be replaced."""
+        if f"{kind}-{ordinal}" in self.world.pods():
+            annotate(self.world, "Pod", f"{kind}-{ordinal}", MANUAL_ROLL, "true")
+
+    @rule(soak=st.sampled_from([0, 60]), guarantee=st.sampled_from(["KeepHealthy", "AllHealthy"]))
+    def care(self, soak: int, guarantee: str) -> None:
+        """A user wants rolls to be slower, or stricter."""
+        edited(self.world, roll={"soakSeconds": soak, "guarantee": guarantee})
 
     @rule(size=st.sampled_from(["2Gi", "3Gi"]))
     def storage(self, size: str) -> None:
@@ -237,6 +255,7 @@ class Life(RuleBasedStateMachine):
         self.world.lost_nodes.clear()
         self.world.return_names()
         self.hold("Auto")
+        self.pause(paused=False)
         self.image(broken=False)
         edited(self.world, brokers={"storage": {"size": "2Gi"}})
         replicas = self.world.find("KafkaCluster", "quickstart")["spec"]["brokers"]["replicas"]
@@ -310,10 +329,10 @@ def _no_one_is_away(*_: Any) -> list[Any]:
 
 
 MUTATIONS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
-    "quorum": (clusters, "_ensemble_trouble", lambda *_: ""),
+    "quorum": (roll_checks, "_ensemble_trouble", lambda *_: ""),
     "absences": (snapshot.Snapshot, "absences", _no_one_is_away),
     "not ready is broken": (
-        clusters,
+        roll_checks,
         "broken_to_replace",
         lambda pods, seen: next(
             (
@@ -324,14 +343,15 @@ MUTATIONS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
             None,
         ),
     ),
+    "policy and pause": (roll_checks, "objection", lambda *_, **__: ""),
     "leaders last": (
-        clusters,
+        roll_checks,
         "next_to_replace",
         lambda pods, seen, last=(): rolling.next_to_replace(pods, seen),
     ),
     "restart check": (reconcile_clusters, "hold_back", lambda plan, *_: plan),
     "replicas held": (snapshot, "brokers_to_run", lambda asked, *_: Size(replicas=asked)),
-    "broken at once": (clusters, "broken_to_replace", lambda *_: None),
+    "broken at once": (roll_checks, "broken_to_replace", lambda *_: None),
     "changes are read": (steady.SteadyClusters, "_is_as_before", lambda *_: True),
     "what exists protects its topic": (
         kafka_topics,

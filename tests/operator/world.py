@@ -16,6 +16,7 @@ from typing import Any
 from barnabas_operator.api.users import AclOperation, AclResourceType
 from barnabas_operator.brokers import BrokersError
 from barnabas_operator.kube import PODS, SECRETS, STATEFUL_SETS, Document, Kind, KubeError
+from barnabas_operator.names import MANUAL_ROLL, PAUSE_ROLL
 from barnabas_operator.plan.observed import ClusterView, Images
 from barnabas_operator.plan.topics import AlterConfig, CreateTopic, GrowPartitions, TopicView
 from barnabas_operator.plan.user_acls import Acl
@@ -202,8 +203,13 @@ class World(MemoryKube):
         assert not self.failed, f"{name} was deleted in a pass with an error"
         if pod_is_broken(pod):
             return
-        policy = self.find("KafkaCluster", "quickstart")["spec"].get("rollPolicy", {})
-        assert policy.get("type") != "OnApproval", f"{name} was deleted without approval"
+        cluster = self.find("KafkaCluster", "quickstart")
+        notes = cluster["metadata"].get("annotations") or {}
+        assert PAUSE_ROLL not in notes, f"{name} was deleted in a paused roll"
+        asked = MANUAL_ROLL in (pod["metadata"].get("annotations") or {})
+        policy = cluster["spec"].get("roll", {}).get("policy")
+        approved = policy != "OnApproval" or (asked and not self.is_outdated(name))
+        assert approved, f"{name} was deleted without approval"
         assert serves(pod), f"{name} was deleted though it was only not ready"
         away = [each for each in self.expected() if not serves(self.pods().get(each))]
         assert not away, f"{name} was deleted while {away} were away"
@@ -562,6 +568,13 @@ def edited(world: World, **spec: Any) -> None:
         else:
             body["spec"][name] = value
     world.put(body)
+
+
+def annotate(world: World, kind: str, name: str, note: str, value: str | None) -> None:
+    """A user sets an annotation, or removes it."""
+    meta = world.find(kind, name)["metadata"]
+    kept = {key: text for key, text in (meta.get("annotations") or {}).items() if key != note}
+    meta["annotations"] = kept if value is None else {**kept, note: value}
 
 
 def _ordinal_of(text: str) -> int:

@@ -46,6 +46,7 @@ from barnabas_kafka.client import (
     describe_quotas,
     describe_scram_credentials,
     describe_topics,
+    elect_leaders,
     list_topics,
     topic_resource,
 )
@@ -100,6 +101,10 @@ class Brokers(Protocol):
 
     def describe(self) -> ClusterView:
         """Brokers, controller, replicas and leaderless partitions."""
+        ...
+
+    def elect_preferred_leaders(self) -> None:
+        """Have each partition led by its preferred replica, where that is in sync."""
         ...
 
     def topic_names(self) -> frozenset[str]:
@@ -204,6 +209,10 @@ class AdminBrokers:
             ),
             leaderless=tuple(sorted(name for name, each in partitions if each.leader < 0)),
         )
+
+    def elect_preferred_leaders(self) -> None:
+        """See Brokers; a partition whose preferred replica cannot lead stays where it is."""
+        self._call(elect_leaders(None))
 
     def topic_names(self) -> frozenset[str]:
         """See Brokers."""

@@ -24,6 +24,12 @@ RENDERED: Final = f"{GROUP}/rendered"
 IMAGE: Final = f"{GROUP}/image"
 # On a KafkaCluster: the token of a roll that may go on.
 APPROVE_ROLL: Final = f"{GROUP}/approve-roll"
+# On a KafkaCluster: the token of a roll that may go on whatever brokers, budget and policy say.
+FORCE_ROLL: Final = f"{GROUP}/force-roll"
+# On a KafkaCluster: no pod that serves is replaced while it is there, but for `false`.
+PAUSE_ROLL: Final = f"{GROUP}/pause-roll"
+# On a pod of a cluster: it is replaced as if its template had changed.
+MANUAL_ROLL: Final = f"{GROUP}/manual-roll"
 # On pod templates: the hash of the configuration that the pod reads at start.
 CONFIG_HASH: Final = f"{GROUP}/config-hash"
 # On the brokers' pods: the rack of the node on which a pod has come to run.

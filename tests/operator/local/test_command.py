@@ -19,7 +19,7 @@ def test_up_status_down(laptop: Laptop, terminal: Terminal) -> None:
     out = terminal.run("up", laptop.file)
     assert "quickstart: topic packages: create with 3 partitions of 1 replicas" in out
     assert f"quickstart: Ready; its files are in {terminal.directory / 'quickstart'}" in out
-    assert "spec.zookeeper, storage, resources, template, version, images and rollPolicy are" in out
+    assert "spec.zookeeper, storage, resources, template, version, images and roll are" in out
 
     (seen,) = terminal.status()
     assert seen == terminal.status(laptop.file)[0] | {"brokers": seen["brokers"]}

@@ -21,6 +21,7 @@ from barnabas_operator.api.facts import (
     Rule,
 )
 from barnabas_operator.api.pods import PodTemplate
+from barnabas_operator.api.rolls import Roll, RollPolicy, RollStatus
 from barnabas_operator.api.storage import BrokerStorage, Claim, ContainerResources
 
 # Settings that follow from the resource itself. Refusing them loudly beats dropping them silently.
@@ -250,58 +251,6 @@ class ImageNames:
     zookeeper: Annotated[str | None, Doc("Image of the ensemble."), Longest(512)] = None
 
 
-class RollPolicyType(StrEnum):
-    """When pods that serve are replaced after a change."""
-
-    AUTO = "Auto"
-    ON_APPROVAL = "OnApproval"
-    WINDOW = "Window"
-
-
-class Weekday(StrEnum):
-    """A day, in UTC."""
-
-    MONDAY = "Mon"
-    TUESDAY = "Tue"
-    WEDNESDAY = "Wed"
-    THURSDAY = "Thu"
-    FRIDAY = "Fri"
-    SATURDAY = "Sat"
-    SUNDAY = "Sun"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RollWindow:
-    """A time of the week, in UTC."""
-
-    days: Annotated[
-        tuple[Weekday, ...], Doc("Days on which the window opens; every day if absent."), Longest(7)
-    ] = ()
-    start: Annotated[
-        str, Doc("When it opens, UTC."), Pattern("^([01][0-9]|2[0-3]):[0-5][0-9]$", "hh:mm")
-    ]
-    hours: Annotated[int, Doc("For how many hours it is open."), Between(1, 24)]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RollPolicy:
-    """When pods that serve are replaced after a change."""
-
-    RULES: ClassVar = (
-        Rule("(self.type == 'Window') == has(self.window)", "window is for type Window"),
-    )
-
-    type: Annotated[
-        RollPolicyType,
-        Doc(
-            "Auto: at once, one at a time; OnApproval: once the KafkaCluster has the annotation"
-            " barnabas.io/approve-roll with the token that the status names; Window: in a window."
-            " A pod that cannot start is replaced at any time."
-        ),
-    ] = RollPolicyType.AUTO
-    window: Annotated[RollWindow | None, Doc("The window, for type Window.")] = None
-
-
 class AuthorizationType(StrEnum):
     """What decides who may do what."""
 
@@ -429,9 +378,18 @@ class ClusterSpec:
     images: Annotated[
         ImageNames | None, Doc("Images of your own, instead of those of the version.")
     ] = None
-    roll_policy: Annotated[RollPolicy, Doc("When pods that serve are replaced after a change.")] = (
-        RollPolicy()
-    )
+    roll: Annotated[
+        Roll | None, Doc("When and how carefully pods that serve are replaced after a change.")
+    ] = None
+    roll_policy: Annotated[
+        RollPolicy | None, Doc("Deprecated, use roll: has no effect beside it.")
+    ] = None
+
+    @property
+    def rolls(self) -> Roll:
+        """How pods are replaced, by either field."""
+        before = self.roll_policy or RollPolicy()
+        return self.roll or Roll(policy=before.type, window=before.window)
 
     @property
     def broker_config(self) -> dict[str, str]:
@@ -499,6 +457,7 @@ class ClusterStatus:
             " -1 if there was none, or it had not applied it in full."
         ),
     ] = 0
+    roll: Annotated[RollStatus | None, Doc("The roll that is due or under way.")] = None
     initialized: Annotated[
         bool, Doc("Whether all brokers have been ready since the cluster was created.")
     ] = False

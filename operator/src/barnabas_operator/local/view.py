@@ -38,17 +38,17 @@ from barnabas_operator.plan.topics import (
 )
 
 KUBERNETES_ONLY: Final = (
-    "spec.zookeeper, storage, resources, template, version, images and rollPolicy are for"
+    "spec.zookeeper, storage, resources, template, version, images and roll are for"
     " Kubernetes: here the broker keeps the coordination data itself and takes the disk and memory"
     " it needs"
 )
 SEVERAL: Final = (
     "spec.zookeeper, spec.brokers.rack, storage, resources, template, version, images and"
-    " rollPolicy are for Kubernetes: here one process keeps the coordination data, and brokers take"
+    " roll are for Kubernetes: here one process keeps the coordination data, and brokers take"
     " the disk and memory they need"
 )
 ENSEMBLE: Final = (
-    "spec.brokers.rack, storage, resources, template, version, images and rollPolicy are for"
+    "spec.brokers.rack, storage, resources, template, version, images and roll are for"
     " Kubernetes: here brokers and the members of the ensemble take the disk and memory they need"
 )
 STOPPED: Final = "Stopped"

@@ -15,7 +15,7 @@ from typing import Final
 from barnabas_operator.api.clusters import KafkaCluster, ListenerType
 from barnabas_operator.api.conditions import is_ready
 from barnabas_operator.api.reading import Resource
-from barnabas_operator.names import APPROVE_ROLL, ClusterNames
+from barnabas_operator.names import ClusterNames
 from barnabas_operator.plan.claims import (
     growth,
     ignored_class,
@@ -27,14 +27,12 @@ from barnabas_operator.plan.claims import (
 from barnabas_operator.plan.disruptions import max_unavailable
 from barnabas_operator.plan.drift import compare
 from barnabas_operator.plan.findings import Reason
-from barnabas_operator.plan.observed import COMPONENTS, Images, Observed
+from barnabas_operator.plan.observed import Images, Observed
 from barnabas_operator.plan.pruning import surplus
-from barnabas_operator.plan.roll_policy import objection
-from barnabas_operator.plan.rolling import (
-    broken_to_replace,
-    newly_broken,
-    next_to_replace,
-    outdated,
+from barnabas_operator.plan.roll_checks import (
+    check_broker_roll,
+    check_ensemble_roll,
+    check_pods,
 )
 from barnabas_operator.plan.snapshot import (
     TEMPLATES,
@@ -157,10 +155,15 @@ def _wanted(snapshot: Snapshot, draft: Draft) -> list[Document]:
         draft.find(Reason.NODE_PORTS_PENDING, text)
         return wanted
     name = snapshot.names.broker
-    evictable = max_unavailable(
-        cluster.body.spec.brokers.replicas,
-        snapshot.observed.brokers,
-        snapshot.observed.objects.get(("PodDisruptionBudget", name)),
+    # A forced roll does not wait until every replica is in sync.
+    evictable = (
+        1
+        if snapshot.forced
+        else max_unavailable(
+            cluster.body.spec.brokers.replicas,
+            snapshot.observed.brokers,
+            snapshot.observed.objects.get(("PodDisruptionBudget", name)),
+        )
     )
     return wanted + broker_workload(
         cluster,
@@ -255,107 +258,6 @@ def check_racks(snapshot: Snapshot, draft: Draft) -> None:
             draft.find(Reason.RACK_UNKNOWN, f"{pod.name} waits for its rack: {text}")
 
 
-# --- pods -----------------------------------------------------------------------------------------
-
-
-def check_pods(snapshot: Snapshot, draft: Draft) -> None:
-    """Every pod there and ready."""
-    for component in COMPONENTS:
-        draft.findings += snapshot.absences(component)
-        seen = snapshot.set_of(component)
-        if seen and (old := outdated(snapshot.observed.pods.get(component, ()), seen)):
-            draft.find(Reason.ROLL_PENDING, f"{component}: {len(old)} pods to replace")
-
-
-def check_ensemble_roll(snapshot: Snapshot, draft: Draft) -> None:
-    """One member with an older template replaced, the leader last."""
-    name = snapshot.names.zookeeper
-    if not _roll_is_due("zookeeper", name, snapshot, draft):
-        return
-    if others := snapshot.unavailable("broker"):
-        text = shortened([each.message for each in others])
-        draft.find(Reason.ROLL_WAITS_FOR_BROKERS, f"the roll of the ensemble waits: {text}")
-        return
-    if trouble := _quorum_trouble(snapshot):
-        text = f"the roll of the ensemble waits: {trouble}"
-        draft.find(Reason.ROLL_WAITS_FOR_ENSEMBLE, text)
-        return
-    _replace_next("zookeeper", snapshot, draft, last=snapshot.observed.leaders())
-
-
-def check_broker_roll(snapshot: Snapshot, draft: Draft) -> None:
-    """One broker with an older template replaced, the controller last."""
-    name = snapshot.names.broker
-    if not _roll_is_due("broker", name, snapshot, draft):
-        return
-    if trouble := _ensemble_trouble(snapshot, draft):
-        text = f"the roll of the brokers waits: {trouble}"
-        draft.find(Reason.ROLL_WAITS_FOR_ENSEMBLE, text)
-        return
-    view = snapshot.observed.brokers
-    controller = view.controller_id if view is not None else None
-    last = frozenset() if controller is None else frozenset({f"{name}-{controller}"})
-    _replace_next("broker", snapshot, draft, last=last)
-
-
-def _roll_is_due(component: str, name: str, snapshot: Snapshot, draft: Draft) -> bool:
-    """Whether a pod that serves is to be replaced, as far as its own StatefulSet is concerned."""
-    seen = snapshot.set_of(component)
-    if seen is None or draft.deletes_pod() or draft.changes_templates(name):
-        return False
-    pods = snapshot.observed.pods.get(component, ())
-    if (broken := broken_to_replace(pods, seen)) is not None:
-        draft.steps.append(broken)
-        return False
-    if stopped := newly_broken(pods, seen):
-        states = ((pod.name, pod.sidecar or f"is in {pod.broken}") for pod in stopped)
-        texts = [f"{name} {state} with the current template" for name, state in states]
-        remedy = "correct the spec, or repair what it needs"
-        draft.find(Reason.ROLL_STOPPED, f"the roll stopped: {shortened(texts)}; {remedy}")
-        return False
-    return bool(outdated(pods, seen)) and not snapshot.unavailable(component)
-
-
-def _ensemble_trouble(snapshot: Snapshot, draft: Draft) -> str:
-    """Why the ensemble is not settled; empty if it is complete, current and has a quorum."""
-    if absent := snapshot.unavailable("zookeeper"):
-        return shortened([each.message for each in absent])
-    seen = snapshot.set_of("zookeeper")
-    old = outdated(snapshot.observed.pods.get("zookeeper", ()), seen) if seen else ()
-    if old or draft.changes_templates(snapshot.names.zookeeper):
-        return "the ensemble is replaced first"
-    return _quorum_trouble(snapshot)
-
-
-def _quorum_trouble(snapshot: Snapshot) -> str:
-    """Why it is not certain that the ensemble has its quorum and all its members."""
-    pods, modes = snapshot.observed.pods.get("zookeeper", ()), snapshot.observed.modes
-    silent = [pod.name for pod in pods if not modes.get(pod.name)]
-    if silent:
-        return f"{', '.join(silent)} names no mode in answer to srvr on port 2181"
-    if len(pods) > 1 and len(snapshot.observed.leaders()) != 1:
-        return f"the ensemble has {len(snapshot.observed.leaders())} leaders"
-    return ""
-
-
-def _replace_next(
-    component: str, snapshot: Snapshot, draft: Draft, *, last: frozenset[str]
-) -> None:
-    cluster, seen = snapshot.cluster, snapshot.set_of(component)
-    held_back = objection(
-        cluster.body.spec.roll_policy,
-        approved=cluster.meta.annotations.get(APPROVE_ROLL, ""),
-        token=snapshot.roll_token(),
-        now=snapshot.observed.now,
-    )
-    if held_back:
-        draft.find(Reason.ROLL_HELD_BACK, f"the roll of {component} pods: {held_back}")
-        return
-    pods = snapshot.observed.pods.get(component, ())
-    if seen is not None and (step := next_to_replace(pods, seen, last)) is not None:
-        draft.steps.append(step)
-
-
 CHECKS: Final = (
     Check(
         name="availability",
@@ -421,6 +323,7 @@ CHECKS: Final = (
             Reason.ROLL_WAITS_FOR_BROKERS,
             Reason.ROLL_WAITS_FOR_ENSEMBLE,
             Reason.ROLL_HELD_BACK,
+            Reason.ROLL_SOAKS,
         ),
     ),
     Check(
@@ -431,6 +334,7 @@ CHECKS: Final = (
             Reason.ROLL_STOPPED,
             Reason.ROLL_WAITS_FOR_ENSEMBLE,
             Reason.ROLL_HELD_BACK,
+            Reason.ROLL_SOAKS,
             Reason.ROLL_WAITS_FOR_BUDGET,
         ),
     ),

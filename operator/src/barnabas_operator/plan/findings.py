@@ -131,7 +131,12 @@ class Reason(StrEnum):
     ROLL_HELD_BACK = (
         "RollHeldBack",
         Severity.WAITING,
-        "spec.rollPolicy asks for an approval, or for a window that is not open.",
+        "A roll is paused, or spec.roll asks for an approval, or for a window that is not open.",
+    )
+    ROLL_SOAKS = (
+        "RollSoaks",
+        Severity.WAITING,
+        "The pod that was replaced last is not ready for spec.roll.soakSeconds yet.",
     )
     UPDATE_AVAILABLE = (
         "UpdateAvailable",

@@ -21,7 +21,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from barnabas_operator.names import RACK
+from barnabas_operator.names import CONFIG_HASH, MANUAL_ROLL, RACK
 from barnabas_operator.plan.findings import Finding, Reason
 from barnabas_operator.plan.steps import DeletePod
 
@@ -43,6 +43,7 @@ BROKEN: Final = frozenset(
     }
 )
 UNSCHEDULABLE: Final = "Unschedulable"
+ASKED_FOR: Final = f"the annotation {MANUAL_ROLL} asks for it"
 # A sidecar that another program injected may crash beside a broker that serves.
 OWN_CONTAINERS: Final = frozenset({"broker", "zookeeper", "rack"})
 
@@ -68,6 +69,14 @@ class PodView:
     # Where it runs, empty before it was scheduled; its rack by annotation or label, empty before.
     node: str = ""
     rack: str = ""
+    # Why it is to be replaced though its template is the current one; empty if it is not.
+    restart: str = ""
+    # When it was created, and since when it is ready: RFC 3339, empty where that is not known.
+    created: str = ""
+    ready_since: str = ""
+    # What it runs, and the hash of the configuration that it started with.
+    image: str = ""
+    config_hash: str = ""
 
     @property
     def ordinal(self) -> int:
@@ -89,11 +98,17 @@ class PodView:
         """From the pod as the API server gives it; the label of its rack may be on it already."""
         meta, status = pod["metadata"], pod.get("status") or {}
         conditions = status.get("conditions") or ()
+        annotations = meta.get("annotations") or {}
+        since = [
+            each.get("lastTransitionTime") or ""
+            for each in conditions
+            if each["type"] == "Ready" and each["status"] == "True"
+        ]
         return cls(
             name=meta["name"],
             uid=meta["uid"],
             revision=(meta.get("labels") or {}).get("controller-revision-hash", ""),
-            ready=any(each["type"] == "Ready" and each["status"] == "True" for each in conditions),
+            ready=bool(since),
             terminating=bool(meta.get("deletionTimestamp")),
             broken=_broken(status),
             sidecar=_sidecar(status),
@@ -101,9 +116,21 @@ class PodView:
             node_address=status.get("hostIP") or "",
             address=status.get("podIP") or "",
             node=(pod.get("spec") or {}).get("nodeName") or "",
-            rack=(meta.get("annotations") or {}).get(RACK, "")
-            or (meta.get("labels") or {}).get(topology_key, ""),
+            rack=annotations.get(RACK, "") or (meta.get("labels") or {}).get(topology_key, ""),
+            restart=ASKED_FOR if annotations.get(MANUAL_ROLL, "false") != "false" else "",
+            created=meta.get("creationTimestamp") or "",
+            ready_since=next(iter(since), ""),
+            image=image_of(pod.get("spec") or {}),
+            config_hash=annotations.get(CONFIG_HASH, ""),
         )
+
+
+def image_of(spec: Mapping[str, Any]) -> str:
+    """The image of the broker, or of the ensemble member, in a pod's spec."""
+    containers = spec.get("containers") or ()
+    return next(
+        (str(each.get("image", "")) for each in containers if each["name"] in OWN_CONTAINERS), ""
+    )
 
 
 def _broken(status: Mapping[str, Any]) -> str:
@@ -160,35 +187,54 @@ class SetView:
 
 
 def outdated(pods: Sequence[PodView], seen: SetView) -> list[PodView]:
-    """The pods of another template than the current one."""
+    """The pods of another template than the current one, and those that are to be replaced."""
     if not seen.current or not seen.update_revision:
         return []
-    return [pod for pod in pods if pod.revision != seen.update_revision]
+    return [pod for pod in pods if pod.restart or pod.revision != seen.update_revision]
 
 
 def broken_to_replace(pods: Sequence[PodView], seen: SetView) -> DeletePod | None:
     """The first broken pod of an older template, one at a time, ready or not as the others are."""
     broken = [pod for pod in outdated(pods, seen) if pod.broken or pod.unstarted]
+    return _first(pods, seen, broken)
+
+
+def unready_to_replace(pods: Sequence[PodView], seen: SetView) -> DeletePod | None:
+    """The first pod of an older template that is not ready: only where a roll is forced."""
+    return _first(pods, seen, [pod for pod in outdated(pods, seen) if not pod.ready])
+
+
+def _first(
+    pods: Sequence[PodView], seen: SetView, candidates: Sequence[PodView]
+) -> DeletePod | None:
     on_its_way = len(pods) < seen.replicas or any(pod.terminating for pod in pods)
-    if not broken or on_its_way:
+    if not candidates or on_its_way:
         return None
-    pod = min(broken, key=lambda each: each.ordinal)
-    reason = f"{pod.broken or pod.unstarted}, and its pod template changed"
+    pod = min(candidates, key=lambda each: each.ordinal)
+    reason = f"{pod.broken or pod.unstarted or 'not ready'}, and {_why(pod)}"
     return DeletePod(name=pod.name, uid=pod.uid, reason=reason)
+
+
+def _why(pod: PodView) -> str:
+    return pod.restart or "its pod template changed"
 
 
 def next_to_replace(
     pods: Sequence[PodView], seen: SetView, last: Collection[str] = ()
 ) -> DeletePod | None:
-    """The pod whose turn it is: from the last to the first, those named in `last` after all.
+    """The pod whose turn it is."""
+    old = [pod for pod in in_order(outdated(pods, seen), last) if not pod.terminating]
+    if not old:
+        return None
+    return DeletePod(name=old[0].name, uid=old[0].uid, reason=_why(old[0]))
+
+
+def in_order(pods: Sequence[PodView], last: Collection[str] = ()) -> list[PodView]:
+    """From the last to the first, those named in `last` after all.
 
     One with a broken sidecar is before all: the roll is what mends it.
     """
-    old = [pod for pod in outdated(pods, seen) if not pod.terminating]
-    if not old:
-        return None
-    pod = min(old, key=lambda each: (not each.sidecar, each.name in last, -each.ordinal))
-    return DeletePod(name=pod.name, uid=pod.uid, reason="its pod template changed")
+    return sorted(pods, key=lambda each: (not each.sidecar, each.name in last, -each.ordinal))
 
 
 def absences(

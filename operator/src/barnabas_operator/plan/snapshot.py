@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Any, Final
 
 from barnabas_operator.api.clusters import KafkaCluster
 from barnabas_operator.api.reading import Resource
@@ -12,6 +12,7 @@ from barnabas_operator.names import ClusterNames
 from barnabas_operator.plan.claims import ordinal_of
 from barnabas_operator.plan.findings import Finding, Reason, Severity
 from barnabas_operator.plan.observed import COMPONENTS, Images, Observed, selector_of
+from barnabas_operator.plan.roll_policy import RollRequests
 from barnabas_operator.plan.rolling import SetView, absences
 from barnabas_operator.plan.shrink import Size, brokers_to_run
 from barnabas_operator.plan.steps import Apply, DeletePod, Step
@@ -56,6 +57,13 @@ class Snapshot:
         names = {"zookeeper": self.names.zookeeper, "broker": self.names.broker}
         return self.observed.stateful_set(names[component])
 
+    def template_of(self, component: str) -> Mapping[str, Any]:
+        """The pod template of a component's StatefulSet; empty before that exists."""
+        names = {"zookeeper": self.names.zookeeper, "broker": self.names.broker}
+        found = self.observed.objects.get(("StatefulSet", names[component]))
+        template: Mapping[str, Any] = found["spec"]["template"] if found is not None else {}
+        return template
+
     def selector_of(self, name: str) -> dict[str, str] | None:
         """The selector of a StatefulSet that exists: Services and budgets go with it.
 
@@ -70,6 +78,24 @@ class Snapshot:
         """What names the roll that is due: the templates of both components."""
         sets = (self.set_of(component) for component in COMPONENTS)
         return digest([seen.update_revision for seen in sets if seen is not None])[:8]
+
+    @property
+    def requests(self) -> RollRequests:
+        """What annotations of the resource say about rolls."""
+        return RollRequests.of(self.cluster.meta.annotations)
+
+    @property
+    def forced(self) -> bool:
+        """Whether the roll that is due is forced, and not paused."""
+        return self.requests.forced == self.roll_token() and not self.requests.paused
+
+    def last(self, component: str) -> frozenset[str]:
+        """The pods that are replaced after the others: those that lead."""
+        if component == "zookeeper":
+            return self.observed.leaders()
+        controller = self.observed.brokers.controller_id if self.observed.brokers else None
+        names = () if controller is None else (f"{self.names.broker}-{controller}",)
+        return frozenset(names)
 
     def absences(self, component: str) -> list[Finding]:
         """Why a component is not complete; see rolling."""

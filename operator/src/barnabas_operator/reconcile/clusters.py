@@ -36,14 +36,15 @@ from barnabas_operator.plan.claims import claims_of
 from barnabas_operator.plan.clusters import check_availability, node_ports, plan_cluster
 from barnabas_operator.plan.findings import Finding, Reason, Severity
 from barnabas_operator.plan.observed import COMPONENTS, ClusterView, Observed, selector_of
+from barnabas_operator.plan.roll_plan import roll_plan
 from barnabas_operator.plan.rolling import PodView, outdated
-from barnabas_operator.plan.snapshot import Draft, shortened, snapshot_of
+from barnabas_operator.plan.snapshot import Draft, Plan, shortened, snapshot_of
 from barnabas_operator.plan.steps import DeletePod, GrowClaim
 from barnabas_operator.plan.versions import held_generation
 from barnabas_operator.reconcile.apply import Refused, apply_steps, summary
 from barnabas_operator.reconcile.context import Context
 from barnabas_operator.reconcile.ownership import controller, is_applied_by_us
-from barnabas_operator.reconcile.rolls import admin_url, hold_back
+from barnabas_operator.reconcile.rolls import admin_url, hold_back, restore_leaders
 from barnabas_operator.reconcile.status import write_status
 from barnabas_operator.reconcile.templates import without_invalid_templates
 from barnabas_operator.resources import brokers, zookeeper
@@ -64,10 +65,25 @@ def reconcile_cluster(cluster: Cluster, context: Context) -> ClusterStatus:
         draft.find(Reason.INVALID_SPEC, refusal)
         return _write(cluster, observed, draft.findings, context)
     plan = plan_cluster(cluster, observed, images=context.images)
-    plan = hold_back(without_invalid_templates(plan, cluster, context), observed, context)
+    plan = without_invalid_templates(plan, cluster, context)
+    if not snapshot_of(cluster, observed, context.images).forced:
+        plan = hold_back(plan, observed, context, cluster.body.spec.rolls.guarantee)
+    cluster = _show_roll(cluster, observed, plan, context)
     refused = apply_steps(plan.steps, cluster.meta, context)
     findings = [*plan.findings, *refusals(refused)]
     return _write(cluster, observed, findings, context, applied=bool(plan.steps))
+
+
+def _show_roll(cluster: Cluster, observed: Observed, plan: Plan, context: Context) -> Cluster:
+    """The cluster after the plan of a roll was written, before its first pod is replaced."""
+    shown = cluster.body.status.roll
+    roll = roll_plan(snapshot_of(cluster, observed, context.images), plan.findings)
+    begins = roll is not None and (shown is None or shown.token != roll.token)
+    if not (begins and any(isinstance(step, DeletePod) for step in plan.steps)):
+        return cluster
+    status = _write(cluster, observed, plan.findings, context, applied=True)
+    body = dataclasses.replace(cluster.body, status=status)
+    return Resource(cluster.meta, body, cluster.unknown_fields)
 
 
 def _write(
@@ -79,12 +95,20 @@ def _write(
     applied: bool = False,
 ) -> ClusterStatus:
     verdict = judge(findings, applied=applied)
-    chosen = snapshot_of(cluster, observed, context.images).chosen
+    snapshot = snapshot_of(cluster, observed, context.images)
+    chosen = snapshot.chosen
+    roll = restore_leaders(
+        cluster.body.status.roll,
+        roll_plan(snapshot, findings),
+        observed,
+        lambda: context.brokers(bootstrap_servers(cluster)),
+    )
     notes = [each.message for each in findings if each.severity is Severity.NOTE]
     status = dataclasses.replace(
         status_of(cluster, observed),
         images=ImageNames(broker=chosen.broker, zookeeper=chosen.zookeeper),
         update_available="; ".join(notes),
+        roll=roll,
     )
     return write_status(cluster, status, verdict, context)
 

@@ -1,14 +1,18 @@
 """Holding a roll back until brokers say that it may go on.
 
-Before a broker that serves is restarted, every other broker must be in sync, and it must itself say
-that no partition is at risk. A broken broker is not asked: it serves nothing.
+Before a broker that serves is restarted, those that were restarted before must be in sync, and it
+must itself say that no partition is at risk; `spec.roll.guarantee` asks for more, or for less. A
+broken broker is not asked: it serves nothing.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable, Iterable
 
 from barnabas_operator.api.clusters import ADMIN_PORT
+from barnabas_operator.api.rolls import Guarantee, RollStatus
+from barnabas_operator.brokers import Brokers, BrokersError
 from barnabas_operator.plan.findings import Finding, Reason
 from barnabas_operator.plan.observed import Observed
 from barnabas_operator.plan.rolling import PodView
@@ -17,15 +21,19 @@ from barnabas_operator.plan.steps import DeletePod
 from barnabas_operator.reconcile.context import Context
 
 
-def hold_back(plan: Plan, observed: Observed, context: Context) -> Plan:
+def hold_back(
+    plan: Plan,
+    observed: Observed,
+    context: Context,
+    guarantee: Guarantee = Guarantee.KEEP_HEALTHY,
+) -> Plan:
     """The plan without the restart of a broker that must not be restarted yet, and why."""
     brokers = {pod.name: pod for pod in observed.pods.get("broker", ())}
     for step in plan.steps:
         pod = brokers.get(step.name) if isinstance(step, DeletePod) else None
         if pod is None or pod.broken or pod.unstarted:
             continue
-        others = [each for each in brokers.values() if each.revision != pod.revision]
-        if objection := _objection(pod, others, context):
+        if objection := _objection(pod, brokers.values(), observed, context, guarantee):
             steps = tuple(each for each in plan.steps if each is not step)
             text = f"{pod.name} waits to be replaced: {objection}"
             finding = Finding(reason=Reason.ROLL_WAITS_FOR_REPLICAS, message=text)
@@ -33,12 +41,54 @@ def hold_back(plan: Plan, observed: Observed, context: Context) -> Plan:
     return plan
 
 
-def _objection(pod: PodView, replaced: list[PodView], context: Context) -> str:
-    for other in replaced:
+def _objection(
+    pod: PodView,
+    pods: Iterable[PodView],
+    observed: Observed,
+    context: Context,
+    guarantee: Guarantee,
+) -> str:
+    if guarantee is Guarantee.READY:
+        return ""
+    view = observed.brokers
+    if guarantee is Guarantee.ALL_HEALTHY:
+        if view is None:
+            return "no broker answers"
+        if view.out_of_sync:
+            behind = ", ".join(map(str, sorted(view.out_of_sync)))
+            return f"replicas of brokers {behind} are not in sync (spec.roll.guarantee)"
+    asked = (pod.revision, bool(pod.restart))
+    for other in pods:
+        if (other.revision, bool(other.restart)) == asked:
+            continue
         caught_up = context.in_sync(admin_url(other))
         if not caught_up.ok:
             return f"{other.name}: {caught_up.reason}"
     return context.restart_check(admin_url(pod)).reason
+
+
+def restore_leaders(
+    before: RollStatus | None,
+    roll: RollStatus | None,
+    observed: Observed,
+    connect: Callable[[], Brokers],
+) -> RollStatus | None:
+    """What is left of a roll. Once no pod is left, leaders go back to their preferred replicas.
+
+    That is done when every replica is in sync: before, some could not lead. Brokers do it by
+    themselves only where the imbalance is large, after minutes.
+    """
+    if before is None or roll is not None or observed.brokers is None:
+        return roll
+    rest = dataclasses.replace(before, order=(), blockers=(), estimate_seconds=0)
+    if observed.brokers.out_of_sync:
+        text = "leaders go back to their preferred replicas once all replicas are in sync"
+        return dataclasses.replace(rest, blockers=(text,))
+    try:
+        connect().elect_preferred_leaders()
+    except BrokersError as error:
+        return dataclasses.replace(rest, blockers=(f"preferred leaders: {error}",))
+    return None
 
 
 def admin_url(pod: PodView) -> str:

@@ -49,6 +49,7 @@ def write_status(resource: AnyResource, status: S, verdict: Verdict, context: Co
             # What was not known here may be in the API: the resource may come from a cache.
             if value != "" or before.get(name)
         }
+        written |= {name: None for name in before if name not in to_json(complete)}
         context.kube.patch_status(kind, meta.namespace, meta.name, written)
         record_transition(resource, told, context)
     return complete

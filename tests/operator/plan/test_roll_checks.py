@@ -1,0 +1,94 @@
+"""What stands against the next pod of a roll, and what overrules it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from barnabas_operator.names import MANUAL_ROLL
+from barnabas_operator.reconcile.reconciler import reconcile
+from tests.operator.rolls import FIRST, KEY, VIEW, changed, put, roll, settled
+
+
+def test_blockers_are_in_the_plan_and_a_pause_is_one() -> None:
+    """A paused roll replaces nothing, and says how it goes on."""
+    kube, _, context = changed({"barnabas.io/pause-roll": "true"})
+    reconcile(KEY, context)
+    assert FIRST not in kube.writes
+    assert "pause-roll" in "".join(roll(kube)["blockers"])
+    put(kube, images={"broker": "b:2", "zookeeper": "z:2"}, config={"num.partitions": "3"})
+    reconcile(KEY, context)
+    assert FIRST in kube.writes
+
+
+def test_a_forced_roll_replaces_what_is_not_ready_and_asks_no_broker() -> None:
+    """It is the way out of a roll that waits for a pod which its new template would mend."""
+    kube, brokers, context = changed(roll={"policy": "OnApproval"})
+    kube.unready("quickstart-broker-0")
+    brokers.view = replace(VIEW, out_of_sync=frozenset({0}))
+    reconcile(KEY, context)
+    assert not [each for each in kube.writes if "Pod " in each]
+    kube.objects["KafkaCluster", "default", "quickstart"]["metadata"]["annotations"] = {
+        "barnabas.io/force-roll": roll(kube)["token"]
+    }
+    deleted: list[str] = []
+    for _ in range(12):
+        kube.writes.clear()
+        reconcile(KEY, context)
+        found = [each for each in kube.writes if "Pod " in each and "Budget" not in each]
+        assert len(found) <= 1
+        deleted += found
+        kube.settle()
+    assert sorted({*deleted}) == [
+        f"evict Pod quickstart-{component}-{ordinal}"
+        for component in ("broker", "zookeeper")
+        for ordinal in range(3)
+    ]
+
+
+def test_a_soak_keeps_the_next_pod_until_the_last_has_proved_itself() -> None:
+    """The time is that of its Ready condition."""
+    kube, _, context = changed(roll={"soakSeconds": 600})
+    reconcile(KEY, context)
+    kube.settle()
+    pod = kube.objects["Pod", "default", "quickstart-zookeeper-2"]
+    pod["status"]["conditions"][0]["lastTransitionTime"] = context.now
+    kube.writes.clear()
+    reconcile(KEY, context)
+    assert not [each for each in kube.writes if each.startswith("evict")]
+    assert "soakSeconds is 600" in "".join(roll(kube)["blockers"])
+    reconcile(KEY, replace(context, now="2027-01-01T00:00:00Z"))
+    assert [each for each in kube.writes if each.startswith("evict")]
+
+
+def test_an_annotated_pod_is_replaced_alone_and_needs_no_approval() -> None:
+    """The order comes from a person; the checks of brokers and budget hold all the same."""
+    kube, _, context = settled()
+    put(kube, roll={"policy": "OnApproval"})
+    reconcile(KEY, context)
+    kube.edit(
+        "Pod",
+        "quickstart-broker-0",
+        lambda body: body["metadata"].update(annotations={MANUAL_ROLL: "true"}),
+    )
+    kube.settle()
+    kube.writes.clear()
+    reconcile(KEY, context)
+    assert [each for each in kube.writes if "Pod " in each] == ["evict Pod quickstart-broker-0"]
+    assert roll(kube)["order"] == ["quickstart-broker-0"]
+    kube.settle()
+    kube.writes.clear()
+    reconcile(KEY, context)
+    assert not [each for each in kube.writes if "Pod " in each]
+
+
+def test_the_guarantee_all_healthy_waits_for_every_replica() -> None:
+    """Ready asks no broker; KeepHealthy is the default."""
+    kube, brokers, context = changed(roll={"guarantee": "AllHealthy"})
+    for _ in range(3):
+        reconcile(KEY, context)
+        kube.settle()
+    brokers.view = replace(VIEW, out_of_sync=frozenset({0}))
+    kube.writes.clear()
+    reconcile(KEY, context)
+    assert not [each for each in kube.writes if each.startswith("evict")]
+    assert "brokers 0 are not in sync" in "".join(roll(kube)["blockers"])

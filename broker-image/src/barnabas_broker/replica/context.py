@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from barnabas_broker.log.truncated_logs import TruncatedLogs
 from barnabas_broker.replica.isr import IsrChange
+from barnabas_kafka.ids import TopicPartition
 
 if TYPE_CHECKING:  # A partition is made with one of these; this only names its type.
     from barnabas_broker.replica.partition import Partition
@@ -13,6 +14,10 @@ if TYPE_CHECKING:  # A partition is made with one of these; this only names its 
 
 def _never(_partition: "Partition", _change: IsrChange) -> None:
     """Stands where partitions have one replica: their ISR cannot change."""
+
+
+def _nothing_waits(_tp: TopicPartition) -> None:
+    """Stands where no replica manager puts anything off."""
 
 
 @dataclass(slots=True)
@@ -24,6 +29,7 @@ class ReplicationContext:
     barnabas.isr.shrink.flush. `doubts` says which logs may lack their ends.
     `held` has the partitions whose high watermark waits for a replica outside the ISR:
     `ReplicaManager.recheck_held` empties it, and those that still wait enter it again.
+    `cut_ended` is called on the event loop when a log that was being cut may be touched again.
     """
 
     monotonic_ms: Callable[[], int]
@@ -33,3 +39,4 @@ class ReplicationContext:
     alive: Collection[int] = field(default_factory=frozenset)
     doubts: TruncatedLogs = field(default_factory=TruncatedLogs)
     held: "set[Partition]" = field(default_factory=set)
+    cut_ended: Callable[[TopicPartition], None] = _nothing_waits

@@ -29,6 +29,10 @@ WHOLE_TOPIC: Final = -1
 """In place of a partition: what concerns all partitions of a topic."""
 
 
+def _nobody() -> None:
+    """Stands where nobody goes by what the replicas have done."""
+
+
 class Copying(Protocol):
     """Copies partitions from their leaders, where those are other brokers."""
 
@@ -78,6 +82,11 @@ class ReplicaManager:
         self._out_of_reach: set[TopicPartition] = set()
         # Metadata to apply again, for applying it met an unexpected error.
         self._retries: dict[TopicPartition, Callable[[], None]] = {}
+        # What was said of logs that were being cut, in its order.
+        self._after_cut: dict[TopicPartition, list[Callable[[], None]]] = {}
+        context.cut_ended = self._cut_ended
+        #: called when more of an image has been done than when `on_image` returned
+        self.applied_late: Callable[[], None] = _nobody
         self._started = False
         self._image = MetadataImage(cluster_id="")
         self._expected: Counter[TopicPartition] = Counter()
@@ -181,8 +190,11 @@ class ReplicaManager:
     def retry_failed(self) -> None:
         """Apply metadata again where that met an unexpected error; raises the first that stays."""
         failures: dict[str, KafkaError] = {}
-        for tp, work in list(self._retries.items()):
+        retries = list(self._retries.items())
+        for tp, work in retries:
             self._attempt(tp, work, failures)
+        if retries:
+            self.applied_late()
         for name, error in failures.items():
             raise KafkaError(error.code, f"Metadata of topic {name} is not applied: {error}")
 
@@ -214,12 +226,37 @@ class ReplicaManager:
         self._retries.pop(tp, None)
         self._retries.pop(TopicPartition(tp.topic, WHOLE_TOPIC), None)
         partition = self._partitions.pop(tp, None)
+        if partition is not None and self._copying is not None:
+            self._copying.leave(tp)
+        stop = partial(self._stop, tp, partition, delete=delete)
+        if not self._put_off(tp, stop):
+            stop()
+
+    def _stop(self, tp: TopicPartition, partition: Partition | None, *, delete: bool) -> None:
         if partition is not None:
-            if self._copying is not None:
-                self._copying.leave(tp)
             partition.become(NOT_LED)
         if delete and tp in self._logs.logs:
             self._logs.delete(tp, self._clock_ms())
+
+    def _put_off(self, tp: TopicPartition, work: Callable[[], None]) -> bool:
+        """Whether a partition's log is being cut, after which the work will be done.
+
+        A cut waits for a disk, for which the event loop does not wait. What is said later of the
+        same partition stands behind what was said before.
+        """
+        log = self._logs.logs.get(tp)
+        if log is None or not log.busy:
+            return False
+        self._after_cut.setdefault(tp, []).append(work)
+        return True
+
+    def _cut_ended(self, tp: TopicPartition) -> None:
+        """Do what waited for the end of a cut."""
+        waiting = self._after_cut.pop(tp, [])
+        for work in waiting:
+            self._attempt(tp, work, {})
+        if waiting:
+            self.applied_late()
 
     def get(self, tp: TopicPartition) -> Partition | None:
         """The partition, if this broker has a replica of it that can be used or could."""
@@ -281,6 +318,8 @@ class ReplicaManager:
     ) -> None:
         """Do the work of one partition, to be retried after an unexpected error."""
         self._retries.pop(tp, None)
+        if self._put_off(tp, work):
+            return
         for failed in each_isolated((tp,), lambda _: work(), "Applying metadata"):
             if not failed.expected:
                 self._retries[tp] = work
@@ -372,13 +411,13 @@ class ReplicaManager:
             self._out_of_reach.discard(tp)
             partition = self._partitions.pop(tp, None)
             if partition is not None:
+                if self._copying is not None:
+                    self._copying.leave(tp)
                 self._attempt(tp, partial(self._give_up, partition), failures)
         self.traffic.pop(topic.name, None)
 
     def _give_up(self, partition: Partition) -> None:
         tp = partition.tp
-        if self._copying is not None:
-            self._copying.leave(tp)
         partition.become(NOT_LED)
         if not self._among_others and self._logs.logs.get(tp) is partition.log:
             self._logs.delete(tp, self._clock_ms())

@@ -146,12 +146,12 @@ class Partition:
         """Take a state from the controller; a new leader epoch starts at the log's end.
 
         One that is older than what is known, by leader epoch and then by partition epoch, changes
-        nothing: news may arrive by several ways. Blocks while the log is being cut.
+        nothing: news may arrive by several ways. The log must not be one that is being cut.
         """
         known = self.state
         if state.leader_epoch < known.leader_epoch and state is not NOT_LED:
             return
-        self.settle()
+        assert self._cut is None, violated("a log that is being cut changes its role afterwards")
         self.appends.changed()  # Of what was true until now.
         changed = state.leader_epoch != known.leader_epoch
         if not changed and state.partition_epoch < self.in_sync.partition_epoch:
@@ -628,21 +628,22 @@ class Partition:
             self._commits.note(self)
             await ended
 
+    @property
+    def cut(self) -> "ThreadFuture[object] | None":
+        """What is cutting the log in a thread, if anything is."""
+        return self._cut
+
     def begin_cut(self, cut: "ThreadFuture[object]") -> None:
         """The log is being cut in a thread: until that has ended nothing else may touch it."""
+        assert self._cut is None, violated("a log is cut by one at a time")
         self._cut = cut
         self.log.busy = True
 
     def end_cut(self, cut: "ThreadFuture[object]") -> None:
-        """The cut has ended, well or not."""
+        """The cut has ended, well or not; what waited for that is done."""
+        assert cut.done(), violated("a cut ends with its thread's work")
         if self._cut is cut:
             self._cut = None
             self.log.busy = False
             self.wake()
-
-    def settle(self) -> None:
-        """Wait for a cut that is under way; blocks, for as long as a disk takes."""
-        cut = self._cut
-        if cut is not None:
-            cut.exception()
-            self.end_cut(cut)
+            self._context.cut_ended(self.tp)

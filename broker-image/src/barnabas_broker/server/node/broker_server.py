@@ -422,6 +422,7 @@ class BrokerServer:
             unclean=self._unclean,
         )
         broker.logs.doubts.ended = self._tell_trusted
+        broker.replicas.applied_late = self._take_image_again
         await controller.run(lambda governed: governed.register(registration, now_ms=now_ms))
         found = broker.logs.logs
         self._log_dir_events = LogDirEvents(controller, broker.replicas, clock_ms)
@@ -508,6 +509,11 @@ class BrokerServer:
         )
         call_isolated(steps, "Applying metadata", "this broker")
         return failures
+
+    def _take_image_again(self) -> None:
+        """Have coordinators live in replicas that did later what the image says."""
+        image = self.broker.controller.image
+        self._take_image(image, image)
 
     def _tell_trusted(self) -> None:
         """No log is doubted any more, and who reads this broker's registration may know."""

@@ -1,8 +1,8 @@
 """Cutting logs in a thread: a cut syncs files and may read much of a segment again.
 
-While a log is being cut nothing else touches it: retention and compaction pass it over, and who
-must have it at once, because the controller names this broker leader or deletes the topic, waits
-(`Partition.settle`).
+While a log is being cut nothing else touches it: retention and compaction pass it over, and what
+the controller says of it meanwhile, as that this broker leads it or that it is to be deleted, is
+put off until the cut has ended (`ReplicaManager`). The event loop does not wait for a disk.
 """
 
 import asyncio
@@ -14,6 +14,7 @@ from typing import Final
 
 from barnabas_broker.log.directories import LogDirectories
 from barnabas_broker.replica.partition import Partition
+from barnabas_kafka.errors import ErrorCode, KafkaError
 
 THREADS: Final = 2
 """Enough to keep two disks busy; cuts are rare, and come many at a time after a failure."""
@@ -39,7 +40,13 @@ class Truncation:
         await self._in_thread(partition, cut)
 
     async def _in_thread(self, partition: Partition, work: Callable[[], object]) -> None:
-        partition.settle()
+        epoch = partition.leader_epoch
+        while (before := partition.cut) is not None:  # Of a fetcher that has been replaced.
+            await asyncio.wait((asyncio.wrap_future(before),))
+            partition.end_cut(before)
+            if partition.is_leader or partition.leader_epoch != epoch:
+                # What was put off has been done: this cut was for a leader of before.
+                raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH)
         cut: ThreadFuture[object] = self._threads.submit(work)
         partition.begin_cut(cut)
         ended = asyncio.wrap_future(cut)

@@ -1,0 +1,121 @@
+"""A log is cut in a thread: what the controller says of it meanwhile waits, and not the loop."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from barnabas_broker.log import files
+from barnabas_kafka.protocol.messages.api_versions import ApiVersionsRequest
+from tests.broker.server.peers.replication.hand_made import T0, HandMade, hand_made
+from tests.broker.server.peers.replication.test_replica_fetcher import batch, content, until_same
+from tests.broker.server.running import Wire
+from tests.waiting import ANSWER, seconds, wait_for
+
+SYNCS = frozenset({"fsync", "fdatasync"})
+
+
+class SlowDisk:
+    """What `os` does; syncs of threads that cut wait until the disk is free."""
+
+    def __init__(self) -> None:
+        self.free = threading.Event()
+        self.waiting = threading.Event()
+
+    def __getattr__(self, name: str) -> Any:
+        call = getattr(os, name)
+        return self._slow(call) if name in SYNCS else call
+
+    def _slow(self, call: Any) -> Any:
+        def slow(*arguments: Any) -> Any:
+            if threading.current_thread().name.startswith("cut"):
+                self.waiting.set()
+                self.free.wait()
+            return call(*arguments)
+
+        return slow
+
+
+@contextmanager
+def slow_cuts() -> Iterator[SlowDisk]:
+    """Cuts wait for the disk that this yields."""
+    before, disk = files.system, SlowDisk()
+    files.system = disk
+    try:
+        yield disk
+    finally:
+        disk.free.set()
+        files.system = before
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Iterator[HandMade]:
+    """Two brokers, of which 0 is about to cut a record that only it has."""
+    with hand_made(tmp_path) as cluster:
+        cluster.appoint(0)
+        with Wire(cluster.members[0].port) as wire:
+            assert wire.produce("t", batch(b"both")).error_code == 0
+            until_same(cluster)
+            cluster.appoint(1, isr=(1,), only=(1,))
+            assert wire.produce("t", batch(b"lost"), acks=1).error_code == 0
+        with Wire(cluster.members[1].port) as wire:
+            assert wire.produce("t", batch(b"kept")).error_code == 0
+        yield cluster
+
+
+def test_a_follower_that_is_elected_while_its_log_is_cut(
+    pair: HandMade, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It answers others meanwhile, and leads once the cut has ended: without what was cut.
+
+    Coordinators, which live in partitions that are led, look again then.
+    """
+    member = pair.members[0]
+    seen: list[bool] = []
+    monkeypatch.setattr(
+        member.node.broker.groups, "on_image", lambda *_: seen.append(member.partition().is_leader)
+    )
+    with slow_cuts() as disk, Wire(member.port) as wire:
+        pair.show(member)
+        assert disk.waiting.wait(seconds(ANSWER))
+        pair.appoint(0, isr=(0, 1))
+        wire.ask(ApiVersionsRequest(), 0)  # The event loop goes on.
+        assert not member.do(lambda: member.partition().is_leader)
+        assert wire.produce("t", batch(b"early")).error_code != 0
+        disk.free.set()
+        wait_for("the new leader", lambda: member.do(lambda: member.partition().is_leader))
+        assert seen == [False, False, True]
+        assert wire.produce("t", batch(b"late")).error_code == 0
+    until_same(pair)
+    assert b"lost" not in content(member)
+    assert b"late" in content(member)
+
+
+def test_a_topic_that_is_deleted_and_made_again_while_its_log_is_cut(pair: HandMade) -> None:
+    """One after the other, in the order in which they were said."""
+    member = pair.members[0]
+    topic = pair.image.topics["t"]
+    with slow_cuts() as disk, Wire(member.port) as wire:
+        pair.show(member)
+        assert disk.waiting.wait(seconds(ANSWER))
+        old = member.partition()
+        member.do(lambda: member.node.broker.replicas.stop(T0, delete=True))
+        pair.tell(topic, only=(0,))
+        pair.appoint(0, isr=(0,), only=(0,))
+        wire.ask(ApiVersionsRequest(), 0)
+        assert member.do(lambda: member.node.broker.replicas.get(T0)) is None
+        disk.free.set()
+        wait_for(
+            "another log of that name",
+            lambda: member.do(lambda: member.node.broker.replicas.get(T0)),
+            until=lambda found: found is not None and found.is_leader,
+        )
+        assert member.partition().log is not old.log
+        assert member.ends() == (0, 0)
+        assert wire.produce("t", batch(b"new")).error_code == 0

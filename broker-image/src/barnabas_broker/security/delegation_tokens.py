@@ -23,6 +23,9 @@ from barnabas_kafka.errors import ErrorCode, KafkaError
 TOKENS_MAX: Final = 10_000
 """More are not issued. Those that other brokers have issued are known all the same."""
 
+TOKENS_OF_OWNER_MAX: Final = 1_000
+"""More are not issued for one owner: nobody uses up what there is for all."""
+
 RENEWERS_MAX: Final = 100
 PRINCIPAL_CHARACTERS_MAX: Final = 1000
 TIME_MAX_MS: Final = 2**63 - 1

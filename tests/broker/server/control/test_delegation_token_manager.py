@@ -262,6 +262,24 @@ def test_tokens_are_bounded(node: BrokerServer, monkeypatch: pytest.MonkeyPatch)
         assert create(wire).error_code == ErrorCode.POLICY_VIOLATION
 
 
+def test_one_owner_does_not_use_up_the_tokens_of_all(
+    node: BrokerServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who has all of a share is refused, also where another asks for it; others are not."""
+    of = "barnabas_broker.server.control.delegation_token_manager.TOKENS_OF_OWNER_MAX"
+    with as_user(node, "alice") as alice, as_user(node, "bob") as bob:
+        assert create(alice).error_code == ErrorCode.NONE
+        assert create(bob).error_code == ErrorCode.NONE
+        manager = node.broker.security.tokens
+        assert manager is not None
+        had = sum(it.owner.name == "alice" for it in manager.cache.tokens.values())
+        monkeypatch.setattr(of, had + 1)
+        assert create(alice).error_code == ErrorCode.NONE
+        assert create(alice).error_code == ErrorCode.POLICY_VIOLATION
+        monkeypatch.setattr(of, 1000)
+        assert create(bob).error_code == ErrorCode.NONE
+
+
 def test_tokens_outlive_the_broker_and_need_its_secret(tmp_path: Path) -> None:
     """The old name of the setting does, too; without a secret there are no tokens."""
     settings = {

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -14,6 +16,7 @@ from barnabas_broker.server.control.delegation_token_store import TRIES_MAX, Del
 from barnabas_broker.zk.store import CoordinationError, Create, Delete, Operation, SetData
 from barnabas_broker.zk.token_znodes import CHANGES, TOKENS
 from barnabas_kafka.errors import ErrorCode, KafkaError
+from barnabas_zookeeper.errors import NoNodeError
 from tests.broker.controller.ensemble import NOW_MS, Ensemble
 
 ALICE = Principal(USER, "alice")
@@ -159,6 +162,43 @@ def test_old_notifications_are_removed(ensemble: Ensemble, members: tuple[Member
     for now_ms in (NOW_MS, NOW_MS + CHANGE_NOTIFICATION_TTL_MS + 1):
         members[0].tokens.create(token(), now_ms=now_ms)
     assert list(ensemble.tree.children(CHANGES)) == ["token_change_0000000001"]
+
+
+def test_two_brokers_that_remove_the_same_notification(
+    ensemble: Ensemble, members: tuple[Member, Member], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The later one looks again, and its token is stored."""
+    one, other = members
+    one.tokens.create(token(), now_ms=NOW_MS)
+    later_ms = NOW_MS + CHANGE_NOTIFICATION_TTL_MS + 1
+    commit = one.store.commit
+    raced: list[TokenInformation] = []
+
+    def be_late(operations: Sequence[Operation], *, now_ms: int) -> Any:
+        if not raced:
+            raced.append(token())
+            other.tokens.create(raced[0], now_ms=later_ms)
+        return commit(operations, now_ms=now_ms)
+
+    monkeypatch.setattr(one.store, "commit", be_late)
+    made = token()
+    one.tokens.create(made, now_ms=later_ms)
+    assert one.cache.tokens[made.id] == made
+    assert {made.id, raced[0].id} <= set(ensemble.tree.children(TOKENS))
+
+
+def test_a_notification_that_is_always_gone(
+    members: tuple[Member, Member], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It gives up, and nobody takes the token for stored."""
+
+    def refuse(_operations: Sequence[Operation], *, now_ms: int) -> Any:
+        raise NoNodeError(CHANGES)
+
+    monkeypatch.setattr(members[0].store, "commit", refuse)
+    with pytest.raises(CoordinationError, match="races"):
+        members[0].tokens.create(token(), now_ms=NOW_MS)
+    assert members[0].cache.tokens == {}
 
 
 def test_malformed_znodes_are_passed_over(

@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,14 +10,14 @@ import pytest
 
 from barnabas_broker.cluster.quota_entity import DEFAULT, QuotaEntity
 from barnabas_broker.server.network import ip_quotas
-from barnabas_broker.server.network.ip_quotas import IpQuotas, address_limits
+from barnabas_broker.server.network.ip_quotas import IpQuotas, found_limits
 from barnabas_broker.server.node.broker_server import BrokerServer
 from barnabas_broker.server.transport.counters import Cause
 from barnabas_kafka.protocol.messages.api_versions import ApiVersionsRequest
 from barnabas_kafka.settings.broker import BrokerSettings
 from tests.broker.server.requests.test_client_quotas import set_quota
 from tests.broker.server.running import Wire, pass_time, port_of, running_node
-from tests.waiting import ANSWER, seconds, wait_for
+from tests.waiting import ANSWER, RUN, seconds, wait_for
 
 RATE = "connection_creation_rate"
 VERSIONS = ApiVersionsRequest(client_software_name="t", client_software_version="1")
@@ -27,7 +28,7 @@ def quotas(rates: dict[QuotaEntity, float], clock: Callable[[], int]) -> IpQuota
     configs = {entity: {RATE: rate} for entity, rate in rates.items()}
     made = IpQuotas(BrokerSettings.from_mapping({}), clock_ms=clock)
     assert made.differ_from(configs)
-    made.take(configs, address_limits(configs))
+    made.take(configs, asyncio.run(found_limits(configs)))
     assert not made.differ_from(configs)
     return made
 
@@ -65,7 +66,7 @@ def test_what_was_refused_does_not_count() -> None:
 
 def test_a_host_that_is_nowhere(caplog: pytest.LogCaptureFixture) -> None:
     """Its quota is ignored, and that is told."""
-    assert address_limits({QuotaEntity(ip="no such host."): {RATE: 1.0}}) == {}
+    assert asyncio.run(found_limits({QuotaEntity(ip="no such host."): {RATE: 1.0}})) == {}
     assert "connection_creation_rate of no such host. is ignored" in caplog.text
 
 
@@ -73,11 +74,26 @@ def test_hosts_that_take_long_to_look_up(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Are left out; addresses and the default are in effect."""
-    monkeypatch.setattr(ip_quotas, "LOOK_UP_S", 0.0)
+    given_up = threading.Event()
+
+    def hang(*_: object, **_named: object) -> None:
+        given_up.wait(seconds(RUN))
+        raise OSError("no answer")
+
+    monkeypatch.setattr(ip_quotas, "LOOK_UP_S", 0.01)
+    monkeypatch.setattr(socket, "getaddrinfo", hang)
     configs = {QuotaEntity(ip=each): {RATE: 1.0} for each in (DEFAULT, "10.0.0.1", "localhost")}
-    found = asyncio.run(ip_quotas.found_limits(configs))
+
+    async def look_up() -> dict[QuotaEntity, float]:
+        found = await found_limits(configs)
+        # The threads that others need are all there.
+        assert await asyncio.to_thread(int, "1") == 1
+        return found
+
+    found = asyncio.run(look_up())
+    given_up.set()
     assert [entity.client_id for entity in found] == [DEFAULT, "10.0.0.1"]
-    assert "looking them up takes long" in caplog.text
+    assert "looking them up takes long: localhost" in caplog.text
 
 
 def in_effect(node: BrokerServer, wire: Wire, rate: float | None) -> None:

@@ -13,7 +13,7 @@ from barnabas_kafka.protocol.messages.fetch import FetchPartition, FetchRequest,
 from barnabas_kafka.protocol.messages.metadata import MetadataRequest
 from barnabas_kafka.records.builder import build_batch
 from tests.broker.server.network.test_sasl_authenticator import tls_client
-from tests.broker.server.running import Wire, port_of, produce_request, running_node
+from tests.broker.server.running import Wire, loop_of, port_of, produce_request, running_node
 from tests.oracle.certificates import Certificate
 from tests.waiting import ANSWER, seconds, wait_for
 
@@ -109,3 +109,28 @@ def test_what_was_sent_before_a_client_left_is_served(
             lambda: plain.fetch(topic).high_watermark,
             until=lambda end: end == count,
         )
+
+
+def test_answers_behind_the_end_of_a_connection_are_no_news(
+    tmp_path: Path, certificates: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The event loop's TLS warns of each write to a connection that the broker has ended."""
+    settings = {
+        "listeners": LISTENERS,
+        "ssl.keystore.location": str(certificates / "broker.pem"),
+    }
+    with running_node(tmp_path, settings) as node, Wire(tls_port(node)) as wire:
+        context = tls_client(certificates)
+        wire.socket = context.wrap_socket(wire.socket, server_hostname="localhost")
+        wire.socket.settimeout(seconds(ANSWER))
+        assert wire.ask(MetadataRequest(topics=None), 9).brokers
+        listener = next(each for each in node.listeners if each.name == "SSL")
+        (session,) = listener.sessions
+
+        def end() -> None:
+            session.close("the broker stops")
+            session._outbound.send([b"an answer"] * 40)
+
+        loop_of(node).call_soon_threadsafe(end)
+        wait_for("its end", lambda: listener.sessions, until=lambda them: not them)
+    assert "SSL connection is closed" not in caplog.text

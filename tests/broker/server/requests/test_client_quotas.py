@@ -180,6 +180,52 @@ def test_a_producer_that_leaves_before_its_answer(
     wait_for("what it has sent counts", lambda: counted(node), until=lambda it: it > 1000)
 
 
+@pytest.mark.parametrize("api", ["produce", "fetch"])
+def test_the_time_of_a_client_that_leaves_counts(
+    node: BrokerServer, wire: Wire, monkeypatch: pytest.MonkeyPatch, api: str
+) -> None:
+    """Or who never waits for an answer would have no limit."""
+    wire.create_topic("t")
+    set_quota(wire, CLIENT, request_percentage=1)
+    quotas = node.broker.quotas
+
+    def percent() -> float:
+        return sum(it.measured(quotas.now_ms()) for _, it in quotas.request.in_use(10))
+
+    monkeypatch.setattr(Partition, "counts_at_once", lambda *_: False)
+    monkeypatch.setattr(Partition, "_advance_alone", lambda _: None)
+    before = percent()
+    with Wire(port_of(node)) as other:
+        if api == "produce":
+            other.send(produce_request("t", BATCH), 9)
+        else:
+            partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=100)
+            other.send(
+                FetchRequest(
+                    max_wait_ms=600_000,
+                    min_bytes=1,
+                    max_bytes=100,
+                    session_epoch=-1,
+                    topics=[FetchTopic(topic="t", partitions=[partition])],
+                ),
+                12,
+            )
+        session = wait_for(
+            "a request that waits",
+            lambda: [
+                it
+                for listener in node.listeners
+                for it in list(listener.sessions)
+                if it._waiting_for is not None
+            ],
+            until=bool,
+        )
+        assert len(session) == 1
+        assert percent() == before
+    pass_time(node, 1)  # It is noticed once a second that a client has left.
+    wait_for("its time counts", percent, until=lambda it: it > before)
+
+
 def test_names_that_no_server_answers_for_take_no_thread_from_others(
     node: BrokerServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,6 +14,7 @@ from typing import Final, TypeVar
 from barnabas_broker.cluster.failures import refusal
 from barnabas_broker.security.delegation_tokens import (
     TOKENS_MAX,
+    TOKENS_OF_OWNER_MAX,
     TokenCache,
     TokenInformation,
     TokenRules,
@@ -104,6 +105,11 @@ class DelegationTokenManager:
         def create() -> TokenInformation:
             if len(self.cache.tokens) >= TOKENS_MAX:
                 message = f"There are {TOKENS_MAX} delegation tokens; no more are issued."
+                raise KafkaError(ErrorCode.POLICY_VIOLATION, message)
+            if sum(it.owner == owner for it in self.cache.tokens.values()) >= TOKENS_OF_OWNER_MAX:
+                message = (
+                    f"{owner} has {TOKENS_OF_OWNER_MAX} delegation tokens; no more are issued."
+                )
                 raise KafkaError(ErrorCode.POLICY_VIOLATION, message)
             now_ms = self._clock_ms()
             token = self._rules.create(

@@ -66,8 +66,14 @@ class DelegationTokenStore:
     def create(self, token: TokenInformation, *, now_ms: int) -> None:
         """Store a new token. Raises CoordinationError, ZooKeeperError."""
         znode = _znode(token)
-        self._commit(Create(znode.path, znode.encode()), token.id, now_ms)
-        self._cache.publish({token.id: token})
+        for _ in range(TRIES_MAX):
+            try:
+                self._commit(Create(znode.path, znode.encode()), token.id, now_ms)
+            except NoNodeError:
+                continue  # Another broker was quicker to remove an old notification.
+            self._cache.publish({token.id: token})
+            return
+        raise CoordinationError(f"lost {TRIES_MAX} races for a delegation token")
 
     def change(self, token_id: str, decide: Decide, *, now_ms: int) -> TokenInformation | None:
         """Have `decide` say what becomes of a token; returns that.

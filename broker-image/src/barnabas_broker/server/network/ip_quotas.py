@@ -6,8 +6,7 @@ closed; it does not count. Names of hosts are looked up when quotas change.
 
 import asyncio
 import logging
-import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from ipaddress import ip_address
 from typing import Final
 
@@ -22,6 +21,7 @@ from barnabas_broker.cluster.quota_entity import (
 from barnabas_broker.quota.manager import QuotaManager
 from barnabas_broker.quota.rates import RateSensor
 from barnabas_broker.server.network.connection_quotas import plain_address
+from barnabas_broker.server.peers.host_resolver import HostResolver
 from barnabas_kafka.settings import broker as keys
 from barnabas_kafka.settings.broker import BrokerSettings
 
@@ -30,7 +30,15 @@ log = logging.getLogger(__name__)
 LOOK_UP_S: Final = 5.0
 """How long hosts are looked up: clients are not watched meanwhile."""
 
+LOOKUPS_MAX: Final = 64
+"""At once; less than a resolver has room for."""
+
+NAMED_MAX: Final = 10
+"""So many hosts are named in an error."""
+
 _EVERY_USER: Final = ""
+_RESOLVER: Final = HostResolver()
+"""A look-up that hangs takes no thread from others, and the next change shares it."""
 
 
 class IpQuotas:
@@ -56,7 +64,7 @@ class IpQuotas:
         return configs is not self._configs
 
     def take(self, configs: QuotaConfigs, limits: dict[QuotaEntity, float]) -> None:
-        """Go by the limits that `address_limits` has found in quotas."""
+        """Go by the limits that `found_limits` has found in quotas."""
         self._configs = configs
         self._rates.set_limits(limits)
 
@@ -79,38 +87,41 @@ class IpQuotas:
 
 
 async def found_limits(configs: QuotaConfigs) -> dict[QuotaEntity, float]:
-    """The rates by address, as client ids; without those of names that take long to look up."""
-    looking = asyncio.to_thread(address_limits, configs)
-    try:
-        return await asyncio.wait_for(looking, LOOK_UP_S)
-    except TimeoutError:
-        log.error("connection_creation_rate of hosts is ignored: looking them up takes long")
-        known = {
-            entity: quotas
-            for entity, quotas in configs.items()
-            if not isinstance(entity.ip, str) or is_address(entity.ip)
-        }
-        return address_limits(known)
-
-
-def address_limits(configs: QuotaConfigs) -> dict[QuotaEntity, float]:
-    """The rates by address, as client ids; looks names up, which may block."""
-    limits = {}
-    for entity, rate in limits_of(configs, CONNECTION_CREATION_RATE).items():
+    """The rates by address, as client ids; without those of names that are not found in time."""
+    rates = limits_of(configs, CONNECTION_CREATION_RATE)
+    hosts = {it.ip for it in rates if isinstance(it.ip, str) and not is_address(it.ip)}
+    known = await _addresses(sorted(hosts))
+    limits: dict[QuotaEntity, float] = {}
+    for entity, rate in rates.items():
         if isinstance(entity.ip, Default):
             limits[QuotaEntity(client_id=entity.ip)] = rate
+        elif entity.ip is not None and is_address(entity.ip):
+            limits[QuotaEntity(client_id=plain_address(str(ip_address(entity.ip))))] = rate
         elif entity.ip is not None:
-            for address in _addresses(entity.ip):
+            for address in known.get(entity.ip, ()):
                 limits[QuotaEntity(client_id=address)] = rate
     return limits
 
 
-def _addresses(host: str) -> set[str]:
-    if is_address(host):
-        return {plain_address(str(ip_address(host)))}
+async def _addresses(hosts: Sequence[str]) -> dict[str, set[str]]:
+    """The addresses of names, `LOOK_UP_S` at most for all; what is not found is logged."""
+    known: dict[str, set[str]] = {}
+    places = asyncio.Semaphore(LOOKUPS_MAX)
+
+    async def look_up(host: str) -> None:
+        try:
+            async with places:
+                known[host] = {plain_address(it) for it in await _RESOLVER.resolve(host)}
+        except (OSError, UnicodeError) as error:
+            known[host] = set()
+            log.error("connection_creation_rate of %s is ignored: %s", host, error)
+
     try:
-        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError) as error:
-        log.error("connection_creation_rate of %s is ignored: %s", host, error)
-        return set()
-    return {plain_address(str(address[0])) for *_, address in found}
+        async with asyncio.timeout(LOOK_UP_S):
+            await asyncio.gather(*map(look_up, hosts))
+    except TimeoutError:
+        log.error(
+            "connection_creation_rate of hosts is ignored, for looking them up takes long: %s",
+            ", ".join(host for host in hosts[:NAMED_MAX] if host not in known),
+        )
+    return known

@@ -6,6 +6,10 @@ keeps it while the session waits for something. The TLS layer of the event loop 
 the connection as soon as its client did, whatever the session has not been given by then. So this
 stands between the two: once the client has left, the session has what the TLS layer still holds,
 as fast as it takes it, and no answer goes anywhere. Then, or after `LAST_REQUESTS_S`, it ends.
+
+Where an answer cannot be sent, as its client has closed and not only its own half, what the kernel
+still holds of it is not served: Apache's broker gives it up, too, after a send that failed
+(`Selector.close` with `NOTIFY_ONLY`).
 """
 
 import asyncio
@@ -92,8 +96,8 @@ class TlsConnection(asyncio.BufferedProtocol):
             self._transport.resume_reading()
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Encrypt and send."""
-        if not self._left:
+        """Encrypt and send; nothing once the connection ends, which the TLS layer would warn of."""
+        if not (self._left or self._closing):
             self._transport.write(data)
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:

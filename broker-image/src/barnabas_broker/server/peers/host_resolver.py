@@ -39,6 +39,14 @@ class HostResolver:
         answer.add_done_callback(lambda it: it.cancelled() or it.exception())
         return await asyncio.shield(answer)
 
+    def resolve_blocking(self, host: str, timeout_s: float) -> tuple[str, ...]:
+        """The same in a thread that may wait. Raises TimeoutError, too, which is an OSError."""
+        try:
+            return (str(ip_address(host)),)
+        except ValueError:
+            pass
+        return self._lookup(host).result(timeout_s)
+
     def _lookup(self, host: str) -> "Future[tuple[str, ...]]":
         with self._lock:
             found = self._under_way.get(host)

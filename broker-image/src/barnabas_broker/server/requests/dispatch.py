@@ -38,7 +38,7 @@ from barnabas_broker.server.requests.handlers.api_versions import unsupported_ve
 from barnabas_broker.server.requests.large_requests import Ending, LargeRequests
 from barnabas_broker.server.requests.pending_responses import Answers, PendingResponse
 from barnabas_broker.server.requests.request_context import RequestContext
-from barnabas_broker.server.requests.throttling import settle
+from barnabas_broker.server.requests.throttling import settle, settle_unanswered
 from barnabas_broker.server.transport.outbound import Item
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.protocol import codec, registry
@@ -399,7 +399,7 @@ def _failure(route: Route, call: RequestContext, error: BaseException) -> Any:
     Raises UnanswerableError for an API whose responses have no place for it.
     """
     if isinstance(error, UnanswerableError):
-        _count_unanswered(call)
+        settle_unanswered(call, left=False)
         raise error
     if isinstance(error, codec.DecodeError):
         raise UnanswerableError(str(error)) from error
@@ -428,15 +428,9 @@ def _failure(route: Route, call: RequestContext, error: BaseException) -> Any:
 
 
 def _abandoned(call: RequestContext, future: "asyncio.Future[Any]") -> None:
-    """Count what a client sent that left before its answer: it may be appended all the same."""
+    """Count what a client used that left before its answer: what it sent may be done already."""
     if future.cancelled():
-        _count_unanswered(call)
-
-
-def _count_unanswered(call: RequestContext) -> None:
-    usage = call.usage
-    if usage is not None and not usage.settled and call.api_key == _PRODUCE:
-        usage.produced(answered=False)
+        settle_unanswered(call, left=True)
 
 
 def _ending(route: Route, call: RequestContext) -> Ending:

@@ -3,6 +3,7 @@
 from typing import Any, Final
 
 from barnabas_broker.security.acls import AclOperation
+from barnabas_broker.server.requests.client_quotas import Usage
 from barnabas_broker.server.requests.request_context import RequestContext
 from barnabas_kafka.protocol import codec
 from barnabas_kafka.protocol.registry import Api, ApiKey
@@ -35,13 +36,28 @@ def settle(api: Api, call: RequestContext, response: Any) -> Any:
     usage = call.usage
     if usage is None or usage.settled:
         return response
+    _count(usage, call, answered=response is not None)
+    return _told(api, call, response, usage.throttle_ms)
+
+
+def settle_unanswered(call: RequestContext, *, left: bool) -> None:
+    """Count a request that is not answered; `left`: because its client was quicker to leave.
+
+    Its time counts then, or a client that never waits would have no limit. A Produce that wants no
+    answer counts by its bytes alone, as in Kafka.
+    """
+    usage = call.usage
+    if usage is not None and not usage.settled:
+        _count(usage, call, answered=left)
+
+
+def _count(usage: Usage, call: RequestContext, *, answered: bool) -> None:
     if call.api_key == _PRODUCE:
-        usage.produced(answered=response is not None)
+        usage.produced(answered=answered)
     elif call.api_key in EXEMPT and call.allowed_on_cluster(_CLUSTER_ACTION, audited=False):
         usage.exempt()
     else:
         usage.requested()
-    return _told(api, call, response, usage.throttle_ms)
 
 
 def _told(api: Api, call: RequestContext, response: Any, throttle_ms: int) -> Any:

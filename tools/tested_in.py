@@ -112,6 +112,10 @@ TESTED_IN: Final = {
         f"{_KAFKA}client/{part}.py": "tests/kafka/client/test_admin.py"
         for part in ("cluster", "config", "directory", "errors", "operation", "pool", "transport")
     },
+    **{
+        f"{_OPERATOR}{room}/certificates.py": "tests/operator/reconcile/test_certificates.py"
+        for room in ("api", "resources")
+    },
     f"{_KAFKA}settings/keys/": "tests/kafka/settings/test_definitions.py",
     **{
         f"{_BROKER}controller/{part}.py": "tests/broker/controller/test_controller.py"

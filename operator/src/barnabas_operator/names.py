@@ -30,6 +30,12 @@ FORCE_ROLL: Final = f"{GROUP}/force-roll"
 PAUSE_ROLL: Final = f"{GROUP}/pause-roll"
 # On a pod of a cluster: it is replaced as if its template had changed.
 MANUAL_ROLL: Final = f"{GROUP}/manual-roll"
+# On a KafkaCluster: another value replaces the certificate authority.
+ROTATE_CLUSTER_CA: Final = f"{GROUP}/rotate-cluster-ca"
+ROTATE_CLIENTS_CA: Final = f"{GROUP}/rotate-clients-ca"
+# On the Secret of an authority: when the present step of its replacement began, and what was asked.
+ROTATION_SINCE: Final = f"{GROUP}/rotation-since"
+ROTATION: Final = f"{GROUP}/rotation"
 # On pod templates: the hash of the configuration that the pod reads at start.
 CONFIG_HASH: Final = f"{GROUP}/config-hash"
 # On the brokers' pods: the rack of the node on which a pod has come to run.
@@ -72,6 +78,26 @@ class ClusterNames:
     def bootstrap(self) -> str:
         """Service for a client's first connection."""
         return f"{self.cluster}-bootstrap"
+
+    @property
+    def cluster_ca(self) -> str:
+        """Secret of the authority for brokers, ensemble and operator."""
+        return f"{self.cluster}-cluster-ca"
+
+    @property
+    def clients_ca(self) -> str:
+        """Secret of the authority for certificates of users."""
+        return f"{self.cluster}-clients-ca"
+
+    @property
+    def public_ca(self) -> str:
+        """Secret with the certificates that clients trust, and no key."""
+        return f"{self.cluster}-cluster-ca-cert"
+
+    @property
+    def broker_tls(self) -> str:
+        """Secret of the brokers' certificate."""
+        return f"{self.cluster}-broker-tls"
 
     @property
     def former_ledger(self) -> str:

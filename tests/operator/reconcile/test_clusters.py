@@ -380,11 +380,3 @@ def test_a_super_user_that_is_no_name_is_refused(name: str) -> None:
     """It would be another principal than was meant."""
     cluster = read_cluster(examples.secured(authorization={"superUsers": [name]}))
     assert refuse(cluster).startswith(f"spec.authorization.superUsers: {name} must be a name")
-
-
-def test_listeners_with_tls_are_refused_by_name() -> None:
-    """Nothing would have a certificate; what runs goes on."""
-    plain = {"name": "plain", "port": 9092}
-    listeners = [plain, {"name": "secure", "port": 9093, "tls": {}}]
-    cluster = read_cluster(examples.cluster(listeners=listeners))
-    assert refuse(cluster).startswith("spec.listeners: secure: ")

@@ -70,3 +70,25 @@ def test_quotes_within_the_login_module_are_escaped() -> None:
     assert found.endswith(
         'ScramLoginModule required username="billing" password="x\\" y=\\"z\\\\";'
     )
+
+
+def test_each_form_has_the_certificates_to_trust() -> None:
+    """In the form itself, or as a file where the form holds one line."""
+    trusted = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
+    found = client_properties(
+        username="billing",
+        password="pencil",
+        bootstrap_servers="a:9095",
+        security_protocol="SASL_SSL",
+        mechanism="SCRAM-SHA-512",
+        trusted=trusted,
+    )
+    assert found["ca.crt"] == trusted
+    java = parse_properties(found["client.properties"].encode(), origin="client.properties")
+    assert java["ssl.truststore.certificates"] == trusted
+    assert java["ssl.truststore.type"] == "PEM"
+    assert json.loads(found["spark.json"])["kafka.ssl.truststore.certificates"] == trusted
+    assert json.loads(found["librdkafka.json"])["ssl.ca.pem"] == trusted
+    lines = dict(each.split("=", 1) for each in found["librdkafka.properties"].splitlines())
+    assert lines["ssl.ca.location"] == "/etc/kafka-user/ca.crt"
+    assert parse_qs(urlsplit(found["url"]).query)["ssl.ca.pem"] == [trusted]

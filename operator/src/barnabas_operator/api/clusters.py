@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Annotated, ClassVar, Final
 
 from barnabas_operator.api.authentication import AuthenticationType
+from barnabas_operator.api.certificates import Certificates, CertificateStatus
 from barnabas_operator.api.conditions import Condition
 from barnabas_operator.api.facts import (
     Between,
@@ -42,6 +43,7 @@ _BROKERS: Final = (
 )
 _NO_TEMPLATE: Final = PodTemplate()
 _ZOOKEEPER_RESOURCES: Final = ContainerResources(memory="512Mi", cpu="100m")
+_CERTIFICATES: Final = Certificates()
 _BROKER_RESOURCES: Final = ContainerResources(memory="512Mi", cpu="250m")
 
 
@@ -362,6 +364,9 @@ class ClusterSpec:
             " barnabas.admin follow from the resource; remove them",
         ),
     ] = field(default_factory=dict)
+    certificates: Annotated[
+        Certificates, Doc("Who issues the certificates of listeners with tls, and for how long.")
+    ] = _CERTIFICATES
     authorization: Annotated[
         Authorization | None,
         Doc("Who may do what. Without it every client may do everything."),
@@ -390,6 +395,11 @@ class ClusterSpec:
         """How pods are replaced, by either field."""
         before = self.roll_policy or RollPolicy()
         return self.roll or Roll(policy=before.type, window=before.window)
+
+    @property
+    def needs_certificates(self) -> bool:
+        """Whether brokers show certificates."""
+        return any(each.tls is not None for each in self.listeners)
 
     @property
     def broker_config(self) -> dict[str, str]:
@@ -446,6 +456,9 @@ class ClusterStatus:
     brokers: Annotated[ReplicaStatus, Doc("The brokers' pods.")] = ReplicaStatus()
     zookeeper: Annotated[ReplicaStatus, Doc("The ensemble's pods.")] = ReplicaStatus()
     storage: Annotated[StorageStatus, Doc("The brokers' claims.")] = StorageStatus()
+    certificates: Annotated[
+        tuple[CertificateStatus, ...], Doc("When certificates expire."), Keyed(("name",))
+    ] = ()
     images: Annotated[ImageNames, Doc("Images that the pods run or are updated to.")] = ImageNames()
     update_available: Annotated[
         str, Doc("What a newer operator would change, once the spec asks for it.")

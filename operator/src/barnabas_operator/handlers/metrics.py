@@ -7,6 +7,7 @@ bounded by that of the clusters.
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import Final
 
 from prometheus_client import (
@@ -70,10 +71,19 @@ class Metrics:
             f"{prefix}_steps", "Steps of plans on the API server, by result.",
             ("step", "result"), registry=registry,
         )  # fmt: skip
+        self._expiry = Gauge(
+            f"{prefix}_certificate_expiry_timestamp_seconds", "When a certificate expires.",
+            (*CLUSTER, "certificate"), registry=registry,
+        )  # fmt: skip
         self._leader = Gauge(
             f"{prefix}_leader", "Whether this operator is the leader.", ("namespace",),
             registry=registry,
         )  # fmt: skip
+
+    def expiries(self, namespace: str, cluster: str, ends: Mapping[str, float]) -> None:
+        """When the certificates of a cluster expire, by their names; there are few of them."""
+        for name, end in ends.items():
+            self._expiry.labels(namespace, cluster, name).set(end)
 
     def leads(self, namespace: str, *, is_leader: bool) -> None:
         """The leadership for a watched namespace changed."""
@@ -100,6 +110,7 @@ class Metrics:
         labels = {"namespace": key.namespace, "cluster": key.cluster}
         self._reconciliations.remove_by_labels(labels)
         self._last_success.remove_by_labels(labels)
+        self._expiry.remove_by_labels(labels)
 
     def namespaces_failed(self, errors: dict[str, KubeError]) -> None:
         """See Reporter."""

@@ -149,6 +149,7 @@ class Passes:
         leads: Callable[[Key], bool],
         stopping: Stopping,
         count_step: Callable[[str, str], None] = lambda *_: None,
+        expiries: Callable[[str, str, Mapping[str, float]], None],
     ) -> None:
         self.leads = leads
         self.index = ResourceIndex()
@@ -156,6 +157,7 @@ class Passes:
         self._namespaces = environment.namespaces or (None,)
         self._kube = kube
         self._stopping = stopping
+        self._expiries = expiries
         self._steady = SteadyClusters(self.index.revision)
         self._brokers = functools.lru_cache(CLIENTS)(AdminBrokers)
         self._limits = EventLimits()
@@ -182,6 +184,7 @@ class Passes:
             events=EventRecorder(kube, self._limits, self._environment.identity),
             figures_due=self._figures.allows,
             index=self.index.named,
+            expiries=self._expiries,
             retained=self.index.retained,
             count_step=self._count_step,
         )
@@ -217,6 +220,7 @@ async def _run(environment: Environment, metrics: Metrics, stopping: Stopping) -
         leads=lambda key: elections[key.namespace if environment.namespaces else None].leads(),
         stopping=stopping,
         count_step=metrics.count_step,
+        expiries=metrics.expiries,
     )
     controller = Controller(
         passes.work,

@@ -121,6 +121,11 @@ def check_objects(snapshot: Snapshot, draft: Draft) -> None:
         draft.steps += surplus(wanted, observed.objects.values(), owner_uid=uid)
 
 
+def check_certificates(snapshot: Snapshot, draft: Draft) -> None:
+    """Authorities that issue, and certificates that do not expire."""
+    draft.findings += snapshot.observed.certificates
+
+
 def check_version(snapshot: Snapshot, draft: Draft) -> None:
     """The images that the spec asks for, and what an upgraded operator would change."""
     chosen, newest = snapshot.chosen, snapshot.images
@@ -276,6 +281,16 @@ CHECKS: Final = (
         looks_at="the images of spec.version, and whether the operator has newer ones",
         run=check_version,
         reasons=(Reason.UNKNOWN_VERSION, Reason.UPDATE_AVAILABLE),
+    ),
+    Check(
+        name="certificates",
+        looks_at="the certificate authorities, the brokers' certificate and when they expire",
+        run=check_certificates,
+        reasons=(
+            Reason.CERTIFICATE_AUTHORITY_INVALID,
+            Reason.CERTIFICATE_EXPIRES,
+            Reason.REFUSED,
+        ),
     ),
     Check(
         name="claims",

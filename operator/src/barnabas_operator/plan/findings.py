@@ -153,6 +153,16 @@ class Reason(StrEnum):
         Severity.STALLED,
         "The API server refuses pods as a template asks for them; those that run stay as they are.",
     )
+    CERTIFICATE_AUTHORITY_INVALID = (
+        "CertificateAuthorityInvalid",
+        Severity.STALLED,
+        "A certificate authority is missing or cannot be used; certificates stay as they are.",
+    )
+    CERTIFICATE_EXPIRES = (
+        "CertificateExpires",
+        Severity.WARNING,
+        "The certificate of an authority that was given expires within thirty days.",
+    )
     BROKERS_KEPT = (
         "BrokersKept",
         Severity.WARNING,

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from barnabas_operator.plan.findings import Finding
 from barnabas_operator.plan.rolling import PodView, SetView
 
 Object = Mapping[str, Any]
@@ -61,6 +62,8 @@ class Observed:
     modes: Mapping[str, str] = field(default_factory=dict)
     # How far log recovery has come, by the pod of the broker.
     recovery: Mapping[str, str] = field(default_factory=dict)
+    # What was found out about certificates.
+    certificates: Sequence[Finding] = ()
     # When this was observed, RFC 3339.
     now: str = ""
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from barnabas_operator.api.authentication import AuthenticationType
 from barnabas_operator.api.clusters import (
     ANONYMOUS,
     AUTHORIZATION_SETTINGS,
@@ -56,6 +57,8 @@ class Access:
     bootstrap_servers: str
     mechanism: str
     security_protocol: str
+    # The certificates with which clients verify brokers, PEM; empty without TLS.
+    trusted: str = ""
     # False where addresses of brokers are missing, as of a pod that is being replaced.
     complete: bool = True
 
@@ -68,6 +71,11 @@ class Access:
         now = set(self.bootstrap_servers.split(","))
         kept = not self.complete and now < set(before.split(","))
         return before if kept else self.bootstrap_servers
+
+    @property
+    def by_tls(self) -> bool:
+        """Whether connections are encrypted."""
+        return self.security_protocol.endswith("SSL")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,6 +171,9 @@ def access_of(user: User, cluster: Resource[KafkaCluster]) -> Access | Refusal |
         text = f"KafkaCluster {name} checks no ACLs; set its spec.authorization"
         return Refusal("AuthorizationDisabled", text)
     listener = fitting[0]
+    if wanted is AuthenticationType.TLS:
+        text = "this operator issues no certificates to users yet"
+        return Refusal("NoCertificate", f"{text}; use authentication of type scram-sha-512")
     known = {each.name: each.bootstrap_servers for each in cluster.body.status.listeners}
     if not known.get(listener.name):
         text = f"KafkaCluster {name} does not know the addresses of listener {listener.name} yet"

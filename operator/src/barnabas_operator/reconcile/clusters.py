@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from barnabas_kafka.settings.broker import BrokerSettings
+from barnabas_operator.api.certificates import CertificateStatus
 from barnabas_operator.api.clusters import (
     ClusterStatus,
     ImageNames,
@@ -42,13 +43,15 @@ from barnabas_operator.plan.snapshot import Draft, Plan, shortened, snapshot_of
 from barnabas_operator.plan.steps import DeletePod, GrowClaim
 from barnabas_operator.plan.versions import held_generation
 from barnabas_operator.reconcile.apply import Refused, apply_steps, summary
+from barnabas_operator.reconcile.certificates import reconcile_certificates
 from barnabas_operator.reconcile.context import Context
 from barnabas_operator.reconcile.ownership import controller, is_applied_by_us
 from barnabas_operator.reconcile.rolls import admin_url, hold_back, restore_leaders
 from barnabas_operator.reconcile.status import write_status
 from barnabas_operator.reconcile.templates import without_invalid_templates
 from barnabas_operator.resources import brokers, zookeeper
-from barnabas_operator.resources.brokers import claim_size, storage_estimate
+from barnabas_operator.resources.brokers import TLS_VOLUME, claim_size, storage_estimate
+from barnabas_operator.resources.certificates import broker_hosts
 from barnabas_operator.resources.config import inter_broker_listener
 
 Cluster = Resource[KafkaCluster]
@@ -64,6 +67,12 @@ def reconcile_cluster(cluster: Cluster, context: Context) -> ClusterStatus:
         check_availability(snapshot_of(cluster, observed, context.images), draft)
         draft.find(Reason.INVALID_SPEC, refusal)
         return _write(cluster, observed, draft.findings, context)
+    certificates = reconcile_certificates(cluster, broker_hosts_of(cluster, observed), context)
+    observed = dataclasses.replace(observed, certificates=certificates.findings)
+    if not (certificates.complete or _mounts_certificates(cluster, observed)):
+        draft = Draft(findings=list(certificates.findings))
+        check_availability(snapshot_of(cluster, observed, context.images), draft)
+        return _write(cluster, observed, draft.findings, context)
     plan = plan_cluster(cluster, observed, images=context.images)
     plan = without_invalid_templates(plan, cluster, context)
     if not snapshot_of(cluster, observed, context.images).forced:
@@ -71,7 +80,14 @@ def reconcile_cluster(cluster: Cluster, context: Context) -> ClusterStatus:
     cluster = _show_roll(cluster, observed, plan, context)
     refused = apply_steps(plan.steps, cluster.meta, context)
     findings = [*plan.findings, *refusals(refused)]
-    return _write(cluster, observed, findings, context, applied=bool(plan.steps))
+    return _write(
+        cluster,
+        observed,
+        findings,
+        context,
+        applied=bool(plan.steps),
+        expiries=certificates.expiries,
+    )
 
 
 def _show_roll(cluster: Cluster, observed: Observed, plan: Plan, context: Context) -> Cluster:
@@ -93,6 +109,7 @@ def _write(
     context: Context,
     *,
     applied: bool = False,
+    expiries: Sequence[CertificateStatus] = (),
 ) -> ClusterStatus:
     verdict = judge(findings, applied=applied)
     snapshot = snapshot_of(cluster, observed, context.images)
@@ -109,6 +126,7 @@ def _write(
         images=ImageNames(broker=chosen.broker, zookeeper=chosen.zookeeper),
         update_available="; ".join(notes),
         roll=roll,
+        certificates=tuple(expiries) or cluster.body.status.certificates,
     )
     return write_status(cluster, status, verdict, context)
 
@@ -139,11 +157,6 @@ def refuse(cluster: Cluster) -> str:
     body = cluster.body
     problems = BrokerSettings.problems(body.spec.config, strict=True)
     found = [f"spec.config.{problem}" for problem in problems]
-    found += [
-        f"spec.listeners: {each.name}: this operator issues no certificates yet"
-        for each in body.spec.listeners
-        if each.tls is not None
-    ]
     authorization = body.spec.authorization
     for name in authorization.super_users if authorization else ():
         if not USER_NAME.fullmatch(name):
@@ -359,6 +372,23 @@ def status_of(cluster: Cluster, observed: Observed) -> ClusterStatus:
         or (view is not None and ready["broker"] >= spec.brokers.replicas),
         answering=view is not None,
     )
+
+
+def _mounts_certificates(cluster: Cluster, observed: Observed) -> bool:
+    """Whether the brokers have certificates already; they go on with those."""
+    name = ClusterNames(cluster.meta.name, cluster.meta.namespace).broker
+    found = observed.objects.get(("StatefulSet", name))
+    volumes = found["spec"]["template"]["spec"].get("volumes", ()) if found else ()
+    return any(each["name"] == TLS_VOLUME for each in volumes)
+
+
+def broker_hosts_of(cluster: Cluster, observed: Observed) -> set[str]:
+    """The hosts by which clients reach the brokers, as far as they are known."""
+    found = broker_hosts(ClusterNames(cluster.meta.name, cluster.meta.namespace))
+    for each in listeners(cluster, observed):
+        servers = filter(None, each.bootstrap_servers.split(","))
+        found |= {server.rpartition(":")[0].strip("[]") for server in servers}
+    return found
 
 
 def listeners(cluster: Cluster, observed: Observed) -> tuple[ListenerStatus, ...]:

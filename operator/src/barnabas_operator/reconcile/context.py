@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -76,6 +76,8 @@ class Context:
     events: Recorder = NO_RECORDER
     # Whether figures of a resource that change all the time may be written again, by its uid.
     figures_due: Callable[[str], bool] = lambda _: True
+    # Told when the certificates of a cluster (namespace, name) expire, by their names.
+    expiries: Callable[[str, str, Mapping[str, float]], None] = lambda *_: None
     # The KafkaTopics, KafkaUsers or KafkaPipelines of a namespace that name a cluster, from a cache
     # that may be late; None where they have to be listed.
     index: Callable[[Kind, str, str], list[Document] | None] = lambda *_: None

@@ -19,6 +19,7 @@ from barnabas_operator.api.conditions import STALLED, Verdict, is_ready
 from barnabas_operator.api.reading import Resource
 from barnabas_operator.api.users import UserStatus
 from barnabas_operator.brokers import Brokers, BrokersError
+from barnabas_operator.kube import KubeError
 from barnabas_operator.plan.orphans import orphans
 from barnabas_operator.plan.topics import Refusal
 from barnabas_operator.plan.user_ledger import User, UserEntry, with_policies
@@ -43,7 +44,11 @@ from barnabas_operator.reconcile.ledger import UserLedgerStore
 from barnabas_operator.reconcile.status import write_statuses
 from barnabas_operator.reconcile.topics import batches
 from barnabas_operator.reconcile.user_deletion import UserGuard, delete_orphans, without_retained
-from barnabas_operator.reconcile.user_secrets import UserSecret, prepare_secret
+from barnabas_operator.reconcile.user_secrets import (
+    UserSecret,
+    prepare_secret,
+    trusted_by_clients,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -132,6 +137,7 @@ class _Pass:
         self.secrets: dict[str, UserSecret] = {}
         self.versions: dict[str, str] = {}
         self.changed = False
+        self._trusted: str | None = None
 
     @property
     def failed(self) -> bool:
@@ -147,6 +153,8 @@ class _Pass:
         accesses: dict[str, Access] = {}
         for name, user in self._managed.items():
             access = access_of(user, self._cluster)
+            if isinstance(access, Access) and access.by_tls:
+                access = self._with_trust(access)
             if isinstance(access, Access):
                 accesses[name] = access
             else:
@@ -173,6 +181,20 @@ class _Pass:
         self._alter_quotas()
         self._alter_acls()
         self._alter_credentials(views)
+
+    def _with_trust(self, access: Access) -> Access | Refusal | Waiting:
+        """The access with the certificates that clients trust, which are read once."""
+        if self._trusted is None:
+            try:
+                self._trusted = trusted_by_clients(self._cluster.meta, self._context)
+            except KubeError as error:
+                if not error.refused:
+                    raise
+                return Refusal("Refused", f"the certificates of the cluster: {error.message}")
+        if not self._trusted:
+            text = f"KafkaCluster {self._cluster.meta.name} has no certificate authority yet"
+            return Waiting("WaitingForCluster", text)
+        return replace(access, trusted=self._trusted)
 
     def _alter_quotas(self) -> None:
         changes = {name: self.plans[name].quotas for name in self.secrets}

@@ -11,7 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from barnabas_operator.api.reading import Metadata
 from barnabas_operator.kube import SECRETS, USERS, Document, KubeError
+from barnabas_operator.names import ClusterNames
 from barnabas_operator.plan.passwords import PASSWORD_KEY, Password, SecretView, choose_password
 from barnabas_operator.plan.topics import Refusal
 from barnabas_operator.plan.user_ledger import User
@@ -19,6 +21,7 @@ from barnabas_operator.plan.users import Access, Waiting, user_name
 from barnabas_operator.reconcile.apply import short
 from barnabas_operator.reconcile.context import Context, Regarding
 from barnabas_operator.reconcile.ownership import apply_owned, controller, objection_to
+from barnabas_operator.resources.certificates import TRUSTED
 from barnabas_operator.resources.user_secret import user_secret
 
 logger = logging.getLogger(__name__)
@@ -94,6 +97,14 @@ def _prepare(user: User, access: Access, context: Context) -> UserSecret | Refus
     )
 
 
+def trusted_by_clients(cluster: Metadata, context: Context) -> str:
+    """The certificates with which clients of a cluster verify brokers; empty if there are none."""
+    names = ClusterNames(cluster.name, cluster.namespace)
+    found = context.kube.get(SECRETS, names.namespace, names.public_ca)
+    ours = found is not None and (controller(found) or {}).get("uid") == cluster.uid
+    return SecretView.of(found).text(TRUSTED) if found is not None and ours else ""
+
+
 def _generate() -> str:
     return secrets.token_urlsafe(PASSWORD_BYTES)
 
@@ -108,6 +119,7 @@ def _body(user: User, access: Access, password: Password) -> Document:
         security_protocol=access.security_protocol,
         mechanism=access.mechanism,
         rotation=password.rotation,
+        trusted=access.trusted,
     )
 
 

@@ -12,6 +12,7 @@ from barnabas_operator.api.clusters import ADMIN_PORT, KafkaCluster, Listener, L
 from barnabas_operator.api.reading import Resource
 from barnabas_operator.names import CONFIG_HASH, RACK, ClusterNames
 from barnabas_operator.resources import config, objects, pods, services
+from barnabas_operator.resources.certificates import BROKER_PATH
 from barnabas_operator.resources.objects import Document
 from barnabas_operator.sizing import Estimate, LogShape, estimate
 
@@ -22,6 +23,7 @@ POD_PATH: Final = "/etc/barnabas-pod"
 RACK_FILES: Final = (f"{POD_PATH}/topology", f"{POD_PATH}/rack")
 # A broker closes its logs at the end; without that the next start checks them.
 GRACE_SECONDS: Final = 120
+TLS_VOLUME: Final = "tls"
 DISCOVERY: Final = "barnabas.io/listeners"
 # What Prometheus looks for where pods are found by annotations.
 SCRAPED: Final = {
@@ -301,6 +303,12 @@ def _pod(
     }
     if constraints := pods.spread_by_profile(spec.profile, selector):
         pod["topologySpreadConstraints"] = constraints
+    if spec.needs_certificates:
+        mount = {"name": TLS_VOLUME, "mountPath": BROKER_PATH, "readOnly": True}
+        container["volumeMounts"].append(mount)
+        # Readable by the group of the volumes, which is the broker's.
+        source = {"secretName": names.broker_tls, "defaultMode": 0o440}
+        pod["volumes"].append({"name": TLS_VOLUME, "secret": source})
     if spec.brokers.rack is not None:
         _add_rack(pod, selector, image=image, topology_key=spec.brokers.rack.topology_key)
     return pod

@@ -13,9 +13,14 @@ from typing import Any, Final
 
 import jinja2
 
+from barnabas_operator.api.authentication import AuthenticationType
 from barnabas_operator.api.clusters import ADMIN_PORT, Listener, ListenerType
 from barnabas_operator.names import ELECTION_PORT, PEER_PORT, ZOOKEEPER_PORT
+from barnabas_operator.resources.certificates import BROKER_PATH, CLIENTS_TRUST, KEY_STORE
 
+# The user is the common name, in the characters that names of users have. Others, which a given
+# authority may sign, could pass for another principal: they match no rule, and are refused.
+USER_OF_CERTIFICATE: Final = "RULE:^CN=([a-zA-Z0-9._@-]+)$/$1/"
 BROKER_VOLUME: Final = "/var/lib/barnabas"
 # Not the volume itself: a fresh file system may have a lost+found, and that is no partition.
 BROKER_DATA: Final = f"{BROKER_VOLUME}/data"
@@ -38,7 +43,7 @@ def server_properties(
     Without `zookeeper_connect` the broker keeps coordination data itself. Of topics that brokers
     keep for themselves there are as many replicas as `brokers` can hold, unless `config` says so.
     """
-    config = {**sasl_settings(listeners), **config}
+    config = {**sasl_settings(listeners), **tls_settings(listeners), **config}
     if zookeeper_connect is not None:
         config = {**internal_topics(brokers), **config}
     return _render(
@@ -71,6 +76,26 @@ def sasl_settings(listeners: Sequence[Listener]) -> dict[str, str]:
         for each in listeners
         if each.authentication is not None and each.authentication.type.mechanism
     }
+
+
+def tls_settings(listeners: Sequence[Listener]) -> dict[str, str]:
+    """Key store of each listener with TLS; the trust store of one that asks for certificates.
+
+    Brokers read changed files again, so a renewal changes none of this.
+    """
+    settings: dict[str, str] = {}
+    for each in listeners:
+        if each.tls is None:
+            continue
+        prefix = f"listener.name.{each.name}."
+        settings[f"{prefix}ssl.keystore.type"] = "PEM"
+        settings[f"{prefix}ssl.keystore.location"] = f"{BROKER_PATH}/{KEY_STORE}"
+        if each.authentication and each.authentication.type is AuthenticationType.TLS:
+            settings[f"{prefix}ssl.client.auth"] = "required"
+            settings[f"{prefix}ssl.truststore.type"] = "PEM"
+            settings[f"{prefix}ssl.truststore.location"] = f"{BROKER_PATH}/{CLIENTS_TRUST}"
+            settings[f"{prefix}ssl.principal.mapping.rules"] = USER_OF_CERTIFICATE
+    return settings
 
 
 def inter_broker_listener(listeners: Sequence[Listener]) -> Listener:

@@ -2,7 +2,9 @@
 
 username, password, bootstrap.servers, security.protocol, sasl.mechanism, sasl.jaas.config
 client.properties      Java clients and Kafka's tools
-librdkafka.properties  librdkafka; `kcat -F`
+librdkafka.json        librdkafka, a JSON object
+librdkafka.properties  librdkafka; `kcat -F`; other files by their names below MOUNT_PATH
+ca.crt                 with TLS: the certificates to trust, PEM
 spark.json             options of Spark's source and sink, a JSON object
 url                    user and password in an address, percent-encoded
 """
@@ -18,11 +20,14 @@ from urllib.parse import quote, urlencode
 from barnabas_operator.api.reading import Metadata
 from barnabas_operator.api.users import ROTATE
 from barnabas_operator.names import labels
+from barnabas_operator.resources.certificates import TRUSTED
 from barnabas_operator.resources.config import property_value
 from barnabas_operator.resources.objects import Document, document, owner_reference
 
 COMPONENT: Final = "user"
 KIND: Final = "KafkaUser"
+# Where the Secret is mounted, for settings that name files: librdkafka's lines hold no PEM.
+MOUNT_PATH: Final = "/etc/kafka-user"
 LOGIN_MODULE: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
 
 
@@ -36,6 +41,7 @@ def user_secret(
     security_protocol: str,
     mechanism: str,
     rotation: str = "",
+    trusted: str = "",
 ) -> Document:
     """The Secret of a user; it has no hash of its content, which would be one of the password."""
     body = document("v1", "Secret", owner.name, owner=owner, labels=labels(cluster, COMPONENT))
@@ -49,6 +55,7 @@ def user_secret(
         bootstrap_servers=bootstrap_servers,
         security_protocol=security_protocol,
         mechanism=mechanism,
+        trusted=trusted,
     )
     body["data"] = {key: b64encode(text.encode()).decode() for key, text in data.items()}
     return body
@@ -61,8 +68,9 @@ def client_properties(
     bootstrap_servers: str,
     security_protocol: str,
     mechanism: str,
+    trusted: str = "",
 ) -> dict[str, str]:
-    """The keys of the Secret and their texts."""
+    """The keys of the Secret and their texts; `trusted` are certificates, PEM, with TLS."""
     jaas = f'{LOGIN_MODULE} required username="{username}" password="{_jaas(password)}";'
     java = {
         "bootstrap.servers": bootstrap_servers,
@@ -78,13 +86,20 @@ def client_properties(
         "sasl.password": password,
     }
     query = {"security.protocol": security_protocol, "sasl.mechanism": mechanism}
+    files, single = dict(librdkafka), dict(java)
+    if trusted:
+        java |= {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": trusted}
+        files["ssl.ca.location"] = f"{MOUNT_PATH}/{TRUSTED}"
+        librdkafka["ssl.ca.pem"] = query["ssl.ca.pem"] = trusted
     login = f"{quote(username, safe='')}:{quote(password, safe='')}"
     return {
         "username": username,
         "password": password,
-        **java,
+        **single,
+        **({TRUSTED: trusted} if trusted else {}),
         "client.properties": _lines(java, escaped=True),
-        "librdkafka.properties": _lines(librdkafka, escaped=False),
+        "librdkafka.properties": _lines(files, escaped=False),
+        "librdkafka.json": json.dumps(librdkafka),
         "spark.json": json.dumps({f"kafka.{key}": text for key, text in java.items()}),
         "url": f"kafka://{login}@{bootstrap_servers}?{urlencode(query)}",
     }

@@ -1,0 +1,206 @@
+"""When certificates are issued, and how a certificate authority is replaced.
+
+A replacement has three steps, each of which lasts for the overlap. First both authorities are
+trusted and the old one issues; then the new one issues; then the old one is trusted no longer. At
+no time does anybody show a certificate that the others do not trust yet, or trust no longer.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+# A generated authority is replaced so long before its end, a certificate after two thirds of its
+# time: a cluster whose operator is away for weeks goes on.
+AUTHORITY_DAYS: Final = 3650
+AUTHORITY_RENEWAL: Final = timedelta(days=90)
+# A given authority is the user's to replace: the operator warns.
+EXPIRY_WARNING: Final = timedelta(days=30)
+# Of hosts that a certificate names though the cluster has them no longer: a broker whose pod is
+# replaced has no address for a while.
+HOSTS_MAX: Final = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyPair:
+    """A certificate and its private key, both PEM."""
+
+    certificate: str
+    key: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CertificateView:
+    """What a certificate says."""
+
+    common_name: str
+    subject: str
+    issuer: str
+    # The ids of its own key and of the key that signed it.
+    key_id: bytes
+    authority_key_id: bytes
+    hosts: frozenset[str]
+    not_before: datetime
+    not_after: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Authority:
+    """A certificate authority: the one that issues, all that are trusted, and the next one."""
+
+    current: KeyPair
+    # PEM of each, the current one's first.
+    trusted: tuple[str, ...]
+    next: KeyPair | None = None
+    # When the present step began, and what the annotation asked for then.
+    since: datetime
+    rotation: str = ""
+
+    @property
+    def bundle(self) -> str:
+        """All trusted certificates in one PEM file."""
+        return "".join(self.trusted)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """The authority as it is to be, and why it changes; an empty reason if it does not."""
+
+    authority: Authority
+    reason: str = ""
+
+
+def plan_authority(
+    before: Authority | None,
+    *,
+    given: KeyPair | None,
+    asked: str,
+    now: datetime,
+    overlap: timedelta,
+    not_after: Callable[[str], datetime],
+    generate: Callable[[], KeyPair],
+    replaces: bool = True,
+) -> Change:
+    """The next step. `given` is the user's own authority, `asked` the value of the annotation.
+
+    Without `replaces` the authority is the user's, and is kept while what is given cannot be used.
+    """
+    if before is None:
+        first = given or generate()
+        authority = Authority(
+            current=first, trusted=(first.certificate,), since=now, rotation=asked
+        )
+        return Change(authority=authority, reason="created")
+    # What has expired is trusted by nobody: there is nothing to overlap with.
+    expired = not_after(before.current.certificate) <= now
+    passed = expired or now - before.since >= overlap
+    if before.next is not None:
+        if not passed:
+            return Change(authority=before)
+        trusted = (before.next.certificate, *before.trusted)
+        issuing = replace(
+            before, current=before.next, next=None, since=now, trusted=_unique(trusted)
+        )
+        return Change(authority=issuing, reason="the new authority issues")
+    if len(before.trusted) > 1:
+        if not passed:
+            return Change(authority=before)
+        alone = replace(before, trusted=(before.current.certificate,), since=now)
+        return Change(authority=alone, reason="the old authority is trusted no longer")
+    if given is None and not replaces:
+        return Change(authority=before)
+    expires = not_after(before.current.certificate) - now <= AUTHORITY_RENEWAL
+    return _replacement(
+        before, given=given, asked=asked, now=now, expires=expires, generate=generate
+    )
+
+
+def _replacement(
+    before: Authority,
+    *,
+    given: KeyPair | None,
+    asked: str,
+    now: datetime,
+    expires: bool,
+    generate: Callable[[], KeyPair],
+) -> Change:
+    if given is not None:
+        if given.certificate == before.current.certificate:
+            return Change(authority=before)
+        follows, reason = given, "another authority is given"
+    elif asked and asked != before.rotation:
+        follows, reason = generate(), f"asked for: {asked}"
+    elif expires:
+        follows, reason = generate(), "the authority expires"
+    else:
+        return Change(authority=before)
+    both = replace(
+        before,
+        next=follows,
+        trusted=_unique((*before.trusted, follows.certificate)),
+        since=now,
+        rotation=asked or before.rotation,
+    )
+    return Change(authority=both, reason=f"{reason}; both are trusted")
+
+
+def _unique(certificates: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(certificates))
+
+
+def issue_reason(
+    found: CertificateView | None,
+    *,
+    authority: CertificateView,
+    common_name: str,
+    hosts: Collection[str] = (),
+    now: datetime,
+    validity: timedelta,
+) -> str:
+    """Why a certificate has to be issued (again); empty if the one that is there will do."""
+    if found is None:
+        return "there is none"
+    if (found.authority_key_id, found.issuer) != (authority.key_id, authority.subject):
+        return "another authority issues"
+    if found.common_name != common_name:
+        return f"it is for {found.common_name}"
+    if missing := sorted(set(hosts) - found.hosts):
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        return f"it does not name {missing[0]}{more}"
+    lasts = min(now + validity, authority.not_after)
+    third = (found.not_after - found.not_before) / 3
+    # One that lasts no longer would be issued again and again.
+    if found.not_after < lasts and found.not_after - now <= third:
+        return f"it expires at {found.not_after:%Y-%m-%dT%H:%M:%SZ}"
+    return ""
+
+
+def hosts_to_name(wanted: Collection[str], found: CertificateView | None) -> tuple[str, ...]:
+    """The hosts that a new certificate names: those that are wanted, and those it named before."""
+    kept = set(wanted) | (found.hosts if found else frozenset())
+    return tuple(sorted(kept if len(kept) <= HOSTS_MAX else set(wanted)))
+
+
+def is_address(host: str) -> bool:
+    """Whether a host is an IP address."""
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def parse_time(text: str) -> datetime:
+    """RFC 3339 as conditions have it; the beginning of time for anything else."""
+    try:
+        return datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+    except ValueError:
+        return datetime.min.replace(tzinfo=UTC)
+
+
+def format_time(moment: datetime) -> str:
+    """RFC 3339, in seconds."""
+    return f"{moment:%Y-%m-%dT%H:%M:%SZ}"

@@ -1,0 +1,330 @@
+"""The certificates of a cluster: authorities, the brokers' certificate, what clients trust.
+
+Secrets are read by name only. Neither logs, Events nor errors contain what is in them.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from barnabas_operator.api.certificates import CertificateAuthority, CertificateStatus
+from barnabas_operator.api.certificates import Certificates as CertificatesSpec
+from barnabas_operator.api.clusters import KafkaCluster
+from barnabas_operator.api.reading import Metadata, Resource
+from barnabas_operator.certificates import (
+    BEGIN,
+    ORGANIZATION,
+    CertificateError,
+    check_authority,
+    create_authority,
+    issue,
+    read_certificate,
+)
+from barnabas_operator.kube import CLUSTERS, SECRETS, Document, KubeError
+from barnabas_operator.names import (
+    ROTATE_CLIENTS_CA,
+    ROTATE_CLUSTER_CA,
+    ROTATION,
+    ROTATION_SINCE,
+    ClusterNames,
+)
+from barnabas_operator.plan.certificates import (
+    AUTHORITY_DAYS,
+    EXPIRY_WARNING,
+    Authority,
+    KeyPair,
+    format_time,
+    hosts_to_name,
+    issue_reason,
+    parse_time,
+    plan_authority,
+)
+from barnabas_operator.plan.findings import Finding, Reason
+from barnabas_operator.plan.passwords import SecretView
+from barnabas_operator.reconcile.apply import short
+from barnabas_operator.reconcile.context import Context, Regarding
+from barnabas_operator.reconcile.ownership import apply_owned, controller, objection_to
+from barnabas_operator.resources.certificates import (
+    CLIENTS_TRUST,
+    CLUSTER_TRUST,
+    KEY_STORE,
+    TRUSTED,
+    authority_annotations,
+    secret,
+)
+
+logger = logging.getLogger(__name__)
+
+CERTIFICATE: Final = "tls.crt"
+KEY: Final = "tls.key"
+NEXT_CERTIFICATE: Final = "next.crt"
+NEXT_KEY: Final = "next.key"
+# Of a given authority: as cert-manager writes it, and as other operators do.
+GIVEN_KEYS: Final = ((CERTIFICATE, KEY), (TRUSTED, "ca.key"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Certificates:
+    """What came of a pass. Unless it is complete new pods may lack certificates."""
+
+    complete: bool = True
+    findings: tuple[Finding, ...] = ()
+    expiries: tuple[CertificateStatus, ...] = ()
+
+
+class CertificatesUnavailableError(Exception):
+    """Why certificates cannot be had; a finding."""
+
+    def __init__(self, finding: Finding) -> None:
+        self.finding = finding
+        super().__init__(finding.message)
+
+
+def reconcile_certificates(
+    cluster: Resource[KafkaCluster], hosts: Collection[str], context: Context
+) -> Certificates:
+    """One pass; `hosts` are the names that brokers are reached by. Raises KubeError."""
+    if not cluster.body.spec.needs_certificates:
+        return Certificates()
+    work = _Pass(cluster, context)
+    try:
+        cluster_ca = work.authority("cluster-ca")
+        clients_ca = work.authority("clients-ca")
+        work.publish(cluster_ca)
+        work.broker(cluster_ca, clients_ca, hosts)
+    except CertificatesUnavailableError as error:
+        return Certificates(complete=False, findings=(*work.findings, error.finding))
+    ends = {each.name: parse_time(each.not_after).timestamp() for each in work.expiries}
+    context.expiries(work.names.namespace, work.names.cluster, ends)
+    return Certificates(findings=tuple(work.findings), expiries=tuple(work.expiries))
+
+
+class _Pass:
+    """One pass over the Secrets of a cluster."""
+
+    def __init__(self, cluster: Resource[KafkaCluster], context: Context) -> None:
+        self._meta: Metadata = cluster.meta
+        self._spec: CertificatesSpec = cluster.body.spec.certificates
+        self._context = context
+        self.names = ClusterNames(cluster.meta.name, cluster.meta.namespace)
+        self.findings: list[Finding] = []
+        self.expiries: list[CertificateStatus] = []
+
+    @property
+    def _now(self) -> datetime:
+        return parse_time(self._context.now)
+
+    def authority(self, name: str) -> Authority:
+        """An authority as it is to be, applied."""
+        secret_name, source, annotation = {
+            "cluster-ca": (self.names.cluster_ca, self._spec.cluster_ca, ROTATE_CLUSTER_CA),
+            "clients-ca": (self.names.clients_ca, self._spec.clients_ca, ROTATE_CLIENTS_CA),
+        }[name]
+        found = self._own(secret_name)
+        before = _read_authority(found) if found is not None else None
+        given = self._given(source) if source is not None else None
+        if source is not None and given is None and before is None:
+            raise CertificatesUnavailableError(self.findings.pop())
+        change = plan_authority(
+            before,
+            given=given,
+            # The user's own authority is replaced by the user.
+            asked="" if source else self._meta.annotations.get(annotation, ""),
+            now=self._now,
+            overlap=timedelta(seconds=self._spec.overlap_seconds),
+            not_after=lambda text: read_certificate(text).not_after,
+            generate=lambda: create_authority(
+                f"{self._meta.name} {name}", now=self._now, days=AUTHORITY_DAYS
+            ),
+            replaces=source is None,
+        )
+        after = change.authority
+        data = {CERTIFICATE: after.current.certificate, KEY: after.current.key}
+        data[TRUSTED] = after.bundle
+        if after.next is not None:
+            data |= {NEXT_CERTIFICATE: after.next.certificate, NEXT_KEY: after.next.key}
+        notes = authority_annotations(since=format_time(after.since), rotation=after.rotation)
+        self._apply(secret(secret_name, self._meta, data, annotations=notes), found, change.reason)
+        not_after = read_certificate(after.current.certificate).not_after
+        self.expiries.append(CertificateStatus(name=name, not_after=format_time(not_after)))
+        if source is not None and not_after - self._now <= EXPIRY_WARNING:
+            text = f"the certificate in Secret {source.secret_name} expires at"
+            self._find(Reason.CERTIFICATE_EXPIRES, f"{text} {format_time(not_after)}; replace it")
+        return after
+
+    def publish(self, authority: Authority) -> None:
+        """What clients trust, in a Secret that has no key."""
+        name = self.names.public_ca
+        body = secret(name, self._meta, {TRUSTED: authority.bundle}, annotations={})
+        self._apply(body, self._own(name), "what clients trust")
+
+    def broker(self, cluster_ca: Authority, clients_ca: Authority, hosts: Collection[str]) -> None:
+        """The certificate of all brokers, and whom they trust."""
+        name = self.names.broker_tls
+        found = self._own(name)
+        pair = _pair_in(found, KEY_STORE)
+        reason, pair = self._issued(pair, cluster_ca, self.names.broker, hosts)
+        data = {
+            KEY_STORE: pair.key + pair.certificate,
+            CLUSTER_TRUST: cluster_ca.bundle,
+            CLIENTS_TRUST: clients_ca.bundle,
+        }
+        body = secret(name, self._meta, data, annotations={})
+        self._apply(body, found, f"certificate issued: {reason}" if reason else "trust")
+        not_after = read_certificate(pair.certificate).not_after
+        self.expiries.append(CertificateStatus(name="broker", not_after=format_time(not_after)))
+
+    def _issued(
+        self, before: KeyPair | None, authority: Authority, name: str, hosts: Collection[str]
+    ) -> tuple[str, KeyPair]:
+        """The certificate that will do, or a new one and why."""
+        try:
+            found = read_certificate(before.certificate) if before else None
+        except CertificateError:
+            found = None
+        validity = timedelta(days=self._spec.validity_days)
+        reason = issue_reason(
+            found,
+            authority=read_certificate(authority.current.certificate),
+            common_name=name,
+            hosts=hosts,
+            now=self._now,
+            validity=validity,
+        )
+        if before is not None and not reason:
+            return "", before
+        return reason, issue(
+            authority.current,
+            name,
+            hosts=hosts_to_name(hosts, found) if hosts else (),
+            organization=ORGANIZATION,
+            now=self._now,
+            validity=validity,
+        )
+
+    def _given(self, source: CertificateAuthority) -> KeyPair | None:
+        """The user's own authority; None, and a finding, if it cannot be used."""
+        place = f"Secret {source.secret_name} of spec.certificates"
+        body = self._get(source.secret_name)
+        if body is None:
+            self._find(Reason.CERTIFICATE_AUTHORITY_INVALID, f"{place} does not exist; create it")
+            return None
+        view = SecretView.of(body)
+        for certificate, key in GIVEN_KEYS:
+            if view.text(certificate) and view.text(key):
+                pair = KeyPair(certificate=view.text(certificate), key=view.text(key))
+                break
+        else:
+            text = f"{place} has neither tls.crt and tls.key nor ca.crt and ca.key"
+            self._find(Reason.CERTIFICATE_AUTHORITY_INVALID, text)
+            return None
+        try:
+            check_authority(pair, now=self._now)
+        except CertificateError as error:
+            self._find(Reason.CERTIFICATE_AUTHORITY_INVALID, f"{place}: {error}")
+            return None
+        return pair
+
+    def _find(self, reason: Reason, message: str) -> None:
+        self.findings.append(Finding(reason=reason, message=message))
+
+    def _own(self, name: str) -> Document | None:
+        """A Secret of the cluster; one of another is neither read nor changed."""
+        found = self._get(name)
+        body = secret(name, self._meta, {}, annotations={})
+        if found is not None and (objection := objection_to(found, body)):
+            raise CertificatesUnavailableError(Finding(reason=Reason.REFUSED, message=objection))
+        return found
+
+    def _get(self, name: str) -> Document | None:
+        try:
+            return self._context.kube.get(SECRETS, self._meta.namespace, name)
+        except KubeError as error:
+            raise _unavailable(name, error) from error
+
+    def _apply(self, body: Document, found: Document | None, reason: str) -> None:
+        name = body["metadata"]["name"]
+        if found is not None and not differs(body, found):
+            return
+        note = f"Secret {name}: {reason}"
+        logger.info("KafkaCluster %s/%s: %s", self._meta.namespace, self._meta.name, note)
+        try:
+            apply_owned(self._context.kube, body)
+        except KubeError as error:
+            raise _unavailable(name, error) from error
+        regarding = Regarding.of(CLUSTERS, self._meta)
+        self._context.events.record(
+            regarding, action="Certificates", reason="Certificates", note=note
+        )
+
+
+def differs(body: Document, found: Mapping[str, Any]) -> bool:
+    """Whether a Secret has to be applied: it is to have this data, these notes and this owner."""
+    meta, wanted = found["metadata"], body["metadata"]
+    return not (
+        body["data"] == (found.get("data") or {})
+        and wanted["labels"].items() <= (meta.get("labels") or {}).items()
+        and wanted.get("annotations", {}).items() <= (meta.get("annotations") or {}).items()
+        and (controller(found) or {}).get("uid") == wanted["ownerReferences"][0]["uid"]
+    )
+
+
+def _unavailable(name: str, error: KubeError) -> Exception:
+    """The error as a finding, if asking again would be answered the same."""
+    if not error.refused:
+        return error
+    text = f"Secret {name} is refused: {short(error.message)}"
+    if error.status == 403 and 'resource "secrets"' in error.message:
+        text = "the operator may not get, create or patch Secrets"
+        text += "; install the operator's chart with users=true"
+    return CertificatesUnavailableError(Finding(reason=Reason.REFUSED, message=text))
+
+
+def _read_authority(found: Document) -> Authority:
+    """An authority as its Secret has it; one that is damaged is never replaced silently."""
+    view = SecretView.of(found)
+    try:
+        current = _checked(view, CERTIFICATE, KEY)
+        following = _checked(view, NEXT_CERTIFICATE, NEXT_KEY)
+        trusted = _split(view.text(TRUSTED))
+        for each in trusted:
+            read_certificate(each)
+        if current is None or current.certificate not in trusted:
+            raise CertificateError(f"{CERTIFICATE} is missing or not in {TRUSTED}")
+    except CertificateError as error:
+        text = f"Secret {view.name} is damaged: {error}"
+        remedy = "restore it; or delete it, and all clients have to trust a new authority"
+        finding = Finding(reason=Reason.CERTIFICATE_AUTHORITY_INVALID, message=f"{text}; {remedy}")
+        raise CertificatesUnavailableError(finding) from error
+    return Authority(
+        current=current,
+        trusted=trusted,
+        next=following,
+        since=parse_time(view.annotations.get(ROTATION_SINCE, "")),
+        rotation=view.annotations.get(ROTATION, ""),
+    )
+
+
+def _checked(view: SecretView, certificate: str, key: str) -> KeyPair | None:
+    if not (view.text(certificate) or view.text(key)):
+        return None
+    pair = KeyPair(certificate=view.text(certificate), key=view.text(key))
+    # An authority that has expired is still the one that is to be replaced.
+    check_authority(pair, now=datetime.min.replace(tzinfo=parse_time("").tzinfo))
+    return pair
+
+
+def _split(bundle: str) -> tuple[str, ...]:
+    parts = bundle.split(BEGIN)[1:]
+    return tuple(f"{BEGIN}{part}" for part in parts)
+
+
+def _pair_in(found: Document | None, key: str) -> KeyPair | None:
+    """The key and certificate in one PEM file of a Secret."""
+    text = SecretView.of(found).text(key) if found is not None else ""
+    private, begin, certificate = text.partition(BEGIN)
+    return KeyPair(certificate=begin + certificate, key=private) if begin and private else None

@@ -185,3 +185,26 @@ def test_what_is_over_soon_is_not_done_again(caplog: pytest.LogCaptureFixture) -
     asyncio.run(story())
     assert "a look failed" in caplog.text
     assert "in between" in caplog.text
+
+
+def test_what_is_over_soon_ends_unheard_only_where_somebody_wants_that() -> None:
+    """Cancelled is not what a task is whose awaited future somebody else has cancelled."""
+
+    async def story() -> None:
+        them = Background()
+        for number in range(2):
+            waits_for = asyncio.get_running_loop().create_future()
+
+            async def work(future: asyncio.Future[None] = waits_for) -> None:
+                await future
+
+            task = them.once("a look", work())
+            await asyncio.sleep(0)
+            if number:
+                task.cancel()
+            else:
+                waits_for.cancel()
+            await asyncio.wait({task})
+        assert them.failures["a look"] == 1
+
+    asyncio.run(story())

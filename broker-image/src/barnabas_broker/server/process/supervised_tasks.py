@@ -73,7 +73,14 @@ class Background:
 
     def _over(self, task: asyncio.Task[Any]) -> None:
         self._short.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
+        error: BaseException | None
+        if not task.cancelled():
+            error = task.exception()
+        elif task.cancelling():
+            return  # Somebody wants it to end.
+        else:
+            error = asyncio.CancelledError("what it waited for was cancelled")
+        if error is not None:
             self.failures[task.get_name()] += 1
             log.error("%s failed", task.get_name(), exc_info=error)
 

@@ -1,5 +1,6 @@
 """Followers join and leave the in-sync replicas, and producers are told what that means."""
 
+import asyncio
 import errno
 import os
 from collections.abc import Iterator, Mapping
@@ -53,6 +54,25 @@ def test_a_follower_that_has_caught_up_joins(patient: HandMade) -> None:
     leader = patient.members[0].partition()
     wait_for("the ISR of (0, 1)", lambda: leader.state.isr, until=lambda isr: isr == (0, 1))
     assert patient.asked == [(0, 1)]
+
+
+@pytest.mark.parametrize("error", [asyncio.CancelledError("by another"), ValueError("a bug")])
+def test_a_change_that_is_ended_by_what_it_waits_for_is_asked_for_again(
+    patient: HandMade, error: BaseException
+) -> None:
+    """Nobody else would: it would stay under way, and the ISR as it is, until the next leader."""
+    leader = patient.members[0]
+    change, errors = leader.node.replication.alter_partition, [error]
+
+    async def alter(*arguments: Any) -> PartitionState:
+        if errors:
+            raise errors.pop()
+        return await change(*arguments)
+
+    leader.node.replication.alter_partition = alter
+    patient.appoint(0, isr=(0,))
+    wait_for("the ISR of (0, 1)", lambda: patient.state().isr, until=lambda isr: isr == (0, 1))
+    assert not errors
 
 
 def test_a_follower_that_stops_leaves(pair: HandMade) -> None:

@@ -12,6 +12,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 from typing import Final
 from uuid import UUID
@@ -62,7 +63,8 @@ class IsrChanges:
 
     def begin(self, partition: Partition, change: IsrChange) -> None:
         """Have a change made; the partition is told what became of it."""
-        task = background().once("AlterPartition", self._make(partition, change))
+        # Begun again whatever it meets: a change that nobody asks for any more is never made.
+        task = background().keep("AlterPartition", partial(self._make, partition, change))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 

@@ -2,7 +2,8 @@
 
 Broker and topic settings come from their declarations, the names in old notes from the table that
 gives the broker its hints, the operator's reasons from its checks, the log messages from their
-calls and `log_messages.toml`; the table of suites in docs/contributing/testing.md from these and
+calls and `log_messages.toml`, the custom resources from their schemas, the command line from its
+parsers; the table of suites in docs/contributing/testing.md from these and
 the last full run.
 """
 
@@ -17,9 +18,11 @@ from barnabas_kafka.settings import broker, topic
 from barnabas_kafka.settings.definitions import Key, Served
 from barnabas_kafka.settings.dynamic import RATES
 from barnabas_kafka.settings.old_names import OLD_NAMES
+from barnabas_operator.handlers.health import Health
+from barnabas_operator.handlers.metrics import Metrics
 from barnabas_operator.plan.clusters import CHECKS
 from barnabas_operator.plan.findings import Reason
-from tools import log_messages
+from tools import log_messages, reference_cli, reference_crds
 from tools.testrun import record
 
 DIRECTORY: Final = Path(__file__).resolve().parent.parent / "docs" / "reference"
@@ -55,13 +58,14 @@ def main(arguments: list[str]) -> int:
 
 
 def _write(*, check: bool) -> int:
-    stale = [path for path, text in pages().items() if not _is_current(path, text)]
+    texts = pages()
+    stale = [path for path, text in texts.items() if not _is_current(path, text)]
     for path in stale:
         if check:
             sys.stderr.write(f"{path.name} differs from the code; run `make gen`\n")
         else:
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(pages()[path], encoding="utf-8")
+            path.write_text(texts[path], encoding="utf-8")
     return 1 if check and stale else 0
 
 
@@ -72,7 +76,10 @@ def pages() -> dict[Path, str]:
         DIRECTORY / "topic-settings.md": topic_page(),
         DIRECTORY / "names-in-old-notes.md": old_names_page(),
         DIRECTORY / "operator-reasons.md": operator_reasons_page(),
+        DIRECTORY / "operator-metrics.md": operator_metrics_page(),
         DIRECTORY / "log-messages.md": log_messages.page(GENERATED),
+        DIRECTORY / "cli.md": reference_cli.page(GENERATED),
+        **{DIRECTORY / name: text for name, text in reference_crds.pages(GENERATED).items()},
         record.ROOT / record.DOCUMENT: record.document(record.ROOT),
     }
 
@@ -157,6 +164,26 @@ def operator_reasons_page() -> str:
         "|---|---|---|",
         *(_row((f"`{reason}`", f"`{reason.severity}`", reason.meaning)) for reason in Reason),
     ]
+    return "\n".join(lines) + "\n"
+
+
+def operator_metrics_page() -> str:
+    """The metrics that the operator itself counts, as its registry describes them."""
+    lines = [
+        "# Metrics of the operator",
+        "",
+        GENERATED,
+        "",
+        "The operator serves them on `/metrics`, with those of its process and of Python's garbage",
+        "collector. The broker's metrics are on [their own page](../operations/metrics.md).",
+        "",
+        "| Metric | Type | Meaning |",
+        "|---|---|---|",
+    ]
+    for family in Metrics(Health()).registry.collect():
+        if family.name.startswith("barnabas_"):
+            name = f"{family.name}_total" if family.type == "counter" else family.name
+            lines.append(_row((f"`{name}`", family.type, family.documentation)))
     return "\n".join(lines) + "\n"
 
 

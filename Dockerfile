@@ -101,7 +101,7 @@ RUN PYTHONPATH=/build python3 /build/fetch_jars.py /build/jars.lock /opt/zookeep
 FROM java AS zookeeper
 LABEL org.opencontainers.image.title="Apache ZooKeeper for Barnabas" org.opencontainers.image.licenses=Apache-2.0
 COPY --from=zookeeper-build /opt/zookeeper /opt/zookeeper
-COPY zookeeper-image/logback.xml /opt/zookeeper/conf/
+COPY zookeeper-image/logback.xml zookeeper-image/java.security /opt/zookeeper/conf/
 COPY zookeeper-image/zookeeper_member.py /usr/local/bin/zookeeper-member
 RUN install -d -o 1001 -g 1001 /var/lib/zookeeper
 USER 1001:1001

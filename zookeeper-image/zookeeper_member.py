@@ -31,7 +31,12 @@ JVM_FLAGS: Final = (
     "-XX:+ExitOnOutOfMemoryError",
     "-XX:-UsePerfData",  # Its file would be the only one written outside the data directory.
     "-Djava.awt.headless=true",
+    # Members start together, and the first finds nobody. It asks again after twice the time before:
+    # up to a minute by default, while the others may be there after seconds.
+    "-Dzookeeper.fastleader.maxNotificationInterval=2000",
 )
+# Java remembers for ten seconds that a host has no address; that of a new pod comes in less.
+SECURITY_PROPERTIES: Final = "conf/java.security"
 _POD_NAME: Final = re.compile(r".*-([0-9]+)")
 _SERVER: Final = re.compile(r"server\.([0-9]+)")
 
@@ -60,7 +65,8 @@ def start(environment: Mapping[str, str]) -> NoReturn:
     claim(data, member_id(environment.get("POD_NAME") or socket.gethostname(), servers))
     home = environment.get("ZOOKEEPER_HOME", DEFAULT_HOME)
     java = environment.get("JAVA_HOME", DEFAULT_JAVA) + "/bin/java"
-    flags = [*JVM_FLAGS, *environment.get("ZOOKEEPER_JVM_FLAGS", "").split()]
+    security = f"-Djava.security.properties={home}/{SECURITY_PROPERTIES}"
+    flags = [*JVM_FLAGS, security, *environment.get("ZOOKEEPER_JVM_FLAGS", "").split()]
     command = [java, *flags, "-cp", f"{home}/conf:{home}/lib/*", MAIN_CLASS, str(config)]
     # As this very process: the SIGTERM of Kubernetes reaches Java, which closes its log and ends.
     os.execve(java, command, dict(environment))  # noqa: S606 - no shell is the point

@@ -21,6 +21,7 @@ from barnabas_operator.kube import Document, KubeError
 from barnabas_operator.names import MANUAL_ROLL, PAUSE_ROLL
 from barnabas_operator.plan import clusters, roll_checks, rolling, snapshot, users
 from barnabas_operator.plan.observed import Images
+from barnabas_operator.plan.protocols import Protocol
 from barnabas_operator.plan.shrink import Size
 from barnabas_operator.plan.steps import DeletePod
 from barnabas_operator.reconcile import clusters as reconcile_clusters
@@ -52,7 +53,9 @@ STATUSES = st.sampled_from([0, 409, 429, 500, 503])
 CALLS = st.integers(1, 40)
 TOPICS = st.sampled_from(["a", "b"])
 USERS = st.sampled_from(["u", "v"])
-SETTLES = 150
+SETTLES = 200
+# Kafka's 3.9 is the newest protocol.
+NEWEST = 9
 
 
 class Life(RuleBasedStateMachine):
@@ -72,6 +75,14 @@ class Life(RuleBasedStateMachine):
             zookeeper=f"z:{self.version}",
             pipeline="p:1",
             operator=str(self.version),
+            versions={
+                str(number): {
+                    "broker": f"b:{number}",
+                    "zookeeper": f"z:{number}",
+                    "protocol": f"3.{number}",
+                }
+                for number in range(1, self.version + 1)
+            },
         )
 
     @rule(rounds=st.integers(1, 8))
@@ -106,13 +117,19 @@ class Life(RuleBasedStateMachine):
     @rule()
     def upgrade(self) -> None:
         """A new operator with new images for both components, which changes nothing by itself."""
-        self.version += 1
+        self.version = min(self.version + 1, NEWEST)
 
     @rule()
     def update(self) -> None:
         """A user asks for the images of the operator."""
         broker = BAD_IMAGE if self.broken_image else self.images.broker
         edited(self.world, images={"broker": broker, "zookeeper": self.images.zookeeper})
+
+    @rule(back=st.integers(0, 2))
+    def choose_version(self, back: int) -> None:
+        """A user asks for a version, or goes back to an earlier one."""
+        if not self.broken_image:
+            edited(self.world, images=None, version=str(max(1, self.version - back)))
 
     @rule(broken=st.booleans())
     def image(self, broken: bool) -> None:
@@ -343,6 +360,7 @@ MUTATIONS: dict[str, tuple[Any, str, Callable[..., Any]]] = {
             None,
         ),
     ),
+    "binaries first": (snapshot, "plan_protocol", lambda *_, **__: Protocol()),
     "policy and pause": (roll_checks, "objection", lambda *_, **__: ""),
     "leaders last": (
         roll_checks,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -87,6 +88,8 @@ class World(MemoryKube):
         self.revision = 0
         self._told = b""
         self._operators: dict[str, SteadyClusters] = {}
+        # What each broker can speak with others, and what it speaks.
+        self.protocols: dict[str, tuple[int, int]] = {}
         # The uids of resources that went while they said Retain, and the number of all that were.
         self.retained: set[str] = set()
         self.topics_made = 0
@@ -226,6 +229,22 @@ class World(MemoryKube):
             if broker in each.isr and len(each.replicas) > 1 and len(each.isr) >= MIN_ISR:
                 assert len(each.isr) > MIN_ISR, f"{name}: {partition} falls below its min ISR"
 
+    def _judge_protocol(self, name: str, owner: Document) -> None:
+        """A broker that starts speaks what all others can, and they what it can."""
+        (container,) = owner["spec"]["template"]["spec"]["containers"]
+        text = self.objects["ConfigMap", "default", BROKERS]["data"]["server.properties"]
+        image = container["image"]
+        if image == BAD_IMAGE or "broker.id=7" in text:
+            return
+        newest = int(image.rpartition(":")[2])
+        held = re.search(r"^inter.broker.protocol.version=3\.(\d+)", text, re.MULTILINE)
+        spoken = int(held[1]) if held else newest
+        self.protocols[name] = newest, spoken
+        present = {other: self.protocols[other] for other in self.pods() if other in self.protocols}
+        for other, (theirs, their_spoken) in present.items():
+            assert spoken <= theirs, f"{name} speaks 3.{spoken}, {other} knows 3.{theirs}"
+            assert their_spoken <= newest, f"{other} speaks 3.{their_spoken}, {name} 3.{newest}"
+
     def put_topic(self, name: str, **spec: Any) -> None:
         """A user applies a KafkaTopic, which is another one if there was none of the name."""
         document = examples.topic(name, **{"partitions": 3, "replicas": 3, **spec})
@@ -333,6 +352,8 @@ class World(MemoryKube):
         for ordinal in range(body["spec"]["replicas"]):
             if f"{name}-{ordinal}" not in self.pods():
                 self._pod(body, f"{name}-{ordinal}", revision, ready=False)
+                if name == BROKERS:
+                    self._judge_protocol(f"{name}-{ordinal}", body)
         for pod in self.pods().values():
             pod_name = pod["metadata"]["name"]
             owned = pod_name.rpartition("-")[0] == name
@@ -564,7 +585,7 @@ def edited(world: World, **spec: Any) -> None:
     body = copy.deepcopy(world.find("KafkaCluster", "quickstart"))
     for name, value in spec.items():
         if isinstance(value, dict):
-            body["spec"][name] = {**body["spec"].get(name, {}), **value}
+            body["spec"][name] = {**(body["spec"].get(name) or {}), **value}
         else:
             body["spec"][name] = value
     world.put(body)

@@ -22,6 +22,8 @@ APPLIED_HASH: Final = f"{GROUP}/applied-hash"
 RENDERED: Final = f"{GROUP}/rendered"
 # On StatefulSets: the image that was rendered, whatever a webhook made of it.
 IMAGE: Final = f"{GROUP}/image"
+# On the brokers' ConfigMap: what they speak among themselves, an inter.broker.protocol.version.
+PROTOCOL: Final = f"{GROUP}/protocol"
 # On a KafkaCluster: the token of a roll that may go on.
 APPROVE_ROLL: Final = f"{GROUP}/approve-roll"
 # On a KafkaCluster: the token of a roll that may go on whatever brokers, budget and policy say.

@@ -45,11 +45,18 @@ def test_versions() -> None:
     listed = '{"0.0.9": {"broker": "b:9", "zookeeper": "z:9"}}'
     images = Environment.of({**IMAGES, "BARNABAS_VERSIONS": listed}).images
     assert images.versions == {
-        images.operator: {"broker": "broker:1", "zookeeper": "zookeeper:1"},
+        images.operator: {
+            "broker": "broker:1",
+            "zookeeper": "zookeeper:1",
+            "protocol": "3.9-IV0",
+        },
         "0.0.9": {"broker": "b:9", "zookeeper": "z:9"},
     }
     with pytest.raises(ValueError, match="BARNABAS_VERSIONS"):
         Environment.of({**IMAGES, "BARNABAS_VERSIONS": "[]"})
+    newer = '{"9": {"broker": "b", "zookeeper": "z", "protocol": "9.9"}}'
+    with pytest.raises(ValueError, match="protocol of 9"):
+        Environment.of({**IMAGES, "BARNABAS_VERSIONS": newer})
 
 
 def test_an_image_that_is_not_named() -> None:

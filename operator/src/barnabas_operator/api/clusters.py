@@ -470,6 +470,9 @@ class ClusterStatus:
             " -1 if there was none, or it had not applied it in full."
         ),
     ] = 0
+    inter_broker_protocol_version: Annotated[
+        str, Doc("What brokers speak among themselves, where the operator knows it.")
+    ] = ""
     roll: Annotated[RollStatus | None, Doc("The roll that is due or under way.")] = None
     initialized: Annotated[
         bool, Doc("Whether all brokers have been ready since the cluster was created.")

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
+from barnabas_kafka.settings.keys.identity import INTER_BROKER_PROTOCOL_VERSION
+from barnabas_kafka.settings.metadata_version import MetadataVersion
 from barnabas_operator import __version__, ensemble, progress, restart_check
 from barnabas_operator.brokers import AdminBrokers
 from barnabas_operator.handlers.controller import Controller
@@ -96,7 +98,15 @@ def _versions(text: str, own: Mapping[str, str]) -> Mapping[str, Mapping[str, st
     listed = json.loads(text)
     if not isinstance(listed, dict) or not all(isinstance(each, dict) for each in listed.values()):
         raise ValueError("BARNABAS_VERSIONS must be a JSON object of images by version")
-    return {__version__: {name: own[name] for name in ("broker", "zookeeper")}, **listed}
+    for version, each in listed.items():
+        if each.get("protocol"):
+            try:
+                MetadataVersion.parse(each["protocol"])
+            except ValueError as error:
+                raise ValueError(f"BARNABAS_VERSIONS: protocol of {version}: {error}") from error
+    ours = {name: own[name] for name in ("broker", "zookeeper")}
+    ours["protocol"] = str(INTER_BROKER_PROTOCOL_VERSION.default)
+    return {__version__: ours, **listed}
 
 
 def run(environment: Environment) -> None:

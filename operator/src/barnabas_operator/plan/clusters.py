@@ -28,6 +28,7 @@ from barnabas_operator.plan.disruptions import max_unavailable
 from barnabas_operator.plan.drift import compare
 from barnabas_operator.plan.findings import Reason
 from barnabas_operator.plan.observed import Images, Observed
+from barnabas_operator.plan.protocols import with_protocol
 from barnabas_operator.plan.pruning import surplus
 from barnabas_operator.plan.roll_checks import (
     check_broker_roll,
@@ -100,6 +101,8 @@ def check_objects(snapshot: Snapshot, draft: Draft) -> None:
     for body in wanted:
         found = snapshot.observed.objects.get((body["kind"], body["metadata"]["name"]))
         possible: Document | None = with_present_templates(body, found)
+        if body["kind"] == "ConfigMap" and body["metadata"]["name"] == snapshot.names.broker:
+            possible = with_protocol(body, snapshot.protocol)
         if possible is not None and body["kind"] in TEMPLATES:
             generation = cluster.meta.generation
             possible = stamped(possible, generation=generation, operator=operator)

@@ -126,7 +126,7 @@ class Reason(StrEnum):
     UNKNOWN_VERSION = (
         "UnknownVersion",
         Severity.STALLED,
-        "The operator knows no images of spec.version; those in use stay.",
+        "No images of spec.version are known, or they are of an older protocol; those in use stay.",
     )
     ROLL_HELD_BACK = (
         "RollHeldBack",

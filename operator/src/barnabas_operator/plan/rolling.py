@@ -263,6 +263,12 @@ def absences(
     return found
 
 
+def is_complete(pods: Sequence[PodView], seen: SetView) -> bool:
+    """Whether every pod of a StatefulSet has its current template and serves."""
+    current = seen.current and not outdated(pods, seen)
+    return current and len(pods) == seen.replicas and all(pod.serves for pod in pods)
+
+
 def newly_broken(pods: Sequence[PodView], seen: SetView) -> list[PodView]:
     """The broken pods of the current template, while others still have an older one."""
     old = outdated(pods, seen)

@@ -12,11 +12,12 @@ from barnabas_operator.names import ClusterNames
 from barnabas_operator.plan.claims import ordinal_of
 from barnabas_operator.plan.findings import Finding, Reason, Severity
 from barnabas_operator.plan.observed import COMPONENTS, Images, Observed, selector_of
+from barnabas_operator.plan.protocols import SETTING, Protocol, plan_protocol
 from barnabas_operator.plan.roll_policy import RollRequests
-from barnabas_operator.plan.rolling import SetView, absences
+from barnabas_operator.plan.rolling import SetView, absences, is_complete
 from barnabas_operator.plan.shrink import Size, brokers_to_run
 from barnabas_operator.plan.steps import Apply, DeletePod, Step
-from barnabas_operator.plan.versions import Chosen, chosen_images
+from barnabas_operator.plan.versions import Chosen, chosen_images, image_in_use
 from barnabas_operator.resources.objects import digest
 
 # The objects that a component's pods are made from; no pod is replaced while they change.
@@ -46,6 +47,7 @@ class Snapshot:
     # How many brokers to run; `cluster` has that number as its replicas.
     size: Size
     chosen: Chosen
+    protocol: Protocol
 
     @property
     def names(self) -> ClusterNames:
@@ -173,7 +175,31 @@ def snapshot_of(cluster: Resource[KafkaCluster], observed: Observed, images: Ima
         if (key := ("StatefulSet", name)) in observed.objects
     }
     chosen = chosen_images(cluster, sets, images)
-    return Snapshot(cluster=cluster, observed=observed, images=images, size=size, chosen=chosen)
+    broker_set = sets.get("broker")
+    pods = observed.pods.get("broker", ())
+    protocol = plan_protocol(
+        chosen.broker,
+        spec.config,
+        stateful_set=broker_set,
+        config_map=observed.objects.get(("ConfigMap", names.broker)),
+        is_complete=seen is not None and is_complete(pods, seen),
+        versions=images.versions,
+    )
+    if protocol.refusal:
+        text = f"{chosen.broker} is not used: {protocol.refusal}"
+        chosen = replace(chosen, broker=image_in_use(broker_set) or chosen.broker, unknown=text)
+    if protocol.held:
+        config = {**spec.config, SETTING: protocol.held}
+        held = replace(cluster.body.spec, config=config)
+        cluster = replace(cluster, body=replace(cluster.body, spec=held))
+    return Snapshot(
+        cluster=cluster,
+        observed=observed,
+        images=images,
+        size=size,
+        chosen=chosen,
+        protocol=protocol,
+    )
 
 
 def shortened(texts: Sequence[str], *, separator: str = "; ") -> str:

@@ -48,7 +48,7 @@ def chosen_images(
             getattr(spec.images, component) if spec.images else None,
             version.get(component),
             getattr(status.images, component),
-            _image_of(sets.get(component)),
+            image_in_use(sets.get(component)),
             getattr(images, component),
         )
         found[component] = next(each for each in choices if each)
@@ -100,7 +100,8 @@ def as_before(body: Document, found: Object) -> Document | None:
     return hashed({**body, "metadata": meta, "spec": spec})
 
 
-def _image_of(stateful_set: Object | None) -> str:
+def image_in_use(stateful_set: Object | None) -> str:
+    """The image that a StatefulSet was rendered with; empty if there is none."""
     if stateful_set is None:
         return ""
     if rendered := (stateful_set["metadata"].get("annotations") or {}).get(IMAGE):

@@ -125,6 +125,7 @@ def _write(
         status_of(cluster, observed),
         images=ImageNames(broker=chosen.broker, zookeeper=chosen.zookeeper),
         update_available="; ".join(notes),
+        inter_broker_protocol_version=snapshot.protocol.current,
         roll=roll,
         certificates=tuple(expiries) or cluster.body.status.certificates,
     )

@@ -23,7 +23,7 @@ SPARK := tests/pipelines/spark
 TESTRUN := $(BIN)/python -m tools.testrun
 
 .DEFAULT_GOAL := help
-.PHONY: help demo install uninstall test check black-box pipelines spark bench fuzz sim mutate gen fmt soak clean release docs \
+.PHONY: help demo install uninstall test check black-box pipelines spark bench fuzz sim mutate mutate-cores gen fmt soak clean release docs \
 	images kind-demo kind-down e2e
 
 help: ## Lists the verbs
@@ -100,6 +100,11 @@ sim: .venv/.synced ## Runs clusters of the broker's cores in virtual time with f
 
 mutate: .venv/.synced ## Changes modules in small ways; their tests must notice each (MODULES="a.py b.py")
 	$(BIN)/python -m tools.mutate $(MODULES)
+
+SAMPLE ?= 10
+SEED ?= 1
+mutate-cores: .venv/.synced ## The same for a sample of each module of the cores (CORES="replica log" SAMPLE=10 SEED=1)
+	$(BIN)/python -m tools.mutate --cores $(CORES) --sample $(SAMPLE) --seed $(SEED)
 
 # `cibuildwheel` and `images`, for a release that is published.
 RELEASE ?=

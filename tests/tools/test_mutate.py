@@ -1,6 +1,9 @@
 """Mutants: each is the module with one change, and those that no test notices are told."""
 
-from tools.mutate import mutants
+import pytest
+
+from tools import mutate
+from tools.mutate import BROKER, CORES, modules_of, mutants
 
 SOURCE = '''
 """A module."""
@@ -41,3 +44,21 @@ def test_each_mutant_is_python_and_differs() -> None:
         compile(mutant.source, "mutant", "exec")
         assert "assert low <= high" in mutant.source
         assert mutant.line > 0
+
+
+def test_a_sample_is_the_same_for_a_seed() -> None:
+    """And some of all, in their order."""
+    every = [mutant.change for mutant in mutants(SOURCE)]
+    some = [mutant.change for mutant in mutants(SOURCE, sample=4, seed=7)]
+    assert some == [mutant.change for mutant in mutants(SOURCE, sample=4, seed=7)]
+    assert len(some) == 4
+    assert [change for change in every if change in some] == some
+    assert [mutant.change for mutant in mutants(SOURCE, sample=1000)] == every
+
+
+@pytest.mark.parametrize("core", CORES)
+def test_each_module_of_a_core_has_tests(core: str) -> None:
+    """A module that has moved would be left out, or its tests."""
+    for module in modules_of([core]):
+        assert module.is_file()
+        assert mutate.tests_of(module), module.relative_to(BROKER)

@@ -31,10 +31,11 @@ def test_an_older_epoch_drops_newer_ones() -> None:
     assert known.entries == [EpochEntry(1, 10), EpochEntry(3, 25)]
 
 
-def test_negative_numbers_are_mistakes() -> None:
-    """No epoch and no offset is below zero."""
+@pytest.mark.parametrize(("epoch", "start_offset"), [(-1, 0), (0, -1)])
+def test_negative_numbers_are_mistakes(epoch: int, start_offset: int) -> None:
+    """A leader without an epoch, or before all records, has no place here."""
     with pytest.raises(ValueError, match="cannot begin"):
-        epochs().assign(-1, 0)
+        epochs().assign(epoch, start_offset)
 
 
 @pytest.mark.parametrize(

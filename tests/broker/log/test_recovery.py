@@ -68,6 +68,22 @@ def test_files(name: str, others: tuple[str, ...], expected: tuple[str, FileActi
 
 
 @pytest.mark.parametrize(
+    ("next_base_offset", "clean", "trusted"),
+    [(99, False, True), (100, False, True), (101, False, False), (101, True, True),
+     (None, True, False)],
+)  # fmt: skip
+def test_what_a_later_start_will_not_look_at(
+    next_base_offset: int | None, clean: bool, trusted: bool
+) -> None:
+    """All below the recovery point was synced; the last segment is always looked at."""
+    facts = SegmentFacts(
+        base_offset=0, next_base_offset=next_base_offset, clean=clean, recovery_point=100
+    )
+    assert facts.will_be_trusted is trusted
+    assert facts.may_be_short is (next_base_offset is not None and not trusted)
+
+
+@pytest.mark.parametrize(
     ("row", "facts"),
     [
         ("S1", {"clean": True}),

@@ -22,7 +22,7 @@ from barnabas_operator.handlers.health import Health
 from barnabas_operator.handlers.metrics import Metrics
 from barnabas_operator.plan.clusters import CHECKS
 from barnabas_operator.plan.findings import Reason
-from tools import log_messages, reference_cli, reference_crds
+from tools import log_messages, pictures, reference_cli, reference_crds
 from tools.testrun import record
 
 DIRECTORY: Final = Path(__file__).resolve().parent.parent / "docs" / "reference"
@@ -80,6 +80,10 @@ def pages() -> dict[Path, str]:
         DIRECTORY / "log-messages.md": log_messages.page(GENERATED),
         DIRECTORY / "cli.md": reference_cli.page(GENERATED),
         **{DIRECTORY / name: text for name, text in reference_crds.pages(GENERATED).items()},
+        **{
+            DIRECTORY.parent / "pictures" / name: pictures.drawn(each)
+            for name, each in pictures.PICTURES.items()
+        },
         record.ROOT / record.DOCUMENT: record.document(record.ROOT),
     }
 

@@ -15,7 +15,9 @@ from typing import Any, Final
 ROOT: Final = Path(__file__).resolve().parent.parent
 PAGES: Final = "docs/"
 PUBLISHED: Final = {
+    "CHANGELOG.md": "CHANGELOG.md",
     "CONTRIBUTING.md": "CONTRIBUTING.md",
+    "SECURITY.md": "SECURITY.md",
 }
 """Files outside docs/ by their path in the repository, and their path on the site."""
 

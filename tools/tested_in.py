@@ -91,7 +91,9 @@ _FAMILIES: Final = {
     f"{_PIPELINES}test_failures.py": ("errors",),
     f"{_OPERATOR}api/test_reading.py": ("authentication",),
     f"{_OPERATOR}plan/test_ledger.py": ("orphans", "shards"),
+    f"{_OPERATOR}reconcile/test_certificates.py": ("user_certificates",),
     f"{_OPERATOR}reconcile/test_kafka_users.py": ("user_deletion", "user_secrets"),
+    f"{_OPERATOR}resources/test_user_secret.py": ("user_certificate",),
     "tools/test_gen_docs.py": ("gen_crds", "render_manifests"),
     "tools/test_needs.py": ("kind_needs",),
 }  # fmt: skip

@@ -104,7 +104,7 @@ def read_certificate(text: str) -> CertificateView:
 
 def check_authority(pair: KeyPair, *, now: datetime) -> None:
     """Raises CertificateError unless clients can trust this alone, and the key is its own."""
-    signer, found = _load(pair)
+    _, found = _load(pair)
     constraints = _extension(found, x509.BasicConstraints)
     if constraints is None or not constraints.ca:
         raise CertificateError("the certificate is not that of a certificate authority")
@@ -118,10 +118,16 @@ def check_authority(pair: KeyPair, *, now: datetime) -> None:
     except (InvalidSignature, ValueError, TypeError) as error:
         text = "the certificate is not signed by itself: clients trust it alone, without a chain"
         raise CertificateError(text) from error
-    if _public(signer.public_key()) != _public(found.public_key()):
-        raise CertificateError("the key is not that of the certificate")
+    check_pair(pair)
     if found.not_valid_after_utc <= now:
         raise CertificateError(f"the certificate expired at {found.not_valid_after_utc:%Y-%m-%d}")
+
+
+def check_pair(pair: KeyPair) -> None:
+    """Raises CertificateError unless the key is that of the certificate."""
+    key, found = _load(pair)
+    if _public(key.public_key()) != _public(found.public_key()):
+        raise CertificateError("the key is not that of the certificate")
 
 
 def pkcs12(pair: KeyPair, *, name: str, password: str) -> bytes:

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, Producer
+from cryptography.hazmat.primitives.serialization.pkcs12 import load_key_and_certificates
 
 from barnabas_broker.testing import Broker
 from barnabas_kafka.settings.properties import parse_properties
@@ -26,7 +27,7 @@ from barnabas_operator.resources.certificates import BROKER_PATH
 from barnabas_operator.resources.config import server_properties
 from tests.operator import examples
 from tests.operator.memory_kube import NODE_ADDRESS, MemoryKube
-from tests.operator.ports import NOW, context_on
+from tests.operator.ports import NOW, MemoryBrokers, context_on
 from tests.waiting import ANSWER, seconds, wait_for
 
 KEY = Key("default", "quickstart")
@@ -60,12 +61,13 @@ class Passes:
         self.now = START
         self.events = Notes()
         self.ends: dict[str, float] = {}
+        self.brokers = MemoryBrokers()
 
     def run(self, passed: timedelta = timedelta()) -> dict[str, Any]:
         """One pass, some time after the last one; the status of the cluster."""
         self.now += passed
         context = replace(
-            context_on(self.kube),
+            context_on(self.kube, self.brokers),
             now=format_time(self.now),
             events=self.events,
             expiries=lambda _namespace, _cluster, ends: self.ends.update(ends),
@@ -348,14 +350,22 @@ def test_clients_need_a_certificate_of_the_clients_authority(
 def produce(passes: Passes, broker: Broker, shown: KeyPair | None) -> KafkaError | None:
     """Send a record with a certificate; why it was not acknowledged."""
     settings: dict[str, Any] = {
-        "bootstrap.servers": broker.listeners["CERTS"].replace("127.0.0.1", "localhost"),
         "security.protocol": "ssl",
         "ssl.ca.pem": passes.data("cluster-ca-cert")["ca.crt"],
-        "ssl.endpoint.identification.algorithm": "none",
-        "log_level": 0,
     }
     if shown is not None:
         settings |= {"ssl.certificate.pem": shown.certificate, "ssl.key.pem": shown.key}
+    return send(broker, settings)
+
+
+def send(broker: Broker, settings: dict[str, Any]) -> KafkaError | None:
+    """Send a record with these settings; the broker advertises an address without a name."""
+    settings = {
+        **settings,
+        "bootstrap.servers": broker.listeners["CERTS"].replace("127.0.0.1", "localhost"),
+        "ssl.endpoint.identification.algorithm": "none",
+        "log_level": 0,
+    }
     told: list[KafkaError | None] = []
     failures: list[KafkaError] = []
     producer = Producer(settings, error_cb=failures.append)
@@ -389,4 +399,109 @@ def test_secrets_of_users_follow_the_authority() -> None:
 def user_data(passes: Passes) -> dict[str, str]:
     """What the Secret of the user has."""
     found = passes.kube.find("Secret", "billing")["data"]
-    return {key: b64decode(text).decode() for key, text in found.items()}
+    return {key: b64decode(text).decode(errors="replace") for key, text in found.items()}
+
+
+def with_user(passes: Passes, **spec: Any) -> Passes:
+    """The same cluster, with a user who shows a certificate."""
+    user = examples.user(**{"authorization": None, "authentication": {"type": "tls"}, **spec})
+    passes.kube.put(user)
+    passes.run()
+    passes.kube.settle()
+    for _ in range(3):
+        passes.run()
+    return passes
+
+
+def certificate(passes: Passes) -> str:
+    """The certificate of the user."""
+    return user_data(passes)["user.crt"]
+
+
+def test_a_user_has_a_certificate_that_is_renewed_and_rotated() -> None:
+    """After two thirds of its time, when asked, and by another authority; else it stays."""
+    passes = with_user(secure(certificates={"rotationOverlap": "1h"}))
+    status = passes.kube.find("KafkaUser", "billing")["status"]
+    assert status["conditions"][0] | {"type": "Ready", "status": "True"} == status["conditions"][0]
+    first = user_data(passes)
+    view = read_certificate(first["user.crt"])
+    assert (view.subject, status["certificateNotAfter"]) == (
+        "CN=billing", format_time(view.not_after),
+    )  # fmt: skip
+    passes.run(timedelta(hours=2))
+    assert user_data(passes) == first
+    told = [certificate(passes)]
+    rotate = {"barnabas.io/rotate": "1"}
+    passes.kube.edit(
+        "KafkaUser", "billing", lambda body: body["metadata"].update(annotations=rotate)
+    )
+    passes.run()
+    told.append(certificate(passes))
+    passes.run()
+    assert certificate(passes) == told[-1]
+    passes.run(61 * DAY)
+    told.append(certificate(passes))
+    passes.annotate("barnabas.io/rotate-clients-ca", "1")
+    passes.run()
+    assert certificate(passes) == told[-1]
+    passes.run(timedelta(hours=1))
+    told.append(certificate(passes))
+    assert len(set(told)) == 4
+    assert read_certificate(told[-1]).issuer != view.issuer
+    # Brokers trust the old one still, for clients that have not read their Secret again.
+    assert passes.data("broker-tls")["clients-ca.crt"].count("BEGIN") == 2
+
+
+def test_a_certificate_of_a_user_that_is_damaged_is_issued_again() -> None:
+    """The key is not that of the certificate: no client could use them."""
+    passes = with_user(secure())
+    before = certificate(passes)
+    other = b64encode(passes.data("clients-ca")["tls.key"].encode()).decode()
+    passes.kube.edit("Secret", "billing", lambda body: body["data"].update({"user.key": other}))
+    passes.run()
+    assert certificate(passes) != before
+
+
+def test_a_user_who_changes_to_a_certificate_has_no_password_any_more() -> None:
+    """Neither in the Secret nor among the brokers."""
+    passes = secure()
+    brokers = MemoryBrokers()
+    passes.brokers = brokers
+    with_user(passes, authentication={"type": "scram-sha-512"})
+    assert brokers.credentials["billing"]
+    passes.kube.edit(
+        "KafkaUser",
+        "billing",
+        lambda body: body["spec"].update(authentication={"type": "tls"}),
+    )
+    for _ in range(2):
+        passes.run()
+    assert not brokers.credentials["billing"]
+    assert {"password", "sasl.jaas.config"}.isdisjoint(user_data(passes))
+    assert "user.crt" in user_data(passes)
+
+
+def test_a_name_that_no_certificate_holds_is_refused() -> None:
+    """A common name has 64 characters."""
+    passes = with_user(secure(), username="a" * 65)
+    (ready, *_) = passes.kube.find("KafkaUser", "billing")["status"]["conditions"]
+    assert (ready["status"], ready["reason"]) == ("False", "InvalidUsername")
+
+
+def test_clients_connect_through_the_secret_alone(running: tuple[Passes, Broker, Path]) -> None:
+    """With librdkafka; another user's certificate is another principal."""
+    passes, broker, _ = running
+    with_user(passes)
+    settings = json.loads(user_data(passes)["librdkafka.json"])
+    assert send(broker, settings) is None
+    store = b64decode(passes.kube.find("Secret", "billing")["data"]["user.p12"])
+    password = user_data_bytes(passes)["user.password"]
+    key, shown, _ = load_key_and_certificates(store, password)
+    assert key is not None
+    assert shown is not None
+
+
+def user_data_bytes(passes: Passes) -> dict[str, bytes]:
+    """What the Secret of the user has."""
+    found = passes.kube.find("Secret", "billing")["data"]
+    return {key: b64decode(text) for key, text in found.items()}

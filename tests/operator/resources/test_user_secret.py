@@ -11,6 +11,7 @@ import pytest
 
 from barnabas_kafka.settings.properties import parse_properties
 from barnabas_operator.api.reading import read_user
+from barnabas_operator.resources.user_certificate import certificate_properties
 from barnabas_operator.resources.user_secret import client_properties, user_secret
 from tests.operator import examples
 from tests.operator.openapi import OLDEST, problems
@@ -92,3 +93,22 @@ def test_each_form_has_the_certificates_to_trust() -> None:
     lines = dict(each.split("=", 1) for each in found["librdkafka.properties"].splitlines())
     assert lines["ssl.ca.location"] == "/etc/kafka-user/ca.crt"
     assert parse_qs(urlsplit(found["url"]).query)["ssl.ca.pem"] == [trusted]
+
+
+def test_each_form_has_the_certificate_of_the_user() -> None:
+    """In the form itself, or as files below the mount path where the form holds one line."""
+    found = certificate_properties(
+        username="billing",
+        certificate="user\nchain\n",
+        key="user\nkey\n",
+        trusted="authority\n",
+        bootstrap_servers="a:9095",
+    )
+    java = parse_properties(found["client.properties"].encode(), origin="client.properties")
+    assert java["ssl.keystore.certificate.chain"] == found["user.crt"] == "user\nchain\n"
+    assert java["ssl.keystore.key"] == found["user.key"] == "user\nkey\n"
+    assert json.loads(found["spark.json"]) == {f"kafka.{name}": java[name] for name in java}
+    assert json.loads(found["librdkafka.json"])["ssl.key.pem"] == "user\nkey\n"
+    lines = dict(each.split("=", 1) for each in found["librdkafka.properties"].splitlines())
+    assert lines["ssl.certificate.location"] == "/etc/kafka-user/user.crt"
+    assert parse_qs(urlsplit(found["url"]).query)["ssl.certificate.pem"] == ["user\nchain\n"]

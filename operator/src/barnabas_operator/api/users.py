@@ -288,6 +288,9 @@ class UserStatus:
     username: Annotated[
         str, Doc("Name in Kafka, once the user was created or adopted for this resource.")
     ] = ""
+    certificate_not_after: Annotated[
+        str, Doc("When the certificate in the Secret expires; it is renewed before.")
+    ] = ""
     secret: Annotated[str, Doc("Name of the Secret with the client properties.")] = ""
 
 

@@ -26,6 +26,8 @@ from barnabas_operator.plan.topics import Refusal
 from barnabas_operator.plan.user_acls import Acl, acls_of
 from barnabas_operator.plan.user_ledger import User, UserEntry, UserLedger
 
+# Of a certificate (RFC 5280, ub-common-name).
+LONGEST_COMMON_NAME: Final = 64
 # How many ACLs a message names.
 NAMED: Final = 3
 
@@ -71,6 +73,11 @@ class Access:
         now = set(self.bootstrap_servers.split(","))
         kept = not self.complete and now < set(before.split(","))
         return before if kept else self.bootstrap_servers
+
+    @property
+    def by_certificate(self) -> bool:
+        """Whether the user shows a certificate, and has no credential among the brokers."""
+        return not self.mechanism
 
     @property
     def by_tls(self) -> bool:
@@ -171,9 +178,9 @@ def access_of(user: User, cluster: Resource[KafkaCluster]) -> Access | Refusal |
         text = f"KafkaCluster {name} checks no ACLs; set its spec.authorization"
         return Refusal("AuthorizationDisabled", text)
     listener = fitting[0]
-    if wanted is AuthenticationType.TLS:
-        text = "this operator issues no certificates to users yet"
-        return Refusal("NoCertificate", f"{text}; use authentication of type scram-sha-512")
+    if wanted is AuthenticationType.TLS and len(user_name(user)) > LONGEST_COMMON_NAME:
+        text = f"the common name of a certificate has at most {LONGEST_COMMON_NAME} characters"
+        return Refusal("InvalidUsername", f"{text}; choose a shorter username")
     known = {each.name: each.bootstrap_servers for each in cluster.body.status.listeners}
     if not known.get(listener.name):
         text = f"KafkaCluster {name} does not know the addresses of listener {listener.name} yet"
@@ -323,6 +330,8 @@ def credential_change(
     `iterations` is a random number for a credential that is set.
     """
     mechanism = plan.access.mechanism
+    if not mechanism:
+        return CredentialChange(remove=plan.obsolete) if plan.obsolete else None
     recorded = entry.credentials.get(mechanism) if entry else None
     current = recorded is not None and view.credentials.get(mechanism) == recorded
     if current and entry is not None and entry.secret in secrets:

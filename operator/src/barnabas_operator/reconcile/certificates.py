@@ -125,7 +125,7 @@ class _Pass:
             "clients-ca": (self.names.clients_ca, self._spec.clients_ca, ROTATE_CLIENTS_CA),
         }[name]
         found = self._own(secret_name)
-        before = _read_authority(found) if found is not None else None
+        before = read_authority(found) if found is not None else None
         given = self._given(source) if source is not None else None
         if source is not None and given is None and before is None:
             raise CertificatesUnavailableError(self.findings.pop())
@@ -284,7 +284,7 @@ def _unavailable(name: str, error: KubeError) -> Exception:
     return CertificatesUnavailableError(Finding(reason=Reason.REFUSED, message=text))
 
 
-def _read_authority(found: Document) -> Authority:
+def read_authority(found: Document) -> Authority:
     """An authority as its Secret has it; one that is damaged is never replaced silently."""
     view = SecretView.of(found)
     try:

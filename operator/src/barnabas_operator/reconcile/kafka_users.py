@@ -43,9 +43,11 @@ from barnabas_operator.reconcile.context import Context
 from barnabas_operator.reconcile.ledger import UserLedgerStore
 from barnabas_operator.reconcile.status import write_statuses
 from barnabas_operator.reconcile.topics import batches
+from barnabas_operator.reconcile.user_certificates import prepare_certificate
 from barnabas_operator.reconcile.user_deletion import UserGuard, delete_orphans, without_retained
 from barnabas_operator.reconcile.user_secrets import (
     UserSecret,
+    prepare_password,
     prepare_secret,
     trusted_by_clients,
 )
@@ -168,7 +170,7 @@ class _Pass:
             else:
                 self.problems[name] = plan
         for name, plan in self.plans.items():
-            found = prepare_secret(self._managed[name], plan.access, self._context)
+            found = self._prepare(self._managed[name], plan.access)
             if isinstance(found, UserSecret):
                 self.secrets[name] = found
                 self.versions.update(found.versions)
@@ -181,6 +183,14 @@ class _Pass:
         self._alter_quotas()
         self._alter_acls()
         self._alter_credentials(views)
+
+    def _prepare(self, user: User, access: Access) -> UserSecret | Refusal | Waiting:
+        """The Secret of a user, with a certificate or with a password."""
+        if access.by_certificate:
+            return prepare_secret(
+                user, lambda: prepare_certificate(user, access, self._cluster, self._context)
+            )
+        return prepare_secret(user, lambda: prepare_password(user, access, self._context))
 
     def _with_trust(self, access: Access) -> Access | Refusal | Waiting:
         """The access with the certificates that clients trust, which are read once."""
@@ -289,14 +299,21 @@ class _Pass:
             verdict = Verdict(ready=False, reason="Conflict", message=text, stalled=True)
             return UserStatus(), verdict
         if name in self.secrets:
-            before = dataclasses.replace(before, secret=user.meta.name)
+            before = dataclasses.replace(
+                before,
+                secret=user.meta.name,
+                certificate_not_after=self.secrets[name].not_after,
+            )
             if self._store.entries[name].credentials:  # Else it may yet be another client's.
                 before = dataclasses.replace(before, username=name)
         if name in self.problems:
             return before, _verdict_of(self.problems[name])
         plan = self.plans[name]
         count = len(plan.wanted)
-        text = f"the user has its {plan.access.mechanism} credential and {count} ACLs"
+        proof = (
+            "certificate" if plan.access.by_certificate else plan.access.mechanism + " credential"
+        )
+        text = f"the user has its {proof} and {count} ACLs"
         warnings = (*plan.warnings, *self.secrets[name].warnings)
         return before, Verdict(ready=True, reason="Ready", message=text, warnings=warnings)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -44,12 +44,16 @@ class UserSecret:
     versions: Mapping[str, str]
     warnings: tuple[str, ...] = ()
     changed: bool = False
+    # When the certificate expires, of a user who has one.
+    not_after: str = ""
 
 
-def prepare_secret(user: User, access: Access, context: Context) -> UserSecret | Refusal | Waiting:
-    """Choose the password and apply the Secret. Raises KubeError if the API server fails."""
+def prepare_secret(
+    user: User, prepare: Callable[[], UserSecret | Refusal | Waiting]
+) -> UserSecret | Refusal | Waiting:
+    """Apply the Secret; what the API server refuses concerns this user. Raises KubeError."""
     try:
-        return _prepare(user, access, context)
+        return prepare()
     except KubeError as error:
         # As RBAC words it; an admission webhook may answer 403, too.
         if error.status == 403 and 'resource "secrets"' in error.message:
@@ -63,13 +67,17 @@ def prepare_secret(user: User, access: Access, context: Context) -> UserSecret |
         raise
 
 
-def _prepare(user: User, access: Access, context: Context) -> UserSecret | Refusal | Waiting:
+def prepare_password(
+    user: User, access: Access, context: Context
+) -> UserSecret | Refusal | Waiting:
+    """Choose the password and apply the Secret. Raises KubeError."""
     kube, meta = context.kube, user.meta
     reference = user.body.spec.authentication.password_secret_ref
     given = kube.get(SECRETS, meta.namespace, reference.name) if reference else None
     found = kube.get(SECRETS, meta.namespace, meta.name)
-    if found is not None and (objection := _objection(found, user, access)):
-        return objection
+    empty = _body(user, access, Password(value=""))
+    if found is not None and (refused := objection(found, empty, user)):
+        return refused
     own = SecretView.of(found) if found else None
     view = SecretView.of(given) if given else None
     password = choose_password(user, given=view, own=own, generate=_generate)
@@ -81,7 +89,7 @@ def _prepare(user: User, access: Access, context: Context) -> UserSecret | Refus
     with_password = {own.version} if own and own.text(PASSWORD_KEY) == password.value else set()
     versions = {view.name: view.version} if view else {}
     warnings = (password.warning,) if password.warning else ()
-    changed = found is None or _differs(body, found)
+    changed = found is None or differs(body, found)
     if changed:
         _announce(user, password, context)
         own = SecretView.of(apply_owned(kube, body))
@@ -123,9 +131,8 @@ def _body(user: User, access: Access, password: Password) -> Document:
     )
 
 
-def _objection(found: Document, user: User, access: Access) -> Refusal | Waiting | None:
+def objection(found: Document, body: Document, user: User) -> Refusal | Waiting | None:
     """Why the Secret of the user's name is not the operator's to read or to change."""
-    body = _body(user, access, Password(value=""))
     text = objection_to(found, body)
     if not text:
         return None
@@ -135,7 +142,8 @@ def _objection(found: Document, user: User, access: Access) -> Refusal | Waiting
     return Refusal("SecretExists", text)
 
 
-def _differs(body: Document, found: Mapping[str, Any]) -> bool:
+def differs(body: Document, found: Mapping[str, Any]) -> bool:
+    """Whether the Secret has to be applied."""
     meta, wanted = found["metadata"], body["metadata"]
     return not (
         body["data"].items() <= (found.get("data") or {}).items()

@@ -97,15 +97,16 @@ def client_properties(
         "password": password,
         **single,
         **({TRUSTED: trusted} if trusted else {}),
-        "client.properties": _lines(java, escaped=True),
-        "librdkafka.properties": _lines(files, escaped=False),
+        "client.properties": lines(java, escaped=True),
+        "librdkafka.properties": lines(files, escaped=False),
         "librdkafka.json": json.dumps(librdkafka),
         "spark.json": json.dumps({f"kafka.{key}": text for key, text in java.items()}),
         "url": f"kafka://{login}@{bootstrap_servers}?{urlencode(query)}",
     }
 
 
-def _lines(settings: Mapping[str, str], *, escaped: bool) -> str:
+def lines(settings: Mapping[str, str], *, escaped: bool) -> str:
+    """A setting a line; escaped as Java's properties are."""
     return "".join(
         f"{name}={property_value(text) if escaped else text}\n" for name, text in settings.items()
     )

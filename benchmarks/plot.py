@@ -19,7 +19,7 @@ BETTER, WORSE = "#2a7f62", "#b5483a"
 
 
 def write(outcome: Outcome, directory: Path) -> bool:
-    """ratios.png and ratios.svg; False when there are no two targets to compare."""
+    """Write ratios.svg; False when there are no two targets to compare."""
     if len(outcome.targets) < 2:
         return False
     (baseline, baseline_label), (other, other_label) = outcome.targets[0], outcome.targets[-1]
@@ -34,8 +34,7 @@ def write(outcome: Outcome, directory: Path) -> bool:
     for axis, (title, _), part in zip(axes, panels, chosen, strict=True):
         _panel(axis, part, (other, baseline), title)
     figure.suptitle(f"{other_label} compared with {baseline_label}, {outcome.began[:10]}")
-    for kind in ("png", "svg"):
-        figure.savefig(directory / f"ratios.{kind}", dpi=110)
+    figure.savefig(directory / "ratios.svg")
     plt.close(figure)
     return True
 

@@ -45,4 +45,4 @@ def test_every_case_on_both_brokers_and_every_bar_has_its_row(tmp_path: Path) ->
     """A bar whose row no case produces would silently never be judged."""
     rows = quick(tmp_path)
     assert set(BARS) <= rows
-    assert (tmp_path / "ratios.png").exists()
+    assert (tmp_path / "ratios.svg").exists()

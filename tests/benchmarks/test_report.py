@@ -69,13 +69,13 @@ def test_report_says_command_settings_limits_interference_and_failures(
 
 
 def test_raw_runs_and_plot_are_written(outcome: report.Outcome, tmp_path: Path) -> None:
-    """Every run is kept, the warm-up too, and the picture exists in both formats."""
+    """Every run is kept, the warm-up too, and the picture exists."""
     report.write(outcome, tmp_path)
     raw = json.loads((tmp_path / "runs.json").read_text())
     assert [entry["round"] for entry in raw["runs"]] == [0, 1, 2, 1, 2, 1]
     assert raw["runs"][1]["samples"][0]["values"]["MB/s"] == 350.0
     assert plot.write(outcome, tmp_path)
-    assert {path.name for path in tmp_path.glob("ratios.*")} == {"ratios.png", "ratios.svg"}
+    assert {path.name for path in tmp_path.glob("ratios.*")} == {"ratios.svg"}
 
 
 @pytest.mark.parametrize(

@@ -53,3 +53,16 @@ def test_a_resync_makes_ready_and_counts_failed_namespaces() -> None:
     metrics.namespaces_failed({"gone": KubeError(403, "forbidden")})
     assert health.synced
     assert "barnabas_operator_namespaces_failed 1.0" in metrics.text().decode()
+
+
+def test_ends_of_certificates_are_shown_while_there_are_certificates() -> None:
+    """They go with the last listener with TLS, and with the cluster."""
+    metrics = Metrics(Health())
+    series = 'certificate_expiry_timestamp_seconds{certificate="broker",cluster="a"'
+    metrics.expiries("ns", "a", {"broker": 2e9})
+    assert f'{series},namespace="ns"}} 2e+09' in metrics.text().decode()
+    metrics.expiries("ns", "a", {})
+    assert series not in metrics.text().decode()
+    metrics.expiries("ns", "a", {"broker": 2e9})
+    metrics.forgotten(A)
+    assert series not in metrics.text().decode()

@@ -43,6 +43,7 @@ class Steps:
 
     def __init__(self) -> None:
         self.now = NOW
+        self.overlap = DAY
         self.ends: dict[str, datetime] = {}
         self.numbers = itertools.count(1)
         self.authority: Authority | None = None
@@ -63,7 +64,7 @@ class Steps:
             given=given,
             asked=asked,
             now=self.now,
-            overlap=DAY,
+            overlap=self.overlap,
             not_after=self.ends.__getitem__,
             generate=self.generate,
         )
@@ -101,6 +102,16 @@ def test_an_expired_authority_is_replaced_at_once() -> None:
     steps.step()
     steps.step(YEARS + DAY)
     assert steps.step().authority.current.certificate == "2;"
+
+
+def test_a_long_overlap_ends_before_the_authority_does() -> None:
+    """Certificates of the old one expire with it: others have to be there before."""
+    steps = Steps()
+    steps.step()
+    steps.overlap = 2 * YEARS
+    steps.step(YEARS - 90 * DAY)
+    assert steps.step(44 * DAY).reason == ""
+    assert steps.step(DAY).authority.current.certificate == "2;"
 
 
 def test_a_given_authority_takes_over_with_overlap() -> None:
@@ -159,6 +170,7 @@ def test_nobody_shows_a_certificate_that_others_do_not_trust(
         ({"authority_key_id": b"other"}, "another authority issues"),
         ({"issuer": "CN=other"}, "another authority issues"),
         ({"common_name": "c"}, "it is for c"),
+        ({"not_before": NOW + DAY}, "it is not valid yet"),
         ({"hosts": frozenset({"h", "i"})}, ""),
         ({"hosts": frozenset()}, "it does not name h"),
         ({"not_after": NOW + 29 * DAY, "not_before": NOW - 61 * DAY}, "it expires at"),

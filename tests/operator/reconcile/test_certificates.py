@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import socket
 import ssl
+import tempfile
 from base64 import b64decode, b64encode
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -70,11 +71,15 @@ class Passes:
             context_on(self.kube, self.brokers),
             now=format_time(self.now),
             events=self.events,
-            expiries=lambda _namespace, _cluster, ends: self.ends.update(ends),
+            expiries=self.told,
         )
         reconcile(KEY, context)
         status: dict[str, Any] = self.kube.find("KafkaCluster", "quickstart")["status"]
         return status
+
+    def told(self, _namespace: str, _cluster: str, ends: Mapping[str, float]) -> None:
+        """When certificates expire, as the metrics are told."""
+        self.ends = dict(ends)
 
     def data(self, name: str) -> dict[str, str]:
         """What a Secret of the cluster has."""
@@ -245,6 +250,31 @@ def test_a_damaged_authority_is_not_replaced() -> None:
     assert passes.data("cluster-ca-cert") == trusted
 
 
+def test_a_damaged_certificate_of_the_brokers_is_issued_again() -> None:
+    """The key is not that of the certificate: a broker that starts could use neither."""
+    passes = secure()
+    passes.run()
+    parts = passes.data("broker-tls")["broker.pem"].partition("-----BEGIN CERTIFICATE-----")
+    damaged = passes.data("clients-ca")["tls.key"] + parts[1] + parts[2]
+    text = b64encode(damaged.encode()).decode()
+    passes.kube.edit(
+        "Secret", "quickstart-broker-tls", lambda body: body["data"].update({"broker.pem": text})
+    )
+    passes.run()
+    assert passes.data("broker-tls")["broker.pem"] != damaged
+
+
+def test_without_tls_nothing_is_told_of_certificates_any_more() -> None:
+    """Alerts on an end that nobody waits for would be false."""
+    passes = secure()
+    assert passes.run()["certificates"]
+    passes.kube.edit(
+        "KafkaCluster", "quickstart", lambda body: body["spec"].update(listeners=LISTENERS[:1])
+    )
+    assert not passes.run().get("certificates")
+    assert passes.ends == {}
+
+
 def test_a_secret_of_another_is_not_touched() -> None:
     """It has the name by chance, or by intent."""
     passes = secure()
@@ -297,11 +327,16 @@ def running(tmp_path: Path) -> Iterator[tuple[Passes, Broker, Path]]:
 
 
 def write(passes: Passes, directory: Path) -> None:
-    """What a kubelet does: other files take the place of those that are there."""
+    """What a kubelet does: files are links through a directory that is exchanged at once."""
+    fresh = Path(tempfile.mkdtemp(prefix="..", dir=directory))
     for name, text in passes.data("broker-tls").items():
-        fresh = directory / f".{name}"
-        fresh.write_text(text)
-        fresh.replace(directory / name)
+        (fresh / name).write_text(text)
+        link = directory / name
+        if not link.is_symlink():
+            link.symlink_to(Path("..data") / name)
+    turned = directory / "..data_tmp"
+    turned.symlink_to(fresh.name)
+    turned.replace(directory / "..data")
 
 
 def shown(broker: Broker, trusted: str) -> bytes:

@@ -82,6 +82,8 @@ class Metrics:
 
     def expiries(self, namespace: str, cluster: str, ends: Mapping[str, float]) -> None:
         """When the certificates of a cluster expire, by their names; there are few of them."""
+        if not ends:
+            self._expiry.remove_by_labels({"namespace": namespace, "cluster": cluster})
         for name, end in ends.items():
             self._expiry.labels(namespace, cluster, name).set(end)
 

@@ -95,10 +95,11 @@ def plan_authority(
         )
         return Change(authority=authority, reason="created")
     # What has expired is trusted by nobody: there is nothing to overlap with.
-    expired = not_after(before.current.certificate) <= now
-    passed = expired or now - before.since >= overlap
+    end = not_after(before.current.certificate)
+    passed = end <= now or now - before.since >= overlap
     if before.next is not None:
-        if not passed:
+        # Half of the time that is left at most: others have to take place of its certificates.
+        if not passed and now - before.since < (end - before.since) / 2:
             return Change(authority=before)
         trusted = (before.next.certificate, *before.trusted)
         issuing = replace(
@@ -112,7 +113,7 @@ def plan_authority(
         return Change(authority=alone, reason="the old authority is trusted no longer")
     if given is None and not replaces:
         return Change(authority=before)
-    expires = not_after(before.current.certificate) - now <= AUTHORITY_RENEWAL
+    expires = end - now <= AUTHORITY_RENEWAL
     return _replacement(
         before, given=given, asked=asked, now=now, expires=expires, generate=generate
     )
@@ -165,6 +166,9 @@ def issue_reason(
         return "there is none"
     if (found.authority_key_id, found.issuer) != (authority.key_id, authority.subject):
         return "another authority issues"
+    if found.not_before > now:
+        # The clock was wrong when it was issued, and has been set right.
+        return "it is not valid yet"
     if found.common_name != common_name:
         return f"it is for {found.common_name}"
     if missing := sorted(set(hosts) - found.hosts):

@@ -20,6 +20,7 @@ from barnabas_operator.certificates import (
     ORGANIZATION,
     CertificateError,
     check_authority,
+    check_pair,
     create_authority,
     issue,
     read_certificate,
@@ -89,6 +90,7 @@ def reconcile_certificates(
 ) -> Certificates:
     """One pass; `hosts` are the names that brokers are reached by. Raises KubeError."""
     if not cluster.body.spec.needs_certificates:
+        context.expiries(cluster.meta.namespace, cluster.meta.name, {})
         return Certificates()
     work = _Pass(cluster, context)
     try:
@@ -182,10 +184,13 @@ class _Pass:
         self, before: KeyPair | None, authority: Authority, name: str, hosts: Collection[str]
     ) -> tuple[str, KeyPair]:
         """The certificate that will do, or a new one and why."""
-        try:
-            found = read_certificate(before.certificate) if before else None
-        except CertificateError:
-            found = None
+        found = None
+        if before is not None:
+            try:
+                check_pair(before)
+                found = read_certificate(before.certificate)
+            except CertificateError as error:
+                logger.debug("certificate %s cannot be used: %s", name, error)
         validity = timedelta(days=self._spec.validity_days)
         reason = issue_reason(
             found,
@@ -195,7 +200,7 @@ class _Pass:
             now=self._now,
             validity=validity,
         )
-        if before is not None and not reason:
+        if before is not None and found is not None and not reason:
             return "", before
         return reason, issue(
             authority.current,

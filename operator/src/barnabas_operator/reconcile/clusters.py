@@ -127,7 +127,7 @@ def _write(
         update_available="; ".join(notes),
         inter_broker_protocol_version=snapshot.protocol.current,
         roll=roll,
-        certificates=tuple(expiries) or cluster.body.status.certificates,
+        certificates=_expiries(cluster, expiries),
     )
     return write_status(cluster, status, verdict, context)
 
@@ -373,6 +373,14 @@ def status_of(cluster: Cluster, observed: Observed) -> ClusterStatus:
         or (view is not None and ready["broker"] >= spec.brokers.replicas),
         answering=view is not None,
     )
+
+
+def _expiries(
+    cluster: Cluster, found: Sequence[CertificateStatus]
+) -> tuple[CertificateStatus, ...]:
+    """Those of this pass; without any, the last ones that were known, if there are certificates."""
+    known = cluster.body.status.certificates if cluster.body.spec.needs_certificates else ()
+    return tuple(found) or known
 
 
 def _mounts_certificates(cluster: Cluster, observed: Observed) -> bool:

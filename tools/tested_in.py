@@ -29,6 +29,7 @@ _SPARK_TESTS: Final = "tests/pipelines/spark/"
 _CONTROLLER_PARTS: Final = (
     "adoption", "internal", "loading", "metadata_store", "requests", "startup", "writes",
 )  # fmt: skip
+_CORE_TESTS: Final = "tests/broker/controller/test_core.py"
 # Small modules of one family, tested in one file of it.
 _FAMILIES: Final = {
     f"{_BROKER}coordinator/group/consumer/test_target_assignment.py": (
@@ -52,7 +53,9 @@ _FAMILIES: Final = {
     f"{_BROKER}cli/test_output.py": ("json_files",),
     f"{_BROKER}controller/test_zookeeper_changes.py": ("registrations",),
     f"{_BROKER}controller/test_startup.py": ("identity",),
-    f"{_BROKER}controller/test_writes.py": ("steps",),
+    f"{_BROKER}controller/test_core.py": ("commands", "context", "events"),
+    f"{_BROKER}controller/test_loading.py": ("stored",),
+    f"{_BROKER}controller/test_writes.py": ("steps", "topic_znodes"),
     f"{_BROKER}coordinator/group/test_group.py": ("limits", "members", "states"),
     f"{_BROKER}coordinator/test_runtime.py": ("compatibility", "hashing", "results"),
     f"{_BROKER}coordinator/transaction/test_transaction.py": ("limits",),
@@ -123,6 +126,12 @@ TESTED_IN: Final = {
         f"{_BROKER}controller/{part}.py": "tests/broker/controller/test_controller.py"
         for part in _CONTROLLER_PARTS
     },
+    **{
+        f"{_BROKER}controller/{part}.py": "tests/broker/controller/test_active_controller.py"
+        for part in ("own_registration", "performing")
+    },
+    f"{_BROKER}controller/transitions/": _CORE_TESTS,
+    f"{_BROKER}zk/operations.py": "tests/broker/controller/test_isolated_writes.py",
     f"{_BROKER}cli/kafka/": "tests/oracle/test_tools.py",
     f"{_BROKER}cli/perf/": "tests/broker/cli/perf/test_command.py",
     f"{_BROKER}cli/reassign/": "tests/broker/cli/reassign/test_command.py",

@@ -69,6 +69,7 @@ SHELLS: Final = (
     "/cli/", "/__main__.py", "/testing/",
     "operator/src/barnabas_operator/handlers/controller.py",
     "operator/src/barnabas_operator/handlers/watches.py",
+    "broker-image/src/barnabas_broker/controller/active_controller.py",
     "broker-image/src/barnabas_broker/controller/steps.py",
     "broker-image/src/barnabas_broker/coordinator/runtime.py",
     "broker-image/src/barnabas_broker/server/peers/controller_channel_manager.py",

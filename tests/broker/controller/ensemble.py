@@ -17,6 +17,7 @@ from typing import Any
 from barnabas_broker.cluster.image import OWN_SOFTWARE, BrokerRegistration, Endpoint, MetadataImage
 from barnabas_broker.controller.careful_election import EndsAnswer, LogEnd
 from barnabas_broker.controller.controller import Controller
+from barnabas_broker.controller.events import Event, TopicDeletionStopReplicaResponseReceived
 from barnabas_broker.controller.target_state import Orders, Sender, TargetState, ends_wanted, orders
 from barnabas_broker.controller.topics import NewTopic
 from barnabas_broker.security.authorizer import AllowAll, Authorizer
@@ -260,7 +261,8 @@ class Cluster:
                     answer = self._answer(broker, given.leader_and_isr)
                     answered = storage_answers(given.leader_and_isr, answer)
                     controller.storage_answered(broker, answered, now_ms=NOW_MS)
-                controller.active.confirmed(broker, view, (), now_ms=NOW_MS)
+                stopped = TopicDeletionStopReplicaResponseReceived(broker, view.deleting, ())
+                controller.active.process(stopped, now_ms=NOW_MS)
                 news = True
         return self._ask_ends(controller) or news
 
@@ -347,6 +349,10 @@ class Cluster:
         created = self.reigning.create_topics(topics, principal=ANONYMOUS, now_ms=NOW_MS)
         assert all(each.outcome.granted for each in created), created
         self.settle()
+
+    def process(self, event: Event) -> Any:
+        """What the controller answers to an event."""
+        return self.reigning.active.process(event, now_ms=NOW_MS)
 
     def leaders(self, topic: str) -> list[tuple[int, Iterable[int]]]:
         """Leader and in-sync replicas of each partition."""

@@ -6,6 +6,7 @@ import pytest
 
 from barnabas_broker.cluster.image import MetadataImage
 from barnabas_broker.controller.configs import ConfigChange, ConfigResource
+from barnabas_broker.controller.events import AlterPartitionReceived, ControlledShutdown
 from barnabas_broker.controller.isr_changes import InSyncChange, IsrRequest
 from barnabas_broker.controller.requests import ConfigRequest
 from barnabas_broker.controller.topics import NewTopic
@@ -187,7 +188,7 @@ def test_an_unclean_leader_where_the_topic_allows_it(cluster: Cluster) -> None:
         shrunk = InSyncChange(name, 0, 0, 0, (3,))
         epoch = cluster.image.brokers[3].epoch
         request = IsrRequest(3, epoch, [shrunk], version=1)
-        (answer,) = cluster.reigning.active.alter_partitions(request, now_ms=NOW_MS)
+        (answer,) = cluster.process(AlterPartitionReceived(request))
         assert answer.error is ErrorCode.NONE
         cluster.settle()
     cluster.kill(3)
@@ -203,7 +204,7 @@ def leave_without_leader(cluster: Cluster, *names: str) -> None:
         cluster.create(placed((3, 2), name=name))
         shrunk = InSyncChange(name, 0, 0, 0, (3,))
         request = IsrRequest(3, cluster.image.brokers[3].epoch, [shrunk], version=1)
-        (answer,) = cluster.reigning.active.alter_partitions(request, now_ms=NOW_MS)
+        (answer,) = cluster.process(AlterPartitionReceived(request))
         assert answer.error is ErrorCode.NONE
         cluster.settle()
     cluster.kill(3)
@@ -245,20 +246,19 @@ def test_leaders_change_who_is_in_sync(cluster: Cluster) -> None:
     """It is written and told; a request made again is granted again, a late one is not."""
     cluster.create(placed((2, 1, 3)))
     epoch = cluster.image.brokers[2].epoch
-    active = cluster.reigning.active
     change = InSyncChange("t", 0, 0, 0, (2, 3))
     for _ in range(2):
-        (answer,) = active.alter_partitions(IsrRequest(2, epoch, [change], 1), now_ms=NOW_MS)
+        (answer,) = cluster.process(AlterPartitionReceived(IsrRequest(2, epoch, [change], 1)))
         assert answer.error is ErrorCode.NONE
         assert answer.state is not None
         assert (answer.state.isr, answer.state.partition_epoch) == ((2, 3), 1)
     cluster.settle()
     assert cluster.leaders("t") == [(2, (2, 3))]
     late = InSyncChange("t", 0, 0, 0, (2,))
-    (answer,) = active.alter_partitions(IsrRequest(2, epoch, [late], 1), now_ms=NOW_MS)
+    (answer,) = cluster.process(AlterPartitionReceived(IsrRequest(2, epoch, [late], 1)))
     assert answer.error is ErrorCode.INVALID_UPDATE_VERSION
     with pytest.raises(KafkaError, match="STALE_BROKER_EPOCH"):
-        active.alter_partitions(IsrRequest(2, epoch - 1, [], 1), now_ms=NOW_MS)
+        cluster.process(AlterPartitionReceived(IsrRequest(2, epoch - 1, [], 1)))
 
 
 def test_a_state_that_somebody_else_wrote_is_not_overwritten(cluster: Cluster) -> None:
@@ -269,7 +269,7 @@ def test_a_state_that_somebody_else_wrote_is_not_overwritten(cluster: Cluster) -
     cluster.ensemble.commit([SetData(path, data)])
     change = InSyncChange("t", 0, 0, 0, (2,))
     request = IsrRequest(2, cluster.image.brokers[2].epoch, [change], 1)
-    (answer,) = cluster.reigning.active.alter_partitions(request, now_ms=NOW_MS)
+    (answer,) = cluster.process(AlterPartitionReceived(request))
     assert answer.error is ErrorCode.INVALID_UPDATE_VERSION
     assert cluster.reigning.image.topics["t"].partitions[0].partition_epoch == 1
 
@@ -348,7 +348,7 @@ def test_a_change_is_not_refused_by_what_a_member_that_lags_has(cluster: Cluster
     with pytest.raises(KafkaError, match="UNKNOWN_SERVER_ERROR"):
         cluster.reigning.alter_partitions(request, now_ms=NOW_MS)
     store.behind[path] = before
-    cluster.reigning.active.stopping = frozenset({3})
+    cluster.reigning.active.context.stopping = frozenset({3})
     (answer,) = cluster.reigning.alter_partitions(request, now_ms=NOW_MS)
     assert answer.state is not None
     assert (answer.state.isr, answer.state.partition_epoch) == ((2, 3), 2)
@@ -406,7 +406,7 @@ def test_a_broker_that_is_about_to_stop_hands_over(cluster: Cluster) -> None:
     """It is told to follow no more, is in sync nowhere, and keeps what nobody else has."""
     cluster.create(placed((2, 3), (3, 2)), placed((2,), name="only"))
     epoch = cluster.image.brokers[2].epoch
-    left = cluster.reigning.active.shut_down(2, epoch, now_ms=NOW_MS)
+    left = cluster.process(ControlledShutdown(2, epoch))
     assert left == []
     cluster.settle()
     assert cluster.leaders("t") == [(3, (3,)), (3, (3,))]
@@ -414,12 +414,12 @@ def test_a_broker_that_is_about_to_stop_hands_over(cluster: Cluster) -> None:
     assert (TopicPartition("t", 1), False) in cluster.stops[2]
     back = InSyncChange("t", 1, 1, 1, (3, 2))
     request = IsrRequest(3, cluster.image.brokers[3].epoch, [back], 2)
-    (answer,) = cluster.reigning.active.alter_partitions(request, now_ms=NOW_MS)
+    (answer,) = cluster.process(AlterPartitionReceived(request))
     assert answer.error is ErrorCode.INELIGIBLE_REPLICA
     with pytest.raises(KafkaError, match="STALE_BROKER_EPOCH"):
-        cluster.reigning.active.shut_down(2, epoch - 1, now_ms=NOW_MS)
+        cluster.process(ControlledShutdown(2, epoch - 1))
     with pytest.raises(KafkaError, match="does not exist"):
-        cluster.reigning.active.shut_down(9, -1, now_ms=NOW_MS)
+        cluster.process(ControlledShutdown(9, -1))
 
 
 def test_the_last_in_sync_replica_cannot_hand_over(cluster: Cluster) -> None:
@@ -427,7 +427,7 @@ def test_the_last_in_sync_replica_cannot_hand_over(cluster: Cluster) -> None:
     cluster.create(placed((2, 3)))
     cluster.kill(3)
     epoch = cluster.image.brokers[2].epoch
-    left = cluster.reigning.active.shut_down(2, epoch, now_ms=NOW_MS)
+    left = cluster.process(ControlledShutdown(2, epoch))
     assert left == [TopicPartition("t", 0)]
 
 

@@ -6,7 +6,8 @@ import pytest
 
 from barnabas_broker.controller.careful_election import Ends, EndsAnswer, LogEnd, waits
 from barnabas_broker.controller.elections import LiveBrokers, settle
-from barnabas_broker.controller.moves import ElectionType
+from barnabas_broker.controller.events import ApiPartitionReassignment, ReplicaLeaderElection
+from barnabas_broker.controller.requests import ElectionType
 from barnabas_broker.controller.topics import NewTopic
 from barnabas_broker.zk.znodes import LeaderAndIsr
 from barnabas_kafka.errors import ErrorCode
@@ -167,15 +168,14 @@ def test_what_was_said_in_another_epoch_or_registration_does_not_count(cluster: 
 def test_only_an_unclean_election_that_is_ordered_does_not_wait(cluster: Cluster) -> None:
     """A preferred one leaves the partition alone, and so does a move of it."""
     emptied(cluster)
-    moves = cluster.reigning.moves
-    answers = moves.elect(ElectionType.PREFERRED, [T0], now_ms=NOW_MS)
+    answers = cluster.process(ReplicaLeaderElection(ElectionType.PREFERRED, [T0]))
     refused = answers[T0]
     assert refused is not None
     assert refused.code is ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
-    assert moves.reassign({T0: (3, 1)}, now_ms=NOW_MS) == {T0: None}
+    assert cluster.process(ApiPartitionReassignment({T0: (3, 1)})) == {T0: None}
     cluster.settle()
     assert cluster.leaders("t") == [(-1, (3,))]
-    assert moves.elect(ElectionType.UNCLEAN, [T0], now_ms=NOW_MS) == {T0: None}
+    assert cluster.process(ReplicaLeaderElection(ElectionType.UNCLEAN, [T0])) == {T0: None}
     cluster.settle()
     assert cluster.leaders("t")[0][0] == 3
 

@@ -7,9 +7,9 @@ from random import Random
 
 import pytest
 
-from barnabas_broker.controller.election_context import ElectionContext, lead_topic
+from barnabas_broker.controller.election_context import ElectionContext, in_question, lead_topic
 from barnabas_broker.controller.elections import LiveBrokers
-from barnabas_broker.controller.loading import load_topic, load_topics
+from barnabas_broker.controller.loading import load_existing, load_topic, load_topics
 from barnabas_broker.controller.startup import make_parents
 from barnabas_broker.zk.embedded import EmbeddedStore
 from barnabas_broker.zk.store import Create
@@ -46,7 +46,9 @@ def lead(
         lambda config: config == UNCLEAN,
         registered or {},
     )
-    store.commit(lead_topic(store, load_topics(store, ["t"])["t"], leading), now_ms=1)
+    topic = load_topics(store, ["t"])["t"]
+    existing = load_existing(store, in_question(topic))
+    store.commit(lead_topic(topic, leading, existing=existing), now_ms=1)
     return [state.leader for state in load_topic(store, "t").partitions]
 
 

@@ -7,8 +7,15 @@ from collections.abc import Iterator
 import pytest
 
 from barnabas_broker.cluster.standing import leaderless
+from barnabas_broker.controller.events import (
+    ApiPartitionReassignment,
+    ControlledShutdown,
+    ElectionsRetried,
+    ReplicaLeaderElection,
+    TopicDeletion,
+)
 from barnabas_broker.controller.isolated_writes import commit_each
-from barnabas_broker.controller.moves import ElectionType
+from barnabas_broker.controller.requests import ElectionType
 from barnabas_broker.controller.topics import NewTopic
 from barnabas_broker.zk.store import Create, Delete, Operation, SetData
 from barnabas_broker.zk.znodes import PartitionStateZnode, TopicZnode
@@ -51,10 +58,10 @@ def test_a_topic_without_znodes_stops_no_election(cluster: Cluster) -> None:
     assert [each.tp for each in leaderless(cluster.image)] == [
         TopicPartition("gone", number) for number in (0, 1)
     ]
-    cluster.reigning.active.settle_refused(now_ms=NOW_MS)
+    cluster.process(ElectionsRetried())
     assert cluster.reigning.unsettled
     cluster.ensemble.commit([Create(path, data) for path, data in znodes])
-    cluster.reigning.active.settle_refused(now_ms=NOW_MS)
+    cluster.process(ElectionsRetried())
     cluster.settle()
     assert cluster.leaders("gone") == [(3, (3,)), (3, (3,))]
     assert not cluster.reigning.unsettled
@@ -63,15 +70,15 @@ def test_a_topic_without_znodes_stops_no_election(cluster: Cluster) -> None:
 def test_what_somebody_asks_for_is_done_for_the_others(cluster: Cluster) -> None:
     """Elections and moves are refused for the partition without a znode alone."""
     epoch = cluster.image.brokers[2].epoch
-    assert cluster.reigning.active.shut_down(2, epoch, now_ms=NOW_MS) == []
+    assert cluster.process(ControlledShutdown(2, epoch)) == []
     cluster.settle()
     cluster.kill(2)
     cluster.start(2)
     gone, left = TopicPartition("gone", 0), TopicPartition("left", 0)
     delete_by_hand(cluster, "gone")
-    moved = cluster.reigning.moves.reassign({gone: (1, 3), left: (1, 3)}, now_ms=NOW_MS)
+    moved = cluster.process(ApiPartitionReassignment({gone: (1, 3), left: (1, 3)}))
     assert [tp for tp, refusal in moved.items() if refusal is not None] == [gone]
-    elected = cluster.reigning.moves.elect(ElectionType.PREFERRED, [gone, left], now_ms=NOW_MS)
+    elected = cluster.process(ReplicaLeaderElection(ElectionType.PREFERRED, [gone, left]))
     assert elected[gone] is not None
 
 
@@ -79,7 +86,7 @@ def test_a_state_that_is_missing_does_not_end_a_shutdown(cluster: Cluster) -> No
     """The broker hands over what it can, and is told of the rest."""
     delete_by_hand(cluster, "gone")
     epoch = cluster.image.brokers[2].epoch
-    left = cluster.reigning.active.shut_down(2, epoch, now_ms=NOW_MS)
+    left = cluster.process(ControlledShutdown(2, epoch))
     assert left == [TopicPartition("gone", number) for number in (0, 1)]
     cluster.settle()
     assert cluster.leaders("left") == [(3, (3,)), (3, (3,))]
@@ -97,11 +104,11 @@ def test_one_topic_that_cannot_be_read_does_not_end_a_reign(cluster: Cluster) ->
 def test_a_deletion_of_which_the_znodes_are_gone_is_finished(cluster: Cluster) -> None:
     """Somebody helped it along by hand."""
     cluster.kill(3)
-    cluster.reigning.active.delete(["gone", "left"], now_ms=NOW_MS)
+    cluster.process(TopicDeletion(["gone", "left"]))
     cluster.settle()
     delete_by_hand(cluster, "gone")
     cluster.start(3)
-    assert cluster.reigning.active.deleting == {}
+    assert cluster.reigning.active.context.deleting == {}
 
 
 def test_groups_that_are_refused() -> None:

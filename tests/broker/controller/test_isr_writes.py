@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from barnabas_broker.cluster.image import PartitionState
+from barnabas_broker.controller.events import ControlledShutdown, ReplicaLeaderElection
 from barnabas_broker.controller.isr_writes import PARTITIONS_PER_NOTIFICATION, tell_in_sync
-from barnabas_broker.controller.moves import ElectionType
+from barnabas_broker.controller.requests import ElectionType
 from barnabas_broker.controller.topics import NewTopic
 from barnabas_broker.zk.store import Create
 from barnabas_broker.zk.znodes import IsrChangeZnode
@@ -70,14 +71,14 @@ def test_elections_go_by_what_was_written_a_moment_ago(cluster: Cluster) -> None
     """Also where nobody has been notified yet."""
     write(cluster, 2, 3)
     epoch = cluster.image.brokers[2].epoch
-    assert cluster.reigning.active.shut_down(2, epoch, now_ms=NOW_MS) == []
+    assert cluster.process(ControlledShutdown(2, epoch)) == []
     cluster.settle()
     assert cluster.leaders("t") == [(3, (3,))]
     cluster.kill(2)
     cluster.start(2)
     led_by_3 = cluster.image.topics["t"].partitions[0]
     write(cluster, 3, 2, state=led_by_3)
-    answers = cluster.reigning.moves.elect(ElectionType.PREFERRED, [T0], now_ms=NOW_MS)
+    answers = cluster.process(ReplicaLeaderElection(ElectionType.PREFERRED, [T0]))
     cluster.settle()
     assert answers == {T0: None}
     assert cluster.leaders("t") == [(2, (3, 2))]

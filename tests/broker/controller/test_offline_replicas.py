@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import pytest
 
+from barnabas_broker.controller.events import (
+    AlterPartitionReceived,
+    AutoPreferredReplicaLeaderElection,
+    ControlledShutdown,
+    ReplicaLeaderElection,
+)
 from barnabas_broker.controller.isr_changes import InSyncChange, IsrRequest
-from barnabas_broker.controller.moves import ElectionType
 from barnabas_broker.controller.offline_replicas import (
     StorageAnswer,
     after_answers,
     without_brokers,
 )
+from barnabas_broker.controller.requests import ElectionType
 from barnabas_broker.controller.topics import NewTopic
 from barnabas_broker.security.principals import ANONYMOUS
 from barnabas_broker.zk.store import CoordinationError, Create
@@ -76,22 +82,21 @@ def test_the_only_replica_has_no_leader_until_its_directory_is_back(cluster: Clu
 def test_nobody_gives_leadership_back_while_the_directory_takes_nothing(cluster: Cluster) -> None:
     """Nor lets the replica into the in-sync replicas; both again when it does."""
     cluster.disk(2, T0, works=False)
-    reigning = cluster.reigning
     state = cluster.image.partition(T0)
     assert state is not None
     back = InSyncChange("t", 0, state.leader_epoch, state.partition_epoch, (1, 3, 2))
     request = IsrRequest(1, cluster.image.brokers[1].epoch, [back], version=2)
-    (refused,) = reigning.active.alter_partitions(request, now_ms=NOW_MS)
+    (refused,) = cluster.process(AlterPartitionReceived(request))
     assert refused.error is ErrorCode.INELIGIBLE_REPLICA
-    assert reigning.moves.balance(0, now_ms=NOW_MS) == 0
-    (error,) = reigning.moves.elect(ElectionType.PREFERRED, [T0], now_ms=NOW_MS).values()
+    assert cluster.process(AutoPreferredReplicaLeaderElection(0)) == 0
+    (error,) = cluster.process(ReplicaLeaderElection(ElectionType.PREFERRED, [T0])).values()
     assert error is not None
     assert error.code is ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
     cluster.disk(2, T0, works=True)
     assert offline(cluster, T0) == ()
-    (granted,) = reigning.active.alter_partitions(request, now_ms=NOW_MS)
+    (granted,) = cluster.process(AlterPartitionReceived(request))
     assert granted.error is ErrorCode.NONE
-    assert reigning.moves.balance(0, now_ms=NOW_MS) == 1
+    assert cluster.process(AutoPreferredReplicaLeaderElection(0)) == 1
     cluster.settle()
     assert cluster.leaders("t")[0] == (2, (1, 3, 2))
 
@@ -99,7 +104,7 @@ def test_nobody_gives_leadership_back_while_the_directory_takes_nothing(cluster:
 def test_other_elections_pass_it_over_too(cluster: Cluster) -> None:
     """As when the new leader is about to stop."""
     cluster.disk(3, T0, works=False)
-    cluster.reigning.active.shut_down(2, -1, now_ms=NOW_MS)
+    cluster.process(ControlledShutdown(2, -1))
     cluster.settle()
     assert cluster.leaders("t")[0] == (1, (1,))
     assert offline(cluster, T0) == (3,)

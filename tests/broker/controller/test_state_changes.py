@@ -3,7 +3,7 @@
 from uuid import UUID
 
 from barnabas_broker.cluster.image import MetadataImage, PartitionState, TopicImage
-from barnabas_broker.controller.state_changes import by_partition, changed_topics, write_groups
+from barnabas_broker.controller.state_changes import by_partition, changed_states, write_groups
 from barnabas_broker.zk.znodes import LeaderAndIsr, ReplicaAssignment
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.ids import TopicPartition
@@ -40,8 +40,9 @@ def test_each_partition_is_written_by_itself_but_those_of_a_topic_that_moves() -
 def test_the_next_image_has_what_was_written() -> None:
     """And the replicas that cannot be used, also of partitions that are as they were."""
     placed = {A0: ReplicaAssignment((2, 3), adding=(3,))}
-    topics = changed_topics(IMAGE, {A0: NEXT}, placed, {B1: frozenset({2, 1})})
-    first, second = topics
+    states = changed_states(IMAGE, {A0: NEXT}, placed, {B1: frozenset({2, 1})})
+    image = IMAGE.with_partitions(states)
+    first, second = image.topics["a"], image.topics["b"]
     moved = first.partitions[0]
     assert (moved.leader, moved.replicas, moved.adding) == (2, (2, 3), (3,))
     assert moved.partition_epoch == 6

@@ -8,8 +8,14 @@ from uuid import UUID
 import pytest
 
 from barnabas_broker.controller import writes
-from barnabas_broker.controller.loading import load_topic
+from barnabas_broker.controller.loading import load_topic, load_topic_znodes
 from barnabas_broker.controller.steps import Steps
+from barnabas_broker.controller.topic_znodes import (
+    create_topic,
+    delete_topic,
+    first_states,
+    grow_topic,
+)
 from barnabas_broker.zk.embedded import EmbeddedStore
 from barnabas_broker.zk.store import CoordinationError, Create, Delete, SetData
 from barnabas_broker.zk.znodes import ConfigZnode
@@ -41,19 +47,19 @@ def test_putting_creates_or_replaces(store: EmbeddedStore) -> None:
 def test_a_topic_is_created_grown_and_deleted_without_a_trace(store: EmbeddedStore) -> None:
     """Settings left behind by somebody are replaced; tools' znodes below a topic go with it."""
     store.commit([Create("/config/topics/t", b"old")], now_ms=1)
-    states = writes.first_states([(1, 2), (2, 1)], controller_epoch=3)
-    created = writes.create_topic(store, "t", UUID(int=6), states=states, config={"a": "b"})
+    states = first_states([(1, 2), (2, 1)], controller_epoch=3)
+    created = create_topic("t", UUID(int=6), states=states, config={"a": "b"}, configured=True)
     store.commit(created, now_ms=1)
     topic = load_topic(store, "t")
     assert [each.leader for each in topic.partitions] == [1, 2]
     assert topic.config == {"a": "b"}
-    added = writes.first_states([(2, 1)], controller_epoch=4)
-    store.commit(writes.grow_topic(topic, added), now_ms=1)
+    added = first_states([(2, 1)], controller_epoch=4)
+    store.commit(grow_topic(topic, added), now_ms=1)
     grown = load_topic(store, "t")
     assert (grown.id, grown.partitions[:2]) == (topic.id, topic.partitions)
     assert grown.partitions[2].controller_epoch == 4
     store.commit([Create("/brokers/topics/t/partitions/0/mine", b"?")], now_ms=1)
-    operations = writes.delete_topic(store, "t")
+    operations = delete_topic("t", load_topic_znodes(store, "t"))
     assert operations[0] == Create("/admin/delete_topics/t")
     assert operations[1] == Delete("/brokers/topics/t/partitions/0/mine")
     store.commit(operations, now_ms=1)
@@ -65,11 +71,11 @@ def test_a_deletion_asks_as_often_however_many_partitions_there_are(store: Embed
     """The controller does nothing else meanwhile, and ZooKeeper may be milliseconds away."""
     asked = []
     for name, partitions in (("small", 1), ("large", 400)):
-        states = writes.first_states([(1,)] * partitions, controller_epoch=3)
-        created = writes.create_topic(store, name, UUID(int=6), states=states, config={})
+        states = first_states([(1,)] * partitions, controller_epoch=3)
+        created = create_topic(name, UUID(int=6), states=states, config={}, configured=False)
         store.commit(created, now_ms=1)
         watched = Mock(wraps=store)
-        operations = writes.delete_topic(watched, name)
+        operations = delete_topic(name, load_topic_znodes(watched, name))
         asked.append(len(watched.mock_calls))
         assert len(operations) == len(created) + 1
     assert asked[0] == asked[1]

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from barnabas_broker.controller.controller import Controller
-from barnabas_broker.controller.moves import Moves
+from barnabas_broker.controller.transitions import leader_election, partition_reassignment
 from barnabas_broker.coordinator.group.group_coordinator import GroupCoordinator
 from barnabas_broker.coordinator.group.membership import Membership
 from barnabas_broker.coordinator.transaction.transaction_coordinator import TransactionCoordinator
@@ -372,8 +372,8 @@ BY_NAME = [
     (delete_topics, delete_topics_handler, "_checked"),
     (create_topics, Controller, "_plan"),
     (create_partitions, Controller, "_growth"),
-    (elect_leaders, Moves, "_elected"),
-    (reassign, Moves, "_planned"),
+    (elect_leaders, leader_election, "_elected"),
+    (reassign, partition_reassignment, "_planned"),
     (describe_groups, GroupCoordinator, "group"),
     (offset_fetch, GroupCoordinator, "group"),
     (offset_fetch, GroupCoordinator, "settled"),

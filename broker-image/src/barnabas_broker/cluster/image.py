@@ -10,9 +10,11 @@ of a topic are numbered from 0 without gaps; `leader` is `NO_LEADER` or one of `
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, cast
+from itertools import zip_longest
+from typing import Any, Final, NamedTuple, cast
 from uuid import UUID
 
+from barnabas_broker.cluster.lineage import Lineage, Touched
 from barnabas_broker.cluster.quota_entity import QuotaConfigs
 from barnabas_kafka.ids import ZERO_UUID, TopicPartition
 
@@ -135,7 +137,7 @@ class MetadataImage:
     credentials, which must not be shown. `quota_configs` has the quotas of clients and addresses,
     those of users among them. `partial` are the topics that are not fully announced.
     `memo` is for what others work out from an image and want to keep for as long as it is the
-    current one; each image starts without.
+    current one; each image starts without. `lineage` tells what differs from the images before.
     """
 
     cluster_id: str
@@ -149,6 +151,8 @@ class MetadataImage:
     version: int = 0
     partial: frozenset[str] = frozenset()
     memo: dict[object, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
+    # Never taken over by `replace`: what that changes is not noted.
+    lineage: Lineage = field(default_factory=Lineage, init=False, compare=False, repr=False)
 
     @property
     def announced(self) -> "MetadataImage":
@@ -221,6 +225,7 @@ class MetadataImage:
         controller_id: int | None = None,
     ) -> "MetadataImage":
         """The next image: topics put or removed by name, other parts replaced where given."""
+        touched: Touched = dict.fromkeys([*(topic.name for topic in put), *remove])
         topics, topic_ids, partial = self.topics, self.topic_ids, self.partial
         if put or remove:
             partial = partial - remove - {topic.name for topic in put}
@@ -234,7 +239,7 @@ class MetadataImage:
                     topic_ids.pop(before.id, None)
                 topics[topic.name] = topic
                 topic_ids |= ids_of((topic,))
-        return replace(
+        after = replace(
             self,
             topics=topics,
             topic_ids=topic_ids,
@@ -246,3 +251,78 @@ class MetadataImage:
             controller_id=self.controller_id if controller_id is None else controller_id,
             version=self.version + 1,
         )
+        object.__setattr__(after, "lineage", self.lineage.then(touched))
+        return after
+
+    def with_partitions(
+        self,
+        states: Mapping[TopicPartition, PartitionState],
+        *,
+        brokers: Mapping[int, BrokerRegistration] | None = None,
+    ) -> "MetadataImage":
+        """The next image: these partitions, which there are, in these states."""
+        numbers: dict[str, list[int]] = {}
+        for tp in states:
+            numbers.setdefault(tp.topic, []).append(tp.partition)
+        topics = dict(self.topics)
+        for name, those in numbers.items():
+            partitions = list(self.topics[name].partitions)
+            for number in those:
+                partitions[number] = states[TopicPartition(name, number)]
+            topics[name] = replace(self.topics[name], partitions=tuple(partitions))
+        after = replace(
+            self,
+            topics=topics if states else self.topics,
+            brokers=self.brokers if brokers is None else brokers,
+            version=self.version + 1,
+        )
+        touched = {name: frozenset(those) for name, those in numbers.items()}
+        object.__setattr__(after, "lineage", self.lineage.then(touched))
+        return after
+
+    def differences(self, old: "MetadataImage") -> Iterator["TopicDifference"]:
+        """The topics that are not the same objects as in an earlier image."""
+        touched = self.lineage.since(old.lineage)
+        if touched is None:
+            gone = old.topics.keys() - self.topics.keys()
+            touched = dict.fromkeys([*self.topics, *(name for name in old.topics if name in gone)])
+        for name, numbers in touched.items():
+            before, after = old.topics.get(name), self.topics.get(name)
+            if before is not after:
+                yield TopicDifference(name, before, after, numbers)
+
+
+class TopicDifference(NamedTuple):
+    """A topic in two images, None where it is not in one; `numbers` are those of the partitions
+    that may differ, None for any, the topic's settings included.
+    """
+
+    name: str
+    before: TopicImage | None
+    after: TopicImage | None
+    numbers: frozenset[int] | None
+
+    @property
+    def replaced(self) -> bool:
+        """Whether the topic that there was is no more, also where another one has its name."""
+        before, after = self.before, self.after
+        return before is not None and (after is None or not after.is_same_as(before.id))
+
+    def partitions(self) -> Iterator[tuple[int, PartitionState | None, PartitionState]]:
+        """The partitions there are now that are not the same objects as before.
+
+        Number, state before if there was one in the same topic, and state now.
+        """
+        if self.after is None:
+            return
+        after = self.after.partitions
+        before = () if self.before is None or self.replaced else self.before.partitions
+        if self.numbers is not None:
+            for number in sorted(self.numbers):
+                known = before[number] if number < len(before) else None
+                if known is not after[number]:
+                    yield number, known, after[number]
+            return
+        for number, (state, known) in enumerate(zip_longest(after, before[: len(after)])):
+            if known is not state:
+                yield number, known, state

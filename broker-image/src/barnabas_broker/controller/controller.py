@@ -12,29 +12,28 @@ makes all of them (`server.control.controller_thread`).
 
 import logging
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from random import Random
 from uuid import UUID
 
 from barnabas_broker.cluster.failures import refusal
 from barnabas_broker.cluster.image import BrokerRegistration, MetadataImage, PartitionState
-from barnabas_broker.controller import writes
+from barnabas_broker.controller import events
 from barnabas_broker.controller.active_controller import ActiveController
 from barnabas_broker.controller.adoption import Adoption, plan_adoptions
 from barnabas_broker.controller.careful_election import EndsAnswer
 from barnabas_broker.controller.client_quota_manager import ClientQuotaManager
 from barnabas_broker.controller.config_manager import ConfigManager
-from barnabas_broker.controller.controller_claim import contest, wait_for_own_ghost
+from barnabas_broker.controller.controller_claim import contest
 from barnabas_broker.controller.identity import new_id
 from barnabas_broker.controller.internal import automatic_topic
 from barnabas_broker.controller.isr_changes import IsrAnswer, IsrRequest, partitions_of
 from barnabas_broker.controller.isr_writes import tell_in_sync, write_in_sync
+from barnabas_broker.controller.loading import load_topic_znodes
 from barnabas_broker.controller.metadata_listener import MetadataListener
 from barnabas_broker.controller.metadata_store import Listener, MetadataStore
-from barnabas_broker.controller.moves import Moves
 from barnabas_broker.controller.offline_replicas import Answered
-from barnabas_broker.controller.registrations import is_unclean
+from barnabas_broker.controller.own_registration import OwnRegistration
 from barnabas_broker.controller.requests import (
     Admit,
     ConfigRequest,
@@ -53,6 +52,13 @@ from barnabas_broker.controller.startup import (
 )
 from barnabas_broker.controller.steps import Steps
 from barnabas_broker.controller.target_state import TargetState
+from barnabas_broker.controller.topic_znodes import (
+    FirstState,
+    create_topic,
+    delete_topic,
+    first_states,
+    grow_topic,
+)
 from barnabas_broker.controller.topics import (
     NewTopic,
     Start,
@@ -63,22 +69,21 @@ from barnabas_broker.controller.topics import (
     plan_topic,
 )
 from barnabas_broker.controller.user_credential_manager import UserCredentialManager
-from barnabas_broker.controller.zookeeper_changes import Follower, ZnodeChanges
+from barnabas_broker.controller.zookeeper_changes import Follower, ZnodeChanges, events_of
 from barnabas_broker.security.principals import Principal
 from barnabas_broker.zk.store import (
     CoordinationError,
     CoordinationStore,
     Create,
-    Delete,
     Operation,
-    SetData,
     Watch,
 )
 from barnabas_broker.zk.znodes import (
     BrokerZnode,
+    ConfigZnode,
     ControllerZnode,
     DeleteTopicZnode,
-    LeaderAndIsr,
+    IsrChangeZnode,
     LogDirEventZnode,
 )
 from barnabas_kafka.errors import ErrorCode, KafkaError
@@ -116,7 +121,7 @@ class Controller:
         self._settings = ConfigManager(self._metadata, broker_id=broker_id, settings=settings)
         self._broker_id = broker_id
         self._random = random
-        self._registration: BrokerRegistration | None = None
+        self._own = OwnRegistration(store, broker_id)
         self._follower = Follower(self._metadata, self._settings)
         self._shared = False
         #: what this process registered with first; 0 where what is on record is its own doing
@@ -127,7 +132,6 @@ class Controller:
         self.active = ActiveController(
             self._metadata, self._settings, broker_id=broker_id, random=random
         )
-        self.moves = Moves(self._metadata, self.active)
         self.user_credentials = UserCredentialManager(self._metadata)
         self.client_quotas = ClientQuotaManager(self._metadata)
 
@@ -198,19 +202,7 @@ class Controller:
         The registration of an earlier session is waited for. Raises CoordinationError where
         another broker of this id goes on living.
         """
-        znode = BrokerZnode(broker.id)
-        data = znode.encode(broker, now_ms=now_ms)
-        stat = self._store.exists(znode.path)
-        operations: list[Operation] = []
-        if stat is not None and stat.ephemeral_owner == self._store.session:
-            operations.append(Delete(znode.path))
-        elif stat is not None:
-            wait_for_own_ghost(self._store, broker.id)
-        operations.append(Create(znode.path, data, ephemeral_owner=self._store.session))
-        self._store.commit(operations, now_ms=now_ms)
-        written, stat = self._store.get(znode.path)
-        registered = znode.decode(written, epoch=stat.czxid)
-        self._registration = broker
+        registered = self._own.make(broker, now_ms=now_ms)
         self.member.registered(registered.epoch)
         if self._first_epoch is None:
             self._first_epoch = registered.epoch
@@ -222,19 +214,7 @@ class Controller:
 
         Raises CoordinationError, ZooKeeperError; it is then said when the connection is back.
         """
-        if self._registration is not None:
-            self._registration = replace(self._registration, unclean=False)
-            self._correct_registration(now_ms)
-
-    def _correct_registration(self, now_ms: int) -> None:
-        """Have the registration say what is so; it stays the same one, with its epoch."""
-        if self._registration is None or self._registration.unclean:
-            return
-        znode = BrokerZnode(self._broker_id)
-        written, stat = self._store.get(znode.path)
-        if stat.ephemeral_owner == self._store.session and is_unclean(znode, written):
-            data = znode.encode(self._registration, now_ms=now_ms)
-            self._store.commit([SetData(znode.path, data, stat.version)], now_ms=now_ms)
+        self._own.trust(now_ms=now_ms)
 
     @property
     def stale(self) -> bool:
@@ -286,9 +266,12 @@ class Controller:
         Raises KafkaError NOT_CONTROLLER, STALE_BROKER_EPOCH.
         """
         self.check_reigns()
-        answers = self.active.alter_partitions(request, now_ms=now_ms)
+        answers: list[IsrAnswer] = self.active.process(
+            events.AlterPartitionReceived(request), now_ms=now_ms
+        )
+        changed = events.PartitionReassignmentIsrChange(partitions_of(request, self.image))
         try:
-            self.moves.finish(partitions_of(request, self.image), now_ms=now_ms)
+            self.active.process(changed, now_ms=now_ms)
         except KafkaError as error:  # Everything is read again, and then it is tried again.
             _log.warning("Reassignment not completed yet: %s", error)
         return answers
@@ -296,7 +279,8 @@ class Controller:
     def storage_answered(self, broker: int, answered: Answered, *, now_ms: int) -> None:
         """A broker has said which of its replicas can be used; raises KafkaError as the reign."""
         if self._shared and self.is_active:
-            self.active.storage_answered(broker, answered, now_ms=now_ms)
+            answer = events.LeaderAndIsrResponseReceived(broker, answered)
+            self.active.process(answer, now_ms=now_ms)
 
     def ends_answered(
         self,
@@ -308,7 +292,8 @@ class Controller:
     ) -> None:
         """A broker has said how far its logs go; raises KafkaError as the reign."""
         if self._shared and self.is_active:
-            self.active.ends_answered(broker, broker_epoch, answered, now_ms=now_ms)
+            answer = events.LogEndsReceived(broker, broker_epoch, answered)
+            self.active.process(answer, now_ms=now_ms)
 
     def write_in_sync(
         self, tp: TopicPartition, wanted: PartitionState, *, now_ms: int
@@ -341,7 +326,8 @@ class Controller:
             self._metadata.claim = claim
             self.member.heard(claim.epoch)
             try:
-                self.active.begin(first_epoch=self._first_epoch or 0, now_ms=now_ms)
+                elected = events.ControllerChange(self._first_epoch or 0)
+                self.active.process(elected, now_ms=now_ms)
             except BaseException:
                 self._metadata.claim = None
                 raise
@@ -372,7 +358,7 @@ class Controller:
         steps = Steps()
         steps.take("settings", lambda: self._follower.read_settings(heard))
         if self.is_active:
-            self._reign_on(steps, ZnodeChanges(None) if begun else heard, now_ms)
+            self._act_on(steps, ZnodeChanges(None) if begun else heard, now_ms)
         steps.raise_first()
         if paths is None:
             # A write that failed meanwhile, and whose error was an answer to somebody, counts on.
@@ -381,7 +367,7 @@ class Controller:
     @property
     def unsettled(self) -> bool:
         """Whether elections were refused that are retried (`settle_refused`)."""
-        return self.is_active and bool(self.active.unsettled)
+        return self.is_active and bool(self.active.context.unsettled)
 
     def note_log_dirs(self, *, now_ms: int) -> None:
         """Have the controller ask about this broker's replicas: its log directories have changed.
@@ -401,46 +387,47 @@ class Controller:
             return
         self._noted_late = False
 
-    def _reign_on(self, steps: Steps, heard: ZnodeChanges, now_ms: int) -> None:
+    def _act_on(self, steps: Steps, heard: ZnodeChanges, now_ms: int) -> None:
         """Take each step of a controller, also where another one has failed."""
-        active, moves = self.active, self.moves
+
+        def take(what: str, event: events.Event) -> set[TopicPartition]:
+            answers: list[set[TopicPartition]] = []
+            steps.take(what, lambda: answers.append(self.active.process(event, now_ms=now_ms)))
+            return answers[0] if answers else set()
+
         if self._shared:
+            everything = heard.paths is None
             written: set[TopicPartition] = set()
-            read_in_sync = partial(active.read_in_sync, heard, now_ms=now_ms)
-            steps.take("in-sync replicas", lambda: written.update(read_in_sync()))
-            steps.take("brokers", lambda: active.read_brokers(heard, now_ms=now_ms))
-            steps.take("log directories", lambda: active.read_log_dir_notes(heard, now_ms=now_ms))
-            steps.take("unclean elections", lambda: active.elect_uncleanly(heard, now_ms=now_ms))
-            steps.take("deletions", lambda: active.finish_deletions(now_ms=now_ms))
-            steps.take("elections asked for", lambda: moves.read_elections(heard, now_ms=now_ms))
-            steps.take("moves asked for", lambda: moves.read_moves(heard, now_ms=now_ms))
-            some = None if heard.paths is None else written
-            steps.take("moves under way", lambda: moves.finish(some, now_ms=now_ms))
+            if heard.of(IsrChangeZnode.ROOT):
+                isrs = events.IsrChangeNotification(anything=everything)
+                written = take("in-sync replicas", isrs)
+            for what, event in events_of(heard):
+                take(what, event)
+            some = None if everything else written
+            take("moves under way", events.PartitionReassignmentIsrChange(some))
         steps.take("topics", lambda: self._read_topics(heard, now_ms))
 
     def _read_topics(self, heard: ZnodeChanges, now_ms: int) -> None:
         wished, pointless = self._follower.marked_topics(heard)
-        pointless = [name for name in pointless if name not in self.active.deleting]
+        pointless = [name for name in pointless if name not in self.active.context.deleting]
         if not self._settings.deletion_enabled:
             wished, pointless = [], wished + pointless
         self._follower.remove_marks(pointless, now_ms=now_ms)
-        self._follower.ignored = frozenset(self.active.deleting)
-        self._follower.read_topics(heard, self.active.leading(), now_ms=now_ms)
-        wished = [name for name in wished if name not in self.active.deleting]
+        self._follower.ignored = frozenset(self.active.context.deleting)
+        self._follower.read_topics(heard, self.active.leading, now_ms=now_ms)
+        wished = [name for name in wished if name not in self.active.context.deleting]
         if wished:
             self.delete_topics(wished, principal=COORDINATION_DATA, now_ms=now_ms)
 
     def _keep_registration(self, heard: ZnodeChanges, now_ms: int) -> None:
-        if self._registration is None or not heard.of(BrokerZnode(self._broker_id).path):
+        broker = self._own.wanted
+        if broker is None or not heard.of(BrokerZnode(self._broker_id).path):
             return
-        path = BrokerZnode(self._broker_id).path
-        self._store.watch(path, Watch.DATA)
-        stat = self._store.exists(path)
-        if stat is None or stat.ephemeral_owner != self._store.session:
+        if self._own.is_lost():
             _log.warning("Registering broker again: broker=%d", self._broker_id)
-            self.register(self._registration, now_ms=now_ms)
+            self.register(broker, now_ms=now_ms)
         else:
-            self._correct_registration(now_ms)
+            self._own.correct(now_ms=now_ms)
 
     def adopt(
         self,
@@ -480,11 +467,11 @@ class Controller:
         states = [((self._broker_id,), state) for state in adoption.states]
         known = self.image.topic(adoption.topic)
         if known is not None:
-            return writes.grow_topic(known, states)
+            return grow_topic(known, states)
         topic_id = adoption.id
         if topic_id is None or topic_id in self.image.topic_ids:
             topic_id = new_id(self._random)
-        return writes.create_topic(self._store, adoption.topic, topic_id, states=states, config={})
+        return self._created(adoption.topic, topic_id, states, {})
 
     def finish_deletions(self, *, now_ms: int) -> None:
         """Say that no log of a topic in `deleting` is left on disk."""
@@ -510,7 +497,7 @@ class Controller:
         """Create topics, or only say whether they could be; one answer for each, in order."""
         if not self.is_active:
             return [CreatedTopic(outcome=self._elsewhere(each.name)) for each in new]
-        taken = TakenNames([*self.image.topics, *self.active.deleting])
+        taken = TakenNames([*self.image.topics, *self.active.context.deleting])
         answers: list[CreatedTopic] = []
         operations: dict[str, list[Operation]] = {}
         for each in new:
@@ -569,16 +556,20 @@ class Controller:
     def _creation(self, plan: TopicPlan, topic_id: UUID) -> list[Operation]:
         states = self._first_states(plan.replicas)
         with self._metadata.reading():
-            return writes.create_topic(
-                self._store, plan.name, topic_id, states=states, config=plan.config
-            )
+            return self._created(plan.name, topic_id, states, plan.config)
 
-    def _first_states(
-        self, replicas: Sequence[tuple[int, ...]]
-    ) -> list[tuple[tuple[int, ...], LeaderAndIsr]]:
+    def _created(
+        self, name: str, topic_id: UUID, states: Sequence[FirstState], config: Mapping[str, str]
+    ) -> list[Operation]:
+        configured = self._store.exists(ConfigZnode.for_topic(name).path) is not None
+        return create_topic(name, topic_id, states=states, config=config, configured=configured)
+
+    def _first_states(self, replicas: Sequence[tuple[int, ...]]) -> list[FirstState]:
         """What new partitions start as; replicas that stand to stop are not in sync."""
-        return writes.first_states(
-            replicas, controller_epoch=self._metadata.controller_epoch, without=self.active.stopping
+        return first_states(
+            replicas,
+            controller_epoch=self._metadata.controller_epoch,
+            without=self.active.context.stopping,
         )
 
     def _elsewhere(self, name: str) -> Outcome:
@@ -601,7 +592,7 @@ class Controller:
         ]  # fmt: skip
         if self._shared:
             try:
-                refused = self.active.delete(known, now_ms=now_ms)
+                refused = self.active.process(events.TopicDeletion(known), now_ms=now_ms)
             except KafkaError as error:
                 return [answer.unless_failed(error) for answer in answers]
             known = [name for name in known if name not in refused]
@@ -609,7 +600,9 @@ class Controller:
             return [answer.unless_among(refused) for answer in answers]
         try:
             with self._metadata.reading():
-                operations = {name: writes.delete_topic(self._store, name) for name in known}
+                operations = {
+                    name: delete_topic(name, load_topic_znodes(self._store, name)) for name in known
+                }
             # The marks say what is to go: a crash ends with logs deleted, not with topics back.
             failures, refused = self._metadata.commit_each(operations, removed=True, now_ms=now_ms)
         except KafkaError as error:
@@ -672,7 +665,7 @@ class Controller:
             message = f"The topic '{growth.name}' does not exist."
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
         added = plan_growth(topic, self.image, count=growth.count, assignments=growth.assignments)
-        return writes.grow_topic(topic, self._first_states(added))
+        return grow_topic(topic, self._first_states(added))
 
     # --- settings
 

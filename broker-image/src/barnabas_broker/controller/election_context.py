@@ -10,9 +10,9 @@ from random import Random
 
 from barnabas_broker.controller.elections import LiveBrokers, first_leader, settle, unseen_restarts
 from barnabas_broker.controller.identity import new_id
-from barnabas_broker.controller.loading import StoredState, StoredTopic
-from barnabas_broker.controller.writes import create_partition
-from barnabas_broker.zk.store import CoordinationStore, Create, Operation, SetData
+from barnabas_broker.controller.stored import StoredState, StoredTopic
+from barnabas_broker.controller.topic_znodes import create_partition
+from barnabas_broker.zk.operations import Create, Operation, SetData
 from barnabas_broker.zk.znodes import (
     LeaderAndIsr,
     PartitionStateZnode,
@@ -59,12 +59,26 @@ class ElectionContext:
         return replace(present, restarted=restarted.union(present.restarted))
 
 
+def in_question(topic: StoredTopic) -> list[str]:
+    """The znodes of a topic of which `lead_topic` has to know whether they exist.
+
+    They do where a creation was cut off; of a topic that is whole there are none in question.
+    """
+    paths = [
+        PartitionStateZnode(topic.name, number).parent
+        for number, state in topic.states.items()
+        if state is None
+    ]
+    return paths if any(topic.states.values()) else [TopicZnode(topic.name).partitions_path, *paths]
+
+
 def lead_topic(
-    store: CoordinationStore, topic: StoredTopic, leading: ElectionContext
+    topic: StoredTopic, leading: ElectionContext, *, existing: Collection[str]
 ) -> list[Operation]:
     """Elect leaders for partitions of a topic that need one; give the topic an id if it has none.
 
-    `topic` is as it was read, and is to be read again once this is written.
+    `topic` is as it was read, and is to be read again once this is written; `existing` are those of
+    the znodes `in_question` that there are.
     """
     name, assignment, states = topic.name, topic.assignment, topic.states
     operations: list[Operation] = []
@@ -72,13 +86,13 @@ def lead_topic(
     if assignment.id is None:
         data = znode.encode(TopicAssignment(new_id(leading.random), assignment.partitions))
         operations.append(SetData(znode.path, data))
-    if not any(states.values()) and store.exists(znode.partitions_path) is None:
+    if not any(states.values()) and znode.partitions_path not in existing:
         operations.append(Create(znode.partitions_path))
     unclean: bool | None = None
     for number, replicas in assignment.partitions.items():
         loaded = states[number]
         if loaded is None:
-            operations += _first(store, name, number, replicas, leading)
+            operations += _first(name, number, replicas, leading, existing)
             continue
         state = loaded.state
         present = leading.present_for(TopicPartition(name, number), loaded)
@@ -98,11 +112,11 @@ def lead_topic(
 
 
 def _first(
-    store: CoordinationStore,
     topic: str,
     number: int,
     replicas: ReplicaAssignment,
     leading: ElectionContext,
+    existing: Collection[str],
 ) -> list[Operation]:
     """A partition that was only assigned starts from the replicas alive; without any it waits."""
     eligible = leading.present.eligible
@@ -111,6 +125,6 @@ def _first(
         return []
     state: LeaderAndIsr = first_leader(alive, controller_epoch=leading.epoch)
     operations = create_partition(topic, number, state)
-    if store.exists(PartitionStateZnode(topic, number).parent) is not None:
+    if PartitionStateZnode(topic, number).parent in existing:
         return operations[1:]  # From a creation that was cut off.
     return operations

@@ -5,6 +5,7 @@ Kafka's `KafkaController.tryProcessAlterPartition` (KIP-497, KIP-704, KIP-841), 
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 from uuid import UUID
 
 from barnabas_broker.cluster.failures import refusal
@@ -44,8 +45,7 @@ class InSyncChange:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class IsrRequest:
+class IsrRequest(NamedTuple):
     """AlterPartition: from which broker, in which of its registrations, by which version."""
 
     broker_id: int
@@ -54,16 +54,14 @@ class IsrRequest:
     version: int
 
 
-@dataclass(frozen=True, slots=True)
-class IsrAnswer:
+class IsrAnswer(NamedTuple):
     """What became of one change: an error, or the partition's state as it is now."""
 
     error: ErrorCode
     state: PartitionState | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
+class Judged(NamedTuple):
     """One change by the image: which partition it is of, and its error, None if it is to be made.
 
     `tp` is None for a topic id that no topic has.

@@ -11,13 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from barnabas_broker.cluster.image import MetadataImage, PartitionState, TopicImage
+from barnabas_broker.cluster.image import PartitionState
 from barnabas_broker.controller.isr_changes import stored
-from barnabas_broker.controller.loading import (
-    StoredState,
-    load_partition_states,
-    log_malformed,
-)
 from barnabas_broker.zk.store import CoordinationStore, Create, SetData
 from barnabas_broker.zk.znodes import (
     IsrChangeZnode,
@@ -89,51 +84,3 @@ def notified(store: CoordinationStore, paths: Sequence[str]) -> set[TopicPartiti
         except MalformedZnodeError as error:
             _log.error("Change notification ignored: %s", error)
     return found
-
-
-def read_again(
-    store: CoordinationStore,
-    image: MetadataImage,
-    partitions: Iterable[TopicPartition],
-    *,
-    restored: bool = False,
-) -> list[TopicImage]:
-    """The topics of those partitions, as far as their states are newer than an image has them.
-
-    With `restored` also states of an older version: somebody has deleted a znode and made it again,
-    so that its version began anew. Of one with an earlier leader epoch only the version is taken.
-    That is not for reads which a lagging member of an ensemble may answer.
-    """
-    by_topic: dict[str, list[int]] = {}
-    for tp in partitions:
-        if image.partition(tp) is not None:
-            by_topic.setdefault(tp.topic, []).append(tp.partition)
-    changed = []
-    for name, numbers in by_topic.items():
-        topic = image.topics[name]
-        states = list(topic.partitions)
-        found = load_partition_states(store, name, sorted(numbers), tell=log_malformed)
-        for number, loaded in found.items():
-            if loaded is not None:
-                states[number] = _taken(states[number], loaded, restored=restored)
-        if tuple(states) != topic.partitions:
-            changed.append(replace(topic, partitions=tuple(states)))
-    return changed
-
-
-def _taken(known: PartitionState, loaded: StoredState, *, restored: bool) -> PartitionState:
-    """What is known of a partition after its state was read."""
-    rewound = loaded.version < known.partition_epoch
-    if loaded.version == known.partition_epoch or (rewound and not restored):
-        return known
-    if rewound and loaded.state.leader_epoch < known.leader_epoch:
-        return replace(known, partition_epoch=loaded.version)
-    return replace(
-        known,
-        leader=loaded.state.leader,
-        leader_epoch=loaded.state.leader_epoch,
-        isr=loaded.state.isr,
-        controller_epoch=loaded.state.controller_epoch,
-        recovering=loaded.state.recovering,
-        partition_epoch=loaded.version,
-    )

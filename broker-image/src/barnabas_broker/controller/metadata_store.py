@@ -14,6 +14,7 @@ from typing import Final, TypeVar
 from barnabas_broker.cluster.failures import each_isolated
 from barnabas_broker.cluster.image import MetadataImage
 from barnabas_broker.cluster.quota_entity import QuotaConfigs, QuotaEntity
+from barnabas_broker.controller.commands import Failures
 from barnabas_broker.controller.controller_claim import ControllerClaim, commit_fenced
 from barnabas_broker.controller.isolated_writes import commit_each
 from barnabas_broker.controller.loading import (
@@ -34,9 +35,6 @@ from barnabas_broker.zk.znodes import (
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_zookeeper.errors import NodeExistsError, ZooKeeperError
 
-Failures = Mapping[str, KafkaError]
-"""Topics that a change could not be carried out for, and why."""
-
 Listener = Callable[[MetadataImage, MetadataImage], Failures | None]
 
 Key = TypeVar("Key", bound=Hashable)
@@ -56,7 +54,7 @@ class MetadataStore:
 
     def __init__(self, store: CoordinationStore) -> None:
         self.store = store
-        self.image = self._published = MetadataImage(cluster_id="")
+        self.image = MetadataImage(cluster_id="")
         self.claim: ControllerClaim | None = None
         self.failures = 0
         self._failures_mended = 0
@@ -64,13 +62,6 @@ class MetadataStore:
 
     def load(self, image: MetadataImage) -> None:
         """Begin with an image that the listeners know already."""
-        self.image = self._published = image
-
-    def assume(self, image: MetadataImage) -> None:
-        """Decide by an image of which the listeners hear with the next `publish`.
-
-        They are then told of all that has changed since the last image that they were told of.
-        """
         self.image = image
 
     @property
@@ -236,7 +227,7 @@ class MetadataStore:
 
     def publish(self, image: MetadataImage) -> Failures:
         """Make `image` the current one and tell the listeners; returns what they could not do."""
-        before, self.image, self._published = self._published, image, image
+        before, self.image = self.image, image
         failures: dict[str, KafkaError] = {}
 
         def tell(listener: Listener) -> None:

@@ -2,12 +2,27 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import IntEnum
 from uuid import UUID
 
 from barnabas_broker.controller.configs import ConfigChange, ConfigResource
 from barnabas_broker.controller.topics import TopicPlan
 from barnabas_kafka.errors import ErrorCode, KafkaError
-from barnabas_kafka.ids import ZERO_UUID
+from barnabas_kafka.ids import ZERO_UUID, TopicPartition
+
+Wanted = Mapping[TopicPartition, Sequence[int] | None]
+"""Replicas by partition; None ends the move that is under way."""
+
+Answers = dict[TopicPartition, KafkaError | None]
+"""Why something was not done for a partition, None where it was."""
+
+
+class ElectionType(IntEnum):
+    """What ElectLeaders asks for."""
+
+    PREFERRED = 0
+    UNCLEAN = 1
+
 
 Admit = Callable[[int], object]
 """Takes a number of partitions from a quota; raises KafkaError where that is exceeded."""

@@ -20,16 +20,19 @@ from barnabas_broker.controller.controller_claim import (
     commit_fenced,
     contest,
 )
-from barnabas_broker.controller.election_context import ElectionContext, lead_topic
+from barnabas_broker.controller.election_context import ElectionContext, in_question, lead_topic
 from barnabas_broker.controller.elections import LiveBrokers
 from barnabas_broker.controller.identity import new_cluster_id
 from barnabas_broker.controller.loading import (
     load_broker_configs,
+    load_existing,
     load_quota_configs,
+    load_topic_znodes,
     load_topics,
     load_user_configs,
 )
-from barnabas_broker.controller.writes import delete_topic, missing_parents
+from barnabas_broker.controller.topic_znodes import delete_topic
+from barnabas_broker.controller.writes import missing_parents
 from barnabas_broker.zk import acl_znodes
 from barnabas_broker.zk.store import (
     CoordinationError,
@@ -91,7 +94,8 @@ def take_over(
     leading = ElectionContext(LiveBrokers({broker_id}, restarted={broker_id}), claim.epoch, random)
     kept = [name for name in store.children(TopicZnode.ROOT) if name not in doomed]
     for topic in load_topics(store, kept).values():
-        operations += lead_topic(store, topic, leading)
+        existing = load_existing(store, in_question(topic))
+        operations += lead_topic(topic, leading, existing=existing)
     commit_fenced(store, claim, operations, now_ms=now_ms)
     image = replace(load_image(store, identity), controller_id=broker_id)
     return TakenOver(image, claim, deleting)
@@ -193,7 +197,7 @@ def _deletions(
     operations: list[Operation] = []
     for name in sorted(wished):
         if deletion_enabled:
-            operations += delete_topic(store, name)
+            operations += delete_topic(name, load_topic_znodes(store, name))
         else:
             operations.append(Delete(DeleteTopicZnode(name).path))
     if not deletion_enabled:

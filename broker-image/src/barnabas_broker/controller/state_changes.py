@@ -1,4 +1,4 @@
-"""Changes of partitions' states: as the topics of the next image, and as the writes for them.
+"""Changes of partitions' states: as those of the next image, and as the writes for them.
 
 A partition's state is written by the version of its znode that the decision went by. The replicas
 of all partitions of a topic are in one znode, so that a topic with partitions that move is written
@@ -8,11 +8,11 @@ as a whole, and any other partition by itself.
 from collections.abc import Mapping
 from dataclasses import replace
 
-from barnabas_broker.cluster.image import MetadataImage, PartitionState, TopicImage
-from barnabas_broker.controller import writes
+from barnabas_broker.cluster.image import MetadataImage, PartitionState
 from barnabas_broker.controller.offline_replicas import Offline
+from barnabas_broker.controller.topic_znodes import place_topic
 from barnabas_broker.invariants import violated
-from barnabas_broker.zk.store import Operation, SetData
+from barnabas_broker.zk.operations import Operation, SetData
 from barnabas_broker.zk.znodes import LeaderAndIsr, PartitionStateZnode, ReplicaAssignment
 from barnabas_kafka.errors import KafkaError
 from barnabas_kafka.ids import TopicPartition
@@ -41,9 +41,10 @@ def write_groups(
         group: Group = tp.topic if tp.topic in moved else tp
         groups.setdefault(group, []).append(SetData(znode.path, znode.encode(state), version))
     if moved:
-        for topic in changed_topics(image, changes, placed, {}):
-            if topic.name in moved:
-                groups[topic.name].append(writes.place_topic(topic))
+        states = changed_states(image, {tp: changes[tp] for tp in placed}, placed, {})
+        after = image.with_partitions(states)
+        for name in moved:
+            groups[name].append(place_topic(after.topics[name]))
     return groups
 
 
@@ -53,26 +54,18 @@ def by_partition(refused: Mapping[Group, KafkaError], changes: Changes) -> Refus
     return {tp: error for tp, error in errors.items() if error is not None}
 
 
-def changed_topics(
+def changed_states(
     image: MetadataImage, changes: Changes, placed: Placed, offline: Offline
-) -> tuple[TopicImage, ...]:
-    """The topics of an image that change, as they are afterwards."""
-    changed: dict[str, list[PartitionState]] = {}
-
-    def partitions(topic: str) -> list[PartitionState]:
-        if topic not in changed:
-            changed[topic] = list(image.topics[topic].partitions)
-        return changed[topic]
-
+) -> dict[TopicPartition, PartitionState]:
+    """The partitions of an image that change, as they are afterwards."""
+    changed: dict[TopicPartition, PartitionState] = {}
     for tp, state in changes.items():
-        states = partitions(tp.topic)
-        states[tp.partition] = _changed(states[tp.partition], state, placed.get(tp))
+        before = image.topics[tp.topic].partitions[tp.partition]
+        changed[tp] = _changed(before, state, placed.get(tp))
     for tp, unusable in offline.items():
-        states = partitions(tp.topic)
-        states[tp.partition] = replace(states[tp.partition], offline=tuple(sorted(unusable)))
-    return tuple(
-        replace(image.topics[name], partitions=tuple(states)) for name, states in changed.items()
-    )
+        before = changed.get(tp) or image.topics[tp.topic].partitions[tp.partition]
+        changed[tp] = replace(before, offline=tuple(sorted(unusable)))
+    return changed
 
 
 def _changed(

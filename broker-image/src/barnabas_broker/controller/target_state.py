@@ -18,7 +18,6 @@ told nothing gets UpdateMetadata first, for it must know where those are whom it
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import zip_longest
 
 from barnabas_broker.cluster.image import (
     BrokerRegistration,
@@ -144,23 +143,16 @@ class _Changed:
 
 
 def _changed_topics(old: TargetState | None, new: TargetState) -> Iterator[_Changed]:
-    for name, topic in new.image.topics.items():
-        before = None if old is None else old.image.topics.get(name)
-        if before is topic:
-            continue
-        if before is not None and not before.is_same_as(topic.id):
-            before = None
-        known_states = () if before is None else before.partitions
+    """The topics that differ; it costs what differs, and not what there is (`cluster.lineage`)."""
+    before = MetadataImage(cluster_id="") if old is None else old.image
+    for each in new.image.differences(before):
         partitions = [
             (number, known, state)
-            for number, (state, known) in enumerate(
-                zip_longest(topic.partitions, known_states[: len(topic.partitions)])
-            )
-            # By identity first: of thousands of partitions few have changed.
-            if known is not state and known != state and state.leader_epoch >= 0
+            for number, known, state in each.partitions()
+            if known != state and state.leader_epoch >= 0
         ]
-        if partitions:
-            yield _Changed(topic, partitions, fresh=old is not None)
+        if each.after is not None and partitions:
+            yield _Changed(each.after, partitions, fresh=old is not None)
 
 
 def _all_topics(old: TargetState | None, new: TargetState) -> Iterator[_Changed]:
@@ -351,12 +343,12 @@ def _newly_deleting(old: TargetState | None, new: TargetState) -> list[TopicImag
 
 def _vanished(old: TargetState | None, new: TargetState) -> list[TopicImage]:
     """Topics whose deletion ended before this broker, which holds none of it, was told of it."""
-    if old is None or old.image.topics.keys() <= new.image.topics.keys():
+    if old is None:
         return []
     return [
-        topic
-        for name, topic in old.image.topics.items()
-        if name not in new.image.topics and name not in new.deleting
+        each.before
+        for each in new.image.differences(old.image)
+        if each.before is not None and each.after is None and each.name not in new.deleting
     ]
 
 

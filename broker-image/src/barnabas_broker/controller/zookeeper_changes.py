@@ -10,16 +10,19 @@ own writes costs a read and changes nothing. What cannot be read is logged and l
 """
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from barnabas_broker.cluster.image import TopicImage
 from barnabas_broker.cluster.quota_entity import QuotaConfigs, QuotaEntity
+from barnabas_broker.controller import events
 from barnabas_broker.controller.config_manager import ConfigManager
-from barnabas_broker.controller.election_context import ElectionContext, lead_topic
+from barnabas_broker.controller.election_context import ElectionContext, in_question, lead_topic
+from barnabas_broker.controller.events import Event
 from barnabas_broker.controller.loading import (
     load_broker_configs,
     load_configs,
+    load_existing,
     load_quota_configs,
     load_topics,
     load_user_configs,
@@ -31,10 +34,14 @@ from barnabas_broker.zk.znodes import (
     CONFIG_BROKERS,
     CONFIG_TOPICS,
     CONFIG_USERS,
+    BrokerZnode,
     ConfigChangeZnode,
     ConfigZnode,
     DeleteTopicZnode,
+    LogDirEventZnode,
     MalformedZnodeError,
+    PreferredElectionZnode,
+    ReassignPartitionsZnode,
     TopicZnode,
 )
 
@@ -55,6 +62,21 @@ class ZnodeChanges:
         """The topics whose own znodes were told."""
         prefix = f"{TopicZnode.ROOT}/"
         return {path.removeprefix(prefix) for path in self.paths or () if path.startswith(prefix)}
+
+
+def events_of(heard: ZnodeChanges) -> Iterator[tuple[str, Event]]:
+    """What the active controller has to look at, in order, and how the log calls each."""
+    if heard.of(BrokerZnode.ROOT):
+        yield "brokers", events.BrokerChange()
+    if heard.of(LogDirEventZnode.ROOT):
+        yield "log directories", events.LogDirEventNotification()
+    if heard.of(ConfigChangeZnode.ROOT):
+        yield "unclean elections", events.UncleanLeaderElectionEnable()
+    yield "deletions", events.TopicDeletionRetried()
+    if heard.of(PreferredElectionZnode.PATH):
+        yield "elections asked for", events.ZkReplicaLeaderElection()
+    if heard.of(ReassignPartitionsZnode.PATH):
+        yield "moves asked for", events.ZkPartitionReassignment()
 
 
 @dataclass(slots=True)
@@ -128,7 +150,10 @@ class Follower:
         names = sorted(self._topics_to_read(heard))
         self._store.watch_many([TopicZnode(name).path for name in names], Watch.DATA)
         found = load_topics(self._store, names, tell=_stays)
-        needed = {name: lead_topic(self._store, it, leading) for name, it in found.items()}
+        needed = {
+            name: lead_topic(it, leading, existing=load_existing(self._store, in_question(it)))
+            for name, it in found.items()
+        }
         needed = {name: operations for name, operations in needed.items() if operations}
         refused = self.metadata.write_each(needed, now_ms=now_ms)
         if refused:

@@ -2,14 +2,20 @@
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Final, Protocol
 from uuid import UUID
 
 from barnabas_broker.cluster.failures import each_isolated
-from barnabas_broker.cluster.image import NO_LEADER, MetadataImage, PartitionState, TopicImage
+from barnabas_broker.cluster.image import (
+    NO_LEADER,
+    MetadataImage,
+    PartitionState,
+    TopicDifference,
+    TopicImage,
+)
 from barnabas_broker.log.directories import LogDirectories
 from barnabas_broker.log.health import DirectoryHealth, Health
 from barnabas_broker.log.partition_log import PartitionLog
@@ -87,6 +93,8 @@ class ReplicaManager:
         context.cut_ended = self._cut_ended
         #: called when more of an image has been done than when `on_image` returned
         self.applied_late: Callable[[], None] = _nobody
+        #: partitions by topic whose last attempt failed, for whatever reason
+        self._failed: dict[str, frozenset[int]] = {}
         self._started = False
         self._image = MetadataImage(cluster_id="")
         self._expected: Counter[TopicPartition] = Counter()
@@ -169,14 +177,16 @@ class ReplicaManager:
         gone = old.brokers.keys() - new.brokers.keys()
         self._context.alive = new.brokers.keys()
         changed_defaults = old.broker_configs != new.broker_configs
-        for name, topic in old.topics.items():
-            if name not in new.topics or not new.topics[name].is_same_as(topic.id):
-                self._drop(topic, failures)
-        for name, topic in new.topics.items():
-            before = old.topics.get(name)
-            if before is not topic or changed_defaults:
-                changed = changed_defaults or before is None or before.config != topic.config
-                self._update(topic, failures, settings_changed=changed)
+        different = list(new.differences(old))
+        for each in different:
+            if each.before is not None and each.replaced:
+                self._drop(each.before, failures)
+        if changed_defaults:
+            for topic in new.topics.values():
+                self._update(topic, failures, settings_changed=True)
+        else:
+            for each in different:
+                self._take_difference(each, failures)
         self._started = True
         if gone:
             each_isolated(
@@ -186,6 +196,18 @@ class ReplicaManager:
                 name=_tp_of,
             )
         return failures
+
+    def _take_difference(self, each: TopicDifference, failures: dict[str, KafkaError]) -> None:
+        topic, before = each.after, each.before
+        if topic is None:
+            return
+        if each.numbers is None:
+            changed = before is None or before.config != topic.config
+            self._update(topic, failures, settings_changed=changed)
+            return
+        # What could not be done before may be possible by now.
+        numbers = each.numbers | self._failed.get(topic.name, frozenset())
+        self._update(topic, failures, settings_changed=False, numbers=numbers)
 
     def retry_failed(self) -> None:
         """Apply metadata again where that met an unexpected error; raises the first that stays."""
@@ -320,19 +342,35 @@ class ReplicaManager:
         self._retries.pop(tp, None)
         if self._put_off(tp, work):
             return
+        self._succeeded(tp)
         for failed in each_isolated((tp,), lambda _: work(), "Applying metadata"):
             if not failed.expected:
                 self._retries[tp] = work
+            before = self._failed.get(tp.topic, frozenset())
+            self._failed[tp.topic] = before | {tp.partition}
             failures.setdefault(tp.topic, failed.error)
 
+    def _succeeded(self, tp: TopicPartition) -> None:
+        left = self._failed.pop(tp.topic, frozenset()) - {tp.partition}
+        if left:
+            self._failed[tp.topic] = left
+
     def _update(
-        self, topic: TopicImage, failures: dict[str, KafkaError], *, settings_changed: bool
+        self,
+        topic: TopicImage,
+        failures: dict[str, KafkaError],
+        *,
+        settings_changed: bool,
+        numbers: Collection[int] | None = None,
     ) -> None:
-        """Go through all partitions of a topic that are here."""
+        """Go through the partitions of a topic that are here: those numbers, or all."""
+        if numbers is None or WHOLE_TOPIC in numbers:
+            numbers = range(len(topic.partitions))
 
         def update() -> None:
             rules = self._rules_for(topic)
-            for index, state in enumerate(topic.partitions):
+            for index in numbers:
+                state = topic.partitions[index]
                 if self._broker_id in state.replicas:
                     tp = TopicPartition(topic.name, index)
                     hold = partial(self._hold, tp, topic, state, rules, settings_changed)
@@ -415,6 +453,7 @@ class ReplicaManager:
                     self._copying.leave(tp)
                 self._attempt(tp, partial(self._give_up, partition), failures)
         self.traffic.pop(topic.name, None)
+        self._failed.pop(topic.name, None)
 
     def _give_up(self, partition: Partition) -> None:
         tp = partition.tp

@@ -6,21 +6,20 @@ makes them in a thread. Refusals are the typed errors of `barnabas_zookeeper.err
 what happened; `CoordinationError` means that nobody can tell.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Protocol
 
-from barnabas_zookeeper.tree import (
+from barnabas_broker.zk.operations import (
     Check,
-    Committed,
     Create,
     Delete,
+    Operation,
     SetData,
-    Stat,
+    in_transactions,
+    operation_bytes,
 )
-
-Operation = Create | SetData | Delete | Check
-"""What brokers do to znodes; sessions and access are the ensemble's business."""
+from barnabas_zookeeper.tree import Committed, Stat
 
 __all__ = [
     "Check",
@@ -116,34 +115,6 @@ class CoordinationStore(Protocol):
     def close(self) -> None:
         """End the session: its ephemeral znodes go with it."""
         ...
-
-
-OPERATION_BYTES = 128
-"""What an operation takes beside its path and data: header, ACL, flags, and the chroot."""
-
-
-def operation_bytes(operation: Operation) -> int:
-    """How large an operation is, by the measure of `in_transactions`."""
-    data = operation.data if isinstance(operation, Create | SetData) else None
-    return OPERATION_BYTES + len(operation.path) + len(data or b"")
-
-
-def in_transactions(operations: Sequence[Operation], limit: int) -> Iterator[list[Operation]]:
-    """Cut operations, in their order, into transactions of at most `limit` bytes each.
-
-    An operation that is larger than that gets a transaction of its own.
-    """
-    batch: list[Operation] = []
-    size = 0
-    for operation in operations:
-        cost = operation_bytes(operation)
-        if batch and size + cost > limit:
-            yield batch
-            batch, size = [], 0
-        batch.append(operation)
-        size += cost
-    if batch:
-        yield batch
 
 
 class Heir(Protocol):

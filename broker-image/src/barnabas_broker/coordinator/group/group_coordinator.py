@@ -101,7 +101,7 @@ class GroupCoordinator:
 
         each_isolated(self._runtime.all_shards, apply, "Applying metadata", name=lambda _: "groups")
         self._runtime.on_image(new)
-        deleted = frozenset(name for name in old.topics if name not in new.topics)
+        deleted = frozenset(each.name for each in new.differences(old) if each.after is None)
         if deleted:
             self._runtime.sweep(lambda shard, now_ms: shard.forget_topics(deleted, now_ms))
 

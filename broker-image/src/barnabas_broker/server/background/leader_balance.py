@@ -9,6 +9,7 @@ import contextlib
 from collections.abc import Callable
 
 from barnabas_broker.controller.controller import Controller
+from barnabas_broker.controller.events import AutoPreferredReplicaLeaderElection
 from barnabas_broker.server.control.controller_thread import ControllerThread
 from barnabas_broker.server.process.supervised_tasks import background
 from barnabas_kafka.settings import broker as keys
@@ -43,7 +44,8 @@ class LeaderBalance:
         def balance(controller: Controller) -> int:
             if not controller.is_active:
                 return 0
-            return controller.moves.balance(share, now_ms=self._now_ms())
+            event = AutoPreferredReplicaLeaderElection(share)
+            return int(controller.active.process(event, now_ms=self._now_ms()))
 
         return await self._controller.run(balance)
 

@@ -18,8 +18,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final, TypeVar
 
 from barnabas_broker.cluster.image import NO_CONTROLLER, MetadataImage
+from barnabas_broker.controller.commands import Failures
 from barnabas_broker.controller.controller import Controller
-from barnabas_broker.controller.metadata_store import Failures
+from barnabas_broker.controller.events import ElectionsRetried
 from barnabas_broker.controller.target_state import TargetState
 from barnabas_broker.zk.store import CoordinationError
 from barnabas_kafka.errors import KafkaError
@@ -172,7 +173,9 @@ class ControllerThread:
 
     def _settle_refused(self) -> None:
         if self._controller.unsettled:
-            self._try(lambda: self._controller.active.settle_refused(now_ms=self._clock_ms()))
+            self._try(
+                lambda: self._controller.active.process(ElectionsRetried(), now_ms=self._clock_ms())
+            )
 
     def _try(self, work: Callable[[], None]) -> None:
         """Do it, and see to it that what failed is done again: nobody else would ask for it."""

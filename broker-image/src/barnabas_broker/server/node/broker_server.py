@@ -20,6 +20,7 @@ from barnabas_broker.cluster.image import (
 from barnabas_broker.cluster.inter_broker import asks_controller, served_versions
 from barnabas_broker.controller.careful_election import EndsAnswer
 from barnabas_broker.controller.controller import Controller
+from barnabas_broker.controller.events import TopicDeletionStopReplicaResponseReceived
 from barnabas_broker.controller.offline_replicas import Answered
 from barnabas_broker.controller.startup import make_parents
 from barnabas_broker.controller.target_state import TargetState
@@ -462,9 +463,8 @@ class BrokerServer:
         async def report(number: int, view: TargetState, refused: frozenset[str]) -> None:
             now_ms = clock_ms()
             try:
-                await controller.run(
-                    lambda it: it.active.confirmed(number, view, refused, now_ms=now_ms)
-                )
+                answer = TopicDeletionStopReplicaResponseReceived(number, view.deleting, refused)
+                await controller.run(lambda it: it.active.process(answer, now_ms=now_ms))
             except (KafkaError, RuntimeError) as error:  # Tried again with the next catch-up.
                 log.warning("Topic deletion not completed yet: %s", error)
 

@@ -22,7 +22,7 @@ from typing import Any, Protocol, TypeVar
 
 from barnabas_broker.cluster.image import BrokerRegistration
 from barnabas_broker.controller.careful_election import EndsAnswer, LogEnd
-from barnabas_broker.controller.metadata_store import Failures
+from barnabas_broker.controller.commands import Failures
 from barnabas_broker.controller.offline_replicas import Answered, StorageAnswer
 from barnabas_broker.controller.target_state import (
     Orders,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from barnabas_broker.controller.events import ApiPartitionReassignment
 from barnabas_broker.controller.topics import NewTopic
 from barnabas_broker.security.acls import AclOperation, ResourceType
 from barnabas_broker.server.requests.handlers.list_partition_reassignments import HANDLER, handle
@@ -12,7 +13,7 @@ from barnabas_kafka.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsTopics,
 )
 from tests.broker.controller.embedded import Denying
-from tests.broker.controller.ensemble import NOW_MS, Cluster
+from tests.broker.controller.ensemble import Cluster
 
 LATEST = HANDLER.versions.max
 
@@ -21,7 +22,7 @@ def test_moves_that_are_under_way() -> None:
     """With what they add and remove."""
     cluster = Cluster(2)
     cluster.create(NewTopic(name="t", assignments=[(0, (1,)), (1, (1,))]))
-    cluster.reigning.moves.reassign({TopicPartition("t", 1): [2]}, now_ms=NOW_MS)
+    cluster.process(ApiPartitionReassignment({TopicPartition("t", 1): [2]}))
     cluster.settle()
     answer = cluster.ask(1, handle, ListPartitionReassignmentsRequest(topics=None), LATEST)
     ((moving,),) = (topic.partitions for topic in answer.topics)

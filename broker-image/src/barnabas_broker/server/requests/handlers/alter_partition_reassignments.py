@@ -3,7 +3,8 @@
 from asyncio import Future
 
 from barnabas_broker.controller.controller import Controller
-from barnabas_broker.controller.moves import Answers
+from barnabas_broker.controller.events import ApiPartitionReassignment
+from barnabas_broker.controller.requests import Answers
 from barnabas_broker.security.acls import AclOperation
 from barnabas_broker.server.requests.handler import Handler
 from barnabas_broker.server.requests.request_context import RequestContext
@@ -37,11 +38,9 @@ def handle(
             controller.check_reigns()
         except KafkaError as error:
             return error
-        return controller.moves.reassign(
-            wanted,
-            factor_may_change=request.allow_replication_factor_change,
-            now_ms=call.now_ms,
-        )
+        asked = ApiPartitionReassignment(wanted, request.allow_replication_factor_change)
+        answers: Answers = controller.active.process(asked, now_ms=call.now_ms)
+        return answers
 
     return call.broker.controller.ask(reassign, _response)
 

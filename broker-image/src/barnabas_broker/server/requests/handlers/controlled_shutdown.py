@@ -3,6 +3,7 @@
 from asyncio import Future
 
 from barnabas_broker.controller.controller import Controller
+from barnabas_broker.controller.events import ControlledShutdown
 from barnabas_broker.security.acls import AclOperation
 from barnabas_broker.server.requests.handler import Handler, among_others
 from barnabas_broker.server.requests.request_context import RequestContext
@@ -26,9 +27,8 @@ def handle(
     def move(controller: Controller) -> tuple[ErrorCode, list[TopicPartition]]:
         try:
             controller.check_reigns()
-            left = controller.active.shut_down(
-                request.broker_id, request.broker_epoch, now_ms=call.now_ms
-            )
+            stopping = ControlledShutdown(request.broker_id, request.broker_epoch)
+            left = controller.active.process(stopping, now_ms=call.now_ms)
         except KafkaError as error:
             return error.code, []
         return ErrorCode.NONE, left

@@ -3,7 +3,8 @@
 from asyncio import Future
 
 from barnabas_broker.controller.controller import Controller
-from barnabas_broker.controller.moves import Answers, ElectionType
+from barnabas_broker.controller.events import ReplicaLeaderElection
+from barnabas_broker.controller.requests import Answers, ElectionType
 from barnabas_broker.security.acls import AclOperation
 from barnabas_broker.server.requests.handler import Handler
 from barnabas_broker.server.requests.request_context import RequestContext
@@ -43,7 +44,7 @@ def handle(
         except KafkaError as error:
             named = call.broker.image.all_partitions() if asked is None else asked
             return _response(ErrorCode.NONE, dict.fromkeys(named, error))
-        answers = controller.moves.elect(kind, asked, now_ms=call.now_ms)
+        answers = controller.active.process(ReplicaLeaderElection(kind, asked), now_ms=call.now_ms)
         return _response(ErrorCode.NONE, answers)
 
     return call.broker.controller.ask(elect, lambda response: response)

@@ -40,7 +40,7 @@ def handle(
             controller.check_reigns()
         except KafkaError as error:
             return error
-        return controller.moves.under_way(asked)
+        return controller.active.under_way(asked)
 
     return call.broker.controller.ask(find, _response)
 

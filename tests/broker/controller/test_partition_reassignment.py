@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from barnabas_broker.cluster.image import PartitionState
+from barnabas_broker.cluster.image import MetadataImage, PartitionState
 from barnabas_broker.controller import isr_changes
-from barnabas_broker.controller.active_controller import ActiveController
+from barnabas_broker.controller.events import (
+    ApiPartitionReassignment,
+    AutoPreferredReplicaLeaderElection,
+    ReplicaLeaderElection,
+)
 from barnabas_broker.controller.isr_changes import InSyncChange, IsrRequest
-from barnabas_broker.controller.moves import ElectionType
+from barnabas_broker.controller.requests import ElectionType
 from barnabas_broker.controller.topics import NewTopic
 from barnabas_broker.zk.store import Create
 from barnabas_broker.zk.znodes import TopicZnode
@@ -49,15 +54,15 @@ def codes(answers: dict[TopicPartition, KafkaError | None]) -> list[ErrorCode]:
 
 def test_a_partition_moves(cluster: Cluster) -> None:
     """New replicas copy, then the old ones are deleted; the znode says so at each step."""
-    moves = cluster.reigning.moves
-    assert codes(moves.reassign({TP: [3, 4]}, now_ms=NOW_MS)) == [ErrorCode.NONE]
+    active = cluster.reigning.active
+    assert codes(cluster.process(ApiPartitionReassignment({TP: [3, 4]}))) == [ErrorCode.NONE]
     cluster.settle()
-    state = moves.under_way()[TP]
+    state = active.under_way()[TP]
     assert (state.replicas, state.adding, state.removing) == ((3, 4, 1, 2), (3, 4), (1, 2))
     catch_up(cluster, 1, 2, 3)
-    assert TP in moves.under_way()
+    assert TP in active.under_way()
     catch_up(cluster, 1, 2, 3, 4)
-    assert moves.under_way() == {}
+    assert active.under_way() == {}
     moved = cluster.image.partition(TP)
     assert moved is not None
     assert (moved.replicas, moved.isr, moved.leader) == ((3, 4), (3, 4), 3)
@@ -69,22 +74,21 @@ def test_a_partition_moves(cluster: Cluster) -> None:
 
 def test_a_move_is_called_off(cluster: Cluster) -> None:
     """Everything is as before, and what was copied is deleted."""
-    moves = cluster.reigning.moves
-    moves.reassign({TP: [1, 3]}, now_ms=NOW_MS)
+    cluster.process(ApiPartitionReassignment({TP: [1, 3]}))
     cluster.settle()
-    assert codes(moves.reassign({TP: None}, now_ms=NOW_MS)) == [ErrorCode.NONE]
+    assert codes(cluster.process(ApiPartitionReassignment({TP: None}))) == [ErrorCode.NONE]
     cluster.settle()
     state = cluster.image.partition(TP)
     assert state is not None
     assert (state.replicas, state.isr, state.leader) == ((1, 2), (1, 2), 1)
     assert cluster.stops[3] == [(TP, True)]
-    refused = moves.reassign({TP: None}, now_ms=NOW_MS)
+    refused = cluster.process(ApiPartitionReassignment({TP: None}))
     assert codes(refused) == [ErrorCode.NO_REASSIGNMENT_IN_PROGRESS]
 
 
 def test_a_move_goes_on_under_the_next_controller(cluster: Cluster) -> None:
     """What is on record is enough."""
-    cluster.reigning.moves.reassign({TP: [2, 3]}, now_ms=NOW_MS)
+    cluster.process(ApiPartitionReassignment({TP: [2, 3]}))
     cluster.settle()
     cluster.kill(1)
     assert cluster.reigning.image.controller_id != 1
@@ -110,9 +114,7 @@ def test_moves_that_are_refused(
 ) -> None:
     """And nothing is changed."""
     before = cluster.image.topics
-    answers = cluster.reigning.moves.reassign(
-        {tp: replicas}, factor_may_change=False, now_ms=NOW_MS
-    )
+    answers = cluster.process(ApiPartitionReassignment({tp: replicas}, factor_may_change=False))
     assert codes(answers) == [expected]
     assert cluster.image.topics is before
 
@@ -120,23 +122,23 @@ def test_moves_that_are_refused(
 def test_elections_that_somebody_asks_for(cluster: Cluster) -> None:
     """The preferred leader, or any that is left; why not, where it cannot be."""
     cluster.kill(1)
-    moves = cluster.reigning.moves
     preferred, unclean = ElectionType.PREFERRED, ElectionType.UNCLEAN
-    refused = moves.elect(preferred, [TP, TopicPartition("x", 0)], now_ms=NOW_MS)
+    refused = cluster.process(ReplicaLeaderElection(preferred, [TP, TopicPartition("x", 0)]))
     assert codes(refused) == [
         ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE,
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ]
-    assert codes(moves.elect(unclean, [TP], now_ms=NOW_MS)) == [ErrorCode.ELECTION_NOT_NEEDED]
-    assert moves.elect(unclean, None, now_ms=NOW_MS) == {}
+    assert codes(cluster.process(ReplicaLeaderElection(unclean, [TP]))) == [
+        ErrorCode.ELECTION_NOT_NEEDED
+    ]
+    assert cluster.process(ReplicaLeaderElection(unclean, None)) == {}
     cluster.kill(2)
     assert cluster.reigning.image.partition(TP) is not None
-    moves = cluster.reigning.moves
-    assert codes(moves.elect(unclean, [TP], now_ms=NOW_MS)) == [
+    assert codes(cluster.process(ReplicaLeaderElection(unclean, [TP]))) == [
         ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
     ]
     cluster.start(1)
-    assert codes(moves.elect(unclean, None, now_ms=NOW_MS)) == [ErrorCode.NONE]
+    assert codes(cluster.process(ReplicaLeaderElection(unclean, None))) == [ErrorCode.NONE]
     cluster.settle()
     state = cluster.reigning.image.partition(TP)
     assert state is not None
@@ -154,12 +156,11 @@ def test_leadership_goes_back_where_too_little_of_it_is_left(cluster: Cluster) -
         request = IsrRequest(4, cluster.image.brokers[4].epoch, [change], version=1)
         cluster.reigning.alter_partitions(request, now_ms=NOW_MS)
         cluster.settle()
-    moves = cluster.reigning.moves
-    assert moves.balance(100, now_ms=NOW_MS) == 0
-    assert moves.balance(99, now_ms=NOW_MS) == 2
+    assert cluster.process(AutoPreferredReplicaLeaderElection(100)) == 0
+    assert cluster.process(AutoPreferredReplicaLeaderElection(99)) == 2
     cluster.settle()
     assert [state.leader for state in cluster.image.topics["u"].partitions] == [3, 3]
-    assert moves.balance(0, now_ms=NOW_MS) == 0
+    assert cluster.process(AutoPreferredReplicaLeaderElection(0)) == 0
 
 
 def test_what_old_tools_ask_for(cluster: Cluster) -> None:
@@ -192,10 +193,10 @@ def test_a_change_of_the_isr_looks_at_no_other_partition(
 ) -> None:
     """There may be many thousands, and followers come and go all the time."""
 
-    def partitions(_: ActiveController) -> list[TopicPartition]:
+    def partitions(_: MetadataImage) -> Iterator[TopicPartition]:
         raise AssertionError("all partitions are looked at")
 
-    monkeypatch.setattr(ActiveController, "partitions", partitions)
+    monkeypatch.setattr(MetadataImage, "all_partitions", partitions)
     catch_up(cluster, 1)
     catch_up(cluster, 1, 2)
 

@@ -1,0 +1,45 @@
+"""The partitions of an image that need looking after: kept by what changes, and not looked for.
+
+Elections wait in those without a leader, and moves are under way in some; among thousands both are
+few, and every event asks for them.
+"""
+
+from barnabas_broker.cluster.image import NO_LEADER, MetadataImage, PartitionState
+from barnabas_kafka.ids import TopicPartition
+
+
+class PartitionIndex:
+    """Of the image that `follow` was called with last: who has no leader, and who is being moved.
+
+    Both are in the order in which that came to be so.
+    """
+
+    def __init__(self) -> None:
+        self.leaderless: dict[TopicPartition, None] = {}
+        self.moving: dict[TopicPartition, None] = {}
+        self._image = MetadataImage(cluster_id="")
+
+    def follow(self, image: MetadataImage) -> None:
+        """Go by this image from now on; it costs what is different."""
+        for each in image.differences(self._image):
+            if each.replaced and each.before is not None:
+                for number in range(len(each.before.partitions)):
+                    self._drop(TopicPartition(each.name, number))
+            for number, _, state in each.partitions():
+                self._note(TopicPartition(each.name, number), state)
+        self._image = image
+
+    def _note(self, tp: TopicPartition, state: PartitionState) -> None:
+        self._keep_if(state.leader == NO_LEADER, self.leaderless, tp)
+        self._keep_if(bool(state.adding or state.removing), self.moving, tp)
+
+    def _drop(self, tp: TopicPartition) -> None:
+        self.leaderless.pop(tp, None)
+        self.moving.pop(tp, None)
+
+    @staticmethod
+    def _keep_if(holds: bool, among: dict[TopicPartition, None], tp: TopicPartition) -> None:
+        if holds:
+            among[tp] = None
+        else:
+            among.pop(tp, None)

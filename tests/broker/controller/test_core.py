@@ -1,0 +1,332 @@
+"""What the controller does upon each event, as transcripts; and what its core refuses to do.
+
+`transcripts/` holds what is commanded and answered in each play. After a change that is meant:
+
+    python -m tests.broker.controller.test_core
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from barnabas_broker.cluster.image import MetadataImage
+from barnabas_broker.controller import events
+from barnabas_broker.controller.careful_election import LogEnd
+from barnabas_broker.controller.commands import Answer, ReadBrokers
+from barnabas_broker.controller.configs import ConfigChange, ConfigResource
+from barnabas_broker.controller.context import ControllerContext
+from barnabas_broker.controller.core import TRANSITIONS, ControllerCore
+from barnabas_broker.controller.requests import ConfigRequest, ElectionType
+from barnabas_broker.controller.topics import NewTopic
+from barnabas_broker.security.principals import ANONYMOUS
+from barnabas_broker.zk.store import CoordinationError, Create, Delete, SetData
+from barnabas_broker.zk.znodes import (
+    ControllerEpochZnode,
+    PartitionStateZnode,
+    PreferredElectionZnode,
+    ReassignPartitionsZnode,
+)
+from barnabas_kafka.ids import TopicPartition
+from tests.broker.controller.ensemble import NOW_MS, Lost
+from tests.broker.controller.plays import EVENTS, Play
+
+TRANSCRIPTS = Path(__file__).parent / "transcripts"
+T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
+
+
+def topic(*replicas: tuple[int, ...], name: str = "t", **config: str) -> NewTopic:
+    """A topic whose replicas are given."""
+    named = [(key.replace("_", "."), value) for key, value in config.items()]
+    return NewTopic(name=name, assignments=list(enumerate(replicas)), configs=named)
+
+
+def a_follower_falls_behind() -> Play:
+    """And catches up again."""
+    play = Play("A follower falls behind, and catches up", topic((2, 1, 3)))
+    play.alter(2, T0, 2, 3)
+    play.alter(2, T0, 2, 3, 1)
+    play.outcome("t")
+    return play
+
+
+def a_leader_knows_less() -> Play:
+    """Somebody else has written the state: the store refuses it, and it is judged again."""
+    play = Play("The state has been written by somebody else", topic((2, 1, 3)))
+    znode = PartitionStateZnode("t", 0)
+    data = play.cluster.stores[1].get(znode.path)[0]
+    play.cluster.ensemble.commit([SetData(znode.path, data)])
+    play.alter(2, T0, 2, 3)
+    play.outcome("t")
+    return play
+
+
+def an_answer_is_lost() -> Play:
+    """What was written is granted all the same."""
+    play = Play("The answer of ZooKeeper is lost", topic((2, 1, 3)))
+    play.cluster.stores[1].losses.append(Lost.ANSWER)
+    play.alter(2, T0, 2, 3)
+    play.outcome("t")
+    return play
+
+
+def another_controller_has_followed() -> Play:
+    """Nothing is written any more."""
+    play = Play("Another controller has followed", topic((2, 1, 3)))
+    play.cluster.ensemble.commit(
+        [SetData(ControllerEpochZnode.PATH, ControllerEpochZnode.encode(2))]
+    )
+    play.alter(2, T0, 2, 3)
+    return play
+
+
+def a_broker_dies() -> Play:
+    """Leaders are elected from the ISR; what only it had waits."""
+    play = Play("A broker dies", topic((2, 1, 3), (1, 2, 3)), topic((2,), name="only"))
+    play.cluster.kill(2)
+    for name in ("t", "only"):
+        play.outcome(name)
+    return play
+
+
+def the_store_refuses_an_election() -> Play:
+    """It is held again by what the store has, and once more when a timer says so."""
+    play = Play("A state is gone when its leader dies", topic((2, 1, 3)), topic((2, 3), name="u"))
+    znode = PartitionStateZnode("t", 0)
+    data = play.cluster.stores[1].get(znode.path)[0]
+    play.cluster.ensemble.commit([Delete(znode.path)])
+    play.cluster.kill(2)
+    play.tell("The znode is restored.")
+    play.cluster.ensemble.commit([Create(znode.path, data)])
+    play.process(events.ElectionsRetried())
+    play.outcome("t")
+    return play
+
+
+def a_careful_election() -> Play:
+    """All replicas say how far their logs go, and the longest leads."""
+    play = Play("The only replica in sync was not stopped in order", topic((3, 2, 1)))
+    play.cluster.kill(2)
+    play.alter(3, T0, 3)
+    play.cluster.kill(3)
+    play.tell("Broker 3 is back, and says that its log may be short; so is broker 2.")
+    play.cluster.start(3, unclean=True)
+    play.cluster.start(2)
+    for broker, end in ((3, 7), (2, 9), (1, 8)):
+        play.cluster.ends[broker, T0] = LogEnd(1, end)
+        play.cluster.settle()
+    play.outcome("t")
+    return play
+
+
+def a_controlled_shutdown() -> Play:
+    """What it leads is handed over, but what only it can lead."""
+    play = Play("A broker is about to stop", topic((2, 1), (1, 2)), topic((2, 3), name="u"))
+    play.alter(2, TopicPartition("u", 0), 2)
+    epoch = play.cluster.image.brokers[2].epoch
+    play.process(events.ControlledShutdown(2, epoch))
+    play.process(events.ControlledShutdown(2, epoch - 1))
+    for name in ("t", "u"):
+        play.outcome(name)
+    return play
+
+
+def a_controller_dies() -> Play:
+    """The next one reads everything, elects, finishes what was begun."""
+    play = Play("The controller dies", topic((1, 2), (2, 3)), topic((2, 3), name="doomed"))
+    play.cluster.ensemble.commit([Create("/admin/delete_topics/doomed")])
+    play.cluster.kill(1)
+    play.outcome("t")
+    return play
+
+
+def a_topic_is_deleted() -> Play:
+    """Its znodes stay until every broker has confirmed."""
+    play = Play("A topic is deleted", topic((1, 2)), topic((3,), name="other"))
+    play.process(events.TopicDeletion(["t"]))
+    return play
+
+
+def a_log_directory_fails() -> Play:
+    """Its replicas leave the ISR, and are led by others; both again when it works."""
+    play = Play("A log directory fails, and works again", topic((2, 3, 1)))
+    play.cluster.disk(2, T0, works=False)
+    play.tell("The directory works again.")
+    play.cluster.disk(2, T0, works=True)
+    play.outcome("t")
+    return play
+
+
+def a_partition_moves() -> Play:
+    """New replicas catch up, old ones go; a second move is called off."""
+    play = Play("A partition is moved", topic((1, 2)), brokers=4)
+    play.process(events.ApiPartitionReassignment({T0: [3, 4]}))
+    play.alter(1, T0, 1, 2, 3, 4)
+    play.tell("It is to go back, and then not.")
+    play.process(events.ApiPartitionReassignment({T0: [1]}))
+    play.process(events.ApiPartitionReassignment({T0: None}))
+    play.outcome("t")
+    return play
+
+
+def elections_asked_for() -> Play:
+    """The preferred leader, any that is left, and none."""
+    play = Play("Elections are asked for", topic((2, 1), (3, 1)))
+    play.cluster.kill(2)
+    play.cluster.start(2)
+    play.attach()
+    play.alter(1, T0, 1, 2)
+    preferred = ElectionType.PREFERRED
+    play.process(events.ReplicaLeaderElection(preferred, [T0, T1, TopicPartition("no", 0)]))
+    play.outcome("t")
+    return play
+
+
+def leadership_is_balanced() -> Play:
+    """A broker that leads too little gets its partitions back."""
+    play = Play("Leadership is balanced", topic((2, 1), (2, 3)))
+    play.cluster.kill(2)
+    play.cluster.start(2)
+    play.alter(1, T0, 1, 2)
+    play.alter(3, T1, 3, 2)
+    play.process(events.AutoPreferredReplicaLeaderElection(10))
+    play.outcome("t")
+    return play
+
+
+def unclean_elections_are_allowed() -> Play:
+    """What nobody leads is led as soon as the topic's settings allow it."""
+    play = Play("Unclean elections become allowed", topic((2, 3)))
+    play.alter(2, T0, 2)
+    play.cluster.kill(2)
+    change = ConfigChange("unclean.leader.election.enable", value="true")
+    request = ConfigRequest(ConfigResource.TOPIC, "t", [change])
+    play.tell("The topic's settings are changed.")
+    play.cluster.reigning.incremental_alter_configs([request], principal=ANONYMOUS, now_ms=NOW_MS)
+    play.cluster.settle()
+    play.outcome("t")
+    return play
+
+
+def a_leader_writes_itself() -> Play:
+    """As brokers before 2.7 do."""
+    play = Play("A leader writes the ISR itself", topic((2, 1, 3)))
+    leader = play.cluster.controllers[2]
+    state = leader.image.topics["t"].partitions[0]
+    wanted = type(state)(**{name: getattr(state, name) for name in state.__slots__} | {"isr": (2,)})
+    leader.write_in_sync(T0, wanted, now_ms=NOW_MS)
+    leader.tell_in_sync([T0], now_ms=NOW_MS)
+    play.cluster.settle()
+    play.outcome("t")
+    return play
+
+
+def old_tools_ask() -> Play:
+    """For moves and elections, in znodes that go when it is done."""
+    play = Play("Tools up to 2.8 ask in znodes", topic((1, 2), (2, 1)))
+    wanted = ReassignPartitionsZnode.encode({T0: (3,)})
+    play.cluster.ensemble.commit([Create(ReassignPartitionsZnode.PATH, wanted)])
+    play.cluster.settle()
+    play.alter(1, T0, 1, 2, 3)
+    asked = b'{"version":1,"partitions":[{"topic":"t","partition":1}]}'
+    play.cluster.ensemble.commit([Create(PreferredElectionZnode.PATH, asked)])
+    play.cluster.settle()
+    play.outcome("t")
+    return play
+
+
+PLAYS: dict[str, Callable[[], Play]] = {
+    play.__name__: play
+    for play in (
+        a_broker_dies,
+        a_careful_election,
+        a_controlled_shutdown,
+        a_controller_dies,
+        a_follower_falls_behind,
+        a_leader_knows_less,
+        a_leader_writes_itself,
+        a_log_directory_fails,
+        a_partition_moves,
+        a_topic_is_deleted,
+        an_answer_is_lost,
+        another_controller_has_followed,
+        elections_asked_for,
+        leadership_is_balanced,
+        old_tools_ask,
+        the_store_refuses_an_election,
+        unclean_elections_are_allowed,
+    )
+}
+
+
+@pytest.mark.parametrize("name", PLAYS)
+def test_it_goes_as_written(name: str) -> None:
+    """Word for word; the file is what people read who want to know what happens."""
+    written = (TRANSCRIPTS / f"{name}.txt").read_text("utf-8")
+    assert PLAYS[name]().transcript == written
+
+
+def test_every_transcript_has_its_play() -> None:
+    """Nothing is left over."""
+    assert {each.stem for each in TRANSCRIPTS.glob("*.txt")} == set(PLAYS)
+
+
+def test_every_event_has_its_transition_and_its_play() -> None:
+    """Of what can happen nothing is without a row, and no row without a transcript."""
+    results = {events.Performed, events.Failed}
+    assert set(TRANSITIONS) == set(EVENTS) - results
+    told = "".join(each.read_text("utf-8") for each in TRANSCRIPTS.glob("*.txt"))
+    silent = {kind.__name__ for kind in TRANSITIONS if kind.__name__ not in told}
+    # It does nothing unless znodes could not be removed, which the deletion itself shows.
+    assert silent == {"TopicDeletionRetried"}
+
+
+def core() -> ControllerCore:
+    """The core of a controller of nothing."""
+    settings = cast(Any, SimpleNamespace(elects_carefully=True, deletion_enabled=True))
+    image = MetadataImage(cluster_id="c")
+    return ControllerCore(
+        ControllerContext(broker_id=1, settings=settings, random=Random(1), image=image)
+    )
+
+
+def test_an_event_that_is_not_listed_fails() -> None:
+    """It is no news that could be ignored."""
+    with pytest.raises(KeyError):
+        core().handle(cast(Any, None))
+
+
+def test_one_transition_ends_before_the_next_begins(violations: list[str]) -> None:
+    """Half of one would be decided by the other; and results belong to one that is under way."""
+    started = core()
+    with pytest.raises(AssertionError, match="under way"):
+        started.handle(events.Performed(None))
+    assert isinstance(started.handle(events.BrokerChange()), ReadBrokers)
+    with pytest.raises(AssertionError, match="before the next one begins"):
+        started.handle(events.BrokerChange())
+    assert started.handle(events.Performed({})) == Answer(None)
+    assert len(violations) == 2
+    violations.clear()
+
+
+def test_a_command_that_fails_ends_its_transition_by_the_error() -> None:
+    """Unless the transition knows better; another one may begin then."""
+    started = core()
+    started.handle(events.BrokerChange())
+    away = CoordinationError("away")
+    with pytest.raises(CoordinationError, match="away"):
+        started.handle(events.Failed(away))
+    started.handle(events.BrokerChange())
+    started.abandon()
+    started.handle(events.BrokerChange())
+
+
+if __name__ == "__main__":
+    TRANSCRIPTS.mkdir(exist_ok=True)
+    for title, written_by in PLAYS.items():
+        (TRANSCRIPTS / f"{title}.txt").write_text(written_by().transcript, "utf-8")

@@ -1,8 +1,15 @@
 """Every row of the start-up decision tables."""
 
+from itertools import product
+from typing import Any
+
 import pytest
 
 from barnabas_broker.log.recovery import (
+    ENDS,
+    FILES,
+    SCANS,
+    SEGMENTS,
     EndAction,
     FileAction,
     ScanResult,
@@ -13,10 +20,34 @@ from barnabas_broker.log.recovery import (
     decide_files,
     decide_segment,
     is_stale,
+    matching,
     superseded,
 )
 from barnabas_broker.log.truncated_logs import TruncatedLogs
 from barnabas_kafka.ids import TopicPartition
+
+
+@pytest.mark.parametrize("rows", [FILES, SEGMENTS, ENDS], ids=["files", "segments", "ends"])
+def test_of_all_combinations_of_facts_each_has_exactly_one_row(rows: Any) -> None:
+    """What a crash can leave is decided, and decided once; and no row is for nothing."""
+    used = set()
+    for facts in product((False, True), repeat=len(rows[0][1])):
+        true_of_it = [
+            number
+            for number, (_, wanted, _) in enumerate(rows)
+            if all(each in (None, seen) for each, seen in zip(wanted, facts, strict=True))
+        ]
+        assert len(true_of_it) == 1, facts
+        label, _, decision = rows[true_of_it[0]]
+        assert matching(rows, facts) == (label, decision)
+        used.update(true_of_it)
+    assert used == set(range(len(rows)))
+
+
+def test_every_end_of_a_scan_has_its_row() -> None:
+    """Labels are those of the module's text, each once."""
+    assert set(SCANS) == set(ScanResult)
+    assert sorted(each.row for each in SCANS.values()) == ["T1", "T2", "T3", "T4", "T5"]
 
 
 def row_of(name: str, *others: str) -> tuple[str, FileAction]:

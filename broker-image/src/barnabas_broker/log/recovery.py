@@ -58,7 +58,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from barnabas_broker.invariants import violated
 from barnabas_broker.log.names import (
@@ -167,6 +167,67 @@ class EndDecision(NamedTuple):
     recovery_point: int
 
 
+class Point(Enum):
+    """Where the next recovery would begin."""
+
+    END = "at the end of the log"
+    CHECKPOINT = "at the checkpoint, or at the end where that is lower"
+
+
+Facts = tuple[bool | None, ...]
+"""What is seen, in the order that a table names; in a row None stands for whatever it is."""
+
+Decision = TypeVar("Decision")
+Rows = tuple[tuple[str, Facts, Decision], ...]
+"""Label, facts and decision. Of any combination of facts that there can be, one row is true."""
+
+FILES: Final[Rows[FileAction]] = (
+    # deleted, cleaned, swap, at or above a .cleaned, tmp, index, its log is there
+    ("F1", (True, None, None, None, None, None, None), FileAction.DELETE),
+    ("F2", (False, True, None, None, None, None, None), FileAction.DELETE),
+    ("F3", (False, False, True, True, None, None, None), FileAction.DELETE),
+    ("F4", (False, False, True, False, None, None, None), FileAction.COMPLETE),
+    ("F6", (False, False, False, None, True, None, None), FileAction.DELETE),
+    ("F5", (False, False, False, None, False, True, False), FileAction.DELETE),
+    ("F7", (False, False, False, None, False, True, True), FileAction.KEEP),
+    ("F7", (False, False, False, None, False, False, None), FileAction.KEEP),
+)
+
+SEGMENTS: Final[Rows[SegmentAction]] = (
+    # an index is missing, one contradicts itself, out of reach, clean stop, synced to its end
+    ("S3", (True, None, None, None, None), SegmentAction.RECOVER),
+    ("S4", (False, True, None, None, None), SegmentAction.RECOVER),
+    ("S6", (False, False, True, None, None), SegmentAction.RECOVER),
+    ("S1", (False, False, False, True, None), SegmentAction.TRUST),
+    ("S2", (False, False, False, False, True), SegmentAction.TRUST),
+    ("S5", (False, False, False, False, False), SegmentAction.RECOVER),
+)
+
+SCANS: Final[dict[ScanResult, AfterScan]] = {
+    ScanResult.WHOLE: AfterScan("T1", empty_segment=False, drop_later=False),
+    ScanResult.TORN: AfterScan("T2", empty_segment=False, drop_later=True),
+    ScanResult.OUT_OF_RANGE: AfterScan("T3", empty_segment=True, drop_later=True),
+    ScanResult.SHORT: AfterScan("T4", empty_segment=False, drop_later=True),
+    ScanResult.OVERFLOW: AfterScan("T5", empty_segment=False, drop_later=False, split=True),
+}
+
+ENDS: Final[Rows[tuple[EndAction, Point]]] = (
+    # a segment is left, the log ends at or above its start, clean stop
+    ("E3", (False, None, None), (EndAction.START_EMPTY, Point.CHECKPOINT)),
+    ("E2", (True, False, None), (EndAction.START_EMPTY, Point.CHECKPOINT)),
+    ("E1 R1", (True, True, True), (EndAction.KEEP, Point.END)),
+    ("E1 R2", (True, True, False), (EndAction.KEEP, Point.CHECKPOINT)),
+)
+
+
+def matching(rows: Rows[Decision], facts: tuple[bool, ...]) -> tuple[str, Decision]:
+    """The one row that is true of these facts: its label and its decision."""
+    for label, wanted, decision in rows:
+        if all(each is None or each == seen for each, seen in zip(wanted, facts, strict=True)):
+            return label, decision
+    raise AssertionError(violated("every combination of facts has its row"))
+
+
 def is_stale(clean_end: int | None, end_offset: int | None) -> bool:
     """Row M3: a clean stop noted ``clean_end``, None where it noted nothing, and this is there."""
     return clean_end is not None and clean_end != (end_offset or 0)
@@ -182,72 +243,62 @@ def decide_files(names: Collection[str]) -> list[FileDecision]:
 
 def _decide_file(name: str, present: set[str], first_cleaned: int | None) -> FileDecision:
     offset = offset_of(name)
-    if name.endswith(DELETED):
-        return FileDecision(name, "F1", FileAction.DELETE)
-    if name.endswith(CLEANED):
-        return FileDecision(name, "F2", FileAction.DELETE)
-    if name.endswith(SWAP):
-        if first_cleaned is not None and offset is not None and offset >= first_cleaned:
-            return FileDecision(name, "F3", FileAction.DELETE)
-        return FileDecision(name, "F4", FileAction.COMPLETE)
-    if name.endswith(TEMPORARY):
-        return FileDecision(name, "F6", FileAction.DELETE)
-    if offset is not None and name.endswith(INDEX_SUFFIXES):
-        log = name.partition(".")[0] + LOG
-        if log not in present and log + SWAP not in present:
-            return FileDecision(name, "F5", FileAction.DELETE)
-    return FileDecision(name, "F7", FileAction.KEEP)
+    log = name.partition(".")[0] + LOG
+    facts = (
+        name.endswith(DELETED),
+        name.endswith(CLEANED),
+        name.endswith(SWAP),
+        first_cleaned is not None and offset is not None and offset >= first_cleaned,
+        name.endswith(TEMPORARY),
+        offset is not None and name.endswith(INDEX_SUFFIXES),
+        log in present or log + SWAP in present,
+    )
+    row, action = matching(FILES, facts)
+    return FileDecision(name, row, action)
 
 
 def decide_segment(facts: SegmentFacts) -> SegmentDecision:
     """Rows S1 to S6."""
-    if facts.missing_indexes:
-        missing = " and ".join(facts.missing_indexes)
-        return SegmentDecision("S3", SegmentAction.RECOVER, f"it has no {missing}")
-    if facts.corruption is not None:
-        return SegmentDecision("S4", SegmentAction.RECOVER, facts.corruption)
-    if facts.overflows:
-        return SegmentDecision(
-            "S6", SegmentAction.RECOVER, f"offset {facts.base_offset} is too far below its last"
-        )
-    if facts.clean:
-        return SegmentDecision("S1", SegmentAction.TRUST, "the broker was stopped cleanly")
-    assert not facts.clean, violated("after a clean stop segments with indexes are trusted")
     end = facts.next_base_offset
-    if end is not None and end <= facts.recovery_point:
-        return SegmentDecision("S2", SegmentAction.TRUST, "it ends below the recovery point")
-    return SegmentDecision(
-        "S5",
-        SegmentAction.RECOVER,
-        f"it reaches past the recovery point {facts.recovery_point} after an unclean stop",
+    seen = (
+        bool(facts.missing_indexes),
+        facts.corruption is not None,
+        facts.overflows,
+        facts.clean,
+        end is not None and end <= facts.recovery_point,
     )
+    row, action = matching(SEGMENTS, seen)
+    return SegmentDecision(row, action, _reason(row, facts))
+
+
+def _reason(row: str, facts: SegmentFacts) -> str:
+    """Why a segment is trusted or recovered, for the log."""
+    return {
+        "S1": "the broker was stopped cleanly",
+        "S2": "it ends below the recovery point",
+        "S3": f"it has no {' and '.join(facts.missing_indexes)}",
+        "S4": str(facts.corruption),
+        "S5": f"it reaches past the recovery point {facts.recovery_point} after an unclean stop",
+        "S6": f"offset {facts.base_offset} is too far below its last",
+    }[row]
 
 
 def decide_after_scan(result: ScanResult) -> AfterScan:
     """Rows T1 to T5."""
-    if result is ScanResult.WHOLE:
-        return AfterScan("T1", empty_segment=False, drop_later=False)
-    if result is ScanResult.TORN:
-        return AfterScan("T2", empty_segment=False, drop_later=True)
-    if result is ScanResult.SHORT:
-        return AfterScan("T4", empty_segment=False, drop_later=True)
-    if result is ScanResult.OVERFLOW:
-        return AfterScan("T5", empty_segment=False, drop_later=False, split=True)
-    return AfterScan("T3", empty_segment=True, drop_later=True)
+    return SCANS[result]
 
 
 def decide_end(
     *, end_offset: int | None, log_start_offset: int, recovery_point: int, clean: bool
 ) -> EndDecision:
     """Rows E1 to E3 with R1 and R2; ``end_offset`` is None when no segment is left."""
-    if end_offset is None or end_offset < log_start_offset:
-        row = "E3" if end_offset is None else "E2"
-        point = min(recovery_point, log_start_offset)
-        return EndDecision(row, EndAction.START_EMPTY, log_start_offset, point)
-    if clean:
-        return EndDecision("E1 R1", EndAction.KEEP, end_offset, end_offset)
-    assert end_offset >= log_start_offset, violated("a log that is kept ends at or above its start")
-    return EndDecision("E1 R2", EndAction.KEEP, end_offset, min(recovery_point, end_offset))
+    start = log_start_offset
+    end = start if end_offset is None else end_offset
+    row, (action, point) = matching(ENDS, (end_offset is not None, end >= start, clean))
+    if action is EndAction.START_EMPTY:
+        end = start
+    assert end >= start, violated("a log ends at or above its start")
+    return EndDecision(row, action, end, end if point is Point.END else min(recovery_point, end))
 
 
 def superseded(base_offsets: Sequence[int], swapped: Sequence[tuple[int, int]]) -> list[int]:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from barnabas_broker.coordinator.group.group import Group
 from barnabas_broker.coordinator.group.limits import Limits
 from barnabas_broker.coordinator.group.members import Client, Member
-from barnabas_broker.coordinator.group.states import MAY_FOLLOW, GroupState, may_rebalance
+from barnabas_broker.coordinator.group.states import NEXT, GroupEvent, GroupState, may_rebalance
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.settings.broker import BrokerSettings
 from tests.broker.coordinator.group.stories import subscription
@@ -70,10 +70,10 @@ def test_subscriptions_are_read_from_consumers_metadata() -> None:
     assert group.subscriptions() is None
 
 
-def test_only_states_that_may_follow_are_entered(violations: list[str]) -> None:
+def test_an_event_that_is_not_listed_for_a_state_fails(violations: list[str]) -> None:
     """A leap would mean that a step was forgotten."""
     with pytest.raises(AssertionError):
-        Group("g", now_ms=0).become(GroupState.STABLE, 1)
+        Group("g", now_ms=0).happens(GroupEvent.MEMBERS_JOINED, 1)
     assert len(violations) == 1
     violations.clear()
 
@@ -164,10 +164,11 @@ def test_large_batches_allow_for_large_groups() -> None:
     assert Limits.from_settings(settings).join_bytes_max == 400 << 20
 
 
-def test_every_state_has_its_row() -> None:
-    """And none leads to itself."""
-    assert set(MAY_FOLLOW) == set(GroupState)
-    assert all(state not in following for state, following in MAY_FOLLOW.items())
+def test_every_state_and_event_is_in_the_table() -> None:
+    """All states can be come to, all but the last can be left, and nothing comes after that."""
+    assert {event for _, event in NEXT} == set(GroupEvent)
+    assert {state for state, _ in NEXT} == set(GroupState) - {GroupState.DEAD}
+    assert set(NEXT.values()) == set(GroupState)
 
 
 def test_rebalances_begin_where_none_goes_on() -> None:

@@ -18,7 +18,7 @@ from barnabas_broker.coordinator.group.members import Client, Member, Protocols
 from barnabas_broker.coordinator.group.memory import GROUP_BYTES, PENDING_BYTES
 from barnabas_broker.coordinator.group.pending_offsets import PendingOffsets
 from barnabas_broker.coordinator.group.records import CommittedOffset, GroupRecord
-from barnabas_broker.coordinator.group.states import MAY_FOLLOW, GroupState
+from barnabas_broker.coordinator.group.states import GroupEvent, GroupState, following
 from barnabas_broker.coordinator.memory import Account
 from barnabas_broker.invariants import violated
 from barnabas_kafka.errors import ErrorCode
@@ -87,10 +87,9 @@ class Group:
 
     # --- state
 
-    def become(self, state: GroupState, now_ms: int) -> None:
-        """Enter a state that may follow the present one."""
-        assert state in MAY_FOLLOW[self.state], violated(f"{self.state} is followed by {state}")
-        self.state = state
+    def happens(self, event: GroupEvent, now_ms: int) -> None:
+        """Enter the state that an event leads to."""
+        self.state = following(self.state, event)
         self.state_since_ms = now_ms
 
     @property
@@ -336,7 +335,8 @@ class Group:
         }
         if self.leader_id not in self.members:  # Whoever wrote that did not say who leads.
             self.leader_id = next(iter(self.members), None)
-        self.state = GroupState.STABLE if self.members else GroupState.EMPTY
+        written_so = GroupEvent.GENERATION_WRITTEN if self.members else GroupEvent.EMPTY_WRITTEN
+        self.state = following(self.state, written_so)
         assert len(self.static) <= len(self.members), violated("an instance is one member's")
         if written.current_state_timestamp != NO_TIMESTAMP:
             self.state_since_ms = written.current_state_timestamp

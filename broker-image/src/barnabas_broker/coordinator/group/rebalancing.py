@@ -18,7 +18,7 @@ from barnabas_broker.coordinator.group.group import Group
 from barnabas_broker.coordinator.group.limits import Limits
 from barnabas_broker.coordinator.group.members import Member
 from barnabas_broker.coordinator.group.results import CoordinatorResult
-from barnabas_broker.coordinator.group.states import GroupState, may_rebalance
+from barnabas_broker.coordinator.group.states import GroupEvent, GroupState, may_rebalance
 from barnabas_broker.coordinator.memory import Account, has_room
 from barnabas_broker.coordinator.timers import Timers
 from barnabas_broker.invariants import violated
@@ -116,7 +116,7 @@ class Rebalancer:
         self.timers.cancel(TimerKey(Wait.SYNC, group.id))
         from_empty = group.state is GroupState.EMPTY
         assert group.remaining_delay_ms is None, violated("a rebalance has no delay left over")
-        group.become(GroupState.PREPARING_REBALANCE, turn.now_ms)
+        group.happens(GroupEvent.REBALANCE_BEGUN, turn.now_ms)
         if not from_empty:
             self._time_join(group, group.rebalance_timeout_ms)
             self.complete_if_all_joined(group, turn)
@@ -167,12 +167,12 @@ class Rebalancer:
         group.unsynced = set(group.members)
         if not group.members:
             group.protocol = None
-            group.become(GroupState.EMPTY, turn.now_ms)
+            group.happens(GroupEvent.NOBODY_JOINED, turn.now_ms)
             turn.records.append(group.record({}))
             return
         group.protocol = group.elect_protocol()
         assert group.leader_id in group.members, violated("the leader of a group is a member")
-        group.become(GroupState.COMPLETING_REBALANCE, turn.now_ms)
+        group.happens(GroupEvent.MEMBERS_JOINED, turn.now_ms)
         for member in group.members.values():
             answer_join(member, turn, generation_for(group, member))
             self.touch(group, member)

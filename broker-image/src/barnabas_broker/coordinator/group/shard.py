@@ -39,7 +39,7 @@ from barnabas_broker.coordinator.group.records import (
     TransactionEnd,
 )
 from barnabas_broker.coordinator.group.results import CoordinatorResult, Waiter
-from barnabas_broker.coordinator.group.states import GroupState
+from barnabas_broker.coordinator.group.states import GroupEvent, GroupState
 from barnabas_broker.coordinator.memory import Account
 from barnabas_broker.coordinator.results import Producer
 from barnabas_broker.invariants import violated
@@ -521,7 +521,7 @@ class Shard:
         gone = self.groups.get(group_id)
         if gone is None:
             return
-        gone.state = GroupState.DEAD
+        gone.happens(GroupEvent.ENDED, now_ms)
         assert gone.id == group_id, violated("groups are kept by their ids")
         self._rebalancer.forget_group(gone)
         if gone.offsets or gone.pending_offsets:

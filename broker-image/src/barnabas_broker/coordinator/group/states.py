@@ -1,7 +1,9 @@
-"""The states of a group, what each answers, and where each may lead."""
+"""The states of a group, what each answers, and which event leads from one to another."""
 
 from enum import Enum
 from typing import Final
+
+from barnabas_broker.invariants import violated
 
 
 class GroupState(Enum):
@@ -53,19 +55,45 @@ class GroupState(Enum):
     """
 
 
-MAY_FOLLOW: Final[dict[GroupState, frozenset[GroupState]]] = {
-    GroupState.EMPTY: frozenset({GroupState.PREPARING_REBALANCE, GroupState.DEAD}),
-    GroupState.PREPARING_REBALANCE: frozenset({GroupState.COMPLETING_REBALANCE, GroupState.EMPTY}),
-    GroupState.COMPLETING_REBALANCE: frozenset({GroupState.STABLE, GroupState.PREPARING_REBALANCE}),
-    GroupState.STABLE: frozenset({GroupState.PREPARING_REBALANCE}),
-    GroupState.DEAD: frozenset(),
+class GroupEvent(Enum):
+    """What moves a group from one state into another."""
+
+    REBALANCE_BEGUN = "a rebalance begins"
+    MEMBERS_JOINED = "those who came are the next generation"
+    NOBODY_JOINED = "nobody has come"
+    GENERATION_WRITTEN = "a record of the group with its members and their assignment counts"
+    EMPTY_WRITTEN = "a record of the group without members counts"
+    ENDED = "the record says that there is no such group"
+
+
+_S, _E = GroupState, GroupEvent
+_LIVING = (_S.EMPTY, _S.PREPARING_REBALANCE, _S.COMPLETING_REBALANCE, _S.STABLE)
+
+NEXT: Final[dict[tuple[GroupState, GroupEvent], GroupState]] = {
+    (_S.EMPTY, _E.REBALANCE_BEGUN): _S.PREPARING_REBALANCE,
+    (_S.COMPLETING_REBALANCE, _E.REBALANCE_BEGUN): _S.PREPARING_REBALANCE,
+    (_S.STABLE, _E.REBALANCE_BEGUN): _S.PREPARING_REBALANCE,
+    (_S.PREPARING_REBALANCE, _E.MEMBERS_JOINED): _S.COMPLETING_REBALANCE,
+    (_S.PREPARING_REBALANCE, _E.NOBODY_JOINED): _S.EMPTY,
+    # What is written counts in whatever state it finds the group: when a log is read, records
+    # follow each other without what led to them.
+    **{(state, _E.GENERATION_WRITTEN): _S.STABLE for state in _LIVING},
+    **{(state, _E.EMPTY_WRITTEN): _S.EMPTY for state in _LIVING},
+    **{(state, _E.ENDED): _S.DEAD for state in _LIVING},
 }
-"""Where each state may lead."""
+"""The state after each event. An event that is not listed for a state cannot happen in it."""
+
+
+def following(state: GroupState, event: GroupEvent) -> GroupState:
+    """The state that an event leads to; one that is not listed fails."""
+    after = NEXT.get((state, event))
+    assert after is not None, violated(f"in state {state.value} it cannot be that {event.value}")
+    return after
 
 
 # A tuple is looked through by identity; an enum's members are hashed by a call of their own.
 _MAY_REBALANCE: Final = tuple(
-    state for state, after in MAY_FOLLOW.items() if GroupState.PREPARING_REBALANCE in after
+    state for state in GroupState if (state, GroupEvent.REBALANCE_BEGUN) in NEXT
 )
 
 

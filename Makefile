@@ -111,7 +111,8 @@ RELEASE ?=
 release: .venv/.synced ## Makes wheels, sdist, SBOM, changelog, chart and manifests in dist/ (RELEASE="cibuildwheel images")
 	@$(BIN)/python -m tools.release $(addprefix --,$(RELEASE))
 
-docs: .venv-docs/.synced ## Builds the documentation site in build/site; any warning fails it
+docs: .venv-docs/.synced ## Checks the spelling and builds the documentation site in build/site; any warning fails it
+	@.venv-docs/bin/codespell --skip docs/reference/names-in-old-notes.md,'*.svg','*.json','*.py' docs README.md CONTRIBUTING.md SECURITY.md
 	@NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict --quiet
 
 gen: .venv/.synced ## Writes the generated files anew

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Final
 
+from tools import words
 from tools.tested_in import TESTED_IN, TREES
 
 ROOT: Final = Path(__file__).resolve().parent.parent
@@ -515,6 +516,12 @@ def one_title(path: PurePosixPath, text: str) -> Iterator[Finding]:
         yield Finding(path, 1, "title", f"{len(titles)} titles, must be one (`# …`)")
 
 
+def wording(path: PurePosixPath, text: str) -> Iterator[Finding]:
+    """A page for users has the words of the field, and no paths of tests."""
+    for line, message in words.findings(path, text):
+        yield Finding(path, line, "words", message)
+
+
 # --- running --------------------------------------------------------------------------------------
 
 RULES: Final[tuple[Callable[[Source], Iterator[Finding]], ...]] = (
@@ -530,6 +537,7 @@ def check(sources: list[Source], documents: dict[PurePosixPath, str]) -> list[Fi
     findings += mirror_tests(sources)
     for path, text in documents.items():
         findings.extend(one_title(path, text))
+        findings.extend(wording(path, text))
     return sorted(findings, key=lambda finding: (str(finding.path), finding.line))
 
 

@@ -165,7 +165,7 @@ SUITES: Final = (
     ),
     Suite(
         "docs",
-        "the documentation site builds without a warning",
+        "spelling, and the documentation site builds without a warning",
         Kind.CHECK,
         limit_minutes=3,
         budget_minutes=0.5,

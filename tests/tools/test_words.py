@@ -1,0 +1,31 @@
+"""The word list looks at pages for users, and at prose alone."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+
+import pytest
+
+from tools.words import findings
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "lines"),
+    [
+        ("docs/install.md", "Start the broker anew.", [1]),
+        ("docs/install.md", "Ask\nWhom it waits for", [2]),
+        ("README.md", "whoever reads it", [1]),
+        ("docs/tasks/a.md", "Each row is `tests/clients/test_a.py`", [1]),
+        ("docs/tasks/a.md", "see test_a.py", [1]),
+        ("docs/security.md", "| attack | `test_a.py` |", []),
+        ("docs/install.md", "`anew` is a word in code", []),
+        ("docs/install.md", "```\nanew tests/a\n```", []),
+        ("docs/adr/0001-a.md", "anew", []),
+        ("docs/contributing/a.md", "whoever runs tests/a", []),
+        ("changelog.d/a.added.md", "anew", []),
+        ("docs/install.md", "A new broker starts.", []),
+    ],
+)
+def test_words_of_a_page(path: str, text: str, lines: list[int]) -> None:
+    """What is found, and where."""
+    assert [line for line, _ in findings(PurePosixPath(path), text)] == lines

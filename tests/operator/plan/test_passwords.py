@@ -106,3 +106,35 @@ def test_data_that_are_no_base64_are_absent() -> None:
     """The API server would refuse them; a fake one may not."""
     body = {"metadata": {"name": "s"}, "data": {"a": "!", "b": b64encode(b"x").decode()}}
     assert SecretView.of(body).data == {"b": b"x"}
+
+
+NOW = "2026-03-01T00:00:00Z"
+
+
+@pytest.mark.parametrize(
+    ("generated", "value", "noted"),
+    [
+        ("2026-01-30T00:00:01Z", "old", "2026-01-30T00:00:01Z"),
+        ("2026-01-30T00:00:00Z", "new", NOW),
+        ("", "old", NOW),
+        ("yesterday", "old", NOW),
+        ("2027-01-01T00:00:00Z", "old", "2027-01-01T00:00:00Z"),
+    ],
+)
+def test_a_password_is_replaced_when_its_days_are_over(
+    generated: str, value: str, noted: str
+) -> None:
+    """One whose age is not known is kept, and its days begin now: nothing changes by surprise."""
+    own = SecretView.of(
+        {
+            "metadata": {"name": "s", "annotations": {"barnabas.io/generated": generated}},
+            "data": {"password": b64encode(b"old").decode()},
+        }
+    )
+    user = _user(authentication={"rotationDays": 30})
+    found = choose_password(user, given=None, own=own, generate=lambda: "new", now=NOW)
+    assert isinstance(found, Password)
+    assert (found.value, found.generated) == (value, noted)
+    kept = choose_password(_user(), given=None, own=own, generate=lambda: "new", now=NOW)
+    assert isinstance(kept, Password)
+    assert (kept.value, kept.generated) == ("old", generated)

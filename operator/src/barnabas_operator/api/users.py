@@ -15,6 +15,8 @@ from barnabas_operator.api.storage import DeletionPolicy
 
 # On a KafkaUser: another value generates another password.
 ROTATE: Final = f"{GROUP}/rotate"
+# On its Secret: when the password was generated, or was first seen with spec.rotationDays.
+GENERATED: Final = f"{GROUP}/generated"
 # The one resource of type cluster (org.apache.kafka.common.resource.Resource.CLUSTER_NAME).
 CLUSTER_NAME: Final = "kafka-cluster"
 # Of topics, groups and transactional ids; a topic's are the shortest.
@@ -48,6 +50,10 @@ class UserAuthentication:
             "!has(self.passwordSecretRef) || self.type != 'tls'",
             "passwordSecretRef is for types with a password",
         ),
+        Rule(
+            "!has(self.rotationDays) || (!has(self.passwordSecretRef) && self.type != 'tls')",
+            "rotationDays is for passwords that the operator generates",
+        ),
     )
 
     type: Annotated[
@@ -60,6 +66,14 @@ class UserAuthentication:
     password_secret_ref: Annotated[
         PasswordSecretRef | None,
         Doc("A password of your own, followed when it changes. If absent one is generated."),
+    ] = None
+    rotation_days: Annotated[
+        int | None,
+        Doc(
+            "Generate another password after so many days. Kafka keeps one for each type, so that"
+            " clients have to take the new one from the Secret for their next connection."
+        ),
+        Between(1, 3650),
     ] = None
 
 

@@ -9,9 +9,10 @@ import binascii
 from base64 import b64decode
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from typing import Any, Final
 
-from barnabas_operator.api.users import ROTATE
+from barnabas_operator.api.users import GENERATED, ROTATE
 from barnabas_operator.plan.topics import Refusal
 from barnabas_operator.plan.user_ledger import User
 
@@ -57,6 +58,8 @@ class Password:
     value: str = field(repr=False)
     # What the annotation of the resource said when the password was generated.
     rotation: str = ""
+    # When it was generated, RFC 3339; empty where nothing asks for that.
+    generated: str = ""
     reason: str = ""
     warning: str = ""
 
@@ -67,8 +70,12 @@ def choose_password(
     given: SecretView | None,
     own: SecretView | None,
     generate: Callable[[], str],
+    now: str = "",
 ) -> Password | Refusal:
-    """The password of a user; `given` is the Secret that the spec names, `own` the operator's."""
+    """The password of a user; `given` is the Secret that the spec names, `own` the operator's.
+
+    `now` is RFC 3339.
+    """
     asked = user.meta.annotations.get(ROTATE, "")
     reference = user.body.spec.authentication.password_secret_ref
     if reference is not None:
@@ -85,14 +92,34 @@ def choose_password(
         if asked:
             warning = f"{ROTATE} has no effect on a given password; change {place} instead"
         return Password(value=text, warning=warning)
+    days = user.body.spec.authentication.rotation_days
+    text, problem = _text(own.data.get(PASSWORD_KEY, b"")) if own else ("", "")
+    before = own.annotations if own else {}
+    since = before.get(GENERATED, "")
+    age = _age(since, now)
     if own is None:
-        return Password(value=generate(), rotation=asked, reason="no Secret")
-    if asked and asked != own.annotations.get(ROTATE, ""):
-        return Password(value=generate(), rotation=asked, reason=f"{ROTATE}={asked}")
-    text, problem = _text(own.data.get(PASSWORD_KEY, b""))
-    if problem:
-        return Password(value=generate(), rotation=asked, reason=f"{own.name}: {problem}")
-    return Password(value=text, rotation=own.annotations.get(ROTATE, ""))
+        reason = "no Secret"
+    elif asked and asked != before.get(ROTATE, ""):
+        reason = f"{ROTATE}={asked}"
+    elif problem:
+        reason = f"{own.name}: {problem}"
+    elif days is not None and age is not None and age >= timedelta(days=days):
+        reason = f"it is {days} days old"
+    else:
+        # Of a password from before the schedule the age is not known: its days begin now.
+        since = now if days is not None and age is None else since
+        return Password(value=text, rotation=before.get(ROTATE, ""), generated=since)
+    rotation = asked or before.get(ROTATE, "")
+    generated = now if days is not None else ""
+    return Password(value=generate(), rotation=rotation, generated=generated, reason=reason)
+
+
+def _age(since: str, now: str) -> timedelta | None:
+    """How old a password is; None where that cannot be told."""
+    try:
+        return datetime.fromisoformat(now) - datetime.fromisoformat(since)
+    except (ValueError, TypeError):
+        return None
 
 
 def _text(data: bytes) -> tuple[str, str]:

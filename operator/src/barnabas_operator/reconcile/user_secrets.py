@@ -80,7 +80,7 @@ def prepare_password(
         return refused
     own = SecretView.of(found) if found else None
     view = SecretView.of(given) if given else None
-    password = choose_password(user, given=view, own=own, generate=_generate)
+    password = choose_password(user, given=view, own=own, generate=_generate, now=context.now)
     if isinstance(password, Refusal):
         return password
     before = own.text("bootstrap.servers") if own else ""
@@ -127,6 +127,7 @@ def _body(user: User, access: Access, password: Password) -> Document:
         security_protocol=access.security_protocol,
         mechanism=access.mechanism,
         rotation=password.rotation,
+        generated=password.generated,
         trusted=access.trusted,
     )
 

@@ -18,7 +18,7 @@ from typing import Final
 from urllib.parse import quote, urlencode
 
 from barnabas_operator.api.reading import Metadata
-from barnabas_operator.api.users import ROTATE
+from barnabas_operator.api.users import GENERATED, ROTATE
 from barnabas_operator.names import labels
 from barnabas_operator.resources.certificates import TRUSTED
 from barnabas_operator.resources.config import property_value
@@ -41,13 +41,15 @@ def user_secret(
     security_protocol: str,
     mechanism: str,
     rotation: str = "",
+    generated: str = "",
     trusted: str = "",
 ) -> Document:
     """The Secret of a user; it has no hash of its content, which would be one of the password."""
     body = document("v1", "Secret", owner.name, owner=owner, labels=labels(cluster, COMPONENT))
     body["type"] = "Opaque"
-    if rotation:
-        body["metadata"]["annotations"] = {ROTATE: rotation}
+    notes = {ROTATE: rotation, GENERATED: generated}
+    if any(notes.values()):
+        body["metadata"]["annotations"] = {name: text for name, text in notes.items() if text}
     body["metadata"]["ownerReferences"] = [owner_reference(owner, KIND)]
     data = client_properties(
         username=username,

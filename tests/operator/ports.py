@@ -41,6 +41,8 @@ class MemoryBrokers:
     authorizes: bool = True
     quotas: dict[str, dict[str, float]] = field(default_factory=dict)
     has_quotas: bool = True
+    # What each broker advertises.
+    addresses: dict[int, str] = field(default_factory=dict)
 
     def describe(self) -> ClusterView:
         """See Brokers."""
@@ -51,6 +53,12 @@ class MemoryBrokers:
         """See Brokers."""
         self._answer()
         self.requests.append("elect")
+
+    def advertised(self, brokers: Collection[int]) -> Mapping[int, str]:
+        """See Brokers."""
+        self._answer()
+        self.requests.append("advertised")
+        return {each: self.addresses[each] for each in brokers if each in self.addresses}
 
     def topic_names(self) -> frozenset[str]:
         """See Brokers."""

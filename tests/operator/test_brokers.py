@@ -31,6 +31,15 @@ def test_the_cluster_says_who_it_is(brokers: AdminBrokers) -> None:
     assert view.out_of_sync == frozenset()
 
 
+def test_brokers_say_what_they_advertise(brokers: AdminBrokers) -> None:
+    """One that is not there is left out."""
+    (broker,) = brokers.describe().broker_ids
+    told = brokers.advertised([broker, broker + 1000])
+    assert set(told) == {broker}
+    assert "://" in told[broker]
+    assert brokers.advertised(()) == {}
+
+
 def test_a_topic_from_beginning_to_end(brokers: AdminBrokers) -> None:
     """Only what was set on the topic itself is its configuration."""
     created = CreateTopic(partitions=1, replicas=1, config={"retention.ms": "5000"})

@@ -38,6 +38,13 @@ app.kubernetes.io/instance: {{ .Release.Name }}
   resources: [secrets]
   verbs: [get, create, patch]
 {{- end }}
+# Listeners of the types ingress and tlsroute.
+- apiGroups: [networking.k8s.io]
+  resources: [ingresses]
+  verbs: [get, list, create, patch, delete]
+- apiGroups: [gateway.networking.k8s.io]
+  resources: [tlsroutes]
+  verbs: [get, list, create, patch, delete]
 - apiGroups: [policy]
   resources: [poddisruptionbudgets]
   verbs: [get, list, watch, create, patch]

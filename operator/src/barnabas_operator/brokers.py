@@ -35,6 +35,7 @@ from barnabas_kafka.client import (
     alter_configs,
     alter_quotas,
     alter_scram_credentials,
+    broker_resource,
     create_acls,
     create_partitions,
     create_topics,
@@ -78,6 +79,8 @@ MECHANISMS: Final[Mapping[str, ScramMechanism]] = {
     AuthenticationType.SHA_256.mechanism: "SCRAM-SHA-256",
     AuthenticationType.SHA_512.mechanism: "SCRAM-SHA-512",
 }
+# The first of them that is set.
+ADVERTISED: Final = ("advertised.listeners", "listeners")
 
 T = TypeVar("T")
 
@@ -105,6 +108,10 @@ class Brokers(Protocol):
 
     def elect_preferred_leaders(self) -> None:
         """Have each partition led by its preferred replica, where that is in sync."""
+        ...
+
+    def advertised(self, brokers: Collection[int]) -> Mapping[int, str]:
+        """The advertised.listeners of these brokers, without those that do not answer."""
         ...
 
     def topic_names(self) -> frozenset[str]:
@@ -213,6 +220,17 @@ class AdminBrokers:
     def elect_preferred_leaders(self) -> None:
         """See Brokers; a partition whose preferred replica cannot lead stays where it is."""
         self._call(elect_leaders(None))
+
+    def advertised(self, brokers: Collection[int]) -> Mapping[int, str]:
+        """See Brokers."""
+        resources = {broker: broker_resource(broker) for broker in sorted(brokers)}
+        described = self._call(describe_configs(resources.values()))
+        told = {}
+        for broker, resource in resources.items():
+            found = described.values.get(resource, {})
+            entries = (found[name] for name in ADVERTISED if name in found)
+            told[broker] = next((each.value for each in entries if each.value), "")
+        return {broker: text for broker, text in told.items() if text}
 
     def topic_names(self) -> frozenset[str]:
         """See Brokers."""

@@ -63,6 +63,8 @@ NODES: Final = Kind("v1", "Node", "nodes")
 CLAIMS: Final = Kind("v1", "PersistentVolumeClaim", "persistentvolumeclaims")
 STATEFUL_SETS: Final = Kind("apps/v1", "StatefulSet", "statefulsets")
 BUDGETS: Final = Kind("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets")
+INGRESSES: Final = Kind("networking.k8s.io/v1", "Ingress", "ingresses")
+TLS_ROUTES: Final = Kind("gateway.networking.k8s.io/v1alpha2", "TLSRoute", "tlsroutes")
 LEASES: Final = Kind("coordination.k8s.io/v1", "Lease", "leases")
 EVENTS: Final = Kind("events.k8s.io/v1", "Event", "events")
 CLUSTERS: Final = Kind(f"{GROUP}/{VERSION}", "KafkaCluster", "kafkaclusters")
@@ -73,7 +75,7 @@ KINDS: Final = {
     kind.kind: kind
     for kind in (
         CONFIG_MAPS, SECRETS, SERVICES, PODS, CLAIMS, STATEFUL_SETS, BUDGETS, CLUSTERS, TOPICS,
-        USERS, PIPELINES,
+        USERS, PIPELINES, INGRESSES, TLS_ROUTES,
     )
 }  # fmt: skip
 

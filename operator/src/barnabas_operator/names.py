@@ -114,6 +114,19 @@ class ClusterNames:
         """Service that gives one broker its ports on the nodes."""
         return f"{self.broker}-{ordinal}-external"
 
+    @property
+    def addresses(self) -> str:
+        """ConfigMap with what each broker advertises, where that differs in more than its id."""
+        return f"{self.broker}-addresses"
+
+    def listener_broker(self, listener: str, ordinal: int | str) -> str:
+        """Service, Ingress or TLSRoute by which one listener of one broker is reached."""
+        return f"{self.cluster}-{listener}-{ordinal}"
+
+    def listener_bootstrap(self, listener: str) -> str:
+        """Service, Ingress or TLSRoute of a listener for a client's first connection."""
+        return f"{self.cluster}-{listener}-bootstrap"
+
     def zookeeper_host(self, ordinal: int) -> str:
         """Host name of a member, within the Kubernetes cluster."""
         return f"{self.zookeeper}-{ordinal}.{self.zookeeper_nodes}.{self.namespace}.svc"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from barnabas_broker.cli.errors import InputError
-from barnabas_broker.cli.pod import TERMINATED, expanded, rack_in, wait_for_rack
+from barnabas_broker.cli.pod import TERMINATED, expanded, from_file, rack_in, wait_for_rack
 
 ENVIRONMENT = {"POD_INDEX": "2", "HOST_IP": "fd00::1", "EMPTY": ""}
 
@@ -70,3 +70,15 @@ def test_a_pod_that_is_deleted_while_it_waits_ends_at_once(tmp_path: Path) -> No
         assert process.stdout.readline().startswith("waiting for the rack")
         process.send_signal(signal.SIGTERM)
     assert process.returncode == TERMINATED == 143
+
+
+def test_a_setting_is_what_its_file_holds(tmp_path: Path) -> None:
+    """Without the line end; a file that is not there is named."""
+    file = tmp_path / "0"
+    file.write_text("PLAIN://{POD_NAME}:9092\n")
+    assert (
+        from_file(f"advertised.listeners={file}") == "advertised.listeners=PLAIN://{POD_NAME}:9092"
+    )
+    for wrong in (f"a={tmp_path / 'none'}", f"a={tmp_path}", "a", "=b", "a="):
+        with pytest.raises(InputError, match=f"--set-file {wrong}"):
+            from_file(wrong)

@@ -121,6 +121,15 @@ def test_a_document_that_cannot_be_used(document: Any, problem: str) -> None:
             "listeners: a: nodePort is for listeners of type nodeport",
         ),
         (
+            {
+                "listeners": [
+                    {"name": "a", "port": 9092},
+                    {"name": "b", "port": 9093, "type": "loadbalancer"},
+                ]
+            },
+            "listeners: b: types other than internal and nodeport, and configuration, need",
+        ),
+        (
             {"listeners": [{"name": "a", "port": 9404}]},
             "listeners: a: name metrics and port 9404 are taken",
         ),

@@ -48,6 +48,15 @@ def test_an_api_server_that_is_gone_ends_the_pass() -> None:
     assert kube.writes == []
 
 
+def test_a_kind_that_is_not_served_stops_nothing_else() -> None:
+    """Its definition is not installed, as that of the Gateway API's routes may be."""
+    kube = MemoryKube()
+    kube.fail("apply ConfigMap a", 404)
+    (refused,) = apply_steps([_apply("a"), _apply("b")], META, context_on(kube))
+    assert "could not find the requested resource" in refused.message
+    assert kube.writes == ["apply ConfigMap b"]
+
+
 def test_an_eviction_that_fails_gates_nothing() -> None:
     """The API server answers 500 for as long as several budgets select the pod."""
     kube = MemoryKube()

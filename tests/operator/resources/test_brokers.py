@@ -90,7 +90,12 @@ def _start(body: dict[str, Any], tmp_path: Path, ordinal: int) -> list[str]:
         "HOST_IP": "172.18.0.3",
     }
     program = [sys.executable, "-c", SHOW]
-    here = [each.replace("/etc/barnabas-pod", str(tmp_path)) for each in command[1:]]
+    here = [
+        each.replace("/etc/barnabas-pod", str(tmp_path)).replace(
+            "/etc/barnabas-addresses", str(tmp_path)
+        )
+        for each in command[1:]
+    ]
     done = subprocess.run(
         [*program, *here], env=environment, capture_output=True, text=True, check=True
     )
@@ -106,6 +111,24 @@ def test_each_broker_advertises_its_own_name_and_port(tmp_path: Path) -> None:
         "broker.id=2",
         f"advertised.listeners=PLAIN://{host}:9092,EXTERNAL://172.18.0.3:32096",
     ]  # fmt: skip
+
+
+def test_each_broker_advertises_what_its_file_says(tmp_path: Path) -> None:
+    """The node's address is filled in where the file has its place."""
+    listeners = [
+        {"name": "plain", "port": 9092},
+        {"name": "lb", "type": "loadbalancer", "port": 9094},
+        {"name": "np", "type": "nodeport", "port": 9095, "nodePort": 31000},
+    ]
+    balancer = {"status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}}}
+    made = broker_workload(
+        read_cluster(examples.cluster(listeners=listeners)),
+        image="i", node_ports={}, found={("Service", "quickstart-lb-0"): balancer},
+    )  # fmt: skip
+    (tmp_path / "0").write_text(made[1]["data"]["0"])
+    host = "quickstart-broker-0.quickstart-broker-nodes.default.svc"
+    told = "LB://192.0.2.1:9094,NP://172.18.0.3:31000"
+    assert _start(made[-1], tmp_path, 0)[-1] == f"advertised.listeners=PLAIN://{host}:9092,{told}"
 
 
 def test_a_broker_in_a_rack_waits_to_be_told_which(tmp_path: Path) -> None:

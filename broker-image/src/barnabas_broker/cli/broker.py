@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from barnabas_broker.cli.errors import InputError
-from barnabas_broker.cli.pod import end_on_sigterm, expanded, rack_in, wait_for_rack
+from barnabas_broker.cli.pod import end_on_sigterm, expanded, from_file, rack_in, wait_for_rack
 from barnabas_broker.cli.properties import parse_assignments
 from barnabas_broker.server.process import stop_signals
 
@@ -58,6 +58,13 @@ def broker() -> None:
     metavar="NAME=VALUE",
     help="One broker setting, over those of the file.",
 )
+@click.option(
+    "--set-file",
+    "files",
+    multiple=True,
+    metavar="NAME=FILE",
+    help="One broker setting, whose value is in a file; after those of --set.",
+)
 @click.option("--strict", is_flag=True, help="Refuse settings that Kafka does not know.")
 @click.option(
     "--ready-file",
@@ -72,7 +79,7 @@ def broker() -> None:
 @click.option(
     "--from-pod",
     is_flag=True,
-    help="Replace {NAME} and {NUMBER+NAME} in --set by environment variables.",
+    help="Replace {NAME} and {NUMBER+NAME} in --set and --set-file by environment variables.",
 )
 @click.option(
     "--rack-file",
@@ -84,6 +91,7 @@ def broker() -> None:
 def start(
     config: Path | None,
     assignments: tuple[str, ...],
+    files: tuple[str, ...],
     strict: bool,
     ready_file: Path | None,
     supervised: bool,
@@ -98,6 +106,9 @@ def start(
     Exits with 0 after a clean stop, at any point of the start too, 1 when it cannot start or go on
     (port in use, data directory locked or unwritable, wrong cluster id), 2 when a setting is wrong.
     """
+    if from_pod:
+        files = tuple(expanded(each, os.environ) for each in files)
+    assignments = (*assignments, *map(from_file, files))
     if from_pod:
         assignments = tuple(expanded(each, os.environ) for each in assignments)
     if rack_files:

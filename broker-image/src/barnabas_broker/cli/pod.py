@@ -44,6 +44,18 @@ def expanded(text: str, environment: Mapping[str, str]) -> str:
     return PLACE.sub(fill, text)
 
 
+def from_file(text: str) -> str:
+    """A setting NAME=FILE with the content of the file. Raises InputError where there is none."""
+    name, equals, file = text.partition("=")
+    if not (name and equals and file):
+        raise InputError(f"--set-file {text}: must be NAME=FILE")
+    try:
+        value = Path(file).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"--set-file {text}: {error}") from error
+    return f"{name}={value}"
+
+
 def rack_in(files: Iterable[Path]) -> str:
     """The rack in the first of the files that has one; empty if none has."""
     for file in files:

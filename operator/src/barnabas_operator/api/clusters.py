@@ -21,6 +21,7 @@ from barnabas_operator.api.facts import (
     Pattern,
     Rule,
 )
+from barnabas_operator.api.listeners import HOST, ListenerConfiguration
 from barnabas_operator.api.pods import PodTemplate
 from barnabas_operator.api.rolls import Roll, RollPolicy, RollStatus
 from barnabas_operator.api.storage import BrokerStorage, Claim, ContainerResources
@@ -66,6 +67,10 @@ class ListenerType(StrEnum):
 
     INTERNAL = "internal"
     NODEPORT = "nodeport"
+    LOADBALANCER = "loadbalancer"
+    CLUSTER_IP = "cluster-ip"
+    INGRESS = "ingress"
+    TLSROUTE = "tlsroute"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +92,36 @@ class ListenerTls:
     """Connections are encrypted, with a certificate of the cluster's own CA."""
 
 
+# Fields of `configuration` and the types that read them.
+_BY_TYPE: Final = {
+    "gateway": ("tlsroute",),
+    "ingressClassName": ("ingress",),
+    "hostTemplate": ("ingress", "tlsroute"),
+    "loadBalancerSourceRanges": ("loadbalancer",),
+    "loadBalancerClass": ("loadbalancer",),
+    "externalTrafficPolicy": ("nodeport", "loadbalancer"),
+    "bootstrap": ("loadbalancer", "cluster-ip", "ingress", "tlsroute"),
+}
+_GIVEN: Final = "has(self.configuration) && has(self.configuration"
+_ROUTING_RULES: Final = (
+    *(
+        Rule(
+            f"!({_GIVEN}.{name})) || self.type in {list(types)}",
+            f"configuration.{name} is for listeners of type {', '.join(types)}",
+        )
+        for name, types in _BY_TYPE.items()
+    ),
+    Rule(
+        f"!(self.type in ['ingress', 'tlsroute']) || (has(self.tls) && {_GIVEN}.hostTemplate) &&"
+        " has(self.configuration.bootstrap) && has(self.configuration.bootstrap.host))",
+        "ingress and tlsroute need tls, configuration.hostTemplate and"
+        " configuration.bootstrap.host: connections are told apart by their host",
+    ),
+    Rule(f"self.type != 'tlsroute' || ({_GIVEN}.gateway))", "tlsroute needs configuration.gateway"),
+)
+_NO_CONFIGURATION: Final = ListenerConfiguration()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listener:
     """A port on which clients reach the brokers."""
@@ -100,6 +135,11 @@ class Listener:
             "!has(self.advertisedHost) || self.type == 'nodeport'",
             "advertisedHost is for listeners of type nodeport",
         ),
+        Rule(
+            "!has(self.configuration) || self.type != 'internal'",
+            "configuration is for listeners of another type than internal",
+        ),
+        *_ROUTING_RULES,
         Rule(
             f"self.port != {ADMIN_PORT} && self.name != 'metrics'",
             f"the name metrics and port {ADMIN_PORT} are taken: brokers tell their metrics there",
@@ -119,7 +159,10 @@ class Listener:
     type: Annotated[
         ListenerType,
         Doc(
-            "internal: from the Kubernetes cluster; nodeport: from outside, on a port of the node."
+            "internal: from the Kubernetes cluster, at the pods' names; cluster-ip: the same, at a"
+            " Service for each broker; nodeport: from outside, on a port of the node; loadbalancer:"
+            " at a load balancer for each broker; ingress, tlsroute: by TLS passthrough of an"
+            " Ingress, or of a Gateway with a TLSRoute for each broker."
         ),
     ] = ListenerType.INTERNAL
     port: Annotated[int, Doc("Port in the pod and of the Service."), Between(1024, 65535)]
@@ -134,9 +177,12 @@ class Listener:
     advertised_host: Annotated[
         str | None,
         Doc("Host that clients are told instead of the node's address, as for a tunnel."),
-        Pattern(r"^[A-Za-z0-9]([-.A-Za-z0-9]*[A-Za-z0-9])?$", "a host name or an IPv4 address"),
+        HOST,
         Longest(253),
     ] = None
+    configuration: Annotated[
+        ListenerConfiguration, Doc("How the listener is reached."), NoDefault()
+    ] = _NO_CONFIGURATION
     tls: Annotated[ListenerTls | None, Doc("TLS; without it connections are not encrypted.")] = None
     authentication: Annotated[
         ListenerAuthentication | None,

@@ -27,6 +27,7 @@ from barnabas_operator.api.clusters import (
     Listener,
     ListenerType,
 )
+from barnabas_operator.api.listeners import ListenerConfiguration
 from barnabas_operator.api.pipelines import KafkaPipeline
 from barnabas_operator.api.reading import (
     Resource,
@@ -43,6 +44,7 @@ Document = Mapping[str, Any]
 AnyResource = Resource[KafkaCluster] | Resource[KafkaTopic] | Resource[KafkaPipeline]
 
 NAME_LENGTH: Final = 40
+LOCAL_TYPES: Final = (ListenerType.INTERNAL, ListenerType.NODEPORT)
 UNUSED_CLAIM: Final = {"size": "1Gi"}
 """For ZooKeeper on a laptop, which takes the disk that it needs."""
 _PATH: Final = re.compile(r"(?:apiVersion|kind|metadata|spec|status)\b[\w.\[\]-]*")
@@ -309,6 +311,9 @@ def _listener_rules(listeners: Sequence[Listener]) -> Iterator[str]:
         for name, found in given.items():
             if found is not None and each.type is not ListenerType.NODEPORT:
                 yield f"spec.listeners: {each.name}: {name} is for listeners of type nodeport"
+        if each.type not in LOCAL_TYPES or each.configuration != ListenerConfiguration():
+            text = "types other than internal and nodeport, and configuration, need Kubernetes"
+            yield f"spec.listeners: {each.name}: {text}"
 
 
 def _unread_settings(document: Any) -> Iterator[str]:

@@ -15,7 +15,7 @@ from typing import Final
 from barnabas_operator.api.clusters import KafkaCluster, ListenerType
 from barnabas_operator.api.conditions import is_ready
 from barnabas_operator.api.reading import Resource
-from barnabas_operator.names import ClusterNames
+from barnabas_operator.plan.addresses import node_ports
 from barnabas_operator.plan.claims import (
     growth,
     ignored_class,
@@ -45,6 +45,7 @@ from barnabas_operator.plan.snapshot import (
 )
 from barnabas_operator.plan.steps import AnnotateRack, Apply
 from barnabas_operator.plan.versions import as_before, is_held, stamped
+from barnabas_operator.resources import listeners
 from barnabas_operator.resources.brokers import broker_services, broker_workload, claim_size
 from barnabas_operator.resources.config import internal_topics
 from barnabas_operator.resources.objects import Document
@@ -103,7 +104,9 @@ def check_objects(snapshot: Snapshot, draft: Draft) -> None:
         possible: Document | None = with_present_templates(body, found)
         if body["kind"] == "ConfigMap" and body["metadata"]["name"] == snapshot.names.broker:
             possible = with_protocol(body, snapshot.protocol)
-        if possible is not None and body["kind"] in TEMPLATES:
+        # Addresses are not the resource's to decide, nor of a version.
+        of_pods = body["kind"] in TEMPLATES and body["metadata"]["name"] != snapshot.names.addresses
+        if possible is not None and of_pods:
             generation = cluster.meta.generation
             possible = stamped(possible, generation=generation, operator=operator)
             if found is not None and is_held(found, cluster, operator):
@@ -152,7 +155,9 @@ def _wanted(snapshot: Snapshot, draft: Draft) -> list[Document]:
         *zookeeper_objects(cluster, image=images.zookeeper, selector=members),
         *broker_services(cluster, selector=brokers),
     ]
-    ports = node_ports(cluster, snapshot.observed)
+    if waiting := listeners.pending(cluster, snapshot.observed.objects):
+        draft.find(Reason.LISTENER_PENDING, shortened(waiting))
+    ports = node_ports(cluster, snapshot.observed.objects)
     unknown = [
         each.name
         for each in cluster.body.spec.listeners
@@ -177,22 +182,10 @@ def _wanted(snapshot: Snapshot, draft: Draft) -> list[Document]:
         cluster,
         image=images.broker,
         node_ports=ports,
+        found=snapshot.observed.objects,
         selector=brokers,
         max_unavailable=evictable,
     )
-
-
-def node_ports(cluster: Resource[KafkaCluster], observed: Observed) -> dict[str, int]:
-    """The ports of the nodes that broker 0's Service has, by listener."""
-    names = ClusterNames(cluster.meta.name, cluster.meta.namespace)
-    service = observed.objects.get(("Service", names.external(0)))
-    listed = service["spec"].get("ports", ()) if service else ()
-    given = {port["name"]: port["nodePort"] for port in listed if port.get("nodePort")}
-    # What the resource says counts before what the Service still has.
-    for each in cluster.body.spec.listeners:
-        if each.node_port is not None:
-            given[each.name] = each.node_port
-    return given
 
 
 def check_size(snapshot: Snapshot, draft: Draft) -> None:
@@ -277,7 +270,7 @@ CHECKS: Final = (
         name="objects",
         looks_at="Services, ConfigMaps, PodDisruptionBudgets and StatefulSets",
         run=check_objects,
-        reasons=(Reason.NODE_PORTS_PENDING, Reason.VALUE_ALTERED),
+        reasons=(Reason.NODE_PORTS_PENDING, Reason.LISTENER_PENDING, Reason.VALUE_ALTERED),
     ),
     Check(
         name="version",

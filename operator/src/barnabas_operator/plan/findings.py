@@ -193,6 +193,11 @@ class Reason(StrEnum):
         Severity.WARNING,
         "The brokers' claims outlive the cluster and the ensemble's, which have its id, do not.",
     )
+    LISTENER_PENDING = (
+        "ListenerPending",
+        Severity.WARNING,
+        "A listener has no address yet: brokers advertise it once Kubernetes gives one.",
+    )
     VALUE_ALTERED = (
         "ValueAltered",
         Severity.WARNING,

@@ -6,6 +6,7 @@ from barnabas_operator.plan.findings import Reason
 from barnabas_operator.plan.observed import COMPONENTS
 from barnabas_operator.plan.roll_policy import objection, soaking
 from barnabas_operator.plan.rolling import (
+    ASKED_FOR,
     broken_to_replace,
     newly_broken,
     next_to_replace,
@@ -55,7 +56,8 @@ def check_broker_roll(snapshot: Snapshot, draft: Draft) -> None:
 def _roll_is_due(component: str, name: str, snapshot: Snapshot, draft: Draft) -> bool:
     """Whether a pod that serves is to be replaced, as far as its own StatefulSet is concerned."""
     seen = snapshot.set_of(component)
-    if seen is None or draft.deletes_pod() or draft.changes_templates(name):
+    changing = draft.changes_templates(name) or draft.changes_templates(snapshot.names.addresses)
+    if seen is None or draft.deletes_pod() or changing:
         return False
     pods = snapshot.observed.pods.get(component, ())
     if (broken := broken_to_replace(pods, seen)) is not None:
@@ -105,7 +107,8 @@ def _replace_next(component: str, snapshot: Snapshot, draft: Draft) -> None:
     held_back = objection(roll, snapshot.requests, token=snapshot.roll_token(), now=now)
     if held_back:
         # Who annotates a pod has approved its restart, with the template that it has.
-        asked = [pod for pod in pods if pod.restart and pod.revision == seen.update_revision]
+        current = [pod for pod in pods if pod.revision == seen.update_revision]
+        asked = [pod for pod in current if pod.restart == ASKED_FOR]
         if snapshot.requests.paused or not asked:
             draft.find(Reason.ROLL_HELD_BACK, f"the roll of {component} pods: {held_back}")
             return

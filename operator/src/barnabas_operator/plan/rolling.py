@@ -43,6 +43,7 @@ BROKEN: Final = frozenset(
     }
 )
 UNSCHEDULABLE: Final = "Unschedulable"
+READDRESSED: Final = "its advertised addresses changed"
 ASKED_FOR: Final = f"the annotation {MANUAL_ROLL} asks for it"
 # A sidecar that another program injected may crash beside a broker that serves.
 OWN_CONTAINERS: Final = frozenset({"broker", "zookeeper", "rack"})

@@ -77,9 +77,13 @@ class Snapshot:
         return next((selector_of(each) for each in found if each is not None), None)
 
     def roll_token(self) -> str:
-        """What names the roll that is due: the templates of both components."""
+        """What names the roll that is due: both components' templates, and addresses."""
         sets = (self.set_of(component) for component in COMPONENTS)
-        return digest([seen.update_revision for seen in sets if seen is not None])[:8]
+        parts = [seen.update_revision for seen in sets if seen is not None]
+        addresses = self.observed.objects.get(("ConfigMap", self.names.addresses))
+        if addresses is not None:
+            parts.append(digest(addresses.get("data")))
+        return digest(parts)[:8]
 
     @property
     def requests(self) -> RollRequests:

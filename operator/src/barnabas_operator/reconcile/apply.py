@@ -47,7 +47,7 @@ def apply_steps(
         try:
             _apply(step, meta.namespace, context)
         except KubeError as error:
-            if not (error.refused or _ends_an_eviction(step, error)):
+            if not (error.refused or _ends_an_eviction(step, error) or _is_unserved(step, error)):
                 raise
             logger.debug("%s/%s: refused: %s", meta.namespace, meta.name, error.message)
             refused.append(Refused(step=step, message=error.message))
@@ -68,6 +68,11 @@ def _ends_an_eviction(step: Step, error: KubeError) -> bool:
     The API server answers 500 for as long as several budgets select a pod.
     """
     return isinstance(step, DeletePod) and error.status != 0
+
+
+def _is_unserved(step: Step, error: KubeError) -> bool:
+    """Whether the API server does not know the kind of an object: its definition is missing."""
+    return isinstance(step, Apply) and error.status == 404
 
 
 def summary(refused: Sequence[Refused]) -> str:

@@ -26,15 +26,18 @@ from barnabas_operator.kube import (
     BUDGETS,
     CLAIMS,
     CONFIG_MAPS,
+    KINDS,
     NODES,
     PODS,
     SERVICES,
     STATEFUL_SETS,
+    Kind,
     KubeError,
 )
 from barnabas_operator.names import INSTANCE, ClusterNames
+from barnabas_operator.plan.addresses import node_ports, readdressed
 from barnabas_operator.plan.claims import claims_of
-from barnabas_operator.plan.clusters import check_availability, node_ports, plan_cluster
+from barnabas_operator.plan.clusters import check_availability, plan_cluster
 from barnabas_operator.plan.findings import Finding, Reason, Severity
 from barnabas_operator.plan.observed import COMPONENTS, ClusterView, Observed, selector_of
 from barnabas_operator.plan.roll_plan import roll_plan
@@ -50,6 +53,7 @@ from barnabas_operator.reconcile.rolls import admin_url, hold_back, restore_lead
 from barnabas_operator.reconcile.status import write_status
 from barnabas_operator.reconcile.templates import without_invalid_templates
 from barnabas_operator.resources import brokers, zookeeper
+from barnabas_operator.resources import listeners as routing
 from barnabas_operator.resources.brokers import TLS_VOLUME, claim_size, storage_estimate
 from barnabas_operator.resources.certificates import broker_hosts
 from barnabas_operator.resources.config import inter_broker_listener
@@ -173,8 +177,8 @@ def observe(cluster: Cluster, context: Context) -> Observed:
     kube, namespace = context.kube, cluster.meta.namespace
     labels = {INSTANCE: cluster.meta.name}
     objects: dict[tuple[str, str], Mapping[str, Any]] = {}
-    for kind in (STATEFUL_SETS, SERVICES, CONFIG_MAPS, BUDGETS):
-        for found in kube.list(kind, namespace, labels):
+    for kind in (STATEFUL_SETS, SERVICES, CONFIG_MAPS, BUDGETS, *routes_of(cluster.body)):
+        for found in _listed(kind, namespace, labels, context):
             if is_ours(found, cluster.meta.uid):
                 objects[found["kind"], found["metadata"]["name"]] = found
     names = ClusterNames(cluster.meta.name, namespace)
@@ -200,6 +204,8 @@ def observe(cluster: Cluster, context: Context) -> Observed:
         claims[component] = claims_of(all_claims, name) if owner is not None else []
     racks, racks_trouble = look_for_racks(cluster, pods["broker"], context)
     view, trouble = ask_brokers(cluster, objects, pods["broker"], context)
+    told = ask_advertised(cluster, view, context)
+    pods["broker"] = readdressed(cluster, objects, pods["broker"], told)
     observed = Observed(
         objects=objects,
         pods=pods,
@@ -212,6 +218,42 @@ def observe(cluster: Cluster, context: Context) -> Observed:
         now=context.now,
     )
     return dataclasses.replace(observed, modes=ask_ensemble(names, observed, context))
+
+
+def routes_of(body: KafkaCluster) -> list[Kind]:
+    """The kinds that only listeners of some types have: those that are there, or were."""
+    types = {str(each.type) for each in body.spec.listeners}
+    types |= {each.type for each in body.status.listeners}
+    return [KINDS[kind] for type_, kind in routing.KIND_OF.items() if type_ in types]
+
+
+def _listed(
+    kind: Kind, namespace: str, labels: Mapping[str, str], context: Context
+) -> list[dict[str, Any]]:
+    """The cluster's objects of a kind; none of a route where there can be none.
+
+    An API server without the definition, or rights that are older than the operator, are named
+    when the object is applied.
+    """
+    try:
+        return context.kube.list(kind, namespace, labels)
+    except KubeError as error:
+        if kind.kind in routing.KIND_OF.values() and error.status in (403, 404):
+            return []
+        raise
+
+
+def ask_advertised(
+    cluster: Cluster, view: ClusterView | None, context: Context
+) -> Mapping[int, str]:
+    """What each broker advertises, where that may differ from what it should."""
+    if view is None or not routing.needs_files(cluster.body.spec.listeners):
+        return {}
+    try:
+        return context.brokers(bootstrap_servers(cluster)).advertised(view.broker_ids)
+    except BrokersError:
+        # Asked again in the next pass; until then nothing is restarted for it.
+        return {}
 
 
 def ask_recovery(pods: Sequence[PodView], context: Context) -> Mapping[str, str]:
@@ -393,7 +435,13 @@ def _mounts_certificates(cluster: Cluster, observed: Observed) -> bool:
 
 def broker_hosts_of(cluster: Cluster, observed: Observed) -> set[str]:
     """The hosts by which clients reach the brokers, as far as they are known."""
-    found = broker_hosts(ClusterNames(cluster.meta.name, cluster.meta.namespace))
+    names = ClusterNames(cluster.meta.name, cluster.meta.namespace)
+    found = broker_hosts(names)
+    for listener in cluster.body.spec.listeners:
+        if listener.type in routing.OWN_OBJECTS:
+            replicas = range(cluster.body.spec.brokers.replicas)
+            hosts = (routing.own_host(listener, n, names, observed.objects) for n in replicas)
+            found |= set(filter(None, hosts))
     for each in listeners(cluster, observed):
         servers = filter(None, each.bootstrap_servers.split(","))
         found |= {server.rpartition(":")[0].strip("[]") for server in servers}
@@ -403,20 +451,38 @@ def broker_hosts_of(cluster: Cluster, observed: Observed) -> set[str]:
 def listeners(cluster: Cluster, observed: Observed) -> tuple[ListenerStatus, ...]:
     """Where clients reach the brokers, as far as it is known."""
     names = ClusterNames(cluster.meta.name, cluster.meta.namespace)
-    ports = node_ports(cluster, observed)
+    ports = node_ports(cluster, observed.objects)
     told = []
     for each in cluster.body.spec.listeners:
         if each.type is ListenerType.INTERNAL:
             servers = names.bootstrap_server(each.port)
+        elif each.type in routing.OWN_OBJECTS:
+            servers = routing.bootstrap_servers(each, names, observed.objects)
         else:
             servers = _on_nodes(each, ports.get(each.name), observed.pods["broker"])
         told.append(ListenerStatus(name=each.name, type=each.type.value, bootstrap_servers=servers))
-    return tuple(told)
+    return (*told, *_leaving(cluster, observed))
+
+
+def _leaving(cluster: Cluster, observed: Observed) -> Iterator[ListenerStatus]:
+    """Removed listeners whose routes are still there: their kind is listed until they are gone."""
+    wanted = {each.name for each in cluster.body.spec.listeners}
+    types = {each.type for each in cluster.body.spec.listeners}
+    kinds = {kind for kind, _ in observed.objects}
+    for each in cluster.body.status.listeners:
+        kind = routing.KIND_OF.get(each.type) if each.type not in types else None
+        if kind in kinds and each.name not in wanted:
+            yield ListenerStatus(name=each.name, type=each.type, bootstrap_servers="")
 
 
 def _on_nodes(listener: Listener, first: int | None, pods: Sequence[PodView]) -> str:
     """Where each broker is reached by the address of its node, as far as it is known."""
     if first is None:
         return ""
-    hosts = [(pod.ordinal, listener.advertised_host or pod.node_address) for pod in pods]
-    return ",".join(f"{host}:{first + ordinal}" for ordinal, host in sorted(hosts) if host)
+    told = []
+    for pod in sorted(pods, key=lambda each: each.ordinal):
+        broker = pod.ordinal
+        if host := brokers.host_on_node(listener, broker, pod.node_address):
+            port = brokers.node_port_of(listener, broker, first)
+            told.append(f"{host}:{routing.advertised_port(listener, broker, str(port))}")
+    return ",".join(told)

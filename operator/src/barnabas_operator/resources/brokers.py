@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 from typing import Final
 
 from barnabas_operator.api.amounts import format_bytes
 from barnabas_operator.api.clusters import ADMIN_PORT, KafkaCluster, Listener, ListenerType
+from barnabas_operator.api.listeners import filled
 from barnabas_operator.api.reading import Resource
 from barnabas_operator.names import CONFIG_HASH, RACK, ClusterNames
-from barnabas_operator.resources import config, objects, pods, services
+from barnabas_operator.resources import config, listeners, objects, pods, services
 from barnabas_operator.resources.certificates import BROKER_PATH
 from barnabas_operator.resources.objects import Document
 from barnabas_operator.sizing import Estimate, LogShape, estimate
 
 COMPONENT: Final = "broker"
 CONFIG_PATH: Final = "/etc/barnabas"
+ADDRESSES_PATH: Final = "/etc/barnabas-addresses"
 POD_PATH: Final = "/etc/barnabas-pod"
 # From the pod's label, and from its annotation.
 RACK_FILES: Final = (f"{POD_PATH}/topology", f"{POD_PATH}/rack")
@@ -45,8 +47,8 @@ def broker_services(
     """
     names = ClusterNames(cluster.meta.name, cluster.meta.namespace)
     labels, selector = names.labels(COMPONENT), selector or names.selector(COMPONENT)
-    owner, listeners = cluster.meta, cluster.body.spec.listeners
-    internal = {each.name: each.port for each in _internal(listeners)}
+    owner, wanted = cluster.meta, cluster.body.spec.listeners
+    internal = {each.name: each.port for each in _internal(wanted)}
     bootstrap = services.cluster_ip(
         names.bootstrap, owner=owner, labels=labels, selector=selector, ports=internal
     )
@@ -58,19 +60,48 @@ def broker_services(
         ),
         bootstrap,
     ]
-    external = _external(listeners)
+    external = _external(wanted)
     for ordinal in range(cluster.body.spec.brokers.replicas if external else 0):
         pod = {**selector, "statefulset.kubernetes.io/pod-name": f"{names.broker}-{ordinal}"}
         ports = [
-            (each.name, each.port, None if each.node_port is None else each.node_port + ordinal)
-            for each in external
+            (each.name, each.port, node_port_of(each, ordinal, each.node_port)) for each in external
         ]
         bodies.append(
-            services.node_port(
-                names.external(ordinal), owner=owner, labels=labels, selector=pod, ports=ports
+            _with_additions(
+                services.node_port(
+                    names.external(ordinal), owner=owner, labels=labels, selector=pod, ports=ports
+                ),
+                external,
+                ordinal,
             )
         )
+    bodies += listeners.listener_objects(cluster, selector=selector)
     return [objects.owned(body, owner=owner, kind=cluster.kind) for body in bodies]
+
+
+def _with_additions(service: Document, wanted: list[Listener], ordinal: int) -> Document:
+    """The Service of a broker's ports on the nodes with what its listeners add to it."""
+    meta, spec = service["metadata"], service["spec"]
+    annotations: dict[str, str] = {}
+    for each in wanted:
+        given, own = each.configuration, each.configuration.of_broker(ordinal)
+        for name, value in {**given.labels, **own.labels}.items():
+            meta["labels"].setdefault(name, filled(value, ordinal))
+        for name, value in {**given.annotations, **own.annotations}.items():
+            annotations[name] = filled(value, ordinal)
+        if given.external_traffic_policy is not None:
+            spec["externalTrafficPolicy"] = given.external_traffic_policy.value
+    if annotations:
+        meta["annotations"] = annotations
+    return service
+
+
+def node_port_of(listener: Listener, ordinal: int, first: int | None) -> int | None:
+    """The port of the nodes for a broker; None where Kubernetes chooses."""
+    own = listener.configuration.of_broker(ordinal).node_port
+    if own is not None:
+        return own
+    return None if first is None else first + ordinal
 
 
 def broker_workload(
@@ -78,10 +109,14 @@ def broker_workload(
     *,
     image: str,
     node_ports: NodePorts,
+    found: listeners.Objects | None = None,
     selector: Mapping[str, str] | None = None,
     max_unavailable: int = 1,
 ) -> list[Document]:
-    """Configuration, budget and StatefulSet; `node_ports` are those of broker 0's Service."""
+    """Configuration, addresses, budget and StatefulSet.
+
+    `node_ports` are those of broker 0's Service, `found` the objects with addresses in them.
+    """
     names = ClusterNames(cluster.meta.name, cluster.meta.namespace)
     labels, selector = names.labels(COMPONENT), selector or names.selector(COMPONENT)
     owner = cluster.meta
@@ -115,6 +150,7 @@ def broker_workload(
     }
     bodies = (
         config_map,
+        *_addresses(cluster, names, node_ports, found or {}),
         services.disruption_budget(
             names.broker,
             owner=owner,
@@ -195,31 +231,77 @@ def _whole(settings: Mapping[str, str], key: str, default: int) -> int:
         return default
 
 
-def _internal(listeners: tuple[Listener, ...]) -> list[Listener]:
-    return [each for each in listeners if each.type is ListenerType.INTERNAL]
+def _addresses(
+    cluster: Resource[KafkaCluster],
+    names: ClusterNames,
+    node_ports: NodePorts,
+    found: listeners.Objects,
+) -> Iterator[Document]:
+    """The ConfigMap with what each broker advertises, where a template cannot say it."""
+    if not listeners.needs_files(cluster.body.spec.listeners):
+        return
+    labels = names.labels(COMPONENT)
+    body = objects.document("v1", "ConfigMap", names.addresses, owner=cluster.meta, labels=labels)
+    body["data"] = {
+        str(broker): advertised_listeners(cluster, names, node_ports, broker=broker, found=found)
+        for broker in range(cluster.body.spec.brokers.replicas)
+    }
+    yield body
 
 
-def _external(listeners: tuple[Listener, ...]) -> list[Listener]:
-    return [each for each in listeners if each.type is ListenerType.NODEPORT]
+def _internal(wanted: tuple[Listener, ...]) -> list[Listener]:
+    return [each for each in wanted if each.type is ListenerType.INTERNAL]
+
+
+def _external(wanted: tuple[Listener, ...]) -> list[Listener]:
+    return [each for each in wanted if each.type is ListenerType.NODEPORT]
 
 
 def advertised_listeners(
-    cluster: Resource[KafkaCluster], names: ClusterNames, node_ports: NodePorts
+    cluster: Resource[KafkaCluster],
+    names: ClusterNames,
+    node_ports: NodePorts,
+    *,
+    broker: int | None = None,
+    found: listeners.Objects | None = None,
 ) -> str:
-    """What the brokers advertise, with places that each fills in from its pod's environment."""
+    """What brokers advertise, with places that each fills in from its pod's environment.
+
+    A listener whose address is not known yet is left out.
+    """
     addresses = []
     for each in cluster.body.spec.listeners:
+        host: str | None
+        port = str(each.port)
         if each.type is ListenerType.NODEPORT:
-            host = each.advertised_host or "{HOST_IP}"
-            first = node_ports.get(each.name, each.node_port)
-            if first is None:
-                raise ValueError(f"listener {each.name}: its port of the nodes is not known yet")
-            port = f"{{{first}+POD_INDEX}}"
-        else:
+            host, port = _on_node(each, broker, node_ports)
+        elif each.type is ListenerType.INTERNAL:
             host = f"{{POD_NAME}}.{names.broker_nodes}.{names.namespace}.svc"
-            port = str(each.port)
-        addresses.append(f"{each.kafka_name}://{host}:{port}")
+        else:
+            host = listeners.own_host(each, broker, names, found or {})
+            port = str(listeners.HTTPS) if each.type in listeners.ROUTED else port
+        if host is not None:
+            port = listeners.advertised_port(each, broker, port)
+            addresses.append(f"{each.kafka_name}://{host}:{port}")
     return ",".join(addresses)
+
+
+def _on_node(listener: Listener, broker: int | None, node_ports: NodePorts) -> tuple[str, str]:
+    host = host_on_node(listener, broker, "{HOST_IP}")
+    first = node_ports.get(listener.name, listener.node_port)
+    if first is None:
+        raise ValueError(f"listener {listener.name}: its port of the nodes is not known yet")
+    if broker is None:
+        return host, f"{{{first}+POD_INDEX}}"
+    return host, str(node_port_of(listener, broker, first))
+
+
+def host_on_node(listener: Listener, broker: int | None, node: str) -> str:
+    """The host that clients are told of a broker on a node's port."""
+    given = listener.configuration
+    own = given.of_broker(broker).advertised_host if broker is not None else None
+    host = own or listener.advertised_host or given.advertised_host_template or node
+    return filled(host, listeners.INDEX if broker is None else broker)
 
 
 def _probe(path: str, *, period_s: int, failures: int) -> Document:
@@ -301,6 +383,12 @@ def _pod(
             {"name": "tmp", "emptyDir": {"sizeLimit": "64Mi"}},
         ],
     }
+    if listeners.needs_files(spec.listeners):
+        container["volumeMounts"].append(
+            {"name": "addresses", "mountPath": ADDRESSES_PATH, "readOnly": True}
+        )
+        volume = {"name": "addresses", "configMap": {"name": names.addresses}}
+        pod["volumes"].append(volume)
     if constraints := pods.spread_by_profile(spec.profile, selector):
         pod["topologySpreadConstraints"] = constraints
     if spec.needs_certificates:
@@ -318,12 +406,15 @@ def _command(
     cluster: Resource[KafkaCluster], names: ClusterNames, node_ports: NodePorts
 ) -> list[str]:
     """What starts a broker: no shell, for one command has what differs from pod to pod."""
-    advertised = advertised_listeners(cluster, names, node_ports)
+    advertised = ["--set-file", f"advertised.listeners={ADDRESSES_PATH}/{{POD_INDEX}}"]
+    if not listeners.needs_files(cluster.body.spec.listeners):
+        text = advertised_listeners(cluster, names, node_ports)
+        advertised = ["--set", f"advertised.listeners={text}"]
     command = [
         "barnabas", "broker", "start", "--supervised", "--from-pod",
         "--config", f"{CONFIG_PATH}/server.properties",
         "--set", "broker.id={POD_INDEX}",
-        "--set", f"advertised.listeners={advertised}",
+        *advertised,
     ]  # fmt: skip
     if cluster.body.spec.brokers.rack is not None:
         command += [part for file in RACK_FILES for part in ("--rack-file", file)]

@@ -1,0 +1,57 @@
+"""How listeners are reached, as it is declared."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from barnabas_operator.api.clusters import KafkaCluster
+from barnabas_operator.api.listeners import filled
+from barnabas_operator.api.reading import ResourceError, read_cluster
+from barnabas_operator.api.schemas import schema_of
+from barnabas_operator.api.writing import to_json
+from tests.operator import examples
+
+PLAIN = {"name": "plain", "port": 9092}
+
+
+def _with(configuration: dict[str, Any]) -> dict[str, Any]:
+    outside = {"name": "out", "port": 9094, "type": "loadbalancer", "configuration": configuration}
+    return examples.cluster(listeners=[PLAIN, outside])
+
+
+def test_what_is_different_for_a_broker() -> None:
+    """Others have nothing of their own."""
+    document = _with({"brokers": [{"broker": 1, "advertisedHost": "one.example"}]})
+    given = read_cluster(document).body.spec.listeners[1].configuration
+    assert given.of_broker(1).advertised_host == "one.example"
+    assert given.of_broker(0).advertised_host is None
+
+
+@pytest.mark.parametrize("template", ["b {broker}", "b{node}", "{broker"])
+def test_a_host_is_no_other_template(template: str) -> None:
+    """What a broker could not fill in is refused."""
+    with pytest.raises(ResourceError, match=r"advertisedHostTemplate: .* host name in which"):
+        read_cluster(_with({"advertisedHostTemplate": template}))
+
+
+@pytest.mark.parametrize("template", ["{broker}", "9100+broker", "{9100-broker}", "443443"])
+def test_a_port_is_a_number_or_counted_on(template: str) -> None:
+    """Anything else is refused."""
+    with pytest.raises(ResourceError, match="advertisedPortTemplate"):
+        read_cluster(_with({"advertisedPortTemplate": template}))
+
+
+def test_a_template_is_filled_with_the_id() -> None:
+    """Every place in it."""
+    assert filled("b{broker}.{broker}.example", 2) == "b2.2.example"
+
+
+def test_a_listener_that_asks_for_nothing_is_written_without_it() -> None:
+    """The definition's default is an internal listener, for which configuration is refused."""
+    listeners = schema_of(KafkaCluster)["properties"]["spec"]["properties"]["listeners"]
+    assert listeners["default"] == [{"name": "plain", "type": "internal", "port": 9092}]
+    read = read_cluster(_with({"loadBalancerClass": "inside"})).body.spec.listeners
+    assert "configuration" not in to_json(read[0])
+    assert to_json(read[1])["configuration"]["loadBalancerClass"] == "inside"

@@ -153,6 +153,7 @@ TESTED_IN: Final = {
     f"{_BROKER}server/metrics/scrape.py": "tests/broker/server/metrics/test_families.py",
     f"{_BROKER}server/network/listener.py": f"{_NETWORK_TESTS}test_session.py",
     f"{_BROKER}server/node/broker_server.py": "tests/broker/testing/test_broker.py",
+    f"{_BROKER}testing/secured.py": "tests/broker/testing/test_plugin.py",
     **{
         f"{_BROKER}server/peers/replication/{part}.py": _FETCHER_TESTS
         for part in ("leader_end_point", "replica_fetcher_manager", "truncation")

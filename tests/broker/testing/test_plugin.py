@@ -150,3 +150,37 @@ def test_the_fixtures_and_options_explain_themselves(project: pytest.Pytester) -
         assert name in shown[0]
     assert "kafka_settings(settings)" in shown[1]
     assert "kafka_broker_settings" in shown[2]
+
+
+def test_a_secured_broker_in_one_line(project: pytest.Pytester) -> None:
+    """It speaks TLS with passwords only, and goes by ACLs; topics are made as with any other."""
+    result = run(
+        project,
+        """
+    from confluent_kafka import KafkaException
+    from barnabas_kafka.errors import KafkaError
+
+    def connected(properties):
+        return AdminClient({**properties, "log_level": 0}).list_topics(timeout=60).topics
+
+    def test_one(secured_kafka_broker):
+        name = secured_kafka_broker.create_topic("orders")
+        assert name in connected(secured_kafka_broker.client_properties())
+        assert name not in connected(secured_kafka_broker.client_properties("alice"))
+        plain = AdminClient({"bootstrap.servers": secured_kafka_broker.bootstrap_servers,
+                             "log_level": 0})
+        with pytest.raises(KafkaException):
+            plain.list_topics(timeout=2)
+        secured_kafka_broker.delete_topic(name)
+
+    @pytest.mark.parametrize("secured", [True, False])
+    def test_two(kafka_broker_factory, secured):
+        broker = kafka_broker_factory({"num.partitions": 2}, secured=secured)
+        broker.create_topic("t")
+        broker.restart()
+        assert "t" in connected(broker.client_properties())
+        assert (broker.command_config().stat().st_mode & 0o077) == 0
+        assert ((broker.directory / "server.properties").stat().st_mode & 0o077) == 0
+    """,
+    )
+    result.assert_outcomes(passed=3)

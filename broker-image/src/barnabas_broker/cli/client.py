@@ -172,6 +172,8 @@ def connection_options(command: Command) -> Command:
     )
     @click.option(
         "--command-config",
+        envvar="BARNABAS_COMMAND_CONFIG",
+        show_envvar=True,
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
         help="Client properties file (Java's names work).",
     )

@@ -129,6 +129,7 @@ VERBS = {
     "acls": _verb("acls", "acls", "List, add, remove and explain access rules."),
     "quotas": _verb("quotas", "quotas", "List, set and remove client quotas."),
     "tokens": _verb("tokens", "tokens", "Create, list, renew and expire delegation tokens."),
+    "pki": _verb("pki", "pki", "Make an authority and certificates for development."),
     "produce": _verb("produce", "produce", "Send lines as records."),
     "consume": _verb("consume", "consume", "Print the records of a topic."),
     "groups": _verb(
@@ -174,7 +175,8 @@ VERBS = {
 
 EPILOG = (
     "Exit codes: 0 done, 1 the operation failed, 2 wrong usage or a wrong setting. "
-    "Client commands find their broker with -b or in BARNABAS_BOOTSTRAP."
+    "Client commands find their broker with -b or in BARNABAS_BOOTSTRAP, and their TLS and SASL "
+    "with --command-config or in BARNABAS_COMMAND_CONFIG."
 )
 
 

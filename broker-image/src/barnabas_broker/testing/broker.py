@@ -17,7 +17,10 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from barnabas_broker.testing.secured import Security
 
 # A cold start takes a fraction of a second; a loaded CI machine is allowed a hundred times that.
 STARTUP_TIMEOUT_S = 30.0
@@ -49,6 +52,9 @@ class Broker:
 
     `settings` are broker settings by their Kafka names, laid over `TEST_SETTINGS`. Without a
     `directory` a temporary one is made and removed again; a directory that is given is kept.
+
+    A `secured` broker speaks SASL_SSL only, and has ACLs: `admin` may do everything, `alice` and
+    `bob` what ACLs allow. `client_properties` has what a client needs.
     """
 
     def __init__(
@@ -57,7 +63,10 @@ class Broker:
         *,
         directory: Path | None = None,
         startup_timeout_s: float = STARTUP_TIMEOUT_S,
+        secured: bool = False,
     ) -> None:
+        self._secured = secured
+        self._security: Security | None = None
         self._requested = {name: _as_text(value) for name, value in (settings or {}).items()}
         self._temporary = directory is None
         self._directory = directory
@@ -103,10 +112,37 @@ class Broker:
         """The first data directory, with one folder per partition."""
         return Path(self.settings["log.dirs"].split(",")[0])
 
+    def client_properties(self, user: str = "admin") -> dict[str, str]:
+        """All that a client of librdkafka needs to connect, as that user where it is secured."""
+        own = {} if self.security is None else self.security.librdkafka(user)
+        return {"bootstrap.servers": self.bootstrap_servers, **own}
+
+    def java_properties(self, user: str = "admin") -> dict[str, str]:
+        """The same for Java's clients and Kafka's tools."""
+        own = {} if self.security is None else self.security.java(user)
+        return {"bootstrap.servers": self.bootstrap_servers, **own}
+
+    def command_config(self, user: str = "admin") -> Path:
+        """A file with them, for `--command-config` or BARNABAS_COMMAND_CONFIG."""
+        file = self.directory / f"{user}.properties"
+        _write_private(file, _properties_text(self.java_properties(user)))
+        return file
+
+    @property
+    def security(self) -> Security | None:
+        """Certificates and users, None for a broker without."""
+        if self._secured and self._security is None:
+            from barnabas_broker.testing.secured import Security  # Late: it needs cryptography.
+
+            self.directory.mkdir(parents=True, exist_ok=True)
+            self._security = Security(self.directory)
+        return self._security
+
     @property
     def settings(self) -> dict[str, str]:
         """What the broker was started with: `TEST_SETTINGS` and what was asked for over them."""
-        settings = {**TEST_SETTINGS, **self._requested}
+        own = {} if self.security is None else self.security.settings()
+        settings = {**TEST_SETTINGS, **own, **self._requested}
         if "log.dirs" not in settings:
             settings["log.dirs"] = settings.get("log.dir", str(self.directory / "data"))
         return settings
@@ -138,7 +174,7 @@ class Broker:
         ready_file = self.directory / "ready.json"
         ready_file.unlink(missing_ok=True)
         config = self.directory / "server.properties"
-        config.write_text(_properties_text(self._settings_of_this_start()))
+        _write_private(config, _properties_text(self._settings_of_this_start()))
         began = time.monotonic()
         # -P: a module in the tests' folder must not shadow one the broker imports.
         command = [sys.executable, "-P", "-m", "barnabas_broker.cli", "broker", "start"]
@@ -213,6 +249,7 @@ class Broker:
             partitions=partitions,
             replication_factor=replication_factor,
             config={key: _as_text(value) for key, value in (config or {}).items()},
+            security=self.security,
         )
         return name
 
@@ -220,7 +257,7 @@ class Broker:
         """Delete a topic; raises `barnabas_kafka.errors.KafkaError` with the broker's reason."""
         from barnabas_broker.testing import topics  # Late, for the same reason.
 
-        topics.delete((self.host, self.port), name)
+        topics.delete((self.host, self.port), name, security=self.security)
 
     # -- the machinery
 
@@ -269,6 +306,12 @@ class Broker:
     def _explain(self, what: str) -> str:
         lines = self.output().splitlines()[-LOG_LINES_IN_FAILURE:]
         return "\n  ".join([f"{what}; its last words:", *(lines or ["(it logged nothing)"])])
+
+
+def _write_private(file: Path, text: str) -> None:
+    """Write a file that may hold passwords."""
+    file.touch(mode=0o600)
+    file.write_text(text)
 
 
 def _as_text(value: SettingValue) -> str:

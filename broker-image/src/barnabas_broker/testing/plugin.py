@@ -5,6 +5,7 @@
 
 `kafka_broker`          one broker for the whole session
 `kafka_topic`           a new topic for this test, named after it, deleted when the test ends
+`secured_kafka_broker`  one with TLS, passwords and ACLs for the whole session
 `fresh_kafka_broker`    a broker for this test alone
 `kafka_broker_factory`  starts as many brokers for this test as it calls for
 
@@ -68,6 +69,14 @@ def kafka_broker(
     yield from _lived(request.config, {}, tmp_path_factory)
 
 
+@pytest.fixture(scope="session")
+def secured_kafka_broker(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Broker]:
+    """One for the whole session that speaks SASL_SSL, and goes by ACLs (`client_properties`)."""
+    yield from _lived(request.config, {}, tmp_path_factory, secured=True)
+
+
 @pytest.fixture
 def kafka_broker_factory(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
@@ -76,8 +85,9 @@ def kafka_broker_factory(
     started: list[Iterator[Broker]] = []
     marked = _marked_settings(request)
 
-    def start(settings: dict[str, Any] | None = None) -> Broker:
-        life = _lived(request.config, {**marked, **(settings or {})}, tmp_path_factory)
+    def start(settings: dict[str, Any] | None = None, *, secured: bool = False) -> Broker:
+        given = {**marked, **(settings or {})}
+        life = _lived(request.config, given, tmp_path_factory, secured=secured)
         broker = next(life)
         started.append(life)
         return broker
@@ -140,7 +150,11 @@ def _marked_settings(request: pytest.FixtureRequest) -> dict[str, Any]:
 
 
 def _lived(
-    config: pytest.Config, settings: dict[str, Any], directories: pytest.TempPathFactory
+    config: pytest.Config,
+    settings: dict[str, Any],
+    directories: pytest.TempPathFactory,
+    *,
+    secured: bool = False,
 ) -> Iterator[Broker]:
     """Start a broker, hand it out once, stop it."""
     from barnabas_broker.testing.broker import Broker
@@ -152,6 +166,7 @@ def _lived(
         {**common, **settings},
         directory=directories.mktemp("kafka-broker"),
         startup_timeout_s=float(config.getini("kafka_broker_startup_timeout")),
+        secured=secured,
     )
     with broker:
         yield broker

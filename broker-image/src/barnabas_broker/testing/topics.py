@@ -9,7 +9,8 @@ from __future__ import annotations
 import socket
 import struct
 from collections.abc import Mapping
-from typing import TypeVar
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, TypeVar
 
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.protocol.codec import decode, encode
@@ -28,13 +29,25 @@ from barnabas_kafka.protocol.messages.delete_topics import (
     DeleteTopicsRequest,
     DeleteTopicsResponse,
 )
+from barnabas_kafka.protocol.messages.sasl_authenticate import (
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+)
+from barnabas_kafka.protocol.messages.sasl_handshake import (
+    SaslHandshakeRequest,
+    SaslHandshakeResponse,
+)
 from barnabas_kafka.protocol.registry import ApiKey, api
 from barnabas_kafka.protocol.schema import Message
+
+if TYPE_CHECKING:
+    from barnabas_broker.testing.secured import Security
 
 # The first versions in which -1 means the broker's default (KIP-464) and errors carry a message
 # (KIP-599): every broker since 2.4 speaks them.
 CREATE_VERSION = 5
 DELETE_VERSION = 5
+LOGIN_VERSION = 1
 TIMEOUT_S = 30.0
 # An answer about one topic is a few hundred bytes; more is not an answer to what was asked.
 MAX_RESPONSE_BYTES = 1 << 20
@@ -49,6 +62,7 @@ def create(
     partitions: int = -1,
     replication_factor: int = -1,
     config: Mapping[str, str] | None = None,
+    security: Security | None = None,
 ) -> None:
     """Create one topic; -1 takes the broker's default. Raises `KafkaError` with its reason."""
     request = CreateTopicsRequest(
@@ -65,15 +79,17 @@ def create(
         ],
         timeout_ms=int(TIMEOUT_S * 1000),
     )
-    answer = _ask(address, ApiKey.CREATE_TOPICS, CREATE_VERSION, request, CreateTopicsResponse)
+    asked = ApiKey.CREATE_TOPICS, CREATE_VERSION, request, CreateTopicsResponse
+    answer = _ask(address, *asked, security=security)
     for result in answer.topics:
         _check(result.error_code, result.error_message)
 
 
-def delete(address: tuple[str, int], name: str) -> None:
+def delete(address: tuple[str, int], name: str, *, security: Security | None = None) -> None:
     """Delete one topic; raises `KafkaError` with the broker's reason."""
     request = DeleteTopicsRequest(topic_names=[name], timeout_ms=int(TIMEOUT_S * 1000))
-    answer = _ask(address, ApiKey.DELETE_TOPICS, DELETE_VERSION, request, DeleteTopicsResponse)
+    asked = ApiKey.DELETE_TOPICS, DELETE_VERSION, request, DeleteTopicsResponse
+    answer = _ask(address, *asked, security=security)
     for result in answer.responses:
         _check(result.error_code, result.error_message)
 
@@ -84,17 +100,50 @@ def _check(code: int, message: str | None) -> None:
 
 
 def _ask(
-    address: tuple[str, int], key: ApiKey, version: int, request: Message, answer: type[Response]
+    address: tuple[str, int],
+    key: ApiKey,
+    version: int,
+    request: Message,
+    answer: type[Response],
+    *,
+    security: Security | None,
 ) -> Response:
     """One request, one response, on a connection of its own."""
+    with ExitStack() as stack:
+        connection = stack.enter_context(socket.create_connection(address, timeout=TIMEOUT_S))
+        if security is not None:
+            connection = stack.enter_context(security.secured(connection))
+            _log_in(connection, security)
+        return _exchange(connection, key, version, request, answer)
+
+
+def _log_in(connection: socket.socket, security: Security) -> None:
+    handshake = SaslHandshakeRequest(mechanism="PLAIN")
+    offered = _exchange(
+        connection, ApiKey.SASL_HANDSHAKE, LOGIN_VERSION, handshake, SaslHandshakeResponse
+    )
+    _check(offered.error_code, None)
+    message = SaslAuthenticateRequest(auth_bytes=security.plain_message())
+    told = _exchange(
+        connection, ApiKey.SASL_AUTHENTICATE, LOGIN_VERSION, message, SaslAuthenticateResponse
+    )
+    _check(told.error_code, told.error_message)
+
+
+def _exchange(
+    connection: socket.socket,
+    key: ApiKey,
+    version: int,
+    request: Message,
+    answer: type[Response],
+) -> Response:
     header = encode_request_header(RequestHeader(key, version, 0, "barnabas-testing"))
     message = header + encode(request, version)
-    with socket.create_connection(address, timeout=TIMEOUT_S) as connection:
-        connection.sendall(struct.pack(">i", len(message)) + message)
-        (size,) = struct.unpack(">i", _read(connection, 4))
-        if not 0 < size <= MAX_RESPONSE_BYTES:
-            raise ConnectionError(f"{address[0]}:{address[1]} does not answer in Kafka's protocol")
-        frame = _read(connection, size)
+    connection.sendall(struct.pack(">i", len(message)) + message)
+    (size,) = struct.unpack(">i", _read(connection, 4))
+    if not 0 < size <= MAX_RESPONSE_BYTES:
+        raise ConnectionError("what answers does not speak Kafka's protocol")
+    frame = _read(connection, size)
     _, body = decode_response_header(frame, api(key).response_header_version(version))
     return decode(answer, memoryview(frame)[body:], version)
 

@@ -1,0 +1,97 @@
+"""`barnabas pki`: an authority and certificates for development."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+from cryptography.hazmat.primitives import hashes
+
+from barnabas_broker.cli.errors import CommandError
+from barnabas_broker.cli.output import output_option, print_json
+from barnabas_broker.security.development_pki import Authority, PkiError, certificates, names
+
+DEVELOPMENT = (
+    "This authority is for development: its key is a file, and nothing it signs can be revoked."
+)
+
+_directory = click.option(
+    "--dir",
+    "directory",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("pki"),
+    show_default=True,
+    help="Where the authority is.",
+)
+
+
+@click.group()
+def pki() -> None:
+    """Make an authority and certificates for development."""
+
+
+@pki.command()
+@_directory
+@click.option("--name", default="Barnabas development", show_default=True, help="Its common name.")
+def init(directory: Path, name: str) -> None:
+    """Make an authority: `authority.pem`, which clients trust, and its private key."""
+    try:
+        authority = Authority.init(directory, name)
+    except (PkiError, OSError) as error:
+        raise CommandError(str(error)) from None
+    click.echo(authority.trust)
+    click.echo(DEVELOPMENT, err=True)
+
+
+@pki.command()
+@click.argument("name")
+@_directory
+@click.option("--host", "hosts", multiple=True, help="A host that it is for; repeatable.")
+@click.option("--days", type=click.IntRange(1, 3650), default=365, show_default=True)
+@click.option(
+    "--out",
+    "file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The file to write; NAME.pem beside the authority by default.",
+)
+def issue(name: str, directory: Path, hosts: tuple[str, ...], days: int, file: Path | None) -> None:
+    """Issue a certificate for the common name NAME.
+
+    The file holds private key and certificates: it is the key store of a broker (with `--host` for
+    each name that clients reach it by) or of a client, which is then User:CN=NAME.
+    """
+    try:
+        click.echo(Authority(directory).issue(name, hosts, days=days, file=file))
+    except PkiError as error:
+        raise CommandError(str(error)) from None
+
+
+@pki.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@output_option
+def show(file: Path, output: str) -> None:
+    """Show the certificates of a PEM file; never its private key."""
+    try:
+        found = certificates(file)
+    except PkiError as error:
+        raise CommandError(str(error)) from None
+    rows = [
+        {
+            "subject": each.subject.rfc4514_string(),
+            "issuer": each.issuer.rfc4514_string(),
+            "hosts": names(each),
+            "not_before": each.not_valid_before_utc.isoformat(),
+            "not_after": each.not_valid_after_utc.isoformat(),
+            "sha256": each.fingerprint(hashes.SHA256()).hex(":"),
+        }
+        for each in found
+    ]
+    if output == "json":
+        print_json(rows)
+        return
+    for index, row in enumerate(rows):
+        if index:
+            click.echo()
+        for field, value in row.items():
+            text = ", ".join(value) or "-" if isinstance(value, list) else value
+            click.echo(f"{field.replace('_', ' ') + ':':<12}{text}")

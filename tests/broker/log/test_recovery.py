@@ -211,6 +211,17 @@ def test_a_marker_is_held_against_the_log(
     assert is_stale(clean_end, end_offset) is stale, row
 
 
+@pytest.mark.parametrize(
+    ("swapped", "replaced"),
+    [([], []), ([(10, 20)], [10, 15]), ([(15, 20), (10, 15)], [10, 15]), ([(0, 10)], [0])],
+)
+def test_a_swap_replaces_what_it_was_made_of(
+    swapped: list[tuple[int, int]], replaced: list[int]
+) -> None:
+    """And not the segment that begins where it ends: nothing else has those records."""
+    assert superseded([0, 10, 15, 20, 30], swapped) == replaced
+
+
 ONE, OTHER = TopicPartition("t", 0), TopicPartition("t", 1)
 
 

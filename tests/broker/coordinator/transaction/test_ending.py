@@ -145,6 +145,27 @@ def test_a_partition_that_is_not_heard_of_is_not_written() -> None:
     assert elsewhere.asked == [[0, 1, 2], [2], [2]]
 
 
+def test_a_request_that_is_ended_by_what_it_waits_for_is_made_again() -> None:
+    """Nobody has cancelled the task itself: the broker goes on, and so must the transaction."""
+
+    class Cancelled(Elsewhere):
+        def write(
+            self, leader: int, marker: Marker, partitions: Sequence[TopicPartition], tell: Tell
+        ) -> asyncio.Future[None]:
+            written = super().write(leader, marker, partitions, tell)
+            if len(self.asked) > 1:
+                return written
+
+            async def ended() -> None:
+                raise asyncio.CancelledError
+
+            return asyncio.ensure_future(ended())
+
+    elsewhere = Cancelled(None)
+    carried_out(Writer({}), 3, elsewhere=elsewhere)
+    assert elsewhere.asked == [[0, 1, 2], [2]]
+
+
 def test_a_marker_that_cannot_be_written_here_is_tried_again() -> None:
     """Whatever it was that failed; the others are written."""
 

@@ -107,9 +107,12 @@ class Ending:
 
     def _part_ended(self, part: "asyncio.Future[Any]") -> None:
         self._waiting -= 1
-        if part.cancelled():  # The broker stops.
-            return
-        if (error := part.exception()) is not None:
+        if part.cancelled():
+            if not isinstance(part, asyncio.Task) or part.cancelling():  # The broker stops.
+                return
+            # What the task waited for was cancelled, by somebody else: markers are missing.
+            log.error("Failed to write transaction markers: transactional.id=%a", self._id)
+        elif (error := part.exception()) is not None:
             log.error(
                 "Failed to write transaction markers: transactional.id=%a", self._id, exc_info=error
             )

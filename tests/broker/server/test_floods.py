@@ -7,6 +7,7 @@ so that one request is one turn and the order is certain.
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import Any, cast
 
 import pytest
 
@@ -15,7 +16,7 @@ from barnabas_broker.server.network import session
 from barnabas_broker.server.network.long_requests import ROUND_LONG_S
 from barnabas_broker.server.network.session import FLOOD_READ_BYTES
 from barnabas_broker.server.network.shared import Shared
-from barnabas_broker.server.requests.dispatch import Caller
+from barnabas_broker.server.requests.dispatch import Caller, Reply
 from tests.broker.server.sessions import Client, frames, serving
 
 
@@ -250,6 +251,23 @@ def test_a_tenth_of_a_millisecond_does_not_wait_for_all_milliseconds(
             assert len(sessions.shared.serving) > 90
             await server.settle()
             assert requests.served[served:].count("x3") == 99
+
+    asyncio.run(run())
+
+
+def test_a_request_whose_answer_is_cancelled_ends_its_connection() -> None:
+    """Its client would wait for an answer that nobody will give, and so would all behind it."""
+
+    async def run() -> None:
+        requests = Requests()
+        with serving(requests) as sessions:
+            client = sessions.connect("a")
+            future = asyncio.get_running_loop().create_future()
+            reply = Reply(cast(Any, None), cast(Any, None), 0, future, client.session.caller)
+            client.session._wait_for(reply)
+            future.cancel()
+            await asyncio.sleep(0)
+            assert client.transport.is_closing()
 
     asyncio.run(run())
 

@@ -158,6 +158,31 @@ def test_a_broker_that_answers_nothing_is_not_waited_for_by_everybody(
     told(story)
 
 
+def test_a_request_that_somebody_else_cancels_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its callers are told, none is cancelled with it, and what comes next is sent."""
+
+    async def story(broker: Broker, batches: RequestBatcher[str, int, int]) -> None:
+        send = batches._send
+        cancelled: list[int] = []
+
+        async def cancel(to: int, items: Mapping[str, int]) -> Mapping[str, int]:
+            if not cancelled:
+                cancelled.append(to)
+                raise asyncio.CancelledError
+            return await send(to, items)
+
+        monkeypatch.setattr(batches, "_send", cancel)
+        asked = ask(batches, "a", 1)
+        with pytest.raises(PeerError, match="cancelled"):
+            await asked
+        after = ask(batches, "b", 2)
+        await settle()
+        await broker.answer()
+        assert await after == 20
+
+    told(story)
+
+
 def test_who_waits_when_all_ends_is_cancelled() -> None:
     """The broker stops."""
 

@@ -247,8 +247,6 @@ class Session(asyncio.BufferedProtocol):
         self._release()
         self._listener.closed(self)
 
-    # Called by the listener.
-
     @property
     def idle_since(self) -> float | None:
         """Loop time of the last byte from or to the client; None while we owe it a response."""
@@ -542,9 +540,11 @@ class Session(asyncio.BufferedProtocol):
         reply.future.add_done_callback(partial(self._answered, reply))
 
     def _answered(self, reply: Reply, future: "asyncio.Future[Any]") -> None:
-        if future.cancelled() or self._transport.is_closing():
+        if self._transport.is_closing():
             return
-        if self._cost > LONG_REQUEST_S and self._shared.serving.is_over:
+        if future.cancelled():  # Nobody will answer, and the client would wait for that.
+            self.close("its request was cancelled")
+        elif self._cost > LONG_REQUEST_S and self._shared.serving.is_over:
             self._wait_to_be_served(partial(self._encode, reply, future))
         else:
             self._encode(reply, future)

@@ -8,8 +8,8 @@ Items that arrive while a request is in flight are sent together in the next one
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Hashable, Mapping
-from typing import Final, Generic, NamedTuple, TypeVar
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from barnabas_broker.server.peers.peers import PeerError
 from barnabas_broker.server.process.supervised_tasks import background
@@ -83,9 +83,13 @@ class RequestBatcher(Generic[Key, Item, Answer]):
                     )
                     told = {key: answers[key] for key in batch}
                 except Exception as error:  # Raised in every caller of this batch.
-                    for each in batch.values():
-                        if not each.answered.done():
-                            each.answered.set_exception(error)
+                    _refuse(batch.values(), error)
+                except asyncio.CancelledError:
+                    task = asyncio.current_task()
+                    if task is not None and task.cancelling():
+                        raise
+                    # Somebody else cancelled what was waited for, which ends no other's request.
+                    _refuse(batch.values(), PeerError("the request was cancelled"))
                 else:
                     for key, each in batch.items():
                         if not each.answered.done():
@@ -95,6 +99,12 @@ class RequestBatcher(Generic[Key, Item, Answer]):
             del self._waiting[broker]
             for each in (*batch.values(), *waiting):
                 each.answered.cancel()
+
+
+def _refuse(batch: Iterable[_Waiting[Any, Any, Any]], error: Exception) -> None:
+    for each in batch:
+        if not each.answered.done():
+            each.answered.set_exception(error)
 
 
 def _next_batch(

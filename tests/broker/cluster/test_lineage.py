@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas_broker.cluster.image import MetadataImage, PartitionState, TopicImage
-from barnabas_broker.cluster.lineage import STEPS_MAX, TOPICS_PER_STEP_MAX, Lineage
+from barnabas_broker.cluster.lineage import PARTITIONS_PER_STEP_MAX, STEPS_MAX, Lineage
 from barnabas_kafka.ids import TopicPartition
 
 STATE = PartitionState((1, 2), (1, 2), 1, 0, 1)
@@ -52,8 +52,9 @@ def test_where_nobody_has_noted_the_steps_everything_is_compared() -> None:
         last = last.with_partitions({TopicPartition("a", 0): replace(STATE, leader=leader)})
     assert last.lineage.since(first.lineage) is None
     assert found(first, last) == {"a": [0]}
-    large = first.lineage.then(dict.fromkeys(map(str, range(TOPICS_PER_STEP_MAX + 1))))
-    assert large.since(first.lineage) is None
+    many = range(PARTITIONS_PER_STEP_MAX + 1)
+    for large in (dict.fromkeys(map(str, many)), {"a": frozenset(many)}):
+        assert first.lineage.then(large).since(first.lineage) is None
     assert Lineage().since(first.lineage) is None
 
 

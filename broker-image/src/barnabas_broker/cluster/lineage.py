@@ -18,8 +18,9 @@ Touched = Mapping[str, frozenset[int] | None]
 STEPS_MAX: Final = 64
 """A follower that is further behind compares everything, which it then has much to do with."""
 
-TOPICS_PER_STEP_MAX: Final = 1000
-"""A step that changes more is not noted: what follows costs more than the comparison."""
+PARTITIONS_PER_STEP_MAX: Final = 1000
+"""A step that changes more, topics as a whole counted once, is not noted: what follows costs more
+than the comparison. It bounds what the steps hold."""
 
 
 class Lineage:
@@ -36,7 +37,8 @@ class Lineage:
 
     def then(self, touched: Touched) -> "Lineage":
         """That of the next image, in which no more than this differs."""
-        if len(touched) > TOPICS_PER_STEP_MAX:
+        count = sum(1 if numbers is None else len(numbers) for numbers in touched.values())
+        if count > PARTITIONS_PER_STEP_MAX:
             return Lineage()
         return Lineage((*self.steps[1 - STEPS_MAX :], (self.image, touched)))
 

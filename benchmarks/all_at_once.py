@@ -15,6 +15,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -34,8 +35,8 @@ from benchmarks.hostile import (
     under_attack,
 )
 from benchmarks.metering import memory_mib
-from benchmarks.targets import Barnabas
-from tests.oracle.apache import free_port
+from benchmarks.targets import Apache, Barnabas, Target
+from tests.oracle.apache import DEFAULT_VERSION, free_port
 
 ATTACKS: Final = ("many-bombs", "large-joins", "old-commits")
 ADMIN_ATTACK: Final = "admin-drippers"
@@ -46,6 +47,8 @@ TIMES_BEFORE: Final = 5.0
 MEMORY_MIB: Final = 300.0
 LIVE_MS: Final = 1000.0
 
+BEFORE: Final = "before"
+DURING: Final = "all at once"
 FIRST: Final = -15
 HEADINGS: Final = (
     "| | Round trips | p50 ms | p99 ms | largest ms | Broker RSS MiB | Probes "
@@ -114,11 +117,12 @@ class Probe(threading.Thread):
             self._seen.failures.append(f"/live: {status}")
 
 
-def watch(port: int, admin_port: int, pid: int, *, seconds: float) -> Seen:
+def watch(port: int, admin_port: int | None, pid: int, *, seconds: float) -> Seen:
     """Sing and probe for so long."""
     seen = Seen()
-    probe = Probe(admin_port, seen)
-    probe.start()
+    probe = None if admin_port is None else Probe(admin_port, seen)
+    if probe is not None:
+        probe.start()
     try:
         canary = Canary(port)
         end = time.monotonic() + seconds
@@ -129,9 +133,47 @@ def watch(port: int, admin_port: int, pid: int, *, seconds: float) -> Seen:
         canary.close()
     except (OSError, CanaryError) as error:
         seen.failures.append(f"canary: {error}")
-    probe.over.set()
-    probe.join()
+    if probe is not None:
+        probe.over.set()
+        probe.join()
     return seen
+
+
+def measure(
+    target: Target, admin_port: int | None, *, seconds: float, first: bool
+) -> dict[str, Seen]:
+    """Each stretch on one broker; the admin port is attacked where there is one."""
+    target.start()
+    port, pid = int(target.broker.bootstrap.rpartition(":")[2]), target.broker.pid
+    if first:
+        set_priority(pid, FIRST)
+    prepare(target.broker.bootstrap)
+    seen: dict[str, Seen] = {}
+
+    def note(name: str) -> None:
+        seen[name] = watch(port, admin_port, pid, seconds=seconds)
+        click.echo(f"{target.label}: {seen[name].row(name)}", err=True)
+
+    note(BEFORE)
+    attacks = dict.fromkeys(ATTACKS, port)
+    if admin_port is not None:
+        attacks[ADMIN_ATTACK] = admin_port
+    for name, attacked in attacks.items():
+        with under_attack(name, attacked):
+            time.sleep(UNFOLD_S)
+            note(f"{name} alone")
+    with ExitStack() as stack:
+        for name, attacked in attacks.items():
+            stack.enter_context(under_attack(name, attacked))
+        time.sleep(UNFOLD_S)
+        note(DURING)
+    return seen
+
+
+def table(label: str, seen: Mapping[str, Seen]) -> list[str]:
+    """One broker's stretches as Markdown."""
+    rows = [each.row(name) for name, each in seen.items()]
+    return [f"## {label}", "", HEADINGS, "|---|---|---|---|---|---|---|---|---|", *rows, ""]
 
 
 def verdicts(before: Seen, during: Seen) -> list[str]:
@@ -155,8 +197,9 @@ def verdicts(before: Seen, during: Seen) -> list[str]:
 @click.command()
 @click.option("--seconds", default=10.0, show_default=True, help="How long each stretch is.")
 @click.option("--first", is_flag=True, help="Broker and canary go before others (as root).")
+@click.option("--apache", is_flag=True, help="Attack Apache Kafka as well; it has no admin port.")
 @click.option("--out", type=click.Path(path_type=Path), help="Where to write the result.")
-def main(seconds: float, first: bool, out: Path | None) -> None:
+def main(seconds: float, first: bool, apache: bool, out: Path | None) -> None:
     """Attack a broker from all sides at once and hold what others notice against the bar."""
     if first:
         # Inherited by the broker. Not by real-time scheduling: among the broker's own threads, of
@@ -164,39 +207,29 @@ def main(seconds: float, first: bool, out: Path | None) -> None:
         set_priority(os.getpid(), FIRST)
     admin_port = free_port()
     settings = {"barnabas.admin.listener": f"127.0.0.1:{admin_port}"}
-    with ExitStack() as stack:
-        root = stack.enter_context(tempfile.TemporaryDirectory(prefix="all-"))
-        target = stack.enter_context(Barnabas(Path(root), settings=settings))
-        target.start()
-        port, pid = int(target.broker.bootstrap.rpartition(":")[2]), target.broker.pid
-        if first:
-            set_priority(pid, FIRST)
-        prepare(target.broker.bootstrap)
-        before = watch(port, admin_port, pid, seconds=seconds)
-        rows = [before.row("before")]
-        attacks = {**dict.fromkeys(ATTACKS, port), ADMIN_ATTACK: admin_port}
-        for name, attacked in attacks.items():
-            with under_attack(name, attacked):
-                time.sleep(UNFOLD_S)
-                rows.append(watch(port, admin_port, pid, seconds=seconds).row(f"{name} alone"))
-        for name, attacked in attacks.items():
-            stack.enter_context(under_attack(name, attacked))
-        time.sleep(UNFOLD_S)
-        during = watch(port, admin_port, pid, seconds=seconds)
-        rows.append(during.row("all at once"))
+    load = f"{os.getloadavg()[0]:.0f}"
+    with tempfile.TemporaryDirectory(prefix="all-") as root:
+        with Barnabas(Path(root), settings=settings) as target:
+            seen = measure(target, admin_port, seconds=seconds, first=first)
+        tables = [*table(target.label, seen), *verdicts(seen[BEFORE], seen[DURING]), ""]
+        if apache:
+            with Apache(Path(root), version=DEFAULT_VERSION, heap="1g") as theirs:
+                others = measure(theirs, None, seconds=seconds, first=first)
+            times = others[DURING].p99 / others[BEFORE].p99
+            tables += [
+                *table(theirs.label, others),
+                f"* canary p99 {times:.1f} times that of before",
+                "",
+            ]
     words = shlex.join(["python", "-m", "benchmarks.all_at_once", *sys.argv[1:]])
-    machine = f"load {os.getloadavg()[0]:.0f}, {len(os.sched_getaffinity(0))} cores"
+    machine = f"load {load} before, {os.getloadavg()[0]:.0f} after"
+    cores = len(os.sched_getaffinity(0))
     lines = [
         "# Attacked from all sides at once",
         "",
-        f"`{words}`, {datetime.now(UTC).date()}, {machine}",
+        f"`{words}`, {datetime.now(UTC).date()}, {machine}, {cores} cores",
         "",
-        HEADINGS,
-        "|---|---|---|---|---|---|---|---|---|",
-        *rows,
-        "",
-        *verdicts(before, during),
-        "",
+        *tables,
     ]
     click.echo("\n".join(lines))
     if out is not None:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from itertools import pairwise
+from math import inf
 from pathlib import Path
 from time import monotonic
 from types import TracebackType
@@ -288,6 +289,9 @@ class Load:
         self.history = History()
         self.gap_s = 0.0
         """The longest time in which a partition took no record of any producer."""
+        self.partitions = partitions
+        self.taken: dict[int, list[float]] = {}
+        """When each partition took a record of any producer, once they have ended."""
         self._topic, self._partitions = topic, partitions
         self._reader = client("reader", f"{topic}-reader")
         self._writers = [client("writer", f"{topic}-writer-{it}") for it in range(2)]
@@ -304,13 +308,22 @@ class Load:
             until=lambda lines: min(lines) >= self._partitions,
         )
 
-    def _longest_gap_s(self) -> float:
+    def longest_gap_s(self, after: float = 0.0, until: float = inf) -> float:
+        """The longest time in which a partition took no record, of those that touch this span."""
+        return max(
+            later - earlier
+            for times in self.taken.values()
+            for earlier, later in pairwise(times)
+            if later >= after and earlier <= until
+        )
+
+    def _times(self) -> dict[int, list[float]]:
         times: dict[int, list[float]] = defaultdict(list)
         for writer in self._writers:
             for line in writer.told():
                 if "ok" in line:
                     times[line["ok"] % self._partitions].append(line["at"])
-        return max(after - at for it in times.values() for at, after in pairwise(sorted(it)))
+        return {partition: sorted(each) for partition, each in times.items()}
 
     def finish(self) -> None:
         """End the clients, and remember what each of them sent, was told and read.
@@ -325,7 +338,8 @@ class Load:
             if writer.name not in left:
                 sends = [send for send in sends if send.outcome is Outcome.OK]
             self.history.sends += sends
-        self.gap_s = self._longest_gap_s()
+        self.taken = self._times()
+        self.gap_s = self.longest_gap_s()
         self._reader.end(seconds(START))
         for line in self._reader.told():
             records = tuple((offset, value) for offset, value in line["records"])

@@ -20,6 +20,8 @@ def test_the_manifest_takes_over_what_helm_had_installed(
     cluster = quickstart.cluster
     before = pod_identities(cluster)
     cluster.helm("uninstall", RELEASE, "-n", MAIN, "--wait", "--timeout", f"{seconds(SETTLE):.0f}s")
+    roles = cluster.kubectl("get", "clusterroles,clusterrolebindings", "-o", "name")
+    assert RELEASE not in roles
     assert quickstart.read("packages") == sent
     cluster.kubectl("apply", "--server-side", "--force-conflicts", "-f", MANIFEST)
     cluster.wait_rolled_out(RELEASE, namespace=MAIN)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -14,7 +15,7 @@ from e2e import kafka
 from e2e.cluster import ZONES, Cluster, Json
 from e2e.kafka import Place, Record
 from e2e.load import Load
-from e2e.quickstart import MAIN
+from e2e.quickstart import MAIN, RELEASE
 from tests.waiting import ANSWER, RUN, SETTLE, seconds
 
 FILE: Final = "manifests/examples/three-racks.yaml"
@@ -187,4 +188,88 @@ def test_a_roll_takes_one_broker_at_a_time(three: Cluster) -> None:
         more(load, three)
     assert min(ready_at_once) >= 2
     check(load, before, three)
+    wait_ready(three)
+
+
+def drain(cluster: Cluster, node: str) -> subprocess.Popen[bytes]:
+    """`kubectl drain` of a node, for the pods of the example; it goes on until it is done."""
+    selector = "--pod-selector=barnabas.io/cluster=three"
+    limit = f"--timeout={seconds(RUN):.0f}s"
+    config = f"--kubeconfig={cluster.kubeconfig}"
+    command = ("kubectl", config, "drain", node, selector, "--delete-emptydir-data", limit)
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+
+def test_two_drains_in_a_row_take_one_broker_at_a_time(three: Cluster) -> None:
+    """The second waits, under load, until the first broker is back on its node and in sync.
+
+    Volumes are bound to their nodes, so that the pods of a drained one wait for it.
+    """
+    before = kafka.read(bootstrap(three), "orders", limit_s=seconds(SETTLE))
+    nodes = {name: pod["spec"]["nodeName"] for name, pod in pods(three).items()}
+    first, second = nodes["three-broker-0"], nodes["three-broker-1"]
+    uids = ready_pods(three)
+    fewest = [len(uids)]
+
+    def replaced(name: str) -> bool:
+        found = ready_pods(three)
+        fewest.append(len(found))
+        return found.get(name, uids[name]) != uids[name]
+
+    with Load(bootstrap(three), "orders") as load:
+        with drain(three, first) as one:
+            assert one.wait(seconds(RUN)) == 0
+        two = drain(three, second)
+        try:
+            assert two.stderr is not None
+            refusals = iter(two.stderr.readline, b"")
+            assert any(b"violate the pod's disruption budget" in line for line in refusals)
+            more(load, three)
+            assert "three-broker-1" in ready_pods(three)
+            three.kubectl("uncordon", first)
+            three.wait_for(
+                "the first broker on its node again",
+                lambda: replaced("three-broker-0"),
+                namespaces=(MAIN,),
+                within=RUN,
+            )
+            assert two.wait(seconds(RUN)) == 0
+            three.kubectl("uncordon", second)
+            three.wait_for(
+                "the second broker on its node again",
+                lambda: replaced("three-broker-1"),
+                namespaces=(MAIN,),
+                within=RUN,
+            )
+            more(load, three)
+        finally:
+            two.kill()
+            two.communicate()
+            for node in (first, second):
+                three.kubectl("uncordon", node)
+    assert min(fewest) >= 2
+    check(load, before, three)
+    wait_ready(three)
+
+
+def test_a_broker_that_waits_for_its_rack_stops_at_once(three: Cluster) -> None:
+    """Its grace is two minutes; without an operator no rack is written, and it never starts."""
+    name = "three-broker-2"
+    three.kubectl("scale", f"deploy/{RELEASE}", "-n", MAIN, "--replicas=0")
+    three.wait_gone("pods", namespace=MAIN, selector=f"app.kubernetes.io/name={RELEASE}")
+    three.kubectl("delete", f"pod/{name}", "-n", MAIN, "--wait=true")
+
+    def waiting() -> str:
+        pod = pods(three).get(name) or {"status": {}, "metadata": {}}
+        states = [each["state"] for each in pod["status"].get("initContainerStatuses", ())]
+        running = "deletionTimestamp" not in pod["metadata"] and any("running" in s for s in states)
+        return str(pod["metadata"]["uid"]) if running else ""
+
+    uid = three.wait_for("a broker that waits for its rack", waiting, namespaces=(MAIN,))
+    three.kubectl("delete", f"pod/{name}", "-n", MAIN, "--wait=false")
+    three.wait_for(
+        "the next one", waiting, until=lambda it: it not in ("", uid), namespaces=(MAIN,),
+        within=ANSWER,
+    )  # fmt: skip
+    three.kubectl("scale", f"deploy/{RELEASE}", "-n", MAIN, "--replicas=1")
     wait_ready(three)

@@ -273,3 +273,42 @@ def test_a_broker_that_waits_for_its_rack_stops_at_once(three: Cluster) -> None:
     )  # fmt: skip
     three.kubectl("scale", f"deploy/{RELEASE}", "-n", MAIN, "--replicas=1")
     wait_ready(three)
+
+
+def test_a_paused_roll_waits_and_a_single_pod_is_replaced_when_asked(three: Cluster) -> None:
+    """The plan is in the status before any pod goes; a pause ends with its annotation."""
+    old = three.wait_for(
+        "three brokers that are Ready",
+        lambda: ready_pods(three),
+        until=lambda uids: len(uids) == 3,
+        namespaces=(MAIN,),
+    )
+
+    def annotate(*notes: str) -> None:
+        three.kubectl("annotate", "kafkacluster/three", "-n", MAIN, "--overwrite", *notes)
+
+    def roll() -> Json:
+        found: Json = (three.get("kafkacluster", "three", namespace=MAIN) or {})["status"]
+        return found.get("roll") or {}
+
+    annotate("barnabas.io/pause-roll=true")
+    note = ("annotate", "pod/three-broker-1", "-n", MAIN, "barnabas.io/manual-roll=true")
+    three.kubectl(*note)
+    three.wait_for(
+        "a plan that is paused",
+        roll,
+        until=lambda plan: "pause-roll" in str(plan.get("blockers")),
+        namespaces=(MAIN,),
+    )
+    assert roll()["order"] == ["three-broker-1"]
+    assert ready_pods(three) == old
+    annotate("barnabas.io/pause-roll-")
+    three.wait_for(
+        "another broker 1, and no plan",
+        lambda: (ready_pods(three).get("three-broker-1"), roll()),
+        until=lambda seen: seen[0] not in (None, old["three-broker-1"]) and not seen[1],
+        namespaces=(MAIN,),
+        within=RUN,
+    )
+    rest = {name: uid for name, uid in ready_pods(three).items() if name != "three-broker-1"}
+    assert rest == {name: uid for name, uid in old.items() if name != "three-broker-1"}

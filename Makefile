@@ -23,7 +23,7 @@ SPARK := tests/pipelines/spark
 TESTRUN := $(BIN)/python -m tools.testrun
 
 .DEFAULT_GOAL := help
-.PHONY: help demo install uninstall test check black-box pipelines spark bench fuzz sim mutate mutate-cores gen fmt soak clean release docs \
+.PHONY: help demo install uninstall test check black-box black-box-handlers handlers pipelines spark bench fuzz sim mutate mutate-cores gen fmt soak clean release docs \
 	images kind-demo kind-down e2e
 
 help: ## Lists the verbs
@@ -67,6 +67,14 @@ check: .venv/.synced ## Runs all that is quick: tidy, ruff, imports, generated f
 
 black-box: .venv/.synced
 	@$(TESTRUN) --suite clients,faults,oracle,cluster $(TEST_OPTIONS)
+
+# Without fast routes handlers serve everything: some Python clients, and all of the above.
+HANDLERS := $(foreach name,confluent_kafka aiokafka kafka_python groups pipelining produce_checks fetch_rules,tests/clients/test_$(name).py)
+handlers: .venv/.synced
+	$(PYTEST) $(HANDLERS) -p tests.without_fast_routes -m 'not jvm and not soak' -n 2 --dist loadfile
+
+black-box-handlers: .venv/.synced
+	@BROKER_UNDER_TEST=barnabas-handlers $(TESTRUN) --suite clients,faults,oracle,cluster $(TEST_OPTIONS)
 
 pipelines: .venv/.synced
 	@$(TESTRUN) --suite pipelines $(TEST_OPTIONS)

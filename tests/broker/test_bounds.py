@@ -38,6 +38,7 @@ from barnabas_broker.server.process.offload_pool import OffloadPool
 from barnabas_broker.server.requests.broker_services import BrokerServices
 from barnabas_broker.server.transport.limits import ConnectionLimits
 from barnabas_kafka.errors import KafkaError
+from barnabas_kafka.protocol.group_values import GroupJoin
 from barnabas_kafka.settings.broker import BrokerSettings
 from tests.broker.controller.ensemble import Ensemble
 from tests.broker.coordinator.group.consumer.stories import ConsumerStory
@@ -54,6 +55,7 @@ LOOKED_AT: Final = (
 TABLES: Final = ("dict", "set", "OrderedDict", "Counter")
 
 NOT_OF_CLIENTS: Final = {
+    "RequestContext.denied": "what one request names",
     "Runtime._held": "partitions of an internal topic",
     "TransactionCoordinator._sweeps": "settings",
     "Ending._unheard": "partitions of one transaction",
@@ -76,7 +78,6 @@ NOT_OF_CLIENTS: Final = {
     "Counters._said_at": "causes in the code",
     "Counters._unsaid": "causes in the code",
     "Route.header_versions": "versions in the code",
-    "Dispatcher._plain": "APIs in the code",
     "HostResolver._under_way": "hosts of registered brokers",
     "LogCleaner._running": "partitions that exist",
     "LogCleaner._processes": "settings",
@@ -138,7 +139,6 @@ NOT_OF_CLIENTS: Final = {
     "_Course.allowed": "topics of one request",
     "_Evening._kept": "of one decision",
     "_Evening.assigned": "of one decision",
-    "_Fetch._denied": "topics of one request",
 }
 """Tables whose keys are not what clients send, or that are parts of one that the page has."""
 
@@ -195,7 +195,7 @@ def groups() -> int:
     story = Story(memory_bytes_max=MAX * 8192)
     for number in range(10 * TRIED):
         request = join_request(f"group-{number}")
-        join = Join.of(request, 3, client=Client("c", "/h"), waiter=1000 + number)
+        join = Join(GroupJoin.of(request, "c"), 3, Client("c", "/h"), 1000 + number)
         story.perform(story.shard.join(join, story.now_ms))
     assert story.shard.account.held <= MAX * 8192
     return len(story.shard.groups)

@@ -16,6 +16,9 @@ from tests.oracle.apache import ApacheKafka, OracleError
 from tests.waiting import SETTLE, START, NotInTimeError, forget, wait_for, watch
 
 KIND: Final = os.environ.get("BROKER_UNDER_TEST", "barnabas")
+HANDLERS_ONLY: Final = "barnabas-handlers"
+"""Barnabas without its fast routes."""
+_SETTINGS: Final = {"barnabas.fast.path.enable": "false"} if KIND == HANDLERS_ONLY else {}
 
 
 class Broker(Protocol):
@@ -55,7 +58,9 @@ class Barnabas:
         self.environment = dict(environment or {})
         self.options = options
         self.program = Path(sys.executable).with_name("barnabas")
-        self.settings = {"log.dirs": str(directory / "kafka-logs")} | dict(settings or {})
+        self.settings = (
+            {"log.dirs": str(directory / "kafka-logs")} | _SETTINGS | dict(settings or {})
+        )
         self.log_dirs = tuple(Path(name) for name in self.settings["log.dirs"].split(","))
         self.log_file = directory / "broker.log"
         self._address = "127.0.0.1:0"
@@ -172,6 +177,6 @@ def broker_under_test(directory: Path, settings: Mapping[str, str] | None = None
     """The broker `BROKER_UNDER_TEST` names, not yet started, with its data in `directory`."""
     if KIND == "apache":
         return Apache(directory, settings)
-    if KIND == "barnabas":
+    if KIND in ("barnabas", HANDLERS_ONLY):
         return Barnabas(directory, settings)
-    raise ValueError(f"BROKER_UNDER_TEST={KIND}: neither barnabas nor apache")
+    raise ValueError(f"BROKER_UNDER_TEST={KIND}: none of barnabas, {HANDLERS_ONLY} and apache")

@@ -179,6 +179,7 @@ class Denying:
     def __init__(self, *denied: tuple[AclOperation, ResourceType, str | None]) -> None:
         self.denied: Sequence[tuple[AclOperation, ResourceType, str | None]] = denied
         self.asked: list[tuple[AclOperation, ResourceType, str]] = []
+        self.audited: list[bool] = []
 
     def authorize(
         self,
@@ -188,10 +189,10 @@ class Denying:
         resource: ResourcePattern,
         *,
         audited: bool = True,
-        log_if_denied: bool = True,
     ) -> bool:
         """No to what is listed."""
         self.asked.append((operation, resource.type, resource.name))
+        self.audited.append(audited)
         return not any(
             (operation, resource.type) == (each[0], each[1]) and each[2] in (None, resource.name)
             for each in self.denied

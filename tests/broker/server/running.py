@@ -53,6 +53,7 @@ from tests.waiting import ANSWER, START, seconds, watch_loop
 
 #: How long a record may wait for those who copy it: less than a client waits for its answer.
 ACKNOWLEDGED_MS = 30_000
+WITHOUT_FAST_ROUTES = {"barnabas.fast.path.enable": "false"}
 M = TypeVar("M", bound=Message)
 _LOOPS: WeakKeyDictionary[BrokerServer, MovedLoop] = WeakKeyDictionary()
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from barnabas_kafka.protocol import (
     codec,
+    group_values,
     plain_commit,
     plain_fetch,
     plain_heartbeat,
@@ -520,7 +521,7 @@ SYNCED = st.builds(
 
 
 def _declared_join(request: JoinGroupRequest, client_id: str | None, _version: int) -> object:
-    return plain_rebalance.PlainJoin(
+    return group_values.GroupJoin(
         client_id or "",
         request.group_id,
         request.session_timeout_ms,
@@ -533,7 +534,7 @@ def _declared_join(request: JoinGroupRequest, client_id: str | None, _version: i
 
 
 def _declared_sync(request: SyncGroupRequest, _: str | None, _version: int) -> object:
-    return plain_rebalance.PlainSync(
+    return group_values.GroupSync(
         request.group_id,
         request.generation_id,
         request.member_id,
@@ -623,7 +624,7 @@ PATHS: Final = {
             (plain_heartbeat.FIRST_VERSION, plain_heartbeat.LAST_VERSION),
             HEARTBEATS,
             lambda request, _, _version: tuple(
-                getattr(request, name) for name in plain_heartbeat.PlainHeartbeat._fields
+                getattr(request, name) for name in group_values.GroupHeartbeat._fields
             ),
             _heartbeat_answers,
             is_bounded=False,

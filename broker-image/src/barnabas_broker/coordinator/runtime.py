@@ -195,21 +195,25 @@ class Runtime(Generic[S, R]):
     def ask(
         self,
         key: str,
-        step: Callable[[S, asyncio.Future[Any], int], CoordinatorResult[R]],
+        step: Callable[[S, Awaited | Parked, int], CoordinatorResult[R]],
         refuse: Callable[[KafkaError], object] | None = None,
+        waiter: Parked | None = None,
     ) -> Any:
-        """Have a step taken on the key's shard; returns its answer, or a Future of it.
+        """Have a step taken on the key's shard; returns its answer, or who waits for it.
 
+        That is `waiter`, or a Future where there is none.
         Raises KafkaError COORDINATOR_LOAD_IN_PROGRESS or NOT_COORDINATOR. The Future fails with a
         KafkaError where what was decided could not be made to count: REQUEST_TIMED_OUT,
         KAFKA_STORAGE_ERROR, NOT_LEADER_OR_FOLLOWER or NOT_ENOUGH_REPLICAS_AFTER_APPEND; with
         `refuse` it brings what that makes of the error.
         """
         held = self.held(key)
-        waiter = Awaited(loop=self._loop)
-        waiter.refuse = refuse
-        self.perform(held, step(held.shard, waiter, self._clock_ms()))
-        return waiter.result() if waiter.done() else waiter
+        waiting: Awaited | Parked | None = waiter
+        if waiting is None:
+            waiting = Awaited(loop=self._loop)
+            waiting.refuse = refuse
+        self.perform(held, step(held.shard, waiting, self._clock_ms()))
+        return waiting.result() if waiting.done() else waiting
 
     def held(self, key: str) -> Held[S]:
         """The shard of a key and what belongs to it; raises as `ask` does."""

@@ -44,6 +44,10 @@ class Parked:
         """Its client has gone."""
         self._left = True
 
+    def result(self) -> Any:
+        """The answer, None while there is none."""
+        return self.response
+
     def set_result(self, response: object) -> None:
         """Answer it."""
         self.response = response

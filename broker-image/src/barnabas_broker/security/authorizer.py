@@ -30,12 +30,10 @@ class Authorizer(Protocol):
         resource: ResourcePattern,
         *,
         audited: bool = True,
-        log_if_denied: bool = True,
     ) -> bool:
         """Whether `principal`, connected from `host`, may perform `operation` on `resource`.
 
         A refusal is `audited` unless it only leaves something out that was not asked for by name.
-        Not `log_if_denied`: the question is asked again where the answer is no, and audited then.
         """
         ...
 
@@ -57,7 +55,6 @@ class AllowAll:
         resource: ResourcePattern,
         *,
         audited: bool = True,
-        log_if_denied: bool = True,
     ) -> bool:
         """Yes to everything."""
         return True
@@ -118,7 +115,6 @@ class AclAuthorizer:
         resource: ResourcePattern,
         *,
         audited: bool = True,
-        log_if_denied: bool = True,
     ) -> bool:
         """As `Authorizer.authorize`, from what was decided before where that is known."""
         current = self._current
@@ -129,7 +125,7 @@ class AclAuthorizer:
                 str(principal), java_address(host), operation, resource.type, resource.name
             )
             current.keep(key, decision)
-        if audited and (self.audit.tells_allowed if decision.allowed else log_if_denied):
+        if audited and (not decision.allowed or self.audit.tells_allowed):
             self.audit.note(principal, host, operation, resource, decision)
         return decision.allowed
 

@@ -23,7 +23,7 @@ from barnabas_broker.coordinator.group.shard import Shard
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.protocol.codec import encode
 from barnabas_kafka.protocol.embedded import ConsumerProtocolSubscription
-from barnabas_kafka.protocol.messages.heartbeat import HeartbeatRequest
+from barnabas_kafka.protocol.group_values import GroupHeartbeat, GroupJoin, GroupSync
 from barnabas_kafka.protocol.messages.join_group import (
     JoinGroupRequest,
     JoinGroupRequestProtocol,
@@ -172,7 +172,8 @@ class Story:
                 **fields,
             },
         )
-        join = Join.of(request, version, client=Client(client, "/10.0.0.1"), waiter=self.asked)
+        asked = GroupJoin.of(request, client)
+        join = Join(asked, version, Client(client, "/10.0.0.1"), self.asked)
         self.perform(self.shard.join(join, self.now_ms))
         return self.asked
 
@@ -190,20 +191,14 @@ class Story:
             ],
             **fields,
         )
-        self.perform(self.shard.sync(request, self.asked, self.now_ms))
+        self.perform(self.shard.sync(GroupSync.of(request), self.asked, self.now_ms))
         return self.asked
 
     def heartbeat(
         self, member_id: str, *, generation: int | None = None, instance: str | None = None
     ) -> ErrorCode:
         generation = self.group.generation if generation is None else generation
-        request = HeartbeatRequest(
-            group_id=TEAM,
-            member_id=member_id,
-            generation_id=generation,
-            group_instance_id=instance,
-        )
-        return self.shard.heartbeat(request)
+        return self.shard.heartbeat(GroupHeartbeat(TEAM, generation, member_id, instance))
 
     def leave(self, *members: tuple[str, str | None]) -> list[ErrorCode]:
         self.asked += 1

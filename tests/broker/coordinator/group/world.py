@@ -17,7 +17,7 @@ from barnabas_broker.coordinator.group.joining import Join
 from barnabas_broker.coordinator.group.members import Client
 from barnabas_broker.coordinator.group.results import CoordinatorResult
 from barnabas_broker.coordinator.group.shard import Shard
-from barnabas_kafka.protocol.messages.heartbeat import HeartbeatRequest
+from barnabas_kafka.protocol.group_values import GroupHeartbeat, GroupJoin, GroupSync
 from barnabas_kafka.protocol.messages.join_group import (
     JoinGroupRequest,
     JoinGroupRequestProtocol,
@@ -141,7 +141,7 @@ class GroupWorld(ABC):
         if request.kind == "join":
             return shard.join(self._join(request), now_ms)
         if request.kind == "sync":
-            return shard.sync(self._sync(request), request, now_ms)
+            return shard.sync(GroupSync.of(self._sync(request)), request, now_ms)
         if request.kind == "commit":
             return shard.commit(_commit(request), request, now_ms)
         if request.kind == "leave":
@@ -166,7 +166,7 @@ class GroupWorld(ABC):
             protocols=[JoinGroupRequestProtocol(name=self.assigns, metadata=request.details)],
         )
         client = Client(request.client.name, "/10.0.0.1")
-        return Join.of(asked, 9, client=client, waiter=request)
+        return Join(GroupJoin.of(asked, request.client.name), 9, client, request)
 
     def _sync(self, request: Request) -> SyncGroupRequest:
         return SyncGroupRequest(
@@ -242,10 +242,5 @@ def _leave(request: Request) -> LeaveGroupRequest:
     return LeaveGroupRequest(group_id=TEAM, members=[leaver])
 
 
-def _heartbeat(request: Request) -> HeartbeatRequest:
-    return HeartbeatRequest(
-        group_id=TEAM,
-        member_id=request.member_id,
-        generation_id=request.epoch,
-        group_instance_id=request.client.instance,
-    )
+def _heartbeat(request: Request) -> GroupHeartbeat:
+    return GroupHeartbeat(TEAM, request.epoch, request.member_id, request.client.instance)

@@ -9,21 +9,25 @@ import pytest
 
 from barnabas_broker.security.acls import CLUSTER_NAME, AclOperation, ResourceType
 from barnabas_broker.security.authorizer import AllowAll
-from barnabas_broker.security.principals import ANONYMOUS
 from barnabas_broker.server.node.broker_server import BrokerServer
-from barnabas_broker.server.requests.dispatch import Caller, collect_handlers
-from barnabas_broker.server.requests.fast.fetch import PlainFetches
-from barnabas_broker.server.requests.fast.heartbeat import PlainHeartbeats
-from barnabas_broker.server.requests.fast.offset_commit import PlainCommits
-from barnabas_broker.server.requests.fast.reading_rights import ReadingRights
+from barnabas_broker.server.requests.dispatch import Dispatcher, Route, collect_handlers
 from barnabas_broker.server.requests.handlers import metadata
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.protocol import codec, registry
 from barnabas_kafka.protocol.messages.api_versions import ApiVersionsResponse
 from barnabas_kafka.protocol.messages.envelope import EnvelopeRequest
 from barnabas_kafka.protocol.registry import ApiKey, VersionRange, api
+from barnabas_kafka.records.builder import build_batch
 from tests.broker.controller.embedded import Denying, Embedded
-from tests.broker.server.running import Wire, fetch_request, port_of
+from tests.broker.server.running import (
+    Wire,
+    fetch_request,
+    port_of,
+    produce_request,
+    running_node,
+)
+
+BATCH = build_batch([(0, None, b"value", ())])
 
 
 def test_every_advertised_version_exists_in_the_protocol() -> None:
@@ -61,19 +65,14 @@ def test_an_unserved_version_ends_the_connection(wire: Wire) -> None:
 
 def test_large_requests_are_not_copied_to_be_seen_as_large() -> None:
     """A hundred megabytes would take tens of milliseconds, in which nobody is served."""
-    broker: Any = SimpleNamespace()
-    quotas: Any = SimpleNamespace()
-    ways = (
-        PlainFetches(broker, AllowAll(), quotas),
-        PlainCommits(broker, AllowAll()),
-        PlainHeartbeats(broker, AllowAll()),
-    )
+    routes = [handler.fast for handler in collect_handlers() if handler.fast is not None]
+    assert len(routes) > 5
     frame = memoryview(bytearray(16 << 20))
-    caller = Caller("L", "h", ANONYMOUS)
+    call: Any = SimpleNamespace(version=4, correlation_id=1)
     tracemalloc.start()
     try:
-        for way in ways:
-            assert way.serve(frame, 4, 1, caller, 0) is None
+        for route in routes:
+            assert route(frame, call) is None
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -148,23 +147,42 @@ def test_without_quotas_nobody_waits(tmp_path: Path) -> None:
     assert call.mutation_quota(strict_since=0) is None
 
 
-CALLER = Caller("PLAINTEXT", "127.0.0.1", ANONYMOUS)
+def test_a_denial_is_audited_once_for_a_request(tmp_path: Path) -> None:
+    """A fast route and the handler ask the same; so does a fetch that waits."""
+    denying = Denying((AclOperation.READ, ResourceType.TOPIC, "secret"))
+    call = Embedded(tmp_path).call(0, authorizer=denying)
+    for _ in range(3):
+        assert not call.allowed(AclOperation.READ, ResourceType.TOPIC, "secret")
+    assert call.allowed(AclOperation.READ, ResourceType.GROUP, "secret")
+    assert denying.audited == [True, False, False, True]
 
 
-def test_each_is_asked_for_by_kind_and_name() -> None:
-    """A group is no topic of the same name, and to read is what is asked for."""
-    group = AclOperation.READ, ResourceType.GROUP, "a"
-    topic = AclOperation.READ, ResourceType.TOPIC, "b"
-    authorizer = Denying(group, topic)
-    rights = ReadingRights(authorizer)
-    assert not rights.unlimited
-    assert [rights.of_group(CALLER, name) for name in "ab"] == [False, True]
-    assert [rights.of_topic(CALLER, name) for name in "ab"] == [True, False]
-
-
-def test_without_an_authorizer_all_may() -> None:
+def test_without_an_authorizer_all_may(tmp_path: Path) -> None:
     """Nobody is asked then."""
-    rights = ReadingRights(AllowAll())
-    assert rights.unlimited
-    assert rights.of_group(CALLER, "a")
-    assert rights.of_topic(CALLER, "a")
+    call = Embedded(tmp_path).call(0, authorizer=AllowAll())
+    assert call.allowed(AclOperation.READ, ResourceType.GROUP, "a")
+    assert call.denied is None
+
+
+@pytest.mark.parametrize(("value", "is_fast"), [("true", True), ("false", False)])
+def test_fast_routes_can_be_switched_off(
+    tmp_path: Path, value: str, *, is_fast: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So that tests can compare; the handler serves all requests then."""
+    handled = []
+    handle = Dispatcher._handled
+
+    def counted(self: Dispatcher, route: Route, *rest: Any) -> Any:
+        handled.append(route.handler.api_key)
+        return handle(self, route, *rest)
+
+    monkeypatch.setattr(Dispatcher, "_handled", counted)
+    settings = {"barnabas.fast.path.enable": value}
+    with running_node(tmp_path, settings) as node, Wire(port_of(node)) as wire:
+        wire.create_topic("t")
+        frames = [wire.frame(produce_request("t", BATCH), 9) for _ in range(3)]
+        wire.socket.sendall(b"".join(frames))
+        assert all(wire.receive_frame() for _ in frames)
+        assert wire.fetch("t").records
+    fast = {ApiKey.PRODUCE, ApiKey.FETCH}
+    assert fast.isdisjoint(handled) if is_fast else fast <= set(handled)

@@ -12,7 +12,7 @@ from typing import Any
 from barnabas_broker.cluster.failures import each_isolated
 from barnabas_broker.cluster.image import MetadataImage
 from barnabas_broker.coordinator import runtime
-from barnabas_broker.coordinator.group import plain_commits, records
+from barnabas_broker.coordinator.group import prompt_commits, records
 from barnabas_broker.coordinator.group.consumer.expressions import Expressions
 from barnabas_broker.coordinator.group.group import Group
 from barnabas_broker.coordinator.group.limits import BATCHES_TOLD, Limits
@@ -20,14 +20,14 @@ from barnabas_broker.coordinator.group.records import Record
 from barnabas_broker.coordinator.group.results import CoordinatorResult, Waiter
 from barnabas_broker.coordinator.group.shard import Shard
 from barnabas_broker.coordinator.memory import Account
-from barnabas_broker.coordinator.runtime import Held, Runtime, Unloaded
+from barnabas_broker.coordinator.runtime import Runtime, Unloaded
+from barnabas_broker.coordinator.waiting import Parked
 from barnabas_broker.replica.partition import Partition
 from barnabas_kafka.errors import KafkaError
 from barnabas_kafka.ids import TopicPartition
-from barnabas_kafka.protocol import plain_commit
+from barnabas_kafka.protocol.group_values import GroupCommit, GroupSync
 from barnabas_kafka.protocol.messages.sync_group import SyncGroupResponse
-from barnabas_kafka.protocol.plain_commit import PlainCommit
-from barnabas_kafka.protocol.plain_rebalance import PlainSync
+from barnabas_kafka.protocol.plain_commit import records as commit_records
 from barnabas_kafka.records.compression import Codec
 from barnabas_kafka.settings import broker as keys
 from barnabas_kafka.settings.broker import BrokerSettings
@@ -112,45 +112,43 @@ class GroupCoordinator:
         return self._runtime.partition_of(group_id)
 
     def ask(
-        self, group_id: str, step: Step, refuse: Callable[[KafkaError], object] | None = None
+        self,
+        group_id: str,
+        step: Step,
+        refuse: Callable[[KafkaError], object] | None = None,
+        waiter: Parked | None = None,
     ) -> Any:
         """Have a step taken on the group's shard; see `Runtime.ask`."""
-        return self._runtime.ask(group_id, step, refuse)
+        return self._runtime.ask(group_id, step, refuse, waiter)
 
-    def commit_plain(self, commit: PlainCommit, version: int, now_ms: int) -> bool:
-        """Take a commit of the ordinary kind, for partitions that exist; it counts then.
+    def commit_at_once(self, commit: GroupCommit, version: int, now_ms: int) -> bool:
+        """Take a commit for partitions that exist; it counts then.
 
-        False, with nothing done, if it is to go the general way (`Shard.commit`): its group does
-        not take it, or its records could not be written, or would not count at once.
+        False, with nothing done, if it needs a turn (`Shard.commit`): its group does not take it,
+        or its records could not be written, or would not count at once.
         """
-        held = self._runtime.prompt(commit[0])
+        group_id, written, _, member_id, _, topics = commit
+        held = self._runtime.prompt(group_id)
         if held is None:
             return False
-        shard, topics = held.shard, commit[5]
-        group = plain_commits.taker(shard, commit, version)
+        shard = held.shard
+        group = prompt_commits.taker(shard, commit, version)
         if group is None:
             return False
-        section, count = plain_commit.records(commit[1], topics, now_ms, 0)
+        section, count = commit_records(written, topics, now_ms, 0)
         if not self._runtime.append_plain(held, section, count, now_ms):
             return False
-        shard.heard_of(group, commit[3])
-        plain_commits.take(group, topics, now_ms)
+        shard.heard_of(group, member_id)
+        prompt_commits.take(group, topics, now_ms)
         self._runtime.time(held)
         return True
 
-    def held(self, group_id: str) -> Held[Shard]:
-        """The shard of a group and what belongs to it; raises as `ask` does."""
-        return self._runtime.held(group_id)
-
-    def perform(self, held: Held[Shard], turn: CoordinatorResult) -> None:
-        """Do what a turn of a shard asks for; its answers are handed out when it counts."""
-        self._runtime.perform(held, turn)
-
-    def assignment(self, held: Held[Shard], request: PlainSync) -> SyncGroupResponse | None:
+    def assignment(self, request: GroupSync) -> SyncGroupResponse | None:
         """The answer to a SyncGroup that needs no turn (`Shard.assignment`), else None.
 
-        Nobody is told of what does not count yet.
+        Nobody is told of what does not count yet. Raises as `ask` does.
         """
+        held = self._runtime.held(request.group_id)
         if held.end > held.partition.log.high_watermark:
             return None
         return held.shard.assignment(request)

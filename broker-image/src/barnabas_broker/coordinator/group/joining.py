@@ -39,9 +39,8 @@ from barnabas_broker.coordinator.group.results import CoordinatorResult, Waiter
 from barnabas_broker.coordinator.group.states import GroupState
 from barnabas_broker.invariants import violated
 from barnabas_kafka.errors import ErrorCode
-from barnabas_kafka.protocol.messages.join_group import JoinGroupRequest
+from barnabas_kafka.protocol.group_values import GroupJoin
 from barnabas_kafka.protocol.messages.sync_group import SyncGroupResponse
-from barnabas_kafka.protocol.plain_rebalance import PlainJoin
 
 MEMBER_ID_FIRST_SINCE = 4
 """From this version on a new member joins in two steps (KIP-394)."""
@@ -52,19 +51,15 @@ SKIP_ASSIGNMENT_SINCE = 9
 class Join(NamedTuple):
     """One JoinGroup request and its circumstances."""
 
-    request: JoinGroupRequest | PlainJoin
+    request: GroupJoin
     version: int
     client: Client
     waiter: Waiter
-    protocols: Protocols
 
-    @classmethod
-    def of(
-        cls, request: JoinGroupRequest, version: int, *, client: Client, waiter: Waiter
-    ) -> "Join":
-        """The request, with its protocols as members keep them."""
-        protocols = tuple((each.name, each.metadata) for each in request.protocols)
-        return cls(request, version, client, waiter, protocols)
+    @property
+    def protocols(self) -> Protocols:
+        """As members keep them."""
+        return self.request.protocols
 
     @property
     def rebalance_timeout_ms(self) -> int:

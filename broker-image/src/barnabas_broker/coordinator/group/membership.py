@@ -7,11 +7,9 @@ from barnabas_broker.coordinator.group.results import CoordinatorResult, Waiter
 from barnabas_broker.coordinator.group.states import GroupState
 from barnabas_broker.invariants import violated
 from barnabas_kafka.errors import ErrorCode
-from barnabas_kafka.protocol.messages.heartbeat import HeartbeatRequest
+from barnabas_kafka.protocol.group_values import GroupHeartbeat, GroupSync
 from barnabas_kafka.protocol.messages.leave_group import MemberIdentity
-from barnabas_kafka.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
-from barnabas_kafka.protocol.plain_heartbeat import PlainHeartbeat
-from barnabas_kafka.protocol.plain_rebalance import PlainSync
+from barnabas_kafka.protocol.messages.sync_group import SyncGroupResponse
 
 
 class Membership:
@@ -23,7 +21,7 @@ class Membership:
     def sync(
         self,
         group: Group,
-        request: SyncGroupRequest | PlainSync,
+        request: GroupSync,
         waiter: Waiter,
         turn: CoordinatorResult,
     ) -> None:
@@ -40,9 +38,7 @@ class Membership:
         if group.leader_id == member.id:
             self._assign(group, request, turn)
 
-    def assignment(
-        self, group: Group, request: SyncGroupRequest | PlainSync
-    ) -> SyncGroupResponse | None:
+    def assignment(self, group: Group, request: GroupSync) -> SyncGroupResponse | None:
         """What the leader has sent for a member, or a refusal; None while that is to come."""
         code = _sync_fault(group, request)
         if code is not None:
@@ -55,15 +51,9 @@ class Membership:
         self._rebalancer.touch(group, member)
         return _assigned(group, member.assignment)
 
-    def _assign(
-        self, group: Group, request: SyncGroupRequest | PlainSync, turn: CoordinatorResult
-    ) -> None:
+    def _assign(self, group: Group, request: GroupSync, turn: CoordinatorResult) -> None:
         """Write the leader's assignment; members it forgot get an empty one."""
-        sent = (
-            dict(request.assignments)
-            if isinstance(request, PlainSync)
-            else {each.member_id: each.assignment for each in request.assignments}
-        )
+        sent = dict(request.assignments)
         assert group.leader_id == request.member_id, violated("only the leader assigns")
         turn.records.append(group.record(sent))
         waiting = [member for member in group.members.values() if member.syncing is not None]
@@ -80,7 +70,7 @@ class Membership:
 
         turn.refuse = refuse
 
-    def heartbeat(self, group: Group, request: HeartbeatRequest | PlainHeartbeat) -> ErrorCode:
+    def heartbeat(self, group: Group, request: GroupHeartbeat) -> ErrorCode:
         """Prolong a member's session; says when it must join again."""
         code = group.check_member(request.member_id, request.group_instance_id)
         if code is not None:
@@ -113,7 +103,7 @@ class Membership:
         return ErrorCode.NONE
 
 
-def _sync_fault(group: Group, request: SyncGroupRequest | PlainSync) -> ErrorCode | None:
+def _sync_fault(group: Group, request: GroupSync) -> ErrorCode | None:
     code = group.check_member(request.member_id, request.group_instance_id)
     if code is not None:
         return code

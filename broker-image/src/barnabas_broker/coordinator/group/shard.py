@@ -45,11 +45,11 @@ from barnabas_broker.coordinator.results import Producer
 from barnabas_broker.invariants import violated
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.ids import TopicPartition
+from barnabas_kafka.protocol.group_values import GroupHeartbeat, GroupSync
 from barnabas_kafka.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponse,
 )
 from barnabas_kafka.protocol.messages.delete_groups import DeletableGroupResult
-from barnabas_kafka.protocol.messages.heartbeat import HeartbeatRequest
 from barnabas_kafka.protocol.messages.leave_group import (
     LeaveGroupRequest,
     LeaveGroupResponse,
@@ -60,10 +60,8 @@ from barnabas_kafka.protocol.messages.offset_commit import OffsetCommitRequest
 from barnabas_kafka.protocol.messages.offset_delete import (
     OffsetDeleteResponse,
 )
-from barnabas_kafka.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from barnabas_kafka.protocol.messages.sync_group import SyncGroupResponse
 from barnabas_kafka.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
-from barnabas_kafka.protocol.plain_heartbeat import PlainHeartbeat
-from barnabas_kafka.protocol.plain_rebalance import PlainSync
 
 TOMBSTONES_MAX = 1000
 """Offsets that one turn of a sweep deletes; their tombstones fit well into one batch."""
@@ -197,9 +195,7 @@ class Shard:
         self._heartbeats.begin_sessions(consumers)
         return consumers
 
-    def sync(
-        self, request: SyncGroupRequest | PlainSync, waiter: Waiter, now_ms: int
-    ) -> CoordinatorResult:
+    def sync(self, request: GroupSync, waiter: Waiter, now_ms: int) -> CoordinatorResult:
         """SyncGroup."""
         turn = CoordinatorResult(now_ms)
         group = self.groups.get(request.group_id)
@@ -214,14 +210,14 @@ class Shard:
             self._membership.sync(group, request, waiter, turn)
         return turn
 
-    def assignment(self, request: SyncGroupRequest | PlainSync) -> SyncGroupResponse | None:
+    def assignment(self, request: GroupSync) -> SyncGroupResponse | None:
         """The answer to a SyncGroup that needs no turn: most come when the leader's is there."""
         group = self.groups.get(request.group_id)
         if group is None or group.consumers is not None:
             return None
         return self._membership.assignment(group, request)
 
-    def heartbeat(self, request: HeartbeatRequest | PlainHeartbeat) -> ErrorCode:
+    def heartbeat(self, request: GroupHeartbeat) -> ErrorCode:
         """Heartbeat; it never has anything written."""
         group = self.groups.get(request.group_id)
         if group is None:

@@ -29,6 +29,7 @@ from barnabas_broker.server.process.offload_pool import OffloadPool
 from barnabas_broker.server.requests.api_metrics import RequestMetrics
 from barnabas_broker.server.requests.client_quotas import ClientQuotas
 from barnabas_broker.server.requests.handler import Handler
+from barnabas_broker.server.requests.pending_responses import Answers
 from barnabas_kafka.settings.broker import BrokerSettings
 
 _CHANCE: Final = SystemRandom()
@@ -70,6 +71,7 @@ class BrokerServices:
     heavy: OffloadPool = field(default_factory=OffloadPool)
     handlers: Sequence[Handler] = field(default_factory=list)
     requests: RequestMetrics = field(default_factory=RequestMetrics)
+    answers: Answers = field(default_factory=Answers)
 
     @property
     def acls(self) -> AclManager | None:

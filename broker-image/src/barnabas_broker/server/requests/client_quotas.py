@@ -172,7 +172,7 @@ class MutationQuota:
 class Usage:
     """What one request uses, from its arrival to its response; where there are quotas only."""
 
-    __slots__ = ("_began_ns", "_client_id", "_quotas", "_size", "_spent_ns", "_user", "mutations",
+    __slots__ = ("_began_ns", "_quotas", "_size", "_spent_ns", "_user", "client_id", "mutations",
                  "settled", "throttle_ms")  # fmt: skip
 
     def __init__(
@@ -181,7 +181,7 @@ class Usage:
         """`size` is the bytes of the request, `began_ns` of the performance counter."""
         self._quotas = quotas
         self._user = user
-        self._client_id = client_id
+        self.client_id = client_id
         self._size = size
         self._began_ns = began_ns
         self._spent_ns = 0
@@ -212,21 +212,21 @@ class Usage:
     def produced(self, *, answered: bool) -> None:
         """The request was a Produce; without an answer only its bytes count."""
         spent_ns = self._spent if answered else 0
-        self._settle(self._quotas.produced(self._user, self._client_id, self._size, spent_ns))
+        self._settle(self._quotas.produced(self._user, self.client_id, self._size, spent_ns))
 
     @property
     def fetch_max_bytes(self) -> int:
         """How much to read at most."""
-        return self._quotas.fetch_max_bytes(self._user, self._client_id)
+        return self._quotas.fetch_max_bytes(self._user, self.client_id)
 
     def fetched(self, size: int) -> bool:
         """The request was a Fetch, the response has that size; returns whether it may be sent."""
-        self._settle(self._quotas.fetched(self._user, self._client_id, size, self._spent))
+        self._settle(self._quotas.fetched(self._user, self.client_id, size, self._spent))
         return not self.throttle_ms
 
     def requested(self) -> None:
         """The request was any other one."""
-        throttle_ms = self._quotas.requested(self._user, self._client_id, self._spent)
+        throttle_ms = self._quotas.requested(self._user, self.client_id, self._spent)
         if self.mutations is not None:
             throttle_ms = max(throttle_ms, self.mutations.throttle_ms)
         self._settle(throttle_ms)
@@ -234,7 +234,7 @@ class Usage:
     def mutation_quota(self, *, strict: bool) -> MutationQuota | None:
         """What this request may change of topics, None for as much as it wants."""
         quotas = self._quotas
-        sensor = quotas.mutations.sensor(self._user, self._client_id, quotas.now_ms())
+        sensor = quotas.mutations.sensor(self._user, self.client_id, quotas.now_ms())
         if sensor is not None:
             sensor.last_ms = quotas.now_ms()
             self.mutations = MutationQuota(sensor, strict=strict, clock_ms=quotas.now_ms)

@@ -26,25 +26,16 @@ from barnabas_broker.server.process.fair_queue import flow_of
 from barnabas_broker.server.requests import handlers as handlers_package
 from barnabas_broker.server.requests.api_metrics import ApiMetrics, RequestMetrics
 from barnabas_broker.server.requests.client_quotas import ClientQuotas, Usage
-from barnabas_broker.server.requests.fast.fetch import PlainFetches
-from barnabas_broker.server.requests.fast.heartbeat import PlainHeartbeats
-from barnabas_broker.server.requests.fast.offset_commit import PlainCommits
-from barnabas_broker.server.requests.fast.produce import PlainProduce
-from barnabas_broker.server.requests.fast.produce_runs import ProduceRuns
-from barnabas_broker.server.requests.fast.rebalance import PlainRebalances
 from barnabas_broker.server.requests.handler import Handler, UnanswerableError
-from barnabas_broker.server.requests.handlers import produce
 from barnabas_broker.server.requests.handlers.api_versions import unsupported_version_response
 from barnabas_broker.server.requests.large_requests import Ending, LargeRequests
-from barnabas_broker.server.requests.pending_responses import Answers, PendingResponse
+from barnabas_broker.server.requests.pending_responses import PendingResponse
 from barnabas_broker.server.requests.request_context import RequestContext
 from barnabas_broker.server.requests.throttling import settle, settle_unanswered
 from barnabas_broker.server.transport.outbound import Item
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.protocol import codec, registry
 from barnabas_kafka.protocol.headers import decode_client
-from barnabas_kafka.protocol.messages.produce import ProduceRequest
-from barnabas_kafka.protocol.plain_produce import PlainAnswer
 from barnabas_kafka.protocol.registry import ApiKey, VersionRange
 from barnabas_kafka.settings import broker as keys
 
@@ -57,19 +48,16 @@ log = logging.getLogger(__name__)
 NOT_LIMITED: Final[Mapping[ApiKey, int]] = {}
 
 HEAD: Final = struct.Struct(">hhi")  # API key, version, correlation id
+SIZED_HEAD: Final = struct.Struct(">4xhh")  # The same up to the version, behind the size.
 SIZE_AND_CORRELATION: Final = struct.Struct(">ii")
 ELEMENTS_AT_ONCE: Final = 10_000
 """Elements of a request that is decoded while others wait: some ten milliseconds."""
 _FETCH: Final = int(ApiKey.FETCH)  # An enum's member compares several times slower.
-_HEARTBEAT: Final = int(ApiKey.HEARTBEAT)
-_JOIN_GROUP: Final = int(ApiKey.JOIN_GROUP)
-_OFFSET_COMMIT: Final = int(ApiKey.OFFSET_COMMIT)
 _PRODUCE: Final = int(ApiKey.PRODUCE)
 _SASL_HANDSHAKE: Final = int(ApiKey.SASL_HANDSHAKE)
-_SYNC_GROUP: Final = int(ApiKey.SYNC_GROUP)
-_METERED: Final = (_FETCH, _SASL_HANDSHAKE)
-"""Short ways beside Produce that look at quotas of requests; while there are any, the others are
-not gone: their answers say nothing of throttling."""
+_METERED: Final = (_PRODUCE, _FETCH)
+"""APIs whose fast routes say in their responses for how long the client is throttled. While there
+are quotas of requests, the others are not taken."""
 
 
 def _throttle_nothing(_throttle_ms: int) -> None:
@@ -139,16 +127,6 @@ class Reply:
     caller: Caller
 
 
-PlainWay = Callable[
-    [memoryview, int, int, Caller, int],
-    "bytes | list[Item] | PendingResponse | DelayedFailure | None",
-]
-"""Frame, version, correlation id, caller and time; what to send, who waits for it, or None.
-
-Bytes alone are a small answer to what takes some microseconds: it may leave in a burst with others.
-"""
-
-
 def collect_handlers(newest: Mapping[ApiKey, int] = NOT_LIMITED) -> list[Handler]:
     """The `HANDLER` of every module under `server/requests/handlers/`, by API key.
 
@@ -182,31 +160,16 @@ class Dispatcher:
     ) -> None:
         self._broker = broker
         self._long = LargeRequests(broker.heavy)
+        is_fast = broker.settings[keys.BARNABAS_FAST_PATH_ENABLE]
         self._routes = {
-            int(handler.api_key): Route.to(handler, broker.requests) for handler in handlers
+            int(handler.api_key): Route.to(
+                handler if is_fast else replace(handler, fast=None, fast_run=None), broker.requests
+            )
+            for handler in handlers
         }
         self._authorizer = authorizer
         self._quotas = quotas
         self._clock_ms = clock_ms
-        self._plain_produce = PlainProduce(broker, authorizer, quotas).serve
-        produces = self._routes[_PRODUCE]
-        self._produce_runs = ProduceRuns(
-            broker,
-            authorizer,
-            quotas,
-            versions=produces.handler.versions,
-            metrics=produces.metrics,
-        ).serve
-        rebalances = PlainRebalances(broker, authorizer, Answers())
-        # By API key: the short ways that do all of a request or nothing.
-        self._plain: dict[int, PlainWay] = {
-            _FETCH: PlainFetches(broker, authorizer, quotas).serve,
-            _OFFSET_COMMIT: PlainCommits(broker, authorizer).serve,
-            _HEARTBEAT: PlainHeartbeats(broker, authorizer).serve,
-            _JOIN_GROUP: rebalances.join,
-            _SYNC_GROUP: rebalances.sync,
-            _SASL_HANDSHAKE: _reauthenticate,
-        }
         self.request_bytes_max = broker.settings[keys.SOCKET_REQUEST_MAX_BYTES]
 
     def caller(self, listener: str, client_host: str) -> Caller:
@@ -230,26 +193,17 @@ class Dispatcher:
         header_versions = None if route is None else route.header_versions.get(version)
         if route is None or header_versions is None:
             return _unknown(route, api_key, version, correlation_id)
-        served: list[PlainAnswer] = []
-        if api_key == _PRODUCE:
-            outcome = self._plain_produce(frame, version, correlation_id, caller, self._clock_ms())
-            if not isinstance(outcome, list):
+        if api_key == _SASL_HANDSHAKE and caller.authenticator is not None:
+            outcome = caller.authenticator.reauthenticate(frame, caller)
+            if outcome is not None:
                 route.metrics.served(version, perf_counter_ns() - began_ns)
-                return [outcome] if outcome else None
-            served = outcome
-        elif (plain := self._plain.get(api_key)) is not None and (
-            not self._quotas.request.enabled or api_key in _METERED
-        ):
-            items = plain(frame, version, correlation_id, caller, self._clock_ms())
-            if items is not None:
-                return _counted(items, route, version, began_ns)
-        client_id, body = decode_client(frame, 0, header_versions[0])
-        # By position and in the order of Call: naming ten arguments costs a third more.
+                return outcome
+        # By position and in the order of the fields: naming ten arguments costs a third more.
         call = RequestContext(
             api_key,
             version,
             correlation_id,
-            client_id,
+            None,
             caller.principal,
             caller.listener,
             caller.client_host,
@@ -259,17 +213,33 @@ class Dispatcher:
         )
         if self._quotas.active:
             call.usage = Usage(
-                self._quotas, caller.principal.name, client_id, size=len(frame), began_ns=began_ns
+                self._quotas, caller.principal.name, None, size=len(frame), began_ns=began_ns
             )
+        handler = route.handler
+        refused = handler.too_large and handler.too_large(len(frame), call)
+        if refused is not None:
+            return self._finish(route, call, began_ns, refused, caller)
+        fast = handler.fast
+        if fast is not None and (api_key in _METERED or not self._quotas.request.enabled):
+            try:
+                items = fast(frame, call)
+            except Exception as error:  # As in `_small`.
+                return self._finish(route, call, began_ns, _failure(route, call, error), caller)
+            if items is not None:
+                return _sent(items, route, call, began_ns, caller)
+        client_id, body = decode_client(frame, 0, header_versions[0])
+        call.identify(client_id)
+        return self._finish(route, call, began_ns, self._handled(route, call, frame, body), caller)
+
+    def _handled(self, route: Route, call: RequestContext, frame: memoryview, body: int) -> Any:
+        """The handler's answer to a request whose body begins there, or a future of it."""
         try:
             request, _ = codec.decode_from(
-                route.api.request, frame, version, body, ELEMENTS_AT_ONCE
+                route.api.request, frame, call.version, body, ELEMENTS_AT_ONCE
             )
         except codec.TooManyElements:
-            answer = self._large(route, call, frame[body:], served)
-        else:
-            answer = self._small(route, call, request, served)
-        return self._finish(route, call, began_ns, answer, caller)
+            return self._large(route, call, frame[body:])
+        return self._small(route, call, request)
 
     def serve_run(
         self, received: memoryview, position: int, caller: Caller
@@ -277,9 +247,38 @@ class Dispatcher:
         """Serve several requests at once, sizes included, from the one at `position` on.
 
         Returns the responses and where the next request begins; None where they must be served
-        one by one. Raises UnanswerableError where the connection must end.
+        one by one, as always while there are quotas: the second may have to wait. Raises
+        UnanswerableError where the connection must end.
         """
-        return self._produce_runs(received, position, caller, self._clock_ms())
+        if len(received) - position < SIZED_HEAD.size or self._quotas.active:
+            return None
+        api_key, version = SIZED_HEAD.unpack_from(received, position)
+        route = self._routes.get(api_key)
+        if route is None or route.handler.fast_run is None or version not in route.header_versions:
+            return None
+        began_ns = perf_counter_ns()
+        call = RequestContext(
+            api_key,
+            version,
+            0,
+            None,
+            caller.principal,
+            caller.listener,
+            caller.client_host,
+            self._clock_ms(),
+            self._authorizer,
+            self._broker,
+        )
+        try:
+            served = route.handler.fast_run(received, position, self.request_bytes_max, call)
+        except Exception as error:  # As in `_small`; which of them has failed is not known.
+            _failure(route, call, error)
+            raise UnanswerableError(f"{route.api.name} failed and cannot say so") from error
+        if served is None:
+            return None
+        responses, end = served
+        route.metrics.served(version, perf_counter_ns() - began_ns, requests=len(responses))
+        return b"".join(responses), end
 
     def encode(self, reply: Reply, future: "asyncio.Future[Any]") -> list[Item] | Reply:
         """What to send for a reply whose future is done, or the next one; raises as `serve`."""
@@ -312,21 +311,17 @@ class Dispatcher:
         route.metrics.served(call.version, perf_counter_ns() - began_ns)
         return encoded
 
-    def _small(
-        self, route: Route, call: RequestContext, request: Any, served: list[PlainAnswer]
-    ) -> Any:
+    def _small(self, route: Route, call: RequestContext, request: Any) -> Any:
         """The answer to a request, or a future of it."""
         try:
-            answer = _handled(route, request, call, served)
+            answer = route.handler.handle(request, call)
             if type(answer) is GeneratorType:
                 answer = self._long.begin(answer, _ending(route, call))
         except Exception as error:  # The boundary between one request and the broker's life.
             return _failure(route, call, error)
         return answer
 
-    def _large(
-        self, route: Route, call: RequestContext, body: memoryview, served: list[PlainAnswer]
-    ) -> Any:
+    def _large(self, route: Route, call: RequestContext, body: memoryview) -> Any:
         """The answer to a request that names very many things, or a future of it."""
         if not route.handler.large:
             raise codec.DecodeError(
@@ -341,7 +336,7 @@ class Dispatcher:
                 body,
                 flow_of(call.principal, call.client_host, len(body)),
                 decode=decode,
-                handle=lambda request: _handled(route, request, call, served),
+                handle=lambda request: route.handler.handle(request, call),
                 ending=_ending(route, call),
                 may_wait=call.api_key == _FETCH,
             )
@@ -349,27 +344,21 @@ class Dispatcher:
             return _failure(route, call, error)
 
 
-def _counted(
-    items: "bytes | list[Item] | PendingResponse | DelayedFailure",
+def _sent(
+    items: bytes | list[Item] | PendingResponse,
     route: Route,
-    version: int,
+    call: RequestContext,
     began_ns: int,
-) -> "bytes | list[Item] | PendingResponse | DelayedFailure":
-    """What came of a short way, counted; or to be counted when it is answered."""
+    caller: Caller,
+) -> bytes | list[Item] | PendingResponse | None:
+    """What came of a fast route, counted; or to be counted when it is answered."""
     if isinstance(items, PendingResponse):
         items.metrics, items.began_ns = route.metrics, began_ns
-    else:
-        route.metrics.served(version, perf_counter_ns() - began_ns)
-    return items
-
-
-def _reauthenticate(
-    frame: memoryview, _version: int, _correlation_id: int, caller: Caller, _now_ms: int
-) -> "bytes | list[Item] | DelayedFailure | None":
-    """SaslHandshake of a client that SASL has authenticated; None leaves it to the handler."""
-    if caller.authenticator is None:
-        return None
-    return caller.authenticator.reauthenticate(frame, caller)
+        return items
+    if call.usage is not None and call.usage.throttle_ms:
+        caller.throttle(call.usage.throttle_ms)
+    route.metrics.served(call.version, perf_counter_ns() - began_ns)
+    return items or None
 
 
 def _unknown(route: Route | None, api_key: int, version: int, correlation_id: int) -> list[Item]:
@@ -384,13 +373,6 @@ def _unknown(route: Route | None, api_key: int, version: int, correlation_id: in
     return [
         response_frame(unsupported_version_response(route.handler.versions), 0, correlation_id, 0)
     ]
-
-
-def _handled(route: Route, request: Any, call: RequestContext, served: list[PlainAnswer]) -> Any:
-    """The handler's answer to a request, of which a part may be `served` already."""
-    if served:
-        return produce.resume(cast(ProduceRequest, request), call, served)
-    return route.handler.handle(request, call)
 
 
 def _failure(route: Route, call: RequestContext, error: BaseException) -> Any:

@@ -6,14 +6,19 @@ answered by it. Answers stand in the order of the request. Requests may be large
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 from barnabas_broker.cluster.failures import refusal
+from barnabas_broker.cluster.image import TopicImage
 from barnabas_broker.security.acls import AclOperation, ResourceType
 from barnabas_broker.server.process.cooperative_scheduler import Work, each
 from barnabas_broker.server.requests.request_context import RequestContext
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import TopicPartition
+
+# An enum's members are looked up several times slower than names of the module.
+_READ: Final = AclOperation.READ
+_TOPIC: Final = ResourceType.TOPIC
 
 Codes = dict[TopicPartition, ErrorCode]
 
@@ -24,32 +29,38 @@ class AskedPartition(Protocol):
     partition_index: int
 
 
-class Topic(Protocol):
+class AskedTopic(Protocol):
     """A topic in a request or an answer."""
 
     name: str
     partitions: list[Any]
 
 
-T = TypeVar("T", bound=Topic)
-A = TypeVar("A", bound=Topic)
+T = TypeVar("T", bound=AskedTopic)
+A = TypeVar("A", bound=AskedTopic)
 
 
-def faults(topics: Sequence[Topic], call: RequestContext) -> Work[Codes]:
+def committable(name: str, call: RequestContext) -> TopicImage | ErrorCode:
+    """A topic whose partitions the caller may commit; why none of them, whatever the group says."""
+    if not call.allowed(_READ, _TOPIC, name):
+        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    return call.broker.image.topics.get(name) or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def faults(topics: Sequence[AskedTopic], call: RequestContext) -> Work[Codes]:
     """The partitions that are not committed, whatever the group says."""
     found: Codes = {}
     for topic in topics:
         try:
-            allowed = call.allowed(AclOperation.READ, ResourceType.TOPIC, topic.name)
-            otherwise = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            known = committable(topic.name, call)
         except Exception as error:  # The boundary between one topic and the others.
-            allowed, otherwise = False, refusal(error, "OffsetCommit", topic.name).code
+            known = refusal(error, "OffsetCommit", topic.name).code
         for entry in topic.partitions:
             yield
             partition = TopicPartition(topic.name, entry.partition_index)
-            if not allowed:
-                found[partition] = otherwise
-            elif call.broker.image.partition(partition) is None:
+            if isinstance(known, ErrorCode):
+                found[partition] = known
+            elif known.partition(entry.partition_index) is None:
                 found[partition] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     return found
 
@@ -69,7 +80,7 @@ def without(topics: Sequence[T], left_out: Codes, make: Callable[..., T]) -> Wor
     return some
 
 
-def note(topics: Sequence[Topic], codes: Codes) -> Work[None]:
+def note(topics: Sequence[AskedTopic], codes: Codes) -> Work[None]:
     """Put what the group answered with the faults."""
     for topic in topics:
         for entry in topic.partitions:
@@ -78,7 +89,7 @@ def note(topics: Sequence[Topic], codes: Codes) -> Work[None]:
 
 
 def in_order(
-    asked: Sequence[Topic],
+    asked: Sequence[AskedTopic],
     codes: Mapping[TopicPartition, ErrorCode],
     make: Callable[..., A],
     make_partition: Callable[..., Any],

@@ -1,7 +1,7 @@
 """One request in the hands of its handler: who asks, from where, and what may be used to answer."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from barnabas_broker.security.acls import (
     CLUSTER_NAME,
@@ -11,7 +11,7 @@ from barnabas_broker.security.acls import (
     ResourceType,
     operation_bits,
 )
-from barnabas_broker.security.authorizer import Authorizer
+from barnabas_broker.security.authorizer import AllowAll, Authorizer
 from barnabas_broker.security.principals import Principal
 
 if TYPE_CHECKING:  # The bundle imports what handlers are made of; handlers only name its type.
@@ -35,6 +35,16 @@ class RequestContext:
     broker: "BrokerServices"
     usage: "Usage | None" = None
     """What it uses of quotas; None while nobody has any."""
+    served: Any = ()
+    """What the API's fast route has done of it before it left the rest to the handler."""
+    denied: set[tuple[AclOperation, ResourceType, str]] | None = None
+    """Denials that are audited: a question may be asked again, and is audited once."""
+
+    def identify(self, client_id: str | None) -> None:
+        """Take note of the client's id, which is read later than the rest of the header."""
+        self.client_id = client_id
+        if self.usage is not None:
+            self.usage.client_id = client_id
 
     def allowed(
         self,
@@ -48,13 +58,22 @@ class RequestContext:
 
         Not `audited` is what only leaves something out, or is one of two ways to be allowed.
         """
-        return self.authorizer.authorize(
+        if type(self.authorizer) is AllowAll:  # To name the resource costs more than the question.
+            return True
+        question = operation, resource_type, name
+        denied = self.denied
+        allowed = self.authorizer.authorize(
             self.principal,
             self.client_host,
             operation,
             ResourcePattern(resource_type, name),
-            audited=audited,
+            audited=audited and (denied is None or question not in denied),
         )
+        if audited and not allowed:
+            if denied is None:
+                denied = self.denied = set()
+            denied.add(question)
+        return allowed
 
     def allowed_on_cluster(self, operation: AclOperation, *, audited: bool = True) -> bool:
         """Whether the caller may perform `operation` on the cluster."""

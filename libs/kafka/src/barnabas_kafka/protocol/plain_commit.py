@@ -35,6 +35,11 @@ from struct import Struct
 from typing import Final
 
 from barnabas_kafka.native import i64
+from barnabas_kafka.protocol.group_values import (
+    CommittedPartition,
+    CommittedTopic,
+    GroupCommit,
+)
 from barnabas_kafka.protocol.plain_produce import count_at, varint
 
 #: Whether this module runs as machine code. A compiled module's source file is the shared object.
@@ -42,13 +47,6 @@ COMPILED: Final[bool] = not __file__.endswith(".py")
 
 FIRST_VERSION: Final = 2
 LAST_VERSION: Final = 9
-
-#: Index of a partition, offset, leader epoch, and metadata as text and as it was written.
-PlainOffset = tuple[int, int, int, str, bytes]
-#: Name of a topic, as text and as it was written, and its partitions.
-PlainTopic = tuple[str, bytes, list[PlainOffset]]
-#: Group as text and as it was written, generation, member, group instance, and the topics.
-PlainCommit = tuple[str, bytes, int, str, str | None, list[PlainTopic]]
 
 _FLEXIBLE: Final = 8
 _WITH_INSTANCE: Final = 7
@@ -73,7 +71,7 @@ _PARTITION: Final = Struct(">ih")
 _PARTITION_8: Final = Struct(">ihB")
 
 
-def read(frame: bytes, version: i64, most: i64) -> PlainCommit | None:
+def read(frame: bytes, version: i64, most: i64) -> GroupCommit | None:
     """The parts of the OffsetCommit request that fills `frame`, None unless it is plain.
 
     The version is that in the frame's header, which is not read again. A request of more than
@@ -88,7 +86,7 @@ def read(frame: bytes, version: i64, most: i64) -> PlainCommit | None:
         return None
 
 
-def _read(data: bytes, version: i64, most: i64) -> PlainCommit | None:
+def _read(data: bytes, version: i64, most: i64) -> GroupCommit | None:
     flexible = version >= _FLEXIBLE
     _, position = text_at(data, _CLIENT_ID, False)
     if flexible:
@@ -109,7 +107,7 @@ def _read(data: bytes, version: i64, most: i64) -> PlainCommit | None:
         if data[position : position + 8] != _NO_RETENTION:
             return None
         position += 8
-    topics: list[PlainTopic] = []
+    topics: list[CommittedTopic] = []
     position = _topics(data, position, version, most, topics)
     if position != len(data):
         return None
@@ -151,7 +149,9 @@ def text_at(data: bytes, position: i64, flexible: bool) -> tuple[bytes | None, i
     return text, end
 
 
-def _topics(data: bytes, position: i64, version: i64, most: i64, found: list[PlainTopic]) -> i64:
+def _topics(
+    data: bytes, position: i64, version: i64, most: i64, found: list[CommittedTopic]
+) -> i64:
     """Read the topics into `found`; the position behind the request, -1 if not plain."""
     flexible = version >= _FLEXIBLE
     count, position = count_at(data, position, flexible)
@@ -162,7 +162,7 @@ def _topics(data: bytes, position: i64, version: i64, most: i64, found: list[Pla
         name, position = text_at(data, position, flexible)
         if name is None:
             return -1
-        partitions: list[PlainOffset] = []
+        partitions: list[CommittedPartition] = []
         position = _partitions(data, position, version, most - named, partitions)
         if position < 0:
             return -1
@@ -177,7 +177,7 @@ def _topics(data: bytes, position: i64, version: i64, most: i64, found: list[Pla
 
 
 def _partitions(
-    data: bytes, position: i64, version: i64, most: i64, found: list[PlainOffset]
+    data: bytes, position: i64, version: i64, most: i64, found: list[CommittedPartition]
 ) -> i64:
     """Read the partitions of a topic into `found`; the position behind them, -1 if not plain."""
     flexible = version >= _FLEXIBLE
@@ -230,7 +230,9 @@ def int32_at(data: bytes, position: i64) -> i64:
     return (high ^ 0x80) - 0x80 << 24 | low
 
 
-def records(group: bytes, topics: list[PlainTopic], now_ms: int, first: i64) -> tuple[bytes, i64]:
+def records(
+    group: bytes, topics: list[CommittedTopic], now_ms: int, first: i64
+) -> tuple[bytes, i64]:
     """The records of a commit at that time, in a batch of that time from place `first` on.
 
     Returns them as they stand in a batch, and the place behind them.
@@ -262,7 +264,7 @@ def records(group: bytes, topics: list[PlainTopic], now_ms: int, first: i64) -> 
     return b"".join(parts), first
 
 
-def answer(version: i64, correlation_id: int, topics: list[PlainTopic]) -> bytes:
+def answer(version: i64, correlation_id: int, topics: list[CommittedTopic]) -> bytes:
     """The response, its size first, that has no error for any partition of `topics`."""
     flexible = version >= _FLEXIBLE
     parts = [b"", varint(len(topics) + 1) if flexible else _INT32.pack(len(topics))]

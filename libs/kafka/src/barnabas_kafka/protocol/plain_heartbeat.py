@@ -18,9 +18,10 @@ as unsigned varints, and `0` is an empty set of tagged fields::
 """
 
 from struct import Struct
-from typing import Final, NamedTuple
+from typing import Final
 
 from barnabas_kafka.native import i64
+from barnabas_kafka.protocol.group_values import GroupHeartbeat
 from barnabas_kafka.protocol.plain_commit import int32_at, text_at
 
 #: Whether this module runs as machine code. A compiled module's source file is the shared object.
@@ -40,16 +41,7 @@ _ANSWER_1: Final = Struct(">iiih")
 _ANSWER_4: Final = Struct(">iiBihB")
 
 
-class PlainHeartbeat(NamedTuple):
-    """The content of a request, by the names of `HeartbeatRequest`."""
-
-    group_id: str
-    generation_id: int
-    member_id: str
-    group_instance_id: str | None
-
-
-def read(frame: bytes, version: i64) -> PlainHeartbeat | None:
+def read(frame: bytes, version: i64) -> GroupHeartbeat | None:
     """The content of the Heartbeat request that fills `frame`, None unless it is plain.
 
     The version is that in the frame's header, which is not read again.
@@ -62,7 +54,7 @@ def read(frame: bytes, version: i64) -> PlainHeartbeat | None:
         return None
 
 
-def _read(data: bytes, version: i64) -> PlainHeartbeat | None:
+def _read(data: bytes, version: i64) -> GroupHeartbeat | None:
     flexible = version >= _FLEXIBLE
     _, position = text_at(data, _CLIENT_ID, False)
     if flexible:
@@ -81,7 +73,7 @@ def _read(data: bytes, version: i64) -> PlainHeartbeat | None:
         position += 1
     if group is None or member is None or position != len(data):
         return None
-    return PlainHeartbeat(
+    return GroupHeartbeat(
         str(group, "utf-8"),
         generation,
         str(member, "utf-8"),

@@ -38,9 +38,10 @@ That of SyncGroup is flexible from version 4 on, and has up to the client id the
 
 import struct
 from struct import Struct
-from typing import Final, NamedTuple
+from typing import Final
 
 from barnabas_kafka.native import i64
+from barnabas_kafka.protocol.group_values import GroupJoin, GroupSync
 from barnabas_kafka.protocol.messages.join_group import JoinGroupResponse
 from barnabas_kafka.protocol.messages.sync_group import SyncGroupResponse
 from barnabas_kafka.protocol.plain_commit import int32_at, text_at
@@ -76,35 +77,7 @@ _NO_THROTTLE: Final = b"\0\0\0\0"
 _NULL: Final = b"\xff\xff"
 
 
-class PlainJoin(NamedTuple):
-    """The content of a request, by the names of `JoinGroupRequest` where it has them."""
-
-    client_id: str
-    """Empty where it is null."""
-    group_id: str
-    session_timeout_ms: int
-    rebalance_timeout_ms: int
-    member_id: str
-    group_instance_id: str | None
-    protocol_type: str
-    protocols: tuple[tuple[str, bytes], ...]
-    """Names and metadata."""
-
-
-class PlainSync(NamedTuple):
-    """The content of a request, by the names of `SyncGroupRequest`."""
-
-    group_id: str
-    generation_id: int
-    member_id: str
-    group_instance_id: str | None
-    protocol_type: str | None
-    protocol_name: str | None
-    assignments: list[tuple[str, bytes]]
-    """Member ids and assignments."""
-
-
-def read_join(frame: bytes, version: i64, most: i64) -> PlainJoin | None:
+def read_join(frame: bytes, version: i64, most: i64) -> GroupJoin | None:
     """The content of the JoinGroup request that fills `frame`, None unless it is plain.
 
     The version is that in the frame's header, which is not read again. One that names more than
@@ -118,7 +91,7 @@ def read_join(frame: bytes, version: i64, most: i64) -> PlainJoin | None:
         return None
 
 
-def _read_join(data: bytes, version: i64, most: i64) -> PlainJoin | None:
+def _read_join(data: bytes, version: i64, most: i64) -> GroupJoin | None:
     flexible = version >= _JOIN_FLEXIBLE
     client, position = text_at(data, _CLIENT_ID, False)
     if flexible:
@@ -143,7 +116,7 @@ def _read_join(data: bytes, version: i64, most: i64) -> PlainJoin | None:
         position = _untagged(data, position)
     if group is None or member is None or kind is None or position != len(data):
         return None
-    return PlainJoin(
+    return GroupJoin(
         "" if client is None else str(client, "utf-8"),
         str(group, "utf-8"),
         session_timeout,
@@ -155,7 +128,7 @@ def _read_join(data: bytes, version: i64, most: i64) -> PlainJoin | None:
     )
 
 
-def read_sync(frame: bytes, version: i64, most: i64) -> PlainSync | None:
+def read_sync(frame: bytes, version: i64, most: i64) -> GroupSync | None:
     """The content of the SyncGroup request that fills `frame`, None unless it is plain.
 
     As `read_join`; one that names more than `most` assignments is not plain.
@@ -168,7 +141,7 @@ def read_sync(frame: bytes, version: i64, most: i64) -> PlainSync | None:
         return None
 
 
-def _read_sync(data: bytes, version: i64, most: i64) -> PlainSync | None:
+def _read_sync(data: bytes, version: i64, most: i64) -> GroupSync | None:
     flexible = version >= _SYNC_FLEXIBLE
     _, position = text_at(data, _CLIENT_ID, False)
     if flexible:
@@ -190,7 +163,7 @@ def _read_sync(data: bytes, version: i64, most: i64) -> PlainSync | None:
         position = _untagged(data, position)
     if group is None or member is None or position != len(data):
         return None
-    return PlainSync(
+    return GroupSync(
         str(group, "utf-8"),
         generation,
         str(member, "utf-8"),

@@ -9,6 +9,7 @@ from barnabas_broker.coordinator.group.consumer.records import ConsumerRecord, K
 from barnabas_broker.coordinator.group.joining import Join
 from barnabas_broker.coordinator.group.members import Client
 from barnabas_kafka.errors import ErrorCode
+from barnabas_kafka.protocol.group_values import GroupJoin
 from barnabas_kafka.protocol.messages.join_group import (
     JoinGroupRequest,
     JoinGroupRequestProtocol,
@@ -326,7 +327,7 @@ def join_classic(story: ConsumerStory, member_id: str = "") -> JoinGroupResponse
         protocol_type="consumer",
         protocols=[JoinGroupRequestProtocol(name="range", metadata=subscription("t"))],
     )
-    join = Join.of(request, 9, client=Client("c", "/h"), waiter=story.asked)
+    join = Join(GroupJoin.of(request, "c"), 9, Client("c", "/h"), story.asked)
     story.perform(story.shard.join(join, story.now_ms))
     response: JoinGroupResponse = story.answers[story.asked]
     return response

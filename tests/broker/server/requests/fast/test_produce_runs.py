@@ -2,13 +2,11 @@
 
 import asyncio
 import errno
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from barnabas_broker.replica.manager import ReplicaManager
 from barnabas_broker.server.node.broker_server import BrokerServer
@@ -27,7 +25,7 @@ from barnabas_kafka.records.builder import build_batch
 from barnabas_kafka.records.compression import Codec
 from barnabas_kafka.settings.broker import BrokerSettings
 from tests.broker.log.disk import Disk, using
-from tests.broker.server.produce_pair import NOW, Pair, running_pair, sampled_batches
+from tests.broker.server.requests.fast.differential import NOW, Pair
 from tests.broker.server.running import Wire, port_of, produce_request, told_of_dispatchers
 
 BATCH = build_batch([(NOW, b"key", b"value", ())])
@@ -35,57 +33,19 @@ VERSION = 7
 """Of requests and responses that are read here; its responses have no header but their number."""
 
 
-# Beside the general way.
-
-
-@pytest.fixture(scope="module")
-def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
-    """One pair for the module."""
-    with running_pair(tmp_path_factory.mktemp("pair")) as running:
-        yield running
-
-
-@st.composite
-def _pipelines(draw: st.DrawFn) -> list[tuple[ProduceRequest, int]]:
-    """Requests in one piece: most of them for one partition and alike, some of them not."""
-    topics = st.sampled_from(("plain",) * 4 + ("small",) * 4 + ("compact", "nowhere"))
-    version, topic = draw(st.integers(3, 12)), draw(topics)
-    requests = []
-    for _ in range(draw(st.integers(1, 24))):
-        alike = draw(st.integers(0, 5))
-        requests.append(
-            (
-                produce_request(
-                    topic if alike else draw(topics),
-                    draw(sampled_batches()),
-                    acks=1 if alike else draw(st.sampled_from((-1, 1, 2))),
-                    partition=0 if alike else draw(st.integers(0, 2)),
-                ),
-                version if alike else draw(st.integers(3, 12)),
-            )
-        )
-    return requests
-
-
-@given(requests=_pipelines())
-def test_random_pipelines_get_the_same_answers(
-    pair: Pair, requests: list[tuple[ProduceRequest, int]]
-) -> None:
-    """Sound and faulty ones, sequences, other partitions, and segments that fill up among them."""
-    pair.ask_together(requests)
-    pair.compare_logs()
+# Beside the handler.
 
 
 def test_segments_roll_where_they_would_one_by_one(pair: Pair) -> None:
     """In the middle of what came together; "small" has segments of a thousand bytes."""
-    answers = pair.ask_together([(produce_request("small", BATCH), 9)] * 60)
+    answers = pair.ask(*[(produce_request("small", BATCH), 9)] * 60)
     assert len(answers) == 60
     pair.compare_logs()
 
 
 def test_traffic_and_times_are_counted_for_each(pair: Pair) -> None:
     """Metrics do not tell how many came together."""
-    pair.ask_together([(produce_request("plain", BATCH), 8)] * 20)
+    pair.ask(*[(produce_request("plain", BATCH), 8)] * 20)
     short, general = (node.broker.replicas.traffic["plain"] for node in pair.nodes)
     assert [getattr(short, name) for name in short.__slots__] == [
         getattr(general, name) for name in general.__slots__

@@ -35,12 +35,10 @@ from barnabas_broker.coordinator.group.rebalancing import Rebalancer, TimerKey, 
 from barnabas_broker.coordinator.group.results import CoordinatorResult, Waiter
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.protocol.consumer_protocol import Subscription
-from barnabas_kafka.protocol.messages.heartbeat import HeartbeatRequest
+from barnabas_kafka.protocol.group_values import GroupHeartbeat, GroupSync
 from barnabas_kafka.protocol.messages.join_group import JoinGroupResponse
 from barnabas_kafka.protocol.messages.leave_group import MemberIdentity
-from barnabas_kafka.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
-from barnabas_kafka.protocol.plain_heartbeat import PlainHeartbeat
-from barnabas_kafka.protocol.plain_rebalance import PlainSync
+from barnabas_kafka.protocol.messages.sync_group import SyncGroupResponse
 
 
 class ClassicMembers:
@@ -126,7 +124,7 @@ class ClassicMembers:
     def sync(
         self,
         group: ConsumerGroup,
-        request: SyncGroupRequest | PlainSync,
+        request: GroupSync,
         waiter: Waiter,
         turn: CoordinatorResult,
     ) -> None:
@@ -151,9 +149,7 @@ class ClassicMembers:
         )
         turn.answer(waiter, response)
 
-    def heartbeat(
-        self, group: ConsumerGroup, request: HeartbeatRequest | PlainHeartbeat
-    ) -> ErrorCode:
+    def heartbeat(self, group: ConsumerGroup, request: GroupHeartbeat) -> ErrorCode:
         """Prolong a session; raises KafkaError for what is refused.
 
         REBALANCE_IN_PROGRESS where the member should join: the group has gone on, or it has to let

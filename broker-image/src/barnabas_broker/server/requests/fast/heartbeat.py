@@ -1,51 +1,28 @@
-"""The short way of a Heartbeat request, from frame to answer.
+"""The fast route of Heartbeat: what a coordinator hears most."""
 
-Heartbeats are what a coordinator hears most, and a rebalance begins with one of each member. What
-the group says is the same whichever way it is asked (`handlers.heartbeat.beat`); the short way only
-reads and answers without a message object. What is malformed or not allowed goes the general way.
-"""
+from collections.abc import Callable
+from typing import Final
 
-import logging
-from typing import TYPE_CHECKING, Final
-
-from barnabas_broker.security.authorizer import Authorizer
-from barnabas_broker.server.requests.fast.reading_rights import ReadingRights
-from barnabas_broker.server.requests.handlers.heartbeat import beat
+from barnabas_broker.server.requests.handler import FastRoute
+from barnabas_broker.server.requests.request_context import RequestContext
 from barnabas_broker.server.transport.outbound import Item
+from barnabas_kafka.errors import ErrorCode
+from barnabas_kafka.protocol.group_values import GroupHeartbeat
 from barnabas_kafka.protocol.plain_heartbeat import answer, read
 
-if TYPE_CHECKING:
-    from barnabas_broker.server.requests.broker_services import BrokerServices
-    from barnabas_broker.server.requests.dispatch import Caller
-
-log = logging.getLogger(__name__)
-
 FRAME_BYTES_AT_ONCE: Final = 64 << 10
-"""Larger requests are not ordinary, whatever they hold: they are not even copied to be read."""
+"""Larger requests are not even copied to be read."""
 
 
-class PlainHeartbeats:
-    """Serves what is ordinary, and leaves the rest alone."""
+def heartbeats(decide: Callable[[GroupHeartbeat, RequestContext], ErrorCode]) -> FastRoute:
+    """The route to what decides on a heartbeat."""
 
-    __slots__ = ("_broker", "_rights")
-
-    def __init__(self, broker: "BrokerServices", authorizer: Authorizer) -> None:
-        self._broker = broker
-        self._rights = ReadingRights(authorizer)
-
-    def serve(
-        self, frame: memoryview, version: int, correlation_id: int, caller: "Caller", now_ms: int
-    ) -> list[Item] | None:
-        """What to send, or None for a request that the general way has to look at."""
+    def serve(frame: memoryview, call: RequestContext) -> list[Item] | None:
         if len(frame) > FRAME_BYTES_AT_ONCE:
             return None
-        request = read(bytes(frame), version)
-        if request is None or not self._rights.of_group(caller, request.group_id):
+        request = read(bytes(frame), call.version)
+        if request is None:
             return None
-        try:
-            return [answer(version, correlation_id, beat(request, self._broker.groups))]
-        except Exception:  # The boundary between one request and the broker's life.
-            log.exception(
-                "Request failed: Heartbeat version %d from %s", version, caller.client_host
-            )
-            return None
+        return [answer(call.version, call.correlation_id, decide(request, call))]
+
+    return serve

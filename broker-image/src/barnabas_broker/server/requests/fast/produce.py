@@ -1,18 +1,16 @@
-"""The short way of a Produce request that is ordinary in everything, from frame to answer.
+"""The fast route of Produce, for a request that is ordinary in everything.
 
-A busy broker spends its life here, so that what the general way
-(`server.requests.handlers.produce`) does with objects, for whatever a request may hold, is done
-with numbers for what nearly all requests hold: plain batches (`records.walk.plain_batch`), or
-compressed ones that the validator takes, for partitions that this broker leads and in which records
-count as soon as they are appended. Each check of the general way is made here too, in its order.
-The first partition that fails one, or is not ordinary, ends the short way: the general way goes on
-from that partition, untouched, and gives every error its words.
+A busy broker spends its life here, so that what the handler does with objects, for whatever a
+request may hold, is done with numbers for what nearly all requests hold: plain batches
+(`records.walk.plain_batch`), or compressed ones that the validator takes, in which records count as
+soon as they are appended. What is checked of each partition is checked in `produce_checks`. The
+first partition that is refused, or is not ordinary, ends the fast route: the handler goes on from
+that partition, untouched, and gives every error its words.
 """
 
-import logging
 import time
 from struct import Struct
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from barnabas_broker.log.producer_state import Sequences
 from barnabas_broker.log.validator import (
@@ -24,11 +22,15 @@ from barnabas_broker.log.validator import (
     validate_produce,
 )
 from barnabas_broker.replica.partition import Partition
-from barnabas_broker.security.acls import AclOperation, ResourcePattern, ResourceType
-from barnabas_broker.security.authorizer import Authorizer
-from barnabas_broker.server.requests.client_quotas import ClientQuotas
-from barnabas_broker.server.requests.handler import UnanswerableError
-from barnabas_broker.server.requests.handlers.produce import ACKS, TURN_PARTITIONS, TURN_S
+from barnabas_broker.server.requests.produce_checks import (
+    ACKS,
+    TURN_PARTITIONS,
+    TURN_S,
+    may_write,
+    writable,
+)
+from barnabas_broker.server.requests.request_context import RequestContext
+from barnabas_broker.server.transport.outbound import Item
 from barnabas_kafka.errors import KafkaError
 from barnabas_kafka.protocol.plain_produce import (
     PlainAnswer,
@@ -48,12 +50,6 @@ from barnabas_kafka.records.batch import (
 from barnabas_kafka.records.crc import crc32c
 from barnabas_kafka.records.walk import LARGEST, plain_batch
 
-if TYPE_CHECKING:
-    from barnabas_broker.server.requests.broker_services import BrokerServices
-    from barnabas_broker.server.requests.dispatch import Caller
-
-log = logging.getLogger(__name__)
-
 PARTITIONS_AT_ONCE: Final = 10_000
 """Requests that name more topics or partitions are not ordinary: to read them takes long."""
 
@@ -62,7 +58,7 @@ FRAME_BYTES_AT_ONCE: Final = 4 << 20
 
 PACKED_BYTES_MAX: Final = 128 << 10
 """Larger compressed batches are not ordinary: many turn out to hold more than may be inflated at
-once, and the general way has to find that out anew."""
+once, and the handler has to find that out once more."""
 
 #: Where in a batch its checksum, its producer's id and epoch and its first sequence are.
 _CRC_AND_PRODUCER: Final = Struct(">17xI22xqhi")
@@ -70,110 +66,76 @@ _BASE_OFFSET: Final = Struct(">q")
 
 _NO_APPEND_TIME: Final = -1
 
-# An enum's members are looked up several times slower than names of the module.
-_TOPIC: Final = ResourceType.TOPIC
-_WRITE: Final = AclOperation.WRITE
+
+def serve(frame: memoryview, call: RequestContext) -> list[Item] | None:
+    """The response to a request that was served in all, [] where it shall have none.
+
+    Otherwise `call.served` has the answers of the partitions before the first that is not
+    ordinary; the handler goes on from there.
+    """
+    if len(frame) > FRAME_BYTES_AT_ONCE:
+        return None
+    data = bytes(frame)
+    request = read(data, call.version, PARTITIONS_AT_ONCE)
+    if request is None or request[1] not in ACKS:
+        return None
+    client_id, acks, topics = request
+    answers: list[PlainAnswer] = []
+    if not _append_all(topics, answers, frame, data, acks=acks, call=call):
+        call.served = answers
+        return None
+    throttle_ms = 0
+    if call.usage is not None:
+        call.identify(client_id)
+        call.usage.produced(answered=acks != 0)
+        throttle_ms = call.usage.throttle_ms
+    if not acks:
+        return []
+    return [answer(call.version, call.correlation_id, topics, answers, throttle_ms)]
 
 
-class PlainProduce:
-    """Serves what is ordinary, and says how far it came with the rest."""
-
-    __slots__ = ("_authorizer", "_broker", "_quotas")
-
-    def __init__(
-        self, broker: "BrokerServices", authorizer: Authorizer, quotas: ClientQuotas
-    ) -> None:
-        self._broker = broker
-        self._authorizer = authorizer
-        self._quotas = quotas
-
-    def serve(
-        self, frame: memoryview, version: int, correlation_id: int, caller: "Caller", now_ms: int
-    ) -> bytes | list[PlainAnswer]:
-        """The response to a request that was served in all, b"" where it shall have none.
-
-        Otherwise the answers of the partitions before the first that is not ordinary; the
-        general way goes on from there (`handlers.produce.resume`). Raises UnanswerableError for
-        any bug: what was appended is not known then, so that nothing may be tried again.
-        """
-        try:
-            return self._serve(frame, version, correlation_id, caller, now_ms)
-        except Exception as error:  # The boundary between one request and the broker's life.
-            log.exception("Request failed: Produce version %d from %s", version, caller.client_host)
-            raise UnanswerableError("Produce failed and cannot say so") from error
-
-    def _serve(
-        self, frame: memoryview, version: int, correlation_id: int, caller: "Caller", now_ms: int
-    ) -> bytes | list[PlainAnswer]:
-        answers: list[PlainAnswer] = []
-        began_ns = time.perf_counter_ns() if self._quotas.active else 0
-        if len(frame) > FRAME_BYTES_AT_ONCE:
-            return answers
-        data = bytes(frame)
-        request = read(data, version, PARTITIONS_AT_ONCE)
-        if request is None or request[1] not in ACKS:
-            return answers
-        client_id, acks, topics = request
-        if not self._append_all(
-            topics, answers, frame, data, version=version, acks=acks, caller=caller, now_ms=now_ms
-        ):
-            return answers
-        throttle_ms = 0
-        if began_ns:
-            spent_ns = time.perf_counter_ns() - began_ns if acks else 0
-            throttle_ms = self._quotas.produced(
-                caller.principal.name, client_id, len(data), spent_ns
-            )
-            if throttle_ms:
-                caller.throttle(throttle_ms)
-        return answer(version, correlation_id, topics, answers, throttle_ms) if acks else b""
-
-    def _append_all(
-        self,
-        topics: list[PlainTopic],
-        answers: list[PlainAnswer],
-        frame: memoryview,
-        data: bytes,
-        *,
-        version: int,
-        acks: int,
-        caller: "Caller",
-        now_ms: int,
-    ) -> bool:
-        """Append partition by partition, and tell whether that were all of them."""
-        turn_end = 0.0
-        try:
-            for name, _, partitions in topics:
-                resource = ResourcePattern(_TOPIC, name)
-                if not self._authorizer.authorize(
-                    caller.principal, caller.client_host, _WRITE, resource, log_if_denied=False
-                ):
+def _append_all(
+    topics: list[PlainTopic],
+    answers: list[PlainAnswer],
+    frame: memoryview,
+    data: bytes,
+    *,
+    acks: int,
+    call: RequestContext,
+) -> bool:
+    """Append partition by partition, and tell whether that were all of them."""
+    turn_end = 0.0
+    now_ms = call.now_ms
+    try:
+        for name, _, partitions in topics:
+            allowed = may_write(call, name)
+            for place in partitions:
+                found = _find(call, acks, name, place[0], allowed)
+                if found is None:
                     return False
-                for place in partitions:
-                    found = self._find(name, place[0], version)
-                    if found is None:
+                partition, rules = found
+                if rules.rebuilds_plain or not partition.counts_at_once(acks):
+                    return False
+                done = _append(partition, place, frame, data, rules=rules, now_ms=now_ms)
+                if done is None:
+                    return False
+                answers.append(done)
+                if not len(answers) % TURN_PARTITIONS:
+                    turn_end = turn_end or time.monotonic() + TURN_S
+                    if time.monotonic() > turn_end:
                         return False
-                    partition, rules = found
-                    if rules.rebuilds_plain or not partition.counts_at_once(acks):
-                        return False
-                    done = _append(partition, place, frame, data, rules=rules, now_ms=now_ms)
-                    if done is None:
-                        return False
-                    answers.append(done)
-                    if not len(answers) % TURN_PARTITIONS:
-                        turn_end = turn_end or time.monotonic() + TURN_S
-                        if time.monotonic() > turn_end:
-                            return False
-        except KafkaError:
-            return False
-        return True
+    except KafkaError:
+        return False
+    return True
 
-    def _find(self, name: str, index: int, version: int) -> tuple[Partition, ProduceRules] | None:
-        try:
-            partition = self._broker.replicas.led(name, index)
-            return partition, partition.rules.produce_rules(version)
-        except Exception:  # Whatever it is, the handler meets it too, and answers with it.
-            return None
+
+def _find(
+    call: RequestContext, acks: int, name: str, index: int, allowed: bool
+) -> tuple[Partition, ProduceRules] | None:
+    try:
+        return writable(call, acks, name, index, allowed=allowed)
+    except Exception:  # Whatever it is, the handler meets it too, and answers with it.
+        return None
 
 
 def _append(

@@ -6,39 +6,25 @@ requests that follow each other in what one read brought are all of the kind tha
 partition, their batches are written at once. Each is judged by itself, and answered by itself and
 in order once the write has returned; offsets, files and answers are what they would be one by one.
 
-While there are quotas each request is served by itself: the one behind it may have to wait.
-
 Nothing is changed before the write. The first request that differs in anything ends the run, and
 is served behind it as if it had come alone. Where the log does not take the run as a whole (a new
 segment is due, the disk has no room for all), nothing has happened, and all go one by one.
 """
 
-import logging
 from struct import Struct
-from time import perf_counter_ns
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from barnabas_broker.log.partition_log import PlainBatch
 from barnabas_broker.log.validator import ProduceRules
 from barnabas_broker.replica.partition import Partition
-from barnabas_broker.security.acls import AclOperation, ResourcePattern, ResourceType
-from barnabas_broker.security.authorizer import Authorizer
-from barnabas_broker.server.requests.api_metrics import ApiMetrics
-from barnabas_broker.server.requests.client_quotas import ClientQuotas
-from barnabas_broker.server.requests.handler import UnanswerableError
+from barnabas_broker.server.requests.produce_checks import may_write, writable
+from barnabas_broker.server.requests.request_context import RequestContext
 from barnabas_kafka.errors import KafkaError
 from barnabas_kafka.protocol.plain_produce import PlainRequest, answer, read
-from barnabas_kafka.protocol.registry import ApiKey, VersionRange
+from barnabas_kafka.protocol.registry import ApiKey
 from barnabas_kafka.records.batch import ATTRIBUTES_POSITION
 from barnabas_kafka.records.crc import crc32c
 from barnabas_kafka.records.walk import LARGEST, plain_batch
-from barnabas_kafka.settings import broker as keys
-
-if TYPE_CHECKING:
-    from barnabas_broker.server.requests.broker_services import BrokerServices
-    from barnabas_broker.server.requests.dispatch import Caller
-
-log = logging.getLogger(__name__)
 
 REQUESTS_MAX: Final = 16
 """Requests of one run: a tenth of a millisecond at most, a third of a session's turn."""
@@ -48,7 +34,6 @@ REQUEST_BYTES_MAX: Final = 4 << 10
 
 #: What a request begins with: its size, API key and version, correlation id.
 HEAD: Final = Struct(">ihhi")
-_LEAST: Final = HEAD.size
 _SIZE_BYTES: Final = 4
 _HEAD_BYTES: Final = HEAD.size - _SIZE_BYTES
 #: Where in a batch its checksum and its producer id are.
@@ -59,10 +44,7 @@ _ANSWERED: Final = (-1, 1)
 
 _NO_APPEND_TIME: Final = -1
 
-# An enum's members are looked up several times slower than names of the module.
 _API_KEY: Final = int(ApiKey.PRODUCE)
-_TOPIC: Final = ResourceType.TOPIC
-_WRITE: Final = AclOperation.WRITE
 
 
 class Run:
@@ -125,114 +107,72 @@ class Run:
         return self.partition.append_run(data, self.batches, now_ms=now_ms)
 
 
-class ProduceRuns:
-    """Serves what can be served together, and says where the rest begins."""
+def serve_run(
+    received: memoryview, position: int, largest: int, call: RequestContext
+) -> tuple[list[bytes], int] | None:
+    """Serve the requests, sizes included, that make a run from the whole one at `position` on.
 
-    __slots__ = ("_authorizer", "_largest", "_metrics", "_quotas", "_replicas", "_versions")
+    Returns the responses and where the request behind them begins; None where there is no run,
+    nothing being changed then.
+    """
+    version = call.version
+    largest = min(largest, REQUEST_BYTES_MAX)
+    run: Run | None = None
+    for _ in range(REQUESTS_MAX):
+        correlation_id, data = _frame(received, position, version, largest)
+        request = read(data, version, 1)
+        if request is None or len(request[2][0][2]) != 1:
+            break
+        if run is None:
+            run = _begin(request, call)
+        if run is None or not run.takes(data, correlation_id, request):
+            break
+        position += _SIZE_BYTES + len(data)
+    if run is None or not run.requests:
+        return None
+    offset = run.append(call.now_ms)
+    if offset is None:
+        return None
+    return _answers(run, version, offset), position
 
-    def __init__(
-        self,
-        broker: "BrokerServices",
-        authorizer: Authorizer,
-        quotas: ClientQuotas,
-        *,
-        versions: VersionRange,
-        metrics: ApiMetrics,
-    ) -> None:
-        self._authorizer = authorizer
-        self._largest = min(REQUEST_BYTES_MAX, broker.settings[keys.SOCKET_REQUEST_MAX_BYTES])
-        self._metrics = metrics
-        self._quotas = quotas
-        self._replicas = broker.replicas
-        self._versions = versions
 
-    def serve(
-        self, received: memoryview, position: int, caller: "Caller", now_ms: int
-    ) -> tuple[bytes, int] | None:
-        """Serve the requests, sizes included, that make a run from the whole one at `position` on.
+def _frame(received: memoryview, position: int, version: int, largest: int) -> tuple[int, bytes]:
+    """Number and content of the request at `position`; none unless it is of that version."""
+    if len(received) - position < HEAD.size:
+        return 0, b""
+    size, api_key, its_version, correlation_id = HEAD.unpack_from(received, position)
+    start = position + _SIZE_BYTES
+    if (
+        api_key != _API_KEY
+        or its_version != version
+        or not _HEAD_BYTES <= size <= largest
+        or size > len(received) - start
+    ):
+        return 0, b""
+    return correlation_id, bytes(received[start : start + size])
 
-        Returns the responses and where the request behind them begins; None where there is no
-        run, nothing being changed then. Raises UnanswerableError for any bug: what was appended
-        is not known then, so that nothing may be tried again.
-        """
-        if len(received) - position < _LEAST:
-            return None
-        _, api_key, version, _ = HEAD.unpack_from(received, position)
-        if api_key != _API_KEY or self._quotas.active:
-            return None
-        try:
-            return self._serve(received, position, version, caller, now_ms=now_ms)
-        except Exception as error:  # The boundary between requests and the broker's life.
-            log.exception("Request failed: Produce version %d from %s", version, caller.client_host)
-            raise UnanswerableError("Produce failed and cannot say so") from error
 
-    def _serve(
-        self, received: memoryview, position: int, version: int, caller: "Caller", *, now_ms: int
-    ) -> tuple[bytes, int] | None:
-        began_ns = perf_counter_ns()
-        run: Run | None = None
-        for _ in range(REQUESTS_MAX):
-            correlation_id, data = self._frame(received, position, version)
-            request = read(data, version, 1)
-            if request is None or len(request[2][0][2]) != 1:
-                break
-            if run is None:
-                run = self._begin(request, version, caller, now_ms)
-            if run is None or not run.takes(data, correlation_id, request):
-                break
-            position += _SIZE_BYTES + len(data)
-        if run is None or not run.requests:
-            return None
-        offset = run.append(now_ms)
-        if offset is None:
-            return None
-        answers = self._answers(run, version, offset)
-        self._metrics.served(version, perf_counter_ns() - began_ns, requests=len(answers))
-        return b"".join(answers), position
+def _begin(request: PlainRequest, call: RequestContext) -> Run | None:
+    """A run for the partition of `request`, if the caller may write and records count there."""
+    _, acks, ((topic, _, ((index, _, _),)),) = request
+    if acks not in _ANSWERED:
+        return None
+    try:
+        partition, rules = writable(call, acks, topic, index, allowed=may_write(call, topic))
+    except KafkaError:
+        return None
+    if rules.rebuilds_plain or not partition.counts_at_once(acks):
+        return None
+    return Run(partition, rules, request, call.now_ms)
 
-    def _frame(self, received: memoryview, position: int, version: int) -> tuple[int, bytes]:
-        """Number and content of the request at `position`; none unless it is of that version."""
-        if len(received) - position < _LEAST:
-            return 0, b""
-        size, api_key, its_version, correlation_id = HEAD.unpack_from(received, position)
-        start = position + _SIZE_BYTES
-        if (
-            api_key != _API_KEY
-            or its_version != version
-            or not _HEAD_BYTES <= size <= self._largest
-            or size > len(received) - start
-        ):
-            return 0, b""
-        return correlation_id, bytes(received[start : start + size])
 
-    def _begin(
-        self, request: PlainRequest, version: int, caller: "Caller", now_ms: int
-    ) -> Run | None:
-        """A run for the partition of `request`, if the caller may write and records count there."""
-        _, acks, ((topic, _, ((index, _, _),)),) = request
-        if acks not in _ANSWERED or not self._versions.min <= version <= self._versions.max:
-            return None
-        resource = ResourcePattern(_TOPIC, topic)
-        if not self._authorizer.authorize(
-            caller.principal, caller.client_host, _WRITE, resource, log_if_denied=False
-        ):
-            return None
-        try:
-            partition = self._replicas.led(topic, index)
-            rules = partition.rules.produce_rules(version)
-        except KafkaError:
-            return None
-        if rules.rebuilds_plain or not partition.counts_at_once(acks):
-            return None
-        return Run(partition, rules, request, now_ms)
-
-    def _answers(self, run: Run, version: int, offset: int) -> list[bytes]:
-        """The response to each request, the first of whose records got `offset`."""
-        log_start = run.partition.log.log_start_offset
-        answers = []
-        for (correlation_id, request), (_, count, _) in zip(run.requests, run.batches, strict=True):
-            topics = request[2]
-            done = [(topics[0][2][0][0], offset, _NO_APPEND_TIME, log_start)]
-            answers.append(answer(version, correlation_id, topics, done, 0))
-            offset += count
-        return answers
+def _answers(run: Run, version: int, offset: int) -> list[bytes]:
+    """The response to each request, the first of whose records got `offset`."""
+    log_start = run.partition.log.log_start_offset
+    answers = []
+    for (correlation_id, request), (_, count, _) in zip(run.requests, run.batches, strict=True):
+        topics = request[2]
+        done = [(topics[0][2][0][0], offset, _NO_APPEND_TIME, log_start)]
+        answers.append(answer(version, correlation_id, topics, done, 0))
+        offset += count
+    return answers

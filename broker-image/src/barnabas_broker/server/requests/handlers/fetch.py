@@ -23,9 +23,10 @@ from barnabas_broker.replica.fetch_session import (
     still_quiet,
 )
 from barnabas_broker.replica.partition import READ_COMMITTED, Partition
-from barnabas_broker.security.acls import AclOperation, ResourceType
 from barnabas_broker.server.process.cooperative_scheduler import Work
 from barnabas_broker.server.requests import follower_fetches
+from barnabas_broker.server.requests.fast.fetch import serve as serve_fast
+from barnabas_broker.server.requests.fetch_checks import may_read, most_bytes, readable
 from barnabas_broker.server.requests.fetch_conversion import (
     CONVERSION_BYTES_MAX,
     FIRST_WITH_ZSTD,
@@ -40,7 +41,7 @@ from barnabas_broker.server.requests.fetch_sessions import (
 from barnabas_broker.server.requests.handler import Handler
 from barnabas_broker.server.requests.request_context import RequestContext
 from barnabas_kafka.errors import ErrorCode, KafkaError
-from barnabas_kafka.ids import NO_EPOCH, ZERO_UUID, TopicPartition
+from barnabas_kafka.ids import ZERO_UUID
 from barnabas_kafka.protocol import codec
 from barnabas_kafka.protocol.codec import parts_length
 from barnabas_kafka.protocol.messages.fetch import (
@@ -52,13 +53,9 @@ from barnabas_kafka.protocol.messages.fetch import (
     PartitionData,
 )
 from barnabas_kafka.protocol.registry import ApiKey, VersionRange
-from barnabas_kafka.settings import broker as keys
 
 FIRST_WITH_HARD_RULES: Final = 3
 """Before this version a response never exceeds its limits, even if that means no progress."""
-
-FIRST_FROM_FOLLOWERS: Final = 11
-"""From this version on consumers know that another replica than the leader may serve them."""
 
 SIZE_BYTES: Final = 4
 """The size in front of a response."""
@@ -135,18 +132,15 @@ class _Read:
 class _Fetch:
     """One fetch request, which may be read more than once: when it comes and when it is woken."""
 
-    __slots__ = ("_call", "_context", "_denied", "_request", "_selector", "limit")
+    __slots__ = ("_call", "_context", "_request", "_selector", "limit")
 
     def __init__(self, request: FetchRequest, call: RequestContext, context: FetchContext) -> None:
         self._request = request
         self._call = call
         self._context = context
-        self._denied: set[str] = set()  # Topics whose denial is audited.
         self._selector = call.broker.selector if request.rack_id else None
-        #: the most that is read: a larger response would only be throttled
-        self.limit = min(request.max_bytes, call.broker.settings[keys.FETCH_MAX_BYTES])
-        if call.usage is not None:
-            self.limit = min(self.limit, call.usage.fetch_max_bytes)
+        #: the most that is read
+        self.limit = most_bytes(request.max_bytes, call)
 
     def again(self) -> Work[FetchResponse]:
         """The response to what is there now."""
@@ -204,7 +198,7 @@ class _Fetch:
             return list(targets.items())
         session.take_image(self._call.broker.image)
         isolation_level = self._request.isolation_level
-        readable: dict[str, bool] = {}
+        allowed: dict[str, bool] = {}
         loud = []
         passed = 0
         for key, target in list(targets.items()):
@@ -214,9 +208,9 @@ class _Fetch:
             partition = target.quiet
             if partition is not None and still_quiet(target, partition, isolation_level):
                 topic = target.topic
-                if topic not in readable:
-                    readable[topic] = self._may_read(topic)
-                if readable[topic]:
+                if topic not in allowed:
+                    allowed[topic] = may_read(self._call, topic)
+                if allowed[topic]:
                     watched.append(partition)
                     continue
             loud.append((key, target))
@@ -273,29 +267,10 @@ class _Fetch:
 
     def _partition(self, target: Target) -> Partition:
         """The partition to read; raises KafkaError where the client may not or cannot."""
-        call = self._call
-        if not target.topic and call.version >= FIRST_WITH_TOPIC_IDS:
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
-        if target.topic_id != ZERO_UUID:
-            topic = call.broker.image.topics.get(target.topic)
-            if topic is None or topic.id != target.topic_id:
-                raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
-        if not self._may_read(target.topic):
-            raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-        replicas = call.broker.replicas
-        find = replicas.readable if call.version >= FIRST_FROM_FOLLOWERS else replicas.leader
-        return find(
-            TopicPartition(target.topic, target.partition),
-            max(target.current_leader_epoch, NO_EPOCH),
+        topic_id = target.topic_id if self._call.version >= FIRST_WITH_TOPIC_IDS else None
+        return readable(
+            self._call, target.topic, topic_id, target.partition, target.current_leader_epoch
         )
-
-    def _may_read(self, topic: str) -> bool:
-        """Whether the client may read a topic now; a denial is audited once for the request."""
-        audited = topic not in self._denied
-        allowed = self._call.allowed(AclOperation.READ, ResourceType.TOPIC, topic, audited=audited)
-        if not allowed:
-            self._denied.add(topic)
-        return allowed
 
     def _elsewhere(self, partition: Partition, target: Target) -> int | None:
         """The broker that this client should rather ask, if there is one."""
@@ -318,8 +293,6 @@ class _Fetch:
         convert_bytes: int,
     ) -> PartitionData:
         log = partition.log
-        if log.failure is not None:
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, log.failure)
         data = PartitionData(
             partition_index=target.partition,
             high_watermark=log.high_watermark,
@@ -403,4 +376,4 @@ def _failed(partition: int, error: KafkaError) -> PartitionData:
     )
 
 
-HANDLER = Handler(ApiKey.FETCH, VersionRange(0, 17), handle, large=True)
+HANDLER = Handler(ApiKey.FETCH, VersionRange(0, 17), handle, large=True, fast=serve_fast)

@@ -17,10 +17,13 @@ from barnabas_broker.security.acls import AclOperation, ResourceType
 from barnabas_broker.server.process.cooperative_scheduler import Work
 from barnabas_broker.server.process.deferred_responses import then
 from barnabas_broker.server.requests import offset_commits
+from barnabas_broker.server.requests.fast.offset_commit import commits as fast_commits
 from barnabas_broker.server.requests.handler import Handler, VersionRange
+from barnabas_broker.server.requests.offset_commits import committable
 from barnabas_broker.server.requests.request_context import RequestContext
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.ids import TopicPartition
+from barnabas_kafka.protocol.group_values import GroupCommit
 from barnabas_kafka.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestTopic,
@@ -42,7 +45,7 @@ Committing = OffsetCommitResponse | Future[OffsetCommitResponse]
 
 def handle(request: OffsetCommitRequest, call: RequestContext) -> Work[Answer | Future[Answer]]:
     """Commit what the caller may and what exists; answers keep the order of the request."""
-    if not call.allowed(AclOperation.READ, ResourceType.GROUP, request.group_id):
+    if not _may_commit(request.group_id, call):
         return refused_commit(request, ErrorCode.GROUP_AUTHORIZATION_FAILED)
     codes = yield from offset_commits.faults(request.topics, call)
     if not codes and request.topics:
@@ -68,6 +71,25 @@ def handle(request: OffsetCommitRequest, call: RequestContext) -> Work[Answer | 
         return (yield from in_order())
     committing = yield from _commit(request, call)
     return then(committing, answer, lambda error: answer(_refused(request, error)))
+
+
+def commit_at_once(commit: GroupCommit, call: RequestContext) -> bool:
+    """Commit what the caller may, exists and counts at once; False, with nothing done, else."""
+    group_id, _, _, _, _, topics = commit
+    if not _may_commit(group_id, call):
+        return False
+    for name, _, partitions in topics:
+        topic = committable(name, call)
+        if isinstance(topic, ErrorCode):
+            return False
+        for each in partitions:
+            if topic.partition(each[0]) is None:
+                return False
+    return call.broker.groups.commit_at_once(commit, call.version, call.now_ms)
+
+
+def _may_commit(group_id: str, call: RequestContext) -> bool:
+    return call.allowed(AclOperation.READ, ResourceType.GROUP, group_id)
 
 
 def _as_it_is(response: OffsetCommitResponse) -> Answer:
@@ -126,4 +148,10 @@ def _committed(request: OffsetCommitRequest, call: RequestContext) -> Committing
     return response
 
 
-HANDLER = Handler(ApiKey.OFFSET_COMMIT, VersionRange(0, 9), handle, large=True)
+HANDLER = Handler(
+    ApiKey.OFFSET_COMMIT,
+    VersionRange(0, 9),
+    handle,
+    large=True,
+    fast=fast_commits(commit_at_once),
+)

@@ -13,7 +13,7 @@ the order of what one producer sends stays.
 import time
 from asyncio import Future, get_running_loop, sleep, wait
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, NoReturn
@@ -28,7 +28,7 @@ from barnabas_broker.log.validator import (
     ValidatedBatches,
     validate_produce,
 )
-from barnabas_broker.replica.delayed_produce import ALL_IN_SYNC, DelayedProduce, Uncounted
+from barnabas_broker.replica.delayed_produce import DelayedProduce, Uncounted
 from barnabas_broker.replica.partition import Partition
 from barnabas_broker.security.acls import AclOperation, ResourceType
 from barnabas_broker.server.process.fair_queue import Flow, flow_of
@@ -41,7 +41,15 @@ from barnabas_broker.server.requests.add_partitions_to_txn_manager import (
     verify,
     verify_joined,
 )
+from barnabas_broker.server.requests.fast.produce import serve as serve_fast
+from barnabas_broker.server.requests.fast.produce_runs import serve_run
 from barnabas_broker.server.requests.handler import Handler, UnanswerableError
+from barnabas_broker.server.requests.produce_checks import (
+    TURN_PARTITIONS,
+    TURN_S,
+    may_write,
+    writable,
+)
 from barnabas_broker.server.requests.request_context import RequestContext
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.ids import NO_OFFSET, TopicPartition
@@ -53,7 +61,6 @@ from barnabas_kafka.protocol.messages.produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
-from barnabas_kafka.protocol.plain_produce import PlainAnswer
 from barnabas_kafka.protocol.registry import ApiKey, VersionRange
 from barnabas_kafka.records.batch import (
     ATTRIBUTES_POSITION,
@@ -64,20 +71,11 @@ from barnabas_kafka.records.batch import (
     BatchHeader,
 )
 
-ACKS: Final = (ALL_IN_SYNC, 0, 1)
-
-
 ABORTABLE_SINCE: Final = 11
 """From then on a producer is told that its transaction can be aborted (KIP-890)."""
 
 JOINS_SINCE: Final = 12
 """From then on partitions join the transaction by being written to (KIP-890)."""
-
-TURN_S: Final = 0.02
-"""How long the partitions of one request are worked on before others have their turn."""
-
-TURN_PARTITIONS: Final = 16
-"""After how many of them to look at the time."""
 
 
 @dataclass(slots=True)
@@ -93,8 +91,7 @@ class _Course:
         """Whether the caller may write to a topic; asked, and audited, once."""
         found = self.allowed.get(topic)
         if found is None:
-            found = call.allowed(AclOperation.WRITE, ResourceType.TOPIC, topic)
-            self.allowed[topic] = found
+            found = self.allowed[topic] = may_write(call, topic)
         return found
 
 
@@ -108,14 +105,7 @@ def handle(request: ProduceRequest, call: RequestContext) -> ProduceResponse | F
         partitions = [data for topic in request.topic_data for data in topic.partition_data]
         course = _Course([_refused(data, error) for data in partitions])
         return _response(request, call, course)
-    return resume(request, call, [])
-
-
-def resume(
-    request: ProduceRequest, call: RequestContext, served: Sequence[PlainAnswer]
-) -> ProduceResponse | Future[Any] | None:
-    """`handle` where the first partitions, of no transaction, are done already."""
-    course = _Course(
+    course = _Course(  # The first partitions may be done already.
         [
             PartitionProduceResponse(
                 index=index,
@@ -123,9 +113,16 @@ def resume(
                 log_append_time_ms=append_time,
                 log_start_offset=start,
             )
-            for index, base, append_time, start in served
+            for index, base, append_time, start in call.served
         ]
     )
+    return _append_rest(request, call, course)
+
+
+def _append_rest(
+    request: ProduceRequest, call: RequestContext, course: _Course
+) -> ProduceResponse | Future[Any] | None:
+    """Append the batches of the partitions that have no answer yet."""
     if request.transactional_id is not None and call.version >= JOINS_SINCE:
         joining = join(call, request.transactional_id, _wanted(request, call))
         if isinstance(joining, Future):
@@ -312,14 +309,7 @@ def _append(
     Raises TooMuchAtOnce where it has to be done elsewhere.
     """
     try:
-        if not allowed:
-            raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-        partition = call.broker.replicas.led(topic, data.index)
-        if request.acks not in ACKS:
-            raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS)
-        rules = partition.rules.produce_rules(call.version)
-        if request.acks == ALL_IN_SYNC:
-            partition.check_in_sync()
+        partition, rules = writable(call, request.acks, topic, data.index, allowed=allowed)
         if found is not None:
             batches = found()
         else:
@@ -471,4 +461,11 @@ def _refused(data: PartitionProduceData, error: KafkaError) -> PartitionProduceR
     )
 
 
-HANDLER = Handler(ApiKey.PRODUCE, VersionRange(0, 12), handle, large=True)
+HANDLER = Handler(
+    ApiKey.PRODUCE,
+    VersionRange(0, 12),
+    handle,
+    large=True,
+    fast=serve_fast,
+    fast_run=serve_run,
+)

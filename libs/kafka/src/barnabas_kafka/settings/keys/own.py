@@ -65,6 +65,15 @@ BARNABAS_CAREFUL_ELECTION = boolean(
     ),
     importance=Importance.MEDIUM,
 )
+BARNABAS_FAST_PATH_ENABLE = boolean(
+    "barnabas.fast.path.enable",
+    True,
+    (
+        "Whether common requests are served without message objects. For tests: responses are the "
+        "same without, and the broker is slower."
+    ),
+    importance=Importance.LOW,
+)
 BARNABAS_ADMIN_LISTENER = string(
     "barnabas.admin.listener",
     "",

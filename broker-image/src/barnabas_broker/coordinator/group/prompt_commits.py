@@ -1,7 +1,7 @@
-"""Commits of the ordinary kind, decided and remembered without an object for every part.
+"""Commits whose records count at once, decided and remembered without an object for every part.
 
-What `Shard.commit` does with a request and its turn, for one that its group takes as it is: the
-two ways make the same of it. Which requests are of that kind says `protocol.plain_commit`.
+What `Shard.commit` does with a request and its turn, for one that its group takes as it is: both
+make the same of it, by the same rules.
 """
 
 from barnabas_broker.coordinator.group.commits import commit_fault
@@ -9,10 +9,10 @@ from barnabas_broker.coordinator.group.group import Group
 from barnabas_broker.coordinator.group.records import CommittedOffset
 from barnabas_broker.coordinator.group.shard import Shard
 from barnabas_kafka.ids import TopicPartition
-from barnabas_kafka.protocol.plain_commit import PlainCommit, PlainTopic
+from barnabas_kafka.protocol.group_values import CommittedTopic, GroupCommit
 
 
-def taker(shard: Shard, commit: PlainCommit, version: int) -> Group | None:
+def taker(shard: Shard, commit: GroupCommit, version: int) -> Group | None:
     """The group that takes all of a commit; None if it is not known or refuses any of it."""
     group_id, _, generation, member_id, instance_id, topics = commit
     group = shard.groups.get(group_id)
@@ -26,7 +26,7 @@ def taker(shard: Shard, commit: PlainCommit, version: int) -> Group | None:
     return group
 
 
-def take(group: Group, topics: list[PlainTopic], now_ms: int) -> None:
+def take(group: Group, topics: list[CommittedTopic], now_ms: int) -> None:
     """Make true what the records of a commit say, as their replay does."""
     offsets, pending = group.offsets, group.pending_offsets
     for name, _, partitions in topics:

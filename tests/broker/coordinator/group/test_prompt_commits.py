@@ -2,37 +2,37 @@
 
 import pytest
 
-from barnabas_broker.coordinator.group import plain_commits
+from barnabas_broker.coordinator.group import prompt_commits
 from barnabas_broker.coordinator.group.records import CommittedOffset, PendingOffset, TransactionEnd
 from barnabas_broker.coordinator.group.records import OffsetRecord as Written
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import TopicPartition
-from barnabas_kafka.protocol.plain_commit import PlainCommit
+from barnabas_kafka.protocol.group_values import GroupCommit
 from tests.broker.coordinator.group.consumer.stories import Actor, ConsumerStory, settle
 from tests.broker.coordinator.group.stories import TEAM, Story
 
 PARTITION = TopicPartition("t", 0)
 
 
-def asked(*, member: str = "", generation: int = -1, metadata: str = "") -> PlainCommit:
-    """A commit of one offset, as the short way reads it."""
+def asked(*, member: str = "", generation: int = -1, metadata: str = "") -> GroupCommit:
+    """A commit of one offset, as values."""
     offset = (0, 7, -1, metadata, metadata.encode())
-    return TEAM, TEAM.encode(), generation, member, None, [("t", b"t", [offset])]
+    return (TEAM, TEAM.encode(), generation, member, None, [("t", b"t", [offset])])
 
 
 def agreed(story: Story, *, member: str = "", generation: int = -1, metadata: str = "") -> bool:
-    """Whether both ways take a commit."""
+    """Whether a commit is taken, at once and in a turn."""
     commit = asked(member=member, generation=generation, metadata=metadata)
-    taker = plain_commits.taker(story.shard, commit, 9)
+    taker = prompt_commits.taker(story.shard, commit, 9)
     code = story.commit(7, member=member, generation=generation, metadata=metadata)
     assert (code is ErrorCode.NONE) == (taker is not None)
     return taker is not None
 
 
-def test_the_group_takes_what_it_takes_the_general_way() -> None:
+def test_the_group_takes_at_once_what_it_takes_in_a_turn() -> None:
     """In every state, of members, strangers and consumers that assign partitions themselves."""
     story = Story()
-    assert plain_commits.taker(story.shard, asked(), 9) is None  # A group is made the general way.
+    assert prompt_commits.taker(story.shard, asked(), 9) is None  # A group is made in a turn.
     assert story.commit() is ErrorCode.NONE
     assert agreed(story)
     (member,) = story.stable("a")
@@ -59,9 +59,9 @@ def test_members_of_the_consumer_protocol_commit_in_their_epoch(
     actor = Actor(story, "a")
     settle(actor)
     commit = asked(member=actor.id, generation=actor.epoch)
-    assert (plain_commits.taker(story.shard, commit, version) is not None) is taken
+    assert (prompt_commits.taker(story.shard, commit, version) is not None) is taken
     stale = asked(member=actor.id, generation=actor.epoch + 1)
-    assert plain_commits.taker(story.shard, stale, version) is None
+    assert prompt_commits.taker(story.shard, stale, version) is None
 
 
 def test_what_is_taken_is_what_replay_makes_of_it() -> None:
@@ -70,18 +70,18 @@ def test_what_is_taken_is_what_replay_makes_of_it() -> None:
     pending = Written(TEAM, PARTITION, CommittedOffset(offset=3, commit_timestamp=1))
     for story in stories:
         story.shard.replay(PendingOffset(1, pending), story.now_ms)
-    general, short = stories
-    assert general.commit(7, metadata="m") is ErrorCode.NONE
-    plain_commits.take(short.group, asked(metadata="m")[5], short.now_ms)
+    in_turn, at_once = stories
+    assert in_turn.commit(7, metadata="m") is ErrorCode.NONE
+    prompt_commits.take(at_once.group, asked(metadata="m")[5], at_once.now_ms)
     for story in stories:
         story.shard.replay(TransactionEnd(1, committed=True), story.now_ms)
-    assert short.group.offsets == general.group.offsets
-    assert short.group.offsets[PARTITION].offset == 7
+    assert at_once.group.offsets == in_turn.group.offsets
+    assert at_once.group.offsets[PARTITION].offset == 7
 
 
-def test_a_group_that_is_not_known_takes_nothing_the_short_way() -> None:
-    """The general way makes it, where it may."""
+def test_a_group_that_is_not_known_takes_nothing_at_once() -> None:
+    """A turn makes it, where it may."""
     story = Story()
     story.stable("a")
     other = ("other", b"other", *asked()[2:])
-    assert plain_commits.taker(story.shard, other, 9) is None
+    assert prompt_commits.taker(story.shard, other, 9) is None

@@ -12,13 +12,13 @@ import pytest
 from click.testing import CliRunner
 
 from barnabas_broker.cli.kafka import delegation_tokens
-from barnabas_broker.security.sasl_settings import PLAIN_MODULE
+from barnabas_broker.security.sasl_settings import PLAIN_MODULE, SCRAM_MODULE
 from barnabas_broker.testing import Broker
 from tests.broker.cli.conftest import Outcome, run_command
 
 SETTINGS = {
     "listeners": "PLAINTEXT://127.0.0.1:0,SASL_PLAINTEXT://127.0.0.1:0",
-    "sasl.enabled.mechanisms": "PLAIN",
+    "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-512",
     "listener.name.sasl_plaintext.plain.sasl.jaas.config": (
         f'{PLAIN_MODULE} required user_alice="secret";'
     ),
@@ -161,3 +161,24 @@ def test_what_kafkas_tool_refuses(
 ) -> None:
     """With exit code 1, as Apache's does."""
     assert said in tool(broker, config, *args, fails=1)
+
+
+def test_logging_in_with_a_token(broker: Broker, config: Path, tmp_path: Path) -> None:
+    """As Kafka's tools are told to; a command that cannot do it says so."""
+    made = tokens(broker, config, "create", "--output", "json").json()
+    secret = made["hmac"]
+    by_token = tmp_path / "token.properties"
+    by_token.write_text(
+        "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=SCRAM-SHA-512\nsasl.jaas.config="
+        f'{SCRAM_MODULE} required username="{made["token_id"]}" password="{secret}" '
+        'tokenauth="true";\n'
+    )
+    address = broker.listeners["SASL_PLAINTEXT"]
+    given = ("--command-config", str(by_token))
+    assert "no such quotas" in run_command("quotas", "list", *given, bootstrap=address).stdout
+    refused = run_command("topics", "list", *given, bootstrap=address, fails=2).stderr
+    assert "does not log in with a delegation token" in refused
+    assert secret not in refused
+    by_token.write_text(by_token.read_text().replace("SCRAM-SHA-512", "PLAIN"))
+    refused = run_command("quotas", "list", *given, bootstrap=address, fails=2).stderr
+    assert "needs sasl.mechanism=SCRAM-SHA-256" in refused

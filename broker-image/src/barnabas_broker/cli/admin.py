@@ -14,6 +14,7 @@ from typing import Final, Self, TypeVar
 
 from barnabas_broker.cli.client import Connection
 from barnabas_broker.cli.errors import CommandError, InputError
+from barnabas_broker.cli.properties import TOKEN_AUTH
 from barnabas_kafka.client import (
     Admin,
     BrokerNode,
@@ -128,10 +129,13 @@ def _sasl(properties: Mapping[str, str]) -> Mechanism:
     mechanism = properties.get("sasl.mechanism") or properties.get("sasl.mechanisms") or ""
     username = properties.get("sasl.username", "")
     password = properties.get("sasl.password", "")
+    token = TOKEN_AUTH in properties
+    if mechanism == "PLAIN" and token:
+        raise InputError('tokenauth="true" needs sasl.mechanism=SCRAM-SHA-256 or SCRAM-SHA-512')
     if mechanism == "PLAIN":
         return Plain(username, password)
     if mechanism == "SCRAM-SHA-256":
-        return Scram(username, password, "SCRAM-SHA-256")
+        return Scram(username, password, "SCRAM-SHA-256", delegation_token=token)
     if mechanism == "SCRAM-SHA-512":
-        return Scram(username, password, "SCRAM-SHA-512")
+        return Scram(username, password, "SCRAM-SHA-512", delegation_token=token)
     raise InputError(f"sasl.mechanism={mechanism} is not supported by this command")

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from barnabas_broker.cli.errors import CommandError, InputError
-from barnabas_broker.cli.properties import client_properties, parse_assignments
+from barnabas_broker.cli.properties import TOKEN_AUTH, client_properties, parse_assignments
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError
@@ -47,7 +47,15 @@ class Connection:
     properties: Mapping[str, str] = field(default_factory=dict)
 
     def config(self, extra: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """The client configuration; what the user gave wins over `extra`."""
+        """The client configuration; what the user gave wins over `extra`.
+
+        InputError for a delegation token, which librdkafka would take for a user.
+        """
+        if TOKEN_AUTH in self.properties:
+            raise InputError(
+                'tokenauth="true": this command does not log in with a delegation token; '
+                "acls, quotas, tokens, log-dirs and elect-leaders do"
+            )
         return {
             "bootstrap.servers": self.bootstrap,
             "client.id": "barnabas-cli",

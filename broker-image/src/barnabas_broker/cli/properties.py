@@ -30,10 +30,13 @@ LEFT_OUT = re.compile(
     r"|ssl\.(truststore|keystore)\.type|ssl\.truststore\.password|ssl\.protocol"
     r"|ssl\.enabled\.protocols|ssl\.provider|buffer\.memory|max\.block\.ms|max\.poll\.records"
 )
+TOKEN_AUTH = "sasl.tokenauth"  # noqa: S105 - a name
+"""Ours, for `tokenauth="true"` of a login line."""
+
 # Comments, and texts in quotes that are none of these values, are passed over.
 _CREDENTIAL = re.compile(
     r"""//[^\n]*|/\*.*?\*/
-      |\b(username|password)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'([^']*)')
+      |\b(username|password|tokenauth)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'([^']*)')
       |"(?:[^"\\]|\\.)*"|'[^']*'""",
     re.VERBOSE | re.DOTALL,
 )
@@ -81,12 +84,17 @@ def java_properties(given: Mapping[str, str], origin: str) -> dict[str, str]:
 
 
 def _credentials(jaas: str) -> dict[str, str]:
-    """User name and password out of a JAAS login line (PLAIN and SCRAM modules)."""
+    """User name and password out of a JAAS login line (PLAIN and SCRAM modules).
+
+    `tokenauth` says that they are of a delegation token; librdkafka does not know such.
+    """
     found = {
         name: re.sub(r"\\(.)", r"\1", double) if double else single
         for name, double, single in _CREDENTIAL.findall(jaas)
         if name
     }
+    if found.pop("tokenauth", "false").lower() == "true":
+        found["tokenauth"] = "true"
     return {f"sasl.{name}": value for name, value in found.items()}
 
 

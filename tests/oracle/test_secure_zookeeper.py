@@ -252,6 +252,48 @@ def test_the_session_of_a_killed_broker_is_closed_over_tls(
         assert observer.exists("/supervised/brokers/ids/1") is None
 
 
+def test_replaced_certificates_count_for_the_next_connection(tmp_path: Path) -> None:
+    """Of another authority altogether, for the broker and for what closes a dead one's session."""
+    files = tmp_path / "files"
+    files.mkdir()
+
+    def issue(name: str) -> None:
+        authority = Certificate(name)
+        Certificate("zookeeper", authority, host="127.0.0.1").write_pem(files / "server.pem")
+        Certificate("kafka", authority).write_pem(files / "broker.pem")
+        authority.write_trust(files / "trust.pem")
+
+    issue("first")
+    (files / "server.jaas").write_text(f'Server {{ {MODULE} required user_kafka="right"; }};')
+    zookeeper = Secured(files, tmp_path / "zookeeper")
+    settings = {
+        "zookeeper.connect": f"{zookeeper.secure}/renewed",
+        "zookeeper.session.timeout.ms": "600000",
+        "broker.id": "1",
+        "zookeeper.set.acl": "true",
+        "zookeeper.ssl.client.enable": "true",
+        "zookeeper.ssl.keystore.location": str(files / "broker.pem"),
+        "zookeeper.ssl.truststore.location": str(files / "trust.pem"),
+    }
+    broker = Barnabas(tmp_path / "broker", settings, options=["--supervised"])
+    with zookeeper:
+        broker.start()
+    try:
+        issue("second")
+        with zookeeper, looking(zookeeper) as observer:
+            use(broker.bootstrap)
+            owner = observer.get("/renewed/brokers/ids/1")[1].ephemeralOwner
+            broker.kill()
+            wait_for(
+                "the supervisor's line",
+                broker.tail,
+                until=lambda tail: f"0x{owner % (1 << 64):x} is closed now" in tail,
+            )
+            assert observer.exists("/renewed/brokers/ids/1") is None
+    finally:
+        broker.stop()
+
+
 def test_a_certificate_of_an_unknown_authority_is_refused(
     zookeeper: Secured, files: Path, tmp_path: Path
 ) -> None:

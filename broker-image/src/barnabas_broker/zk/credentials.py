@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import ssl
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -51,6 +52,10 @@ class Credentials:
     """Where TLS is spoken; the certificate in it, if there is one, identifies the broker, too."""
     material: TlsMaterial | None = None
     """What `tls` was made of."""
+    renewed: Callable[[], tuple[ssl.SSLContext, TlsMaterial] | None] | None = field(
+        default=None, compare=False, repr=False
+    )
+    """Both anew where a file has changed since the last call; reads files, never raises."""
     set_acl: bool = False
     """Whether znodes get ACLs (`acls.py`); without, anybody may do anything with them."""
 

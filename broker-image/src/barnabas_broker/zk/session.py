@@ -11,6 +11,7 @@ have changed and no watch is left.
 """
 
 import logging
+import ssl
 import threading
 import time
 from collections import deque
@@ -154,7 +155,8 @@ class SessionStore:
         self._known = credentials
         self._welcome = False  # Once the ensemble has accepted the credentials.
         self._refused = False  # While it does not; kazoo soon says only that all is closed.
-        self._tls = None if credentials.tls is None else TlsHandler(credentials.tls)
+        tls = credentials.tls
+        self._tls = None if tls is None else TlsHandler(tls, self._renewed_tls)
         self._hung = hung
         handler = self._tls or EnsembleHandler()
         handler.before_each = self._wait_while_hung
@@ -370,6 +372,16 @@ class SessionStore:
         )
         while self._hung() and not self._closing.wait(HUNG_POLL_S):
             pass
+
+    def _renewed_tls(self) -> ssl.SSLContext | None:
+        """In kazoo's connection thread, before it connects: TLS by files that have changed."""
+        found = None if self._known.renewed is None else self._known.renewed()
+        if found is None:
+            return None
+        context, material = found
+        if self._heir is not None:
+            self._heir.secure(material.encode())
+        return context
 
     def _disarm(self, armed: tuple[str, Watch]) -> None:
         with self._lock:

@@ -123,7 +123,8 @@ class Heir(Protocol):
     def secure(self, material: bytes) -> None:
         """Connect by TLS only, with this (`zk.credentials.TlsMaterial`), before the first `tell`.
 
-        Where it cannot be handed over, no session is told of.
+        Again where certificates were renewed; the session to end stays the same. Where it cannot be
+        handed over, no session is told of.
         """
 
     def tell(self, session: int, password: bytes, timeout_ms: int, hosts: str) -> None:

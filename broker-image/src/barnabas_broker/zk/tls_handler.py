@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import socket
 import ssl
+from collections.abc import Callable
 from typing import Any
 
 from barnabas_broker.zk.ensemble_handler import EnsembleHandler
@@ -17,9 +18,15 @@ from barnabas_broker.zk.ensemble_handler import EnsembleHandler
 class TlsHandler(EnsembleHandler):
     """Connections that are secured before anything is sent."""
 
-    def __init__(self, context: ssl.SSLContext) -> None:
+    def __init__(
+        self,
+        context: ssl.SSLContext,
+        renewed: Callable[[], ssl.SSLContext | None] = lambda: None,
+    ) -> None:
+        """`renewed` is asked before each connection for a context to use from then on."""
         super().__init__()
         self._context = context
+        self._renewed = renewed
         #: why the last attempt failed; None after one that did not
         self.trouble: str | None = None
 
@@ -27,6 +34,7 @@ class TlsHandler(EnsembleHandler):
         self, address: tuple[str, int], hostname: str | None, timeout: float, **_files: Any
     ) -> ssl.SSLSocket:
         """Connect and shake hands, each within `timeout` seconds; raises OSError."""
+        self._context = self._renewed() or self._context
         try:
             plain = socket.create_connection(address, timeout)
             try:

@@ -137,6 +137,33 @@ def test_a_context_as_told(tmp_path: Path) -> None:
     assert len(other.get_ca_certs()) == 1
 
 
+def test_replaced_stores_make_another_context(tmp_path: Path) -> None:
+    """Once for each change; it trusts what is in the file now, and no longer what was."""
+    file = tmp_path / "trust.pem"
+    Certificate("first").write_trust(file)
+    own = Certificate("kafka").write_pem(tmp_path / "own.pem")
+    found = shown(
+        TLS
+        | {
+            "zookeeper.ssl.truststore.location": str(file),
+            "zookeeper.ssl.keystore.location": str(own),
+        }
+    )
+    assert found.renewed is not None
+    assert found.renewed() is None
+    Certificate("second").write_trust(tmp_path / "next.pem").rename(file)
+    renewed = found.renewed()
+    assert renewed is not None
+    context, material = renewed
+    assert [each["subject"] for each in context.get_ca_certs()] == [((("commonName", "second"),),)]
+    assert material.trust == file.read_text()
+    assert found.renewed() is None
+    own.write_text("half a key")
+    assert found.renewed() is None
+    Certificate("kafka").write_pem(own)
+    assert found.renewed() is not None
+
+
 def test_ciphers_by_the_names_of_java() -> None:
     """And no others."""
     suite = "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256"

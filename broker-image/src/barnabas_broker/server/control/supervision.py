@@ -10,6 +10,7 @@ import os
 import signal
 import socket
 import sys
+import threading
 from pathlib import Path
 from typing import Final
 
@@ -30,6 +31,8 @@ class Supervision:
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self._told = True
+        self._line = supervisor.NONE
+        self._lock = threading.Lock()  # Over what was said last: calls come from any thread.
 
     @classmethod
     def begin(cls, shape: str, *, as_parent: bool | None = None) -> Supervision:
@@ -56,8 +59,8 @@ class Supervision:
         descriptor = os.memfd_create("tls of the supervisor", os.MFD_CLOEXEC)
         try:
             os.write(descriptor, material)
-            with socket.socket(fileno=os.dup(self._descriptor)) as link:
-                line = f"{supervisor.NONE}\n".encode()
+            with socket.socket(fileno=os.dup(self._descriptor)) as link, self._lock:
+                line = f"{self._line}\n".encode()
                 self._told = socket.send_fds(link, [line], [descriptor]) == len(line)
         except OSError:
             self._told = False
@@ -78,7 +81,9 @@ class Supervision:
             return
         data = f"{line}\n".encode()
         try:
-            self._told = os.write(self._descriptor, data) == len(data)
+            with self._lock:
+                self._line = line
+                self._told = os.write(self._descriptor, data) == len(data)
         except OSError:
             self._told = False
         self._warn_unless_told()

@@ -75,6 +75,8 @@ class Told:
         """What has arrived, and descriptors with it; False at the end. Raises OSError."""
         data, descriptors, _, _ = socket.recv_fds(link, 4096, 1)
         for each in descriptors:
+            if self.tls is not None:
+                os.close(self.tls)
             self.tls = each
         self.take(data)
         return bool(data)

@@ -7,13 +7,14 @@ starts this one; `barnabas.zookeeper.jaas.file` is the same as a setting.
 
 from __future__ import annotations
 
+import logging
 import ssl
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from barnabas_broker.security import jaas
-from barnabas_broker.security.listener_tls import CIPHERS, VERSIONS
+from barnabas_broker.security.listener_tls import CIPHERS, VERSIONS, FileState, file_state
 from barnabas_broker.security.stores import (
     Store,
     StoreError,
@@ -37,7 +38,10 @@ from barnabas_kafka.settings.definitions import Key
 SECTION: Final = "Client"
 SECTION_PROPERTY: Final = "zookeeper.sasl.clientconfig"
 SASL_PROPERTY: Final = "zookeeper.sasl.client"
+STORES: Final = (keys.ZOOKEEPER_SSL_TRUSTSTORE_LOCATION, keys.ZOOKEEPER_SSL_KEYSTORE_LOCATION)
 NETTY: Final = "org.apache.zookeeper.ClientCnxnSocketNetty"
+
+log = logging.getLogger(__name__)
 
 
 def credentials(settings: BrokerSettings, environment: Mapping[str, str]) -> Credentials:
@@ -48,8 +52,9 @@ def credentials(settings: BrokerSettings, environment: Mapping[str, str]) -> Cre
     """
     login = _login(settings, environment)
     digest = settings[keys.BARNABAS_ZOOKEEPER_DIGEST]
-    tls, material = None, None
+    tls, material, stores = None, None, None
     if settings[keys.ZOOKEEPER_SSL_CLIENT_ENABLE]:
+        stores = _Stores(settings)  # Looked at first: what changes meanwhile is read again.
         tls, material = _tls(settings)
     set_acl = settings[keys.ZOOKEEPER_SET_ACL]
     shown = tls is not None and settings[keys.ZOOKEEPER_SSL_KEYSTORE_LOCATION]
@@ -61,7 +66,40 @@ def credentials(settings: BrokerSettings, environment: Mapping[str, str]) -> Cre
             f"({keys.ZOOKEEPER_SSL_CLIENT_ENABLE.name}, "
             f"{keys.ZOOKEEPER_SSL_KEYSTORE_LOCATION.name})"
         )
-    return Credentials(login=login, digest=digest, tls=tls, material=material, set_acl=set_acl)
+    return Credentials(
+        login=login,
+        digest=digest,
+        tls=tls,
+        material=material,
+        renewed=None if stores is None else stores.renewed,
+        set_acl=set_acl,
+    )
+
+
+class _Stores:
+    """The key store and the trust store, of which a session may last longer than its content."""
+
+    def __init__(self, settings: BrokerSettings) -> None:
+        self._settings = settings
+        self._files = self._watched()
+
+    def renewed(self) -> tuple[ssl.SSLContext, TlsMaterial] | None:
+        """See Credentials. A context only ever adds to what it trusts, so it is made anew."""
+        files = self._watched()
+        if files == self._files:
+            return None
+        self._files = files
+        try:
+            found = _tls(self._settings)
+        except StartupError as error:
+            log.error("ZooKeeper session keeps its earlier certificates: %s", error)
+            return None
+        log.info("Reloaded the certificates of the ZooKeeper session")
+        return found
+
+    def _watched(self) -> dict[str, FileState]:
+        named = (self._settings[key] for key in STORES)
+        return {place: file_state(Path(place)) for place in named if place}
 
 
 def _login(settings: BrokerSettings, environment: Mapping[str, str]) -> Login | None:

@@ -123,6 +123,12 @@ def check_authority(pair: KeyPair, *, now: datetime) -> None:
         raise CertificateError(f"the certificate expired at {found.not_valid_after_utc:%Y-%m-%d}")
 
 
+def normalized(pair: KeyPair) -> KeyPair:
+    """The pair with its certificate alone, and a line break at its end: as others can follow it."""
+    _, found = _load(pair)
+    return KeyPair(certificate=_pem(found), key=pair.key)
+
+
 def check_pair(pair: KeyPair) -> None:
     """Raises CertificateError unless the key is that of the certificate."""
     key, found = _load(pair)
@@ -237,4 +243,8 @@ def _pair(certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> Key
     private = key.private_bytes(
         pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
-    return KeyPair(certificate=certificate.public_bytes(pem).decode(), key=private.decode())
+    return KeyPair(certificate=_pem(certificate), key=private.decode())
+
+
+def _pem(certificate: x509.Certificate) -> str:
+    return certificate.public_bytes(serialization.Encoding.PEM).decode()

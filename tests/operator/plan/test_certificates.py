@@ -47,6 +47,7 @@ class Steps:
         self.ends: dict[str, datetime] = {}
         self.numbers = itertools.count(1)
         self.authority: Authority | None = None
+        self.lagging = ""
 
     def generate(self) -> KeyPair:
         """The next one."""
@@ -67,6 +68,7 @@ class Steps:
             overlap=self.overlap,
             not_after=self.ends.__getitem__,
             generate=self.generate,
+            lagging=lambda _: self.lagging,
         )
         self.authority = change.authority
         return change
@@ -209,3 +211,41 @@ def test_hosts_that_are_away_for_a_while_are_still_named() -> None:
 def test_a_time_that_cannot_be_read_has_passed_long_ago() -> None:
     """An annotation that somebody removed does not stop a replacement."""
     assert parse_time("") < NOW == parse_time("2026-01-01T00:00:00Z")
+
+
+@pytest.mark.parametrize("steps_before", [1, 2])
+def test_a_step_that_not_all_have_taken_begins_again(steps_before: int) -> None:
+    """The overlap counts from when they had what it is about."""
+    steps = Steps()
+    steps.step()
+    steps.step(DAY, asked="1")
+    for _ in range(steps_before - 1):
+        steps.step(DAY, asked="1")
+    before = steps.authority
+    assert before is not None
+    steps.lagging = "b lacks it"
+    assert "b lacks it" in steps.step(9 * DAY, asked="1").reason
+    assert steps.authority == replace(before, since=steps.now)
+    steps.lagging = ""
+    assert steps.step(DAY / 2, asked="1").reason == ""
+    assert steps.step(DAY / 2, asked="1").reason
+
+
+def test_who_lags_behind_does_not_keep_an_authority_that_has_expired() -> None:
+    """It is trusted by nobody."""
+    steps = Steps()
+    steps.step()
+    steps.step(DAY, asked="1")
+    steps.lagging = "b lacks it"
+    assert steps.step(YEARS, asked="1").reason == "the new authority issues"
+
+
+@pytest.mark.parametrize("since", [parse_time(""), NOW + 400 * DAY])
+def test_a_step_whose_beginning_is_not_known_begins_now(since: datetime) -> None:
+    """The annotation was lost or edited, or a clock was wrong: nobody may have taken it yet."""
+    steps = Steps()
+    steps.step()
+    both = steps.step(DAY, asked="1").authority
+    steps.authority = replace(both, since=since)
+    assert steps.step(asked="1").authority == replace(both, since=steps.now)
+    assert steps.step(DAY, asked="1").reason == "the new authority issues"

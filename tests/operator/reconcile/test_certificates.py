@@ -21,6 +21,7 @@ from barnabas_broker.testing import Broker
 from barnabas_kafka.settings.properties import parse_properties
 from barnabas_operator.api.reading import read_cluster
 from barnabas_operator.certificates import create_authority, issue, read_certificate
+from barnabas_operator.kube import KubeError
 from barnabas_operator.plan.certificates import KeyPair, format_time, parse_time
 from barnabas_operator.reconcile.context import Regarding
 from barnabas_operator.reconcile.reconciler import Key, reconcile
@@ -235,6 +236,113 @@ def test_a_given_authority_that_cannot_be_used_gates_nothing_else() -> None:
     assert passes.issuer() == issuer
     text = passes.kube.find("ConfigMap", "quickstart-broker")["data"]["server.properties"]
     assert "message.max.bytes=2000000" in text
+
+
+@pytest.mark.parametrize("written", ["{}", "Certificate:\n    Data:\n{}", "\n{}\n\n"])
+def test_a_given_certificate_may_be_written_in_any_way(written: str) -> None:
+    """With a text before it, as `openssl ca` writes, or without a line break at its end."""
+    pairs = [create_authority("corporate", now=START, days=400) for _ in range(2)]
+    passes = secure(certificates={"clusterCa": {"secretName": "own"}})
+    for pair in pairs:
+        texts = KeyPair(certificate=written.format(pair.certificate.strip()), key=pair.key)
+        passes.kube.put(given(texts, "tls.crt", "tls.key"))
+        for _ in range(2):
+            status = passes.run()
+            assert not [each for each in status["conditions"] if each["type"] == "Stalled"]
+    assert passes.data("cluster-ca-cert")["ca.crt"] == "".join(each.certificate for each in pairs)
+
+
+def test_a_damaged_authority_of_clients_does_not_let_the_brokers_certificate_expire() -> None:
+    """Nor the other way round: brokers follow the authority of clients while theirs is damaged."""
+    passes = secure(certificates={"rotationOverlap": "1h"})
+    passes.run()
+    passes.kube.settle()
+    first, good = passes.data("broker-tls"), passes.kube.find("Secret", "quickstart-clients-ca")
+    damaged = {"data": {**good["data"], "tls.key": "AAAA"}}
+    passes.kube.put({**good, **damaged})
+    status = passes.run(61 * DAY)
+    assert [each for each in status["conditions"] if each["type"] == "Stalled"]
+    renewed = passes.data("broker-tls")
+    assert renewed["broker.pem"] != first["broker.pem"]
+    assert renewed["clients-ca.crt"] == first["clients-ca.crt"]
+    passes.kube.put(good)
+    passes.kube.edit(
+        "Secret", "quickstart-cluster-ca", lambda body: body["data"].update({"tls.key": "AAAA"})
+    )
+    passes.annotate("barnabas.io/rotate-clients-ca", "1")
+    passes.run()
+    after = passes.data("broker-tls")
+    assert after["clients-ca.crt"].count("BEGIN") == 2
+    assert (after["broker.pem"], after["cluster-ca.crt"]) == (
+        renewed["broker.pem"], renewed["cluster-ca.crt"],
+    )  # fmt: skip
+
+
+def test_an_operator_that_ends_within_a_step_does_not_shorten_it() -> None:
+    """It wrote that both are trusted, and was away before it told anybody."""
+    passes = secure(certificates={"rotationOverlap": "1h"})
+    passes.run()
+    first = passes.issuer()
+    passes.annotate("barnabas.io/rotate-cluster-ca", "1")
+    passes.kube.fail("apply Secret quickstart-cluster-ca-cert", 500)
+    with pytest.raises(KubeError):
+        passes.run()
+    assert passes.data("cluster-ca")["ca.crt"].count("BEGIN") == 2
+    assert passes.data("cluster-ca-cert")["ca.crt"].count("BEGIN") == 1
+    passes.run(2 * DAY)
+    assert passes.issuer() == first
+    assert passes.data("cluster-ca-cert")["ca.crt"].count("BEGIN") == 2
+    passes.run(timedelta(hours=1))
+    assert passes.issuer() != first
+
+
+def test_certificates_of_brokers_are_issued_before_the_old_authority_is_forgotten() -> None:
+    """Clients would be told to trust the new one alone while brokers show the old certificate."""
+    passes = secure(certificates={"rotationOverlap": "1h"})
+    passes.run()
+    passes.annotate("barnabas.io/rotate-cluster-ca", "1")
+    passes.run()
+    passes.kube.fail("apply Secret quickstart-broker-tls", 500)
+    with pytest.raises(KubeError):
+        passes.run(timedelta(hours=1))
+    passes.run(2 * DAY)
+    assert passes.data("cluster-ca-cert")["ca.crt"].count("BEGIN") == 2
+    passes.run(timedelta(hours=1))
+    assert passes.data("cluster-ca-cert")["ca.crt"].count("BEGIN") == 1
+
+
+def test_users_have_new_certificates_before_the_old_authority_is_forgotten() -> None:
+    """An operator that was away in between would lock them out, and says whom it waits for."""
+    passes = with_user(secure(certificates={"rotationOverlap": "1h"}))
+    first = read_certificate(certificate(passes)).issuer
+    passes.annotate("barnabas.io/rotate-clients-ca", "1")
+    passes.run()
+    passes.kube.fail("apply Secret billing", 500, times=2)
+    for _ in range(2):
+        with pytest.raises(KubeError):
+            passes.run(timedelta(hours=1))
+    assert read_certificate(certificate(passes)).issuer == first
+    assert passes.data("broker-tls")["clients-ca.crt"].count("BEGIN") == 2
+    assert any("Secret billing" in note and "waits" in note for note in passes.events.notes)
+    passes.run()
+    passes.run(timedelta(hours=1))
+    assert passes.data("broker-tls")["clients-ca.crt"].count("BEGIN") == 1
+    assert read_certificate(certificate(passes)).issuer != first
+
+
+def test_users_trust_the_new_authority_before_brokers_show_a_certificate_of_it() -> None:
+    """Their Secrets are what their clients read."""
+    passes = with_user(secure(certificates={"rotationOverlap": "1h"}))
+    first = passes.issuer()
+    passes.annotate("barnabas.io/rotate-cluster-ca", "1")
+    passes.kube.fail("apply Secret billing", 500, times=1)
+    with pytest.raises(KubeError):
+        passes.run()
+    passes.run(timedelta(hours=1))
+    assert passes.issuer() == first
+    assert user_data(passes)["ca.crt"].count("BEGIN") == 2
+    passes.run(timedelta(hours=1))
+    assert passes.issuer() != first
 
 
 def test_a_damaged_authority_is_not_replaced() -> None:

@@ -22,6 +22,8 @@ EXPIRY_WARNING: Final = timedelta(days=30)
 # Of hosts that a certificate names though the cluster has them no longer: a broker whose pod is
 # replaced has no address for a while.
 HOSTS_MAX: Final = 100
+# What `parse_time` makes of a time that cannot be read.
+UNKNOWN: Final = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,10 +85,13 @@ def plan_authority(
     not_after: Callable[[str], datetime],
     generate: Callable[[], KeyPair],
     replaces: bool = True,
+    lagging: Callable[[Authority], str] = lambda _: "",
 ) -> Change:
     """The next step. `given` is the user's own authority, `asked` the value of the annotation.
 
     Without `replaces` the authority is the user's, and is kept while what is given cannot be used.
+    `lagging` says who has not taken part in the present step yet, as after an operator that ended
+    in the middle of it: then the step begins again. It is asked only when a step has passed.
     """
     if before is None:
         first = given or generate()
@@ -97,10 +102,15 @@ def plan_authority(
     # What has expired is trusted by nobody: there is nothing to overlap with.
     end = not_after(before.current.certificate)
     passed = end <= now or now - before.since >= overlap
+    under_way = before.next is not None or len(before.trusted) > 1
+    if under_way and end > now and (before.since == UNKNOWN or before.since > now):
+        return _again(before, now, "it is not known when it began")
     if before.next is not None:
         # Half of the time that is left at most: others have to take place of its certificates.
         if not passed and now - before.since < (end - before.since) / 2:
             return Change(authority=before)
+        if end > now and (reason := lagging(before)):
+            return _again(before, now, reason)
         trusted = (before.next.certificate, *before.trusted)
         issuing = replace(
             before, current=before.next, next=None, since=now, trusted=_unique(trusted)
@@ -109,6 +119,8 @@ def plan_authority(
     if len(before.trusted) > 1:
         if not passed:
             return Change(authority=before)
+        if end > now and (reason := lagging(before)):
+            return _again(before, now, reason)
         alone = replace(before, trusted=(before.current.certificate,), since=now)
         return Change(authority=alone, reason="the old authority is trusted no longer")
     if given is None and not replaces:
@@ -146,6 +158,12 @@ def _replacement(
         rotation=asked or before.rotation,
     )
     return Change(authority=both, reason=f"{reason}; both are trusted")
+
+
+def _again(before: Authority, now: datetime, reason: str) -> Change:
+    """The same step with its whole overlap: nobody is left behind."""
+    again = replace(before, since=now)
+    return Change(authority=again, reason=f"the replacement waits another time: {reason}")
 
 
 def _unique(certificates: tuple[str, ...]) -> tuple[str, ...]:
@@ -202,7 +220,7 @@ def parse_time(text: str) -> datetime:
     try:
         return datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
     except ValueError:
-        return datetime.min.replace(tzinfo=UTC)
+        return UNKNOWN
 
 
 def format_time(moment: datetime) -> str:

@@ -6,10 +6,10 @@ Secrets are read by name only. Neither logs, Events nor errors contain what is i
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from barnabas_operator.api.certificates import CertificateAuthority, CertificateStatus
 from barnabas_operator.api.certificates import Certificates as CertificatesSpec
@@ -23,9 +23,10 @@ from barnabas_operator.certificates import (
     check_pair,
     create_authority,
     issue,
+    normalized,
     read_certificate,
 )
-from barnabas_operator.kube import CLUSTERS, SECRETS, Document, KubeError
+from barnabas_operator.kube import CLUSTERS, SECRETS, USERS, Document, KubeError
 from barnabas_operator.names import (
     ROTATE_CLIENTS_CA,
     ROTATE_CLUSTER_CA,
@@ -57,6 +58,7 @@ from barnabas_operator.resources.certificates import (
     authority_annotations,
     secret,
 )
+from barnabas_operator.resources.user_certificate import USER_CERTIFICATE
 
 logger = logging.getLogger(__name__)
 
@@ -66,6 +68,9 @@ NEXT_CERTIFICATE: Final = "next.crt"
 NEXT_KEY: Final = "next.key"
 # Of a given authority: as cert-manager writes it, and as other operators do.
 GIVEN_KEYS: Final = ((CERTIFICATE, KEY), (TRUSTED, "ca.key"))
+BROKER_KEYS: Final = (KEY_STORE, CLUSTER_TRUST, CLIENTS_TRUST)
+
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,13 +98,14 @@ def reconcile_certificates(
         context.expiries(cluster.meta.namespace, cluster.meta.name, {})
         return Certificates()
     work = _Pass(cluster, context)
-    try:
-        cluster_ca = work.authority("cluster-ca")
-        clients_ca = work.authority("clients-ca")
-        work.publish(cluster_ca)
-        work.broker(cluster_ca, clients_ca, hosts)
-    except CertificatesUnavailableError as error:
-        return Certificates(complete=False, findings=(*work.findings, error.finding))
+    # Of the two authorities, the one that can be used goes on: certificates expire.
+    cluster_ca = work.attempt(lambda: work.authority("cluster-ca"))
+    clients_ca = work.attempt(lambda: work.authority("clients-ca"))
+    if cluster_ca is not None:
+        work.attempt(lambda: work.publish(cluster_ca))
+    work.attempt(lambda: work.broker(cluster_ca, clients_ca, hosts))
+    if work.failed:
+        return Certificates(complete=False, findings=tuple(work.findings))
     ends = {each.name: parse_time(each.not_after).timestamp() for each in work.expiries}
     context.expiries(work.names.namespace, work.names.cluster, ends)
     return Certificates(findings=tuple(work.findings), expiries=tuple(work.expiries))
@@ -115,6 +121,17 @@ class _Pass:
         self.names = ClusterNames(cluster.meta.name, cluster.meta.namespace)
         self.findings: list[Finding] = []
         self.expiries: list[CertificateStatus] = []
+        self.failed = False
+
+    def attempt(self, step: Callable[[], Made]) -> Made | None:
+        """What a step makes; None, and a finding, if it cannot be done now."""
+        try:
+            return step()
+        except CertificatesUnavailableError as error:
+            self.failed = True
+            if error.finding not in self.findings:
+                self.findings.append(error.finding)
+            return None
 
     @property
     def _now(self) -> datetime:
@@ -143,6 +160,7 @@ class _Pass:
                 f"{self._meta.name} {name}", now=self._now, days=AUTHORITY_DAYS
             ),
             replaces=source is None,
+            lagging=lambda present: self._lagging(name, present),
         )
         after = change.authority
         data = {CERTIFICATE: after.current.certificate, KEY: after.current.key}
@@ -164,19 +182,78 @@ class _Pass:
         body = secret(name, self._meta, {TRUSTED: authority.bundle}, annotations={})
         self._apply(body, self._own(name), "what clients trust")
 
-    def broker(self, cluster_ca: Authority, clients_ca: Authority, hosts: Collection[str]) -> None:
-        """The certificate of all brokers, and whom they trust."""
+    def _lagging(self, name: str, authority: Authority) -> str:
+        """Who has not what the present step of a replacement is about; empty if all have it.
+
+        The step may have been written by an operator that ended before all else was.
+        """
+        trusting = authority.next is not None
+        of_clients = name == "clients-ca"
+        wanted: list[tuple[str, str]] = []
+        if trusting:
+            secret_name = self.names.broker_tls if of_clients else self.names.public_ca
+            wanted = [(secret_name, CLIENTS_TRUST if of_clients else TRUSTED)]
+        elif not of_clients:
+            wanted = [(self.names.broker_tls, KEY_STORE)]
+        # Users trust the authority of brokers, and show certificates of the other one.
+        key = USER_CERTIFICATE if of_clients else TRUSTED
+        users = self._users() if trusting != of_clients else []
+        for place, item, is_user in [
+            *((place, item, False) for place, item in wanted),
+            *((user, key, True) for user in users),
+        ]:
+            found = self._get(place)
+            text = SecretView.of(found).text(item) if found is not None else ""
+            if is_user and (not text or (controller(found or {}) or {}).get("kind") != USERS.kind):
+                continue
+            if not (_trusts(text, authority) if trusting else _is_issued_by(text, authority)):
+                return f"{item} of Secret {place} is not up to date"
+        return ""
+
+    def _users(self) -> list[str]:
+        """The names of the cluster's KafkaUsers, which are those of their Secrets."""
+        namespace, cluster = self._meta.namespace, self._meta.name
+        found = self._context.index(USERS, namespace, cluster)
+        if found is None:
+            try:
+                found = self._context.kube.list(USERS, namespace)
+            except KubeError as error:
+                if error.status != 404:
+                    raise
+                # Their definition is not installed.
+                found = []
+        of_cluster = [
+            each
+            for each in found
+            if (each.get("spec") or {}).get("cluster") == cluster
+            and not each["metadata"].get("deletionTimestamp")
+        ]
+        return sorted(each["metadata"]["name"] for each in of_cluster)
+
+    def broker(
+        self, cluster_ca: Authority | None, clients_ca: Authority | None, hosts: Collection[str]
+    ) -> None:
+        """The certificate of all brokers, and whom they trust.
+
+        Of an authority that cannot be used they keep what they have of it.
+        """
         name = self.names.broker_tls
         found = self._own(name)
-        pair = _pair_in(found, KEY_STORE)
-        reason, pair = self._issued(pair, cluster_ca, self.names.broker, hosts)
-        data = {
-            KEY_STORE: pair.key + pair.certificate,
-            CLUSTER_TRUST: cluster_ca.bundle,
-            CLIENTS_TRUST: clients_ca.bundle,
-        }
+        if found is None and (cluster_ca is None or clients_ca is None):
+            return
+        view = SecretView.of(found) if found is not None else None
+        data = {key: view.text(key) if view else "" for key in BROKER_KEYS}
+        pair, reason = _pair_in(found, KEY_STORE), ""
+        if cluster_ca is not None:
+            reason, pair = self._issued(pair, cluster_ca, self.names.broker, hosts)
+            data[KEY_STORE] = pair.key + pair.certificate
+            data[CLUSTER_TRUST] = cluster_ca.bundle
+        if clients_ca is not None:
+            data[CLIENTS_TRUST] = clients_ca.bundle
         body = secret(name, self._meta, data, annotations={})
         self._apply(body, found, f"certificate issued: {reason}" if reason else "trust")
+        if cluster_ca is None or pair is None:
+            return
         not_after = read_certificate(pair.certificate).not_after
         self.expiries.append(CertificateStatus(name="broker", not_after=format_time(not_after)))
 
@@ -229,10 +306,10 @@ class _Pass:
             return None
         try:
             check_authority(pair, now=self._now)
+            return normalized(pair)
         except CertificateError as error:
             self._find(Reason.CERTIFICATE_AUTHORITY_INVALID, f"{place}: {error}")
             return None
-        return pair
 
     def _find(self, reason: Reason, message: str) -> None:
         self.findings.append(Finding(reason=reason, message=message))
@@ -321,6 +398,21 @@ def _checked(view: SecretView, certificate: str, key: str) -> KeyPair | None:
     # An authority that has expired is still the one that is to be replaced.
     check_authority(pair, now=datetime.min.replace(tzinfo=parse_time("").tzinfo))
     return pair
+
+
+def _trusts(bundle: str, authority: Authority) -> bool:
+    return set(authority.trusted) <= set(_split(bundle))
+
+
+def _is_issued_by(text: str, authority: Authority) -> bool:
+    """Whether the certificate in a text is of the authority that issues."""
+    above = read_certificate(authority.current.certificate)
+    try:
+        found = read_certificate(text)
+    except CertificateError:
+        # It is issued again when it is looked at.
+        return False
+    return (found.authority_key_id, found.issuer) == (above.key_id, above.subject)
 
 
 def _split(bundle: str) -> tuple[str, ...]:

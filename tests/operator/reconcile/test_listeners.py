@@ -138,7 +138,7 @@ def test_a_roll_for_addresses_waits_for_its_approval() -> None:
 
 
 def test_objects_of_a_removed_listener_go() -> None:
-    """Their Services, and what brokers read of them."""
+    """Their Services at once, and what brokers read of them once no broker does."""
     bench = Bench(BALANCED)
     bench.start()
     bench.kube.edit(
@@ -146,11 +146,33 @@ def test_objects_of_a_removed_listener_go() -> None:
     )
     gone = [each for each in bench.run_pass() if each.startswith("delete")]
     assert gone == [
-        "delete ConfigMap quickstart-broker-addresses",
         "delete Service quickstart-lb-0",
         "delete Service quickstart-lb-1",
         "delete Service quickstart-lb-bootstrap",
     ]
+
+
+def test_the_addresses_stay_while_pods_have_them_as_a_volume() -> None:
+    """A pod of the older template that starts again could not without them."""
+    bench = Bench(BALANCED)
+    bench.start()
+    addresses = ("ConfigMap", "default", "quickstart-broker-addresses")
+    bench.kube.edit(
+        "KafkaCluster",
+        "quickstart",
+        lambda body: body["spec"].update(listeners=[PLAIN], roll={"policy": "OnApproval"}),
+    )
+    for _ in range(3):
+        bench.run_pass()
+        bench.kube.settle()
+    assert bench.conditions()["Reconciling"][0] == "RollHeldBack"
+    assert addresses in bench.kube.objects
+    bench.kube.edit("KafkaCluster", "quickstart", lambda body: body["spec"].pop("roll"))
+    for _ in range(6):
+        bench.run_pass()
+        bench.kube.settle()
+    assert "Reconciling" not in bench.conditions()
+    assert addresses not in bench.kube.objects
 
 
 def test_the_brokers_certificate_has_every_host_that_clients_are_told() -> None:

@@ -66,6 +66,20 @@ def test_a_template_is_tried_before_anything_of_it_is_applied() -> None:
     assert "Stalled" not in _conditions(kube)
 
 
+def test_nothing_is_taken_away_while_a_template_is_refused() -> None:
+    """The pods that run, and any that follow, are those of before."""
+    cluster = _cluster(sidecars=[{"name": "agent"}])
+    cluster["spec"]["listeners"] = [{"name": "plain", "port": 9092}]
+    kube = _changed(cluster)
+    kube.refuses[f"try StatefulSet {SET}"] = REFUSAL
+    before = set(kube.objects)
+    reconcile(KEY, context_on(kube))
+    assert before <= set(kube.objects)
+    del kube.refuses[f"try StatefulSet {SET}"]
+    reconcile(KEY, context_on(kube))
+    assert before - set(kube.objects) == {("Service", "default", "quickstart-broker-0-external")}
+
+
 def test_a_cluster_without_a_template_asks_once() -> None:
     """What is the operator's own need not be tried."""
     cluster = _cluster()

@@ -8,9 +8,9 @@ ports), claims, racks, then at most one pod, the ensemble's before the brokers'.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from barnabas_operator.api.clusters import KafkaCluster, ListenerType
 from barnabas_operator.api.conditions import is_ready
@@ -123,8 +123,24 @@ def check_objects(snapshot: Snapshot, draft: Draft) -> None:
     complete = any(body["metadata"]["name"] == snapshot.names.broker for body in wanted)
     # Pods of an earlier version that are held may need what this one does not.
     if complete and not (cluster.unknown_fields or draft.held):
-        uid = cluster.meta.uid
-        draft.steps += surplus(wanted, observed.objects.values(), owner_uid=uid)
+        kept = _still_mounted(snapshot)
+        draft.steps += surplus(
+            [*wanted, *kept], observed.objects.values(), owner_uid=cluster.meta.uid
+        )
+
+
+def _still_mounted(snapshot: Snapshot) -> list[Mapping[str, Any]]:
+    """The ConfigMap of addresses while pods may have it as a volume: without it none starts."""
+    name = snapshot.names.addresses
+    found = snapshot.observed.objects.get(("ConfigMap", name))
+    seen = snapshot.set_of("broker")
+    if found is None or seen is None:
+        return []
+    volumes = snapshot.template_of("broker").get("spec", {}).get("volumes") or ()
+    pods = snapshot.observed.pods.get("broker", ())
+    mounted = any((each.get("configMap") or {}).get("name") == name for each in volumes)
+    older = not seen.current or any(pod.revision != seen.update_revision for pod in pods)
+    return [found] if mounted or older else []
 
 
 def check_certificates(snapshot: Snapshot, draft: Draft) -> None:

@@ -18,7 +18,7 @@ from barnabas_operator.kube import STATEFUL_SETS, KubeError
 from barnabas_operator.names import ClusterNames
 from barnabas_operator.plan.findings import Finding, Reason
 from barnabas_operator.plan.snapshot import TEMPLATES, Plan
-from barnabas_operator.plan.steps import Apply
+from barnabas_operator.plan.steps import Apply, DeleteObject
 from barnabas_operator.reconcile.context import Context
 from barnabas_operator.reconcile.ownership import try_owned
 
@@ -73,10 +73,12 @@ def _refusal(body: dict[str, Any], template: PodTemplate, context: Context) -> s
 
 
 def _without(plan: Plan, name: str, finding: Finding) -> Plan:
+    """Nothing is taken away either: the template that stays may need it."""
     steps = tuple(
         step
         for step in plan.steps
-        if not (
+        if not isinstance(step, DeleteObject)
+        and not (
             isinstance(step, Apply)
             and step.body["kind"] in TEMPLATES
             and step.body["metadata"]["name"] == name

@@ -102,8 +102,11 @@ def read_certificate(text: str) -> CertificateView:
     )
 
 
-def check_authority(pair: KeyPair, *, now: datetime) -> None:
-    """Raises CertificateError unless clients can trust this alone, and the key is its own."""
+def check_authority(pair: KeyPair, *, now: datetime | None) -> None:
+    """Raises CertificateError unless clients can trust this alone, and the key is its own.
+
+    Without `now` it may have expired.
+    """
     _, found = _load(pair)
     constraints = _extension(found, x509.BasicConstraints)
     if constraints is None or not constraints.ca:
@@ -119,6 +122,11 @@ def check_authority(pair: KeyPair, *, now: datetime) -> None:
         text = "the certificate is not signed by itself: clients trust it alone, without a chain"
         raise CertificateError(text) from error
     check_pair(pair)
+    if now is None:
+        return
+    if found.not_valid_before_utc > now:
+        text = f"the certificate is not valid before {found.not_valid_before_utc:%Y-%m-%dT%H:%M}"
+        raise CertificateError(text)
     if found.not_valid_after_utc <= now:
         raise CertificateError(f"the certificate expired at {found.not_valid_after_utc:%Y-%m-%d}")
 

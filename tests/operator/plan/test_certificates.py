@@ -18,6 +18,7 @@ from barnabas_operator.plan.certificates import (
     KeyPair,
     hosts_to_name,
     issue_reason,
+    no_earlier_than,
     parse_time,
     plan_authority,
 )
@@ -45,6 +46,7 @@ class Steps:
         self.now = NOW
         self.overlap = DAY
         self.ends: dict[str, datetime] = {}
+        self.starts: dict[str, datetime] = {}
         self.numbers = itertools.count(1)
         self.authority: Authority | None = None
         self.lagging = ""
@@ -53,6 +55,7 @@ class Steps:
         """The next one."""
         name = f"{next(self.numbers)};"
         self.ends[name] = self.now + YEARS
+        self.starts[name] = self.now
         return KeyPair(certificate=name, key=f"key of {name}")
 
     def step(
@@ -69,6 +72,7 @@ class Steps:
             not_after=self.ends.__getitem__,
             generate=self.generate,
             lagging=lambda _: self.lagging,
+            not_before=lambda name: self.starts.get(name, NOW),
         )
         self.authority = change.authority
         return change
@@ -249,3 +253,33 @@ def test_a_step_whose_beginning_is_not_known_begins_now(since: datetime) -> None
     steps.authority = replace(both, since=since)
     assert steps.step(asked="1").authority == replace(both, since=steps.now)
     assert steps.step(DAY, asked="1").reason == "the new authority issues"
+
+
+def test_an_authority_from_a_clock_that_was_ahead_is_replaced_at_once() -> None:
+    """Nobody trusts it before its time comes."""
+    steps = Steps()
+    steps.step(400 * DAY)
+    reasons = [steps.step(passed).reason for passed in (-400 * DAY, DAY / 100, DAY / 100)]
+    assert reasons == ["the authority expires; both are trusted", "the new authority issues", ""]
+    assert steps.step(DAY).reason == "the old authority is trusted no longer"
+
+
+def test_an_authority_that_follows_and_is_not_valid_yet_never_issues() -> None:
+    """It was made while the clock was ahead, and is made again."""
+    steps = Steps()
+    first = steps.step().authority.current
+    steps.step(400 * DAY, asked="1")
+    change = steps.step(-399 * DAY, asked="1")
+    assert change.reason == "the new authority is not valid yet: another follows"
+    assert change.authority.trusted == ("1;", "3;")
+    assert change.authority.current == first
+    assert steps.step(DAY / 2, asked="1").reason == ""
+    assert steps.step(DAY / 2, asked="1").authority.current.certificate == "3;"
+
+
+def test_what_the_api_server_has_written_is_not_from_the_future() -> None:
+    """Of the operator's clock and its stamps the latest counts; what cannot be read does not."""
+    meta = {"creationTimestamp": "2026-02-01T00:00:00Z", "managedFields": [{}, {"time": "x"}]}
+    assert no_earlier_than(NOW, {"metadata": meta}) == NOW + 31 * DAY
+    assert no_earlier_than(NOW + 32 * DAY, {"metadata": meta}) == NOW + 32 * DAY
+    assert no_earlier_than(NOW, None) == NOW

@@ -345,6 +345,27 @@ def test_users_trust_the_new_authority_before_brokers_show_a_certificate_of_it()
     assert passes.issuer() != first
 
 
+def test_an_operator_whose_clock_is_behind_replaces_nothing() -> None:
+    """What it would issue has expired long ago, and certificates that are valid would go."""
+    passes = with_user(secure())
+    names = ("cluster-ca", "clients-ca", "broker-tls")
+    before = ({name: passes.data(name) for name in names}, user_data(passes))
+    for passed in (-4000 * DAY, DAY):
+        passes.run(passed)
+        assert ({name: passes.data(name) for name in names}, user_data(passes)) == before
+
+
+def test_a_given_authority_counts_once_it_is_valid() -> None:
+    """Nobody would trust what it issues."""
+    pair = create_authority("corporate", now=START + DAY, days=400)
+    passes = secure(certificates={"clusterCa": {"secretName": "own"}})
+    passes.kube.put(given(pair, "tls.crt", "tls.key"))
+    (stalled,) = [each for each in passes.run()["conditions"] if each["type"] == "Stalled"]
+    assert "is not valid before" in stalled["message"]
+    passes.run(DAY)
+    assert passes.issuer() == read_certificate(pair.certificate).subject
+
+
 def test_a_damaged_authority_is_not_replaced() -> None:
     """All clients would have to trust another one: that is for a person to decide."""
     passes = secure()

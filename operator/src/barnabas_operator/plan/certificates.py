@@ -8,10 +8,10 @@ no time does anybody show a certificate that the others do not trust yet, or tru
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 # A generated authority is replaced so long before its end, a certificate after two thirds of its
 # time: a cluster whose operator is away for weeks goes on.
@@ -86,6 +86,7 @@ def plan_authority(
     generate: Callable[[], KeyPair],
     replaces: bool = True,
     lagging: Callable[[Authority], str] = lambda _: "",
+    not_before: Callable[[str], datetime] = lambda _: UNKNOWN,
 ) -> Change:
     """The next step. `given` is the user's own authority, `asked` the value of the annotation.
 
@@ -99,36 +100,49 @@ def plan_authority(
             current=first, trusted=(first.certificate,), since=now, rotation=asked
         )
         return Change(authority=authority, reason="created")
-    # What has expired is trusted by nobody: there is nothing to overlap with.
+    # What has expired is trusted by nobody, nor what was made while the clock was ahead: there is
+    # nothing to overlap with.
     end = not_after(before.current.certificate)
-    passed = end <= now or now - before.since >= overlap
-    under_way = before.next is not None or len(before.trusted) > 1
-    if under_way and end > now and (before.since == UNKNOWN or before.since > now):
-        return _again(before, now, "it is not known when it began")
-    if before.next is not None:
+    is_valid = not_before(before.current.certificate) <= now < end
+    if before.next is not None and not_before(before.next.certificate) > now:
+        ours = given is None and replaces
+        return _without_next(before, now, generate) if ours else Change(authority=before)
+    if before.next is not None or len(before.trusted) > 1:
         # Half of the time that is left at most: others have to take place of its certificates.
-        if not passed and now - before.since < (end - before.since) / 2:
+        lasts = min(overlap, (end - before.since) / 2) if before.next is not None else overlap
+        return _next_step(before, now, lasts=lasts, is_valid=is_valid, lagging=lagging)
+    if given is None and not replaces:
+        return Change(authority=before)
+    expires = not is_valid or end - now <= AUTHORITY_RENEWAL
+    return _replacement(
+        before, given=given, asked=asked, now=now, expires=expires, generate=generate
+    )
+
+
+def _next_step(
+    before: Authority,
+    now: datetime,
+    *,
+    lasts: timedelta,
+    is_valid: bool,
+    lagging: Callable[[Authority], str],
+) -> Change:
+    """What follows the present step of a replacement, once that has lasted long enough."""
+    if is_valid:
+        if before.since == UNKNOWN or before.since > now:
+            return _again(before, now, "it is not known when it began")
+        if now - before.since < lasts:
             return Change(authority=before)
-        if end > now and (reason := lagging(before)):
+        if reason := lagging(before):
             return _again(before, now, reason)
+    if before.next is not None:
         trusted = (before.next.certificate, *before.trusted)
         issuing = replace(
             before, current=before.next, next=None, since=now, trusted=_unique(trusted)
         )
         return Change(authority=issuing, reason="the new authority issues")
-    if len(before.trusted) > 1:
-        if not passed:
-            return Change(authority=before)
-        if end > now and (reason := lagging(before)):
-            return _again(before, now, reason)
-        alone = replace(before, trusted=(before.current.certificate,), since=now)
-        return Change(authority=alone, reason="the old authority is trusted no longer")
-    if given is None and not replaces:
-        return Change(authority=before)
-    expires = end - now <= AUTHORITY_RENEWAL
-    return _replacement(
-        before, given=given, asked=asked, now=now, expires=expires, generate=generate
-    )
+    alone = replace(before, trusted=(before.current.certificate,), since=now)
+    return Change(authority=alone, reason="the old authority is trusted no longer")
 
 
 def _replacement(
@@ -158,6 +172,15 @@ def _replacement(
         rotation=asked or before.rotation,
     )
     return Change(authority=both, reason=f"{reason}; both are trusted")
+
+
+def _without_next(before: Authority, now: datetime, generate: Callable[[], KeyPair]) -> Change:
+    """The first step with another authority than one that is not valid yet."""
+    wrong = before.next.certificate if before.next is not None else ""
+    follows = generate()
+    trusted = (*(each for each in before.trusted if each != wrong), follows.certificate)
+    again = replace(before, next=follows, trusted=trusted, since=now)
+    return Change(authority=again, reason="the new authority is not valid yet: another follows")
 
 
 def _again(before: Authority, now: datetime, reason: str) -> Change:
@@ -226,3 +249,14 @@ def parse_time(text: str) -> datetime:
 def format_time(moment: datetime) -> str:
     """RFC 3339, in seconds."""
     return f"{moment:%Y-%m-%dT%H:%M:%SZ}"
+
+
+def no_earlier_than(now: datetime, found: Mapping[str, Any] | None) -> datetime:
+    """What time it is: an object of the API server is not from the future.
+
+    A clock that is behind would make valid certificates be replaced by such as have expired.
+    """
+    meta = (found or {}).get("metadata") or {}
+    times = [each.get("time") for each in meta.get("managedFields") or ()]
+    told = (parse_time(each) for each in (meta.get("creationTimestamp"), *times) if each)
+    return max((now, *told))

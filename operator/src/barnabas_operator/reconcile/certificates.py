@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any, Final, TypeVar
 
 from barnabas_operator.api.certificates import CertificateAuthority, CertificateStatus
@@ -42,6 +42,7 @@ from barnabas_operator.plan.certificates import (
     format_time,
     hosts_to_name,
     issue_reason,
+    no_earlier_than,
     parse_time,
     plan_authority,
 )
@@ -122,6 +123,7 @@ class _Pass:
         self.findings: list[Finding] = []
         self.expiries: list[CertificateStatus] = []
         self.failed = False
+        self._now = parse_time(context.now)
 
     def attempt(self, step: Callable[[], Made]) -> Made | None:
         """What a step makes; None, and a finding, if it cannot be done now."""
@@ -132,10 +134,6 @@ class _Pass:
             if error.finding not in self.findings:
                 self.findings.append(error.finding)
             return None
-
-    @property
-    def _now(self) -> datetime:
-        return parse_time(self._context.now)
 
     def authority(self, name: str) -> Authority:
         """An authority as it is to be, applied."""
@@ -161,6 +159,7 @@ class _Pass:
             ),
             replaces=source is None,
             lagging=lambda present: self._lagging(name, present),
+            not_before=lambda text: read_certificate(text).not_before,
         )
         after = change.authority
         data = {CERTIFICATE: after.current.certificate, KEY: after.current.key}
@@ -320,6 +319,7 @@ class _Pass:
         body = secret(name, self._meta, {}, annotations={})
         if found is not None and (objection := objection_to(found, body)):
             raise CertificatesUnavailableError(Finding(reason=Reason.REFUSED, message=objection))
+        self._now = no_earlier_than(self._now, found)
         return found
 
     def _get(self, name: str) -> Document | None:
@@ -396,7 +396,7 @@ def _checked(view: SecretView, certificate: str, key: str) -> KeyPair | None:
         return None
     pair = KeyPair(certificate=view.text(certificate), key=view.text(key))
     # An authority that has expired is still the one that is to be replaced.
-    check_authority(pair, now=datetime.min.replace(tzinfo=parse_time("").tzinfo))
+    check_authority(pair, now=None)
     return pair
 
 

@@ -27,6 +27,7 @@ from barnabas_operator.plan.certificates import (
     KeyPair,
     format_time,
     issue_reason,
+    no_earlier_than,
     parse_time,
 )
 from barnabas_operator.plan.passwords import SecretView
@@ -58,8 +59,9 @@ def prepare_certificate(
     authority = _clients_authority(cluster, context)
     if not isinstance(authority, Authority):
         return authority
-    meta, now = user.meta, parse_time(context.now)
+    meta = user.meta
     found = context.kube.get(SECRETS, meta.namespace, meta.name)
+    now = no_earlier_than(parse_time(context.now), found)
     empty = user_certificate_secret(meta, cluster=user.body.spec.cluster, data={})
     if found is not None and (refused := objection(found, empty, user)):
         return refused

@@ -26,7 +26,7 @@ def test_an_unknown_suite_is_an_error_that_names_the_known_ones() -> None:
     """A misspelt name is seen at once."""
     done = run_command("--suite", "clientz, check")
     assert done.returncode == 2
-    assert "unknown suite clientz; the suites are check, simulator, unit" in done.stdout
+    assert "unknown suite clientz; the suites are check, docs, simulator, unit" in done.stdout
 
 
 def test_ci_fails_before_the_first_test(tmp_path: Path) -> None:

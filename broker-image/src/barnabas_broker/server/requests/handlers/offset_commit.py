@@ -75,17 +75,27 @@ def handle(request: OffsetCommitRequest, call: RequestContext) -> Work[Answer | 
 
 def commit_at_once(commit: GroupCommit, call: RequestContext) -> bool:
     """Commit what the caller may, exists and counts at once; False, with nothing done, else."""
+    if not _is_whole(commit, call):
+        return False
+    return call.broker.groups.commit_at_once(commit, call.version, call.now_ms)
+
+
+def _is_whole(commit: GroupCommit, call: RequestContext) -> bool:
+    """Whether nothing of a commit is refused, whatever the group says."""
     group_id, _, _, _, _, topics = commit
     if not _may_commit(group_id, call):
         return False
     for name, _, partitions in topics:
-        topic = committable(name, call)
+        try:
+            topic = committable(name, call)
+        except Exception:  # `handle` meets it again, logs it and serves the other topics.
+            return False
         if isinstance(topic, ErrorCode):
             return False
         for each in partitions:
             if topic.partition(each[0]) is None:
                 return False
-    return call.broker.groups.commit_at_once(commit, call.version, call.now_ms)
+    return True
 
 
 def _may_commit(group_id: str, call: RequestContext) -> bool:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future as ThreadFuture
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -525,6 +526,39 @@ def test_a_failed_deletion_holds_back_no_other(
     fails.mended = True
     bench.manager.retry_failed()
     assert list(tmp_path.glob("t-?")) == []
+
+
+def test_a_log_that_cannot_be_deleted_concerns_no_later_topic(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was being cut when its topic was deleted; the next one of that name has less partitions.
+
+    What becomes of those is done all the same.
+    """
+    bench = Bench(tmp_path, among_others=True)
+    bench.see(image(led_by(2), led_by(2)))
+    last = TopicPartition("t", 1)
+    partition = bench.manager.get(last)
+    assert partition is not None
+    cut: ThreadFuture[object] = ThreadFuture()
+    partition.begin_cut(cut)
+    bench.see(bench.image.with_changes(remove=frozenset({"t"})))
+    bench.manager.stop(T0, delete=True)
+    bench.manager.stop(last, delete=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(bench.logs, "delete", lambda *_: fail(ErrorCode.KAFKA_STORAGE_ERROR))
+        cut.set_result(None)
+        partition.end_cut(cut)
+    again = image(led_by(2), topic_id=2).topics["t"]
+    bench.see(bench.image.with_changes(put=(again,)))
+    bench.see(bench.image.with_partitions({T0: led_by(1, epoch=1)}))
+    assert bench.manager.leader(T0).leader_epoch == 1
+    bench.manager.retry_failed()
+
+
+def fail(code: ErrorCode) -> None:
+    """Refuse."""
+    raise KafkaError(code)
 
 
 def test_a_retry_ends_with_the_metadata_it_was_for(

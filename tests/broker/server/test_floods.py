@@ -30,17 +30,23 @@ class Requests:
         self.turn_s = session.TURN_S
         self.served: list[str] = []
         self.tried = 0
+        self.answer: bytes | None = None
+        self.together = False
 
     def caller(self, listener: str, client_host: str) -> Caller:
         return Caller(listener, client_host, ANONYMOUS)
 
-    def serve_run(self, received: memoryview, position: int, caller: Caller) -> None:
-        """Nothing is served together."""
+    def serve_run(
+        self, received: memoryview, position: int, caller: Caller
+    ) -> tuple[bytes, int] | None:
+        """Nothing is served together, unless all is."""
         self.tried += 1
+        return (b"", len(received)) if self.together else None
 
-    def serve(self, frame: memoryview, caller: Caller) -> None:
+    def serve(self, frame: memoryview, caller: Caller) -> bytes | None:
         self.now += self.turn_s
         self.served.append(caller.client_host + bytes(frame).decode())
+        return self.answer
 
 
 @dataclass(frozen=True)
@@ -215,6 +221,35 @@ def test_a_long_request_waits_where_its_round_was_spent_on_others(
         b.send("2")
         a.send("3")
         assert server.requests.served[3:] == ["b2", "a3"]
+        await server.settle()
+
+    play(story, monkeypatch)
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_who_sends_short_requests_after_a_long_one_is_short_again(
+    monkeypatch: pytest.MonkeyPatch, together: bool
+) -> None:
+    """A member joins a large group, and sends heartbeats from then on; or a producer, batches."""
+
+    async def story(server: Server, a: Client, b: Client) -> None:
+        monkeypatch.setattr(session, "clock_for", lambda _: lambda: server.requests.now)
+        for client in (a, b):
+            server.requests.turn_s = ROUND_LONG_S
+            client.send("1")
+            await server.settle()
+        server.requests.turn_s = 0
+        server.requests.answer = b"short"
+        server.requests.together = together
+        for _ in range(20):
+            a.send("22")
+            await server.settle()
+        server.requests.turn_s, server.requests.answer = ROUND_LONG_S, None
+        b.send("2")
+        server.requests.turn_s = 0
+        served = len(server.requests.served)
+        a.send("3")
+        assert server.requests.served[served:] == ["a3"]
         await server.settle()
 
     play(story, monkeypatch)

@@ -205,8 +205,9 @@ class ReplicaManager:
             changed = before is None or before.config != topic.config
             self._update(topic, failures, settings_changed=changed)
             return
-        # What could not be done before may be possible by now.
-        numbers = each.numbers | self._failed.get(topic.name, frozenset())
+        # What could not be done before may be possible by now; some were of a topic of before.
+        failed = self._failed.get(topic.name, frozenset())
+        numbers = each.numbers | {it for it in failed if it < len(topic.partitions)}
         self._update(topic, failures, settings_changed=False, numbers=numbers)
 
     def retry_failed(self) -> None:

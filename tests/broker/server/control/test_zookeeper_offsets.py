@@ -28,7 +28,7 @@ from barnabas_broker.zk.store import (
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.ids import TopicPartition
 from barnabas_zookeeper.errors import NoAuthError
-from tests.waiting import wait_for_async
+from tests.waiting import ANSWER, seconds, wait_for_async
 
 NOW_MS = 1_700_000_000_000
 ORDERS = [TopicPartition("orders", number) for number in range(200)]
@@ -242,6 +242,52 @@ def test_who_leaves_makes_no_room_before_its_commit_is_done(tmp_path: Path) -> N
             store.free.set()
             await wait_for_async("an empty line", lambda: offsets._waiting, until=lambda it: not it)
             assert await offsets.commit("h", {ORDERS[0]: 1}, now_ms=NOW_MS) == 1
+
+    asyncio.run(use())
+
+
+def test_who_names_no_partition_or_has_a_long_name_counts_too(tmp_path: Path) -> None:
+    """Else clients that ask for nothing, close and come again would fill the memory."""
+
+    async def use() -> None:
+        with standing(tmp_path, znodes_max=10**6) as (store, offsets):
+            first = offsets.commit("g", {ORDERS[0]: 1}, now_ms=NOW_MS)
+            await wait_for_async("the first write", lambda: store.commits)
+            empty = [offsets.commit("h", {}, now_ms=NOW_MS) for _ in range(WAITING_MAX // 2)]
+            empty += [offsets.commit("h" * 32_000, {}, now_ms=NOW_MS) for _ in range(1_000)]
+            refused = [each for each in empty if each.done()]
+            assert 900 < len(refused) < 1_000
+            assert isinstance(refused[0].exception(), KafkaError)
+            for each in (offsets.fetch("h", ()) for _ in range(WAITING_MAX)):
+                if each.done():
+                    break
+            else:
+                pytest.fail("all may wait")
+            store.free.set()
+            assert await first == 1
+            await asyncio.gather(*empty, return_exceptions=True)
+
+    asyncio.run(use())
+
+
+def test_a_broker_that_stops_answers_all_that_wait(tmp_path: Path) -> None:
+    """However many they are."""
+
+    async def use() -> None:
+        with standing(tmp_path) as (store, offsets):
+            first = offsets.commit("g", {ORDERS[0]: 1}, now_ms=NOW_MS)
+            await wait_for_async("the first write", lambda: store.commits)
+            waiting = [offsets.fetch("g", ORDERS[:1]) for _ in range(10_000)]
+            closing = asyncio.create_task(asyncio.to_thread(offsets.close))
+            await wait_for_async("the end of the thread", lambda: offsets._thread._shutdown)
+            store.free.set()
+            await closing
+            assert await first == 1
+            outcomes = await asyncio.wait_for(
+                asyncio.gather(*waiting, return_exceptions=True), seconds(ANSWER)
+            )
+            assert {type(each) for each in outcomes} == {asyncio.CancelledError}
+            assert not offsets._waiting
 
     asyncio.run(use())
 

@@ -308,6 +308,48 @@ def test_a_provider_that_drips(monkeypatch: pytest.MonkeyPatch) -> None:
             thread.join()
 
 
+def test_a_provider_that_takes_its_time_to_connect_and_then_drips(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The connection is there just when time is over: it ends all the same."""
+    monkeypatch.setattr(jwks_endpoint, "FETCH_TIMEOUT_S", 0.2)
+    ended, over, connect = threading.Event(), threading.Event(), socket.create_connection
+    end = jwks_endpoint._Deadline._end
+
+    def slow(address: tuple[str, int], timeout: float) -> socket.socket:
+        connection = connect(address, seconds(RUN))
+        assert over.wait(seconds(RUN))
+        return connection
+
+    def noted(deadline: jwks_endpoint._Deadline) -> None:
+        end(deadline)
+        over.set()
+
+    monkeypatch.setattr(socket, "create_connection", slow)
+    monkeypatch.setattr(jwks_endpoint._Deadline, "_end", noted)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def drip() -> None:
+            connection, _ = server.accept()
+            with connection, suppress(OSError):
+                connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+                for _ in range(100):
+                    if ended.wait(0.05):
+                        return
+                    connection.sendall(b" ")
+
+        thread = threading.Thread(target=drip)
+        thread.start()
+        try:
+            with pytest.raises(OSError, match="not received in"):
+                JwksEndpoint(source(f"http://127.0.0.1:{server.getsockname()[1]}/")).fetch()
+            assert not ended.is_set()
+            assert thread.is_alive()
+        finally:
+            ended.set()
+            thread.join()
+
+
 def test_a_name_server_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     """The look-up counts, too."""
     answered = threading.Event()

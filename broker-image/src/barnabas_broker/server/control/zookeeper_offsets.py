@@ -44,6 +44,9 @@ TRIES_MAX = 10
 WAITING_MAX = 20_000
 """Partitions in all requests that wait for the thread; one request may always wait."""
 
+PARTITION_CHARACTERS = 250
+"""So many characters of a group's name, which may have 32,767, count as one partition more."""
+
 TOGETHER_MAX = 1_000
 """Partitions of commits that are written together; a larger commit is written alone."""
 
@@ -66,8 +69,9 @@ class _Work:
 
     @property
     def size(self) -> int:
-        """How many partitions it names."""
-        return len(self.partitions if self.offsets is None else self.offsets)
+        """How many partitions it names, and what it takes of memory besides, as partitions."""
+        named = len(self.partitions if self.offsets is None else self.offsets)
+        return max(1, named) + len(self.group_id) // PARTITION_CHARACTERS
 
 
 _Outcome = tuple[Any, Exception | None]
@@ -146,6 +150,8 @@ class ZooKeeperOffsets:
         try:
             doing = self._thread.submit(self._do, together)
         except RuntimeError:  # The broker stops, and begins nothing any more.
+            together += self._line
+            self._line.clear()
             self._done(together, None)
             return
         self._at_work = True

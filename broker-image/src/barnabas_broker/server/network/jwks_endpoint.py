@@ -159,7 +159,11 @@ class _Deadline:
         with self._lock:
             self._socket = None
         if self._over:
-            raise TimeoutError(f"not received in {self._timeout_s:.0f} s") from error
+            raise self._late from error
+
+    @property
+    def _late(self) -> TimeoutError:
+        return TimeoutError(f"not received in {self._timeout_s:.0f} s")
 
     def connect(self, host: str, port: int) -> socket.socket:
         """A connection within the time that is left. Raises OSError."""
@@ -172,16 +176,19 @@ class _Deadline:
         raise error or OSError(f"{host} has no address")
 
     def holds(self, connection: socket.socket) -> socket.socket:
-        """This is the one that ends when time is over."""
+        """This is the one that ends when time is over. Raises TimeoutError where it is already."""
         with self._lock:
-            self._socket = connection
-        return connection
+            if not self._over:
+                self._socket = connection
+                return connection
+        connection.close()
+        raise self._late
 
     @property
     def _left_s(self) -> float:
         left_s = self._ends_at_s - time.monotonic()
         if left_s <= 0:
-            raise TimeoutError(f"not received in {self._timeout_s:.0f} s")
+            raise self._late
         return left_s
 
     def _end(self) -> None:

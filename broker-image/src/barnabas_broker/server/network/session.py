@@ -44,7 +44,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from barnabas_broker.invariants import violated
 from barnabas_broker.security.principals import Principal
-from barnabas_broker.server.network.long_requests import LONG_REQUEST_S, clock_for, next_cost
+from barnabas_broker.server.network.long_requests import FALL, LONG_REQUEST_S, clock_for, next_cost
 from barnabas_broker.server.network.shared import Shared
 from barnabas_broker.server.process.cooperative_scheduler import Line
 from barnabas_broker.server.requests.dispatch import Dispatcher, Reply
@@ -370,11 +370,8 @@ class Session(asyncio.BufferedProtocol):
         self._flush()
         # Who waits for the others of its group is answered soon, and has nothing to say until then:
         # to stop reading and to begin again would cost it two calls of the system.
-        if (
-            self._is_blocked()
-            and not isinstance(self._waiting_for, PendingResponse)
-            and not self._transport.is_closing()
-        ):
+        waits_for_group = isinstance(self._waiting_for, PendingResponse)
+        if self._is_blocked() and not (waits_for_group or self._transport.is_closing()):
             self._pause()
         return True
 
@@ -491,6 +488,7 @@ class Session(asyncio.BufferedProtocol):
                 if served is None or served[1] == following:
                     self._apart = APART_REQUESTS
                 if served is not None:
+                    self._cost *= FALL  # Each of them is short.
                     self._out.append(served[0])
                     return served[1]
         self._serve(view[position + SIZE_BYTES : following])
@@ -508,13 +506,14 @@ class Session(asyncio.BufferedProtocol):
         except (DecodeError, UnanswerableError) as error:
             self._refuse_request(error)
             return False
+        if type(reply) is not bytes or self._cost > LONG_REQUEST_S:
+            took = clock() - began
+            self._cost = next_cost(self._cost, took)
+            if took > LONG_REQUEST_S:
+                self._shared.serving.spend(took)
         if type(reply) is bytes:
             self._out.append(reply)
             return True
-        took = clock() - began
-        self._cost = next_cost(self._cost, took)
-        if took > LONG_REQUEST_S:
-            self._shared.serving.spend(took)
         if isinstance(reply, list):
             self._out.extend(reply)
             # Slices of files, or much: learn now whether they can leave.

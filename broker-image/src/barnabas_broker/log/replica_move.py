@@ -36,6 +36,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from barnabas_broker.invariants import violated
 from barnabas_broker.log import move_record, names
 from barnabas_broker.log.directory import DirectoryState
 from barnabas_broker.log.files import FileSlice, remove_tree, rename, sync_directory
@@ -245,9 +246,11 @@ class ReplicaMove:
     def try_switch(self, now_ms: int) -> bool:
         """Loop. Copy what is missing and make the copy the log; False when that is too much.
 
-        The source is not closed: whoever reads it has slices. Raises KafkaError.
+        Not while the source is being cut. It is not closed: whoever reads it has slices. Raises
+        KafkaError.
         """
         copy, source = self.opened(), self.source
+        assert not source.busy, violated("a log that is being cut is not replaced by its copy")
         left = FINAL_BYTES
         while (part := self.next_part(FINAL_BYTES)) is not None:
             if part.begin_at is not None or part.slice.length > left:

@@ -250,7 +250,9 @@ class LogMover:
         await self._in_thread(move.install)
         while True:
             await self._catch_up(move, throttled=False)
-            if move.try_switch(self._clock_ms()):
+            if move.source.busy:  # It is being cut: what is to go is still in it, and in the copy.
+                await self._wait(CHECK_S)
+            elif move.try_switch(self._clock_ms()):
                 break
         self._logs.switched(move)
         partition = self._replicas.get(move.tp)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ import pytest
 
 from barnabas_broker.log import files
 from barnabas_kafka.protocol.messages.api_versions import ApiVersionsRequest
-from tests.broker.server.peers.replication.hand_made import T0, HandMade, hand_made
+from tests.broker.server.peers.replication.hand_made import T0, HandMade, Member
 from tests.broker.server.peers.replication.test_replica_fetcher import batch, content, until_same
 from tests.broker.server.running import Wire
 from tests.waiting import ANSWER, seconds, wait_for
@@ -57,7 +57,15 @@ def slow_cuts() -> Iterator[SlowDisk]:
 @pytest.fixture
 def pair(tmp_path: Path) -> Iterator[HandMade]:
     """Two brokers, of which 0 is about to cut a record that only it has."""
-    with hand_made(tmp_path) as cluster:
+    with ExitStack() as stack:
+        cluster = HandMade()
+        for broker in range(2):
+            disks = tmp_path / str(broker), tmp_path / f"{broker}-other"
+            given = {"log.dirs": ",".join(map(str, disks)), "replica.fetch.backoff.ms": "50"}
+            member = Member(broker, disks[0], given)
+            member.start()
+            stack.callback(member.stop)
+            cluster.add(member)
         cluster.appoint(0)
         with Wire(cluster.members[0].port) as wire:
             assert wire.produce("t", batch(b"both")).error_code == 0
@@ -119,3 +127,31 @@ def test_a_topic_that_is_deleted_and_made_again_while_its_log_is_cut(pair: HandM
         assert member.partition().log is not old.log
         assert member.ends() == (0, 0)
         assert wire.produce("t", batch(b"new")).error_code == 0
+
+
+def test_a_log_that_moves_to_another_directory_while_it_is_cut(
+    pair: HandMade, tmp_path: Path
+) -> None:
+    """The copy takes its place after the cut, or what was to be cut would be there again."""
+    member = pair.members[0]
+    mover = member.node.broker.mover
+    with slow_cuts() as disk:
+        pair.show(member)
+        assert disk.waiting.wait(seconds(ANSWER))
+        there = member.partition().log.directory.parent
+        (other,) = {tmp_path / "0", tmp_path / "0-other"} - {there}
+
+        def switched() -> bool:
+            return member.partition().log.directory.parent == other
+
+        member.do(lambda: mover.alter(T0, str(other)))
+        wait_for(
+            "a copy that serves, or waits for that",
+            lambda: (
+                (other / "t-0").exists() and member.do(lambda: switched() or mover._nudge._waiters)
+            ),
+        )
+        disk.free.set()
+        wait_for("the other directory", lambda: member.do(switched))
+    until_same(pair)
+    assert b"lost" not in content(member)

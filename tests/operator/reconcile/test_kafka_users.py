@@ -478,6 +478,27 @@ def test_what_a_broker_refuses_concerns_its_user_alone() -> None:
     assert bench.ready("other")[0] == "True"
 
 
+def test_a_refused_acl_locks_nobody_out_whose_password_is_generated_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The Secret has the new password already; a new user gets none before its limits."""
+    bench = Bench(examples.user())
+    refused = BrokersError("INVALID_REQUEST", "no", reachable=True)
+    monkeypatch.setattr(bench.brokers, "alter_acls", lambda users: dict.fromkeys(users, refused))
+    spec = {"authorization": {"acls": [_acl("another", "Read")]}}
+    bench.kube.edit("KafkaUser", "billing", lambda body: body["spec"].update(spec))
+    before = bench.secret()["password"]
+    bench.annotate(rotate="1")
+    bench.kube.put(examples.user("second", authorization=spec["authorization"]))
+    bench.run_pass()
+    assert bench.password() == bench.secret()["password"] != before
+    assert bench.ready()[:2] == ("False", "Refused")
+    assert "second" not in bench.brokers.credentials
+    steps = len(bench.brokers.steps)
+    bench.run_pass()
+    assert "credentials billing" not in bench.brokers.steps[steps:]
+
+
 def test_a_cluster_that_does_not_answer_changes_nothing_of_known_users() -> None:
     """A changed spec is told what it waits for, and no user is deleted."""
     bench = Bench(examples.user(), examples.user("other"), examples.user("gone"))

@@ -233,7 +233,12 @@ class _Pass:
 
     def _alter_credentials(self, views: Mapping[str, UserView]) -> None:
         changes: dict[str, CredentialChange] = {}
-        for name, secret in self.secrets.items():
+        due = {
+            name: secret
+            for name, secret in self.secrets.items()
+            if name not in self.problems or self._has_access(name, views.get(name, UserView()))
+        }
+        for name, secret in due.items():
             change = credential_change(
                 self.plans[name],
                 views.get(name, UserView()),
@@ -242,7 +247,7 @@ class _Pass:
                 password=secret.password,
                 iterations=ITERATIONS + secrets.randbelow(ITERATIONS),
             )
-            if change is not None and name not in self.problems:
+            if change is not None:
                 changes[name] = change
         entries = self._store.entries
         self._record(
@@ -255,16 +260,26 @@ class _Pass:
                 if change.mechanism
             }
         )
-        self._apply(changes, self._brokers.alter_credentials)
+        failed = self._apply(changes, self._brokers.alter_credentials)
         self._record(
             {
                 name: _with_credential(
                     self._store.entries[name], self.plans[name], changes.get(name), secret.version
                 )
-                for name, secret in self.secrets.items()
-                if name not in self.problems
+                for name, secret in due.items()
+                if name not in failed
             }
         )
+
+    def _has_access(self, name: str, view: UserView) -> bool:
+        """Whether the user has a credential of the operator's already.
+
+        Then it is kept the one that the Secret has, also where limits are refused: clients would
+        be locked out by a password that was generated since.
+        """
+        mechanism, entry = self.plans[name].access.mechanism, self._store.entries[name]
+        present = view.credentials.get(mechanism)
+        return present is not None and entry.has_set(mechanism, present)
 
     def _record(self, entries: Mapping[str, UserEntry]) -> None:
         self._store.write({**self._store.entries, **entries})
@@ -273,12 +288,17 @@ class _Pass:
         self,
         changes: Mapping[str, Change],
         request: Callable[[Mapping[str, Change]], Mapping[str, BrokersError]],
-    ) -> None:
-        """Send the changes in batches; once a broker has not answered, the rest waits."""
+    ) -> frozenset[str]:
+        """Send the changes in batches; once a broker has not answered, the rest waits.
+
+        Returns the names whose changes were not carried out.
+        """
         self.changed = self.changed or bool(changes)
+        missed: set[str] = set()
         for batch in batches(changes.items()):
             if (silent := self._silent()) is not None:
                 self.problems.update({name: silent for name, _ in batch})
+                missed.update(name for name, _ in batch)
                 continue
             for name, change in batch:
                 logger.info("user %s: %s", name, change)
@@ -289,6 +309,8 @@ class _Pass:
             for name, each in failed.items():
                 logger.warning("user %s: %s", name, each)
             self.problems.update(failed)
+            missed.update(failed)
+        return frozenset(missed)
 
     def outcome(self, user: User) -> tuple[UserStatus, Verdict]:
         """Status without conditions, and verdict, of a resource."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from barnabas_operator.names import MANUAL_ROLL
+from barnabas_operator.names import FORCE_ROLL, MANUAL_ROLL
 from barnabas_operator.reconcile.reconciler import reconcile
+from barnabas_operator.restart_check import CheckResult
 from tests.operator.rolls import FIRST, KEY, VIEW, changed, put, roll, settled
 
 
@@ -43,6 +44,48 @@ def test_a_forced_roll_replaces_what_is_not_ready_and_asks_no_broker() -> None:
         for component in ("broker", "zookeeper")
         for ordinal in range(3)
     ]
+
+
+def test_a_forced_roll_that_is_over_overrules_nothing_any_more() -> None:
+    """Its annotation stays: a pod that is annotated later, and the budget, have all checks."""
+    kube, brokers, context = changed(roll={"policy": "OnApproval"})
+    reconcile(KEY, context)
+    token = roll(kube)["token"]
+    kube.edit(
+        "KafkaCluster",
+        "quickstart",
+        lambda body: body["metadata"].update(annotations={FORCE_ROLL: token}),
+    )
+    for _ in range(12):
+        reconcile(KEY, context)
+        kube.settle()
+    assert not roll(kube)
+    refusing = replace(context, restart_check=lambda _: CheckResult(ok=False, reason="at risk"))
+    brokers.view = replace(VIEW, out_of_sync=frozenset({0}))
+    kube.edit(
+        "Pod",
+        "quickstart-broker-1",
+        lambda body: body["metadata"].update(annotations={MANUAL_ROLL: "true"}),
+    )
+    kube.writes.clear()
+    reconcile(KEY, refusing)
+    assert not [each for each in kube.writes if each.startswith("evict")]
+    assert "at risk" in "".join(roll(kube)["blockers"])
+    budget = kube.find("PodDisruptionBudget", "quickstart-broker")
+    assert budget["spec"]["maxUnavailable"] == 0
+
+
+def test_a_template_that_comes_back_is_another_roll() -> None:
+    """What was approved or forced says nothing about it."""
+    kube, _, context = settled()
+    tokens = []
+    for partitions in ("3", "1", "3"):
+        put(kube, config={"num.partitions": partitions}, roll={"policy": "OnApproval"})
+        reconcile(KEY, context)
+        kube.settle(pods=False)
+        reconcile(KEY, context)
+        tokens.append(roll(kube)["token"])
+    assert len({*tokens}) == 3
 
 
 def test_a_soak_keeps_the_next_pod_until_the_last_has_proved_itself() -> None:

@@ -175,6 +175,8 @@ class SetView:
     replicas: int
     update_revision: str
     current: bool
+    # Of its spec: one more with each change.
+    generation: int = 0
 
     @classmethod
     def of(cls, stateful_set: Mapping[str, Any]) -> SetView:
@@ -184,6 +186,7 @@ class SetView:
             replicas=stateful_set["spec"].get("replicas", 1),
             update_revision=status.get("updateRevision", ""),
             current=status.get("observedGeneration") == meta.get("generation"),
+            generation=meta.get("generation") or 0,
         )
 
 

@@ -14,7 +14,7 @@ from barnabas_operator.plan.findings import Finding, Reason, Severity
 from barnabas_operator.plan.observed import COMPONENTS, Images, Observed, selector_of
 from barnabas_operator.plan.protocols import SETTING, Protocol, plan_protocol
 from barnabas_operator.plan.roll_policy import RollRequests
-from barnabas_operator.plan.rolling import SetView, absences, is_complete
+from barnabas_operator.plan.rolling import ASKED_FOR, SetView, absences, is_complete, outdated
 from barnabas_operator.plan.shrink import Size, brokers_to_run
 from barnabas_operator.plan.steps import Apply, DeletePod, Step
 from barnabas_operator.plan.versions import Chosen, chosen_images, image_in_use
@@ -77,9 +77,12 @@ class Snapshot:
         return next((selector_of(each) for each in found if each is not None), None)
 
     def roll_token(self) -> str:
-        """What names the roll that is due: both components' templates, and addresses."""
+        """What names the roll that is due: both components' templates, and addresses.
+
+        A template that comes back has the revision that it had, and is another roll all the same.
+        """
         sets = (self.set_of(component) for component in COMPONENTS)
-        parts = [seen.update_revision for seen in sets if seen is not None]
+        parts = [f"{seen.update_revision}/{seen.generation}" for seen in sets if seen is not None]
         addresses = self.observed.objects.get(("ConfigMap", self.names.addresses))
         if addresses is not None:
             parts.append(digest(addresses.get("data")))
@@ -92,8 +95,18 @@ class Snapshot:
 
     @property
     def forced(self) -> bool:
-        """Whether the roll that is due is forced, and not paused."""
-        return self.requests.forced == self.roll_token() and not self.requests.paused
+        """Whether a roll is due that is forced, and not paused.
+
+        The annotation outlives its roll. A pod that a person annotates later is no part of that:
+        its restart has all checks.
+        """
+        named = self.requests.forced == self.roll_token() and not self.requests.paused
+        return named and any(
+            pod.restart != ASKED_FOR or pod.revision != seen.update_revision
+            for component in COMPONENTS
+            if (seen := self.set_of(component)) is not None
+            for pod in outdated(self.observed.pods.get(component, ()), seen)
+        )
 
     def last(self, component: str) -> frozenset[str]:
         """The pods that are replaced after the others: those that lead."""

@@ -114,3 +114,21 @@ def test_images_that_the_operator_does_not_know_are_not_staged() -> None:
     kube.put(examples.cluster(images={"broker": "mine"}))
     _settle(kube)
     assert _brokers(kube) == ("mine", False)
+
+
+def test_an_upgrade_goes_no_further_without_the_version_that_it_leads_to() -> None:
+    """An operator that does not know it would let brokers speak what no way back is checked by."""
+    kube = MemoryKube(examples.cluster(version="1"))
+    _settle(kube)
+    kube.put(examples.cluster(version="2"))
+    reconcile(KEY, _context(kube))
+    kube.settle(pods=False)
+    assert _brokers(kube) == ("b:2", True)
+    known = {"1": VERSIONS["1"]}
+    for _ in range(8):
+        reconcile(KEY, replace(_context(kube), images=replace(IMAGES, versions=known)))
+        kube.settle()
+    assert _brokers(kube) == ("b:2", True)
+    assert _status(kube)["interBrokerProtocolVersion"] == "2.8-IV1"
+    _settle(kube)
+    assert _brokers(kube) == ("b:2", False)

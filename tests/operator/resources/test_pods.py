@@ -169,3 +169,19 @@ def test_parts_that_are_no_objects_are_left_to_the_api_server() -> None:
     odd = _cluster({"sidecars": [{"name": "a", "ports": "all", "volumeMounts": [1, {}]}]})
     assert brokers.template_conflicts(odd) == []
     assert _pod(odd)["containers"][1]["name"] == "a"
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        {"sidecars": [{"name": "a", "securityContext": "privileged"}]},
+        {"sidecars": [{"name": "a", "ports": [{"containerPort": {}, "name": []}]}]},
+        {"sidecars": [{"name": "a", "volumeMounts": [{"name": ["data"]}]}]},
+        {"topologySpreadConstraints": [{"topologyKey": ["zone"], "labelSelector": "x"}]},
+    ],
+)
+def test_values_of_another_type_are_left_to_the_api_server(template: dict[str, Any]) -> None:
+    """It says which field it is; the operator's pass goes on to the next thing."""
+    cluster = _cluster(template)
+    assert brokers.template_conflicts(cluster) == []
+    assert _pod(cluster)["containers"]

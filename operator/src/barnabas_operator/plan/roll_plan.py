@@ -59,7 +59,7 @@ def roll_plan(snapshot: Snapshot, findings: Sequence[Finding]) -> RollStatus | N
         seconds += len(old) * (_start_s(pods) + STOP_S) + soak_s
     if not left:
         return None
-    if snapshot.protocol.held:
+    if snapshot.protocol.held and snapshot.protocol.target:
         change = f"inter.broker.protocol.version {snapshot.protocol.held} becomes"
         reasons.append(f"a second roll follows: {change} {snapshot.protocol.target}")
     return RollStatus(

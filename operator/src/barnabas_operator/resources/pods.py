@@ -93,8 +93,10 @@ def _probe(probe: Document, given: ProbeSettings) -> Document:
 
 
 def _sidecar(sidecar: JsonObject) -> Document:
-    security = {**UNPRIVILEGED, **(sidecar.get("securityContext") or {})}
-    return {**sidecar, "securityContext": security}
+    given = sidecar.get("securityContext") or {}
+    if not isinstance(given, Mapping):
+        return dict(sidecar)  # The API server refuses it.
+    return {**sidecar, "securityContext": {**UNPRIVILEGED, **given}}
 
 
 def _constraints(pod: Document, wanted: PodTemplate, selector: Mapping[str, str]) -> list[Document]:
@@ -103,7 +105,7 @@ def _constraints(pod: Document, wanted: PodTemplate, selector: Mapping[str, str]
         each if each.get("labelSelector") else {**each, "labelSelector": _labels(selector)}
         for each in _plain(wanted.topology_spread_constraints)
     ]
-    keys = {each.get("topologyKey") for each in given}
+    keys = [each.get("topologyKey") for each in given]
     own = pod.get("topologySpreadConstraints", ())
     return [*(each for each in own if each["topologyKey"] not in keys), *given]
 
@@ -177,19 +179,19 @@ def _mounts(container: Document, given: Iterable[JsonObject], path: str) -> Iter
 
 
 def _ports(own: Iterable[Document], sidecar: JsonObject, path: str) -> Iterator[str]:
-    numbers = {each["containerPort"]: each["name"] for each in own}
+    names = {str(each["containerPort"]): each["name"] for each in own}
     for index, each in enumerate(_objects(sidecar.get("ports"))):
-        number, name = each.get("containerPort"), each.get("name")
-        if number in numbers:
-            yield f"{path}[{index}].containerPort: {number} is the port {numbers[number]}"
-        elif name in numbers.values():
+        number, name = str(each.get("containerPort")), each.get("name")
+        if number in names:
+            yield f"{path}[{index}].containerPort: {number} is the port {names[number]}"
+        elif name in names.values():
             yield f"{path}[{index}].name: {name} is the operator's"
 
 
 def _written(sidecar: JsonObject, volumes: set[str], path: str) -> Iterator[str]:
     """A sidecar may read the operator's volumes: two programs that write one disk lose data."""
     for index, each in enumerate(_objects(sidecar.get("volumeMounts"))):
-        if each.get("name") in volumes and each.get("readOnly") is not True:
+        if each.get("name") in list(volumes) and each.get("readOnly") is not True:
             yield f"{path}[{index}]: {each['name']} is the operator's; mount it with readOnly: true"
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from uuid import UUID
+
 import pytest
 
 from barnabas_broker.controller.events import (
@@ -19,8 +21,14 @@ from barnabas_broker.controller.offline_replicas import (
 from barnabas_broker.controller.requests import ElectionType
 from barnabas_broker.controller.topics import NewTopic
 from barnabas_broker.security.principals import ANONYMOUS
-from barnabas_broker.zk.store import CoordinationError, Create
-from barnabas_broker.zk.znodes import LogDirEventZnode
+from barnabas_broker.zk.store import CoordinationError, Create, Delete
+from barnabas_broker.zk.znodes import (
+    LogDirEventZnode,
+    PartitionStateZnode,
+    ReplicaAssignment,
+    TopicAssignment,
+    TopicZnode,
+)
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import TopicPartition
 from tests.broker.controller.ensemble import NOW_MS, Cluster
@@ -145,6 +153,30 @@ def test_topics_that_are_read_again_or_deleted(cluster: Cluster) -> None:
     cluster.create(NewTopic(name="t", assignments=[(0, (3, 1))]))
     assert cluster.leaders("t") == [(3, (3, 1))]
     assert offline(cluster, T0) == ()
+
+
+def test_a_topic_made_anew_in_zookeeper_keeps_no_broker_from_being_noticed(
+    cluster: Cluster,
+) -> None:
+    """It has less partitions than the one of which a replica could not be used."""
+    cluster.create(NewTopic(name="u", assignments=[(0, (3, 2)), (1, (3, 2))]))
+    cluster.disk(3, TopicPartition("u", 1), works=False)
+    znode = TopicZnode("u")
+    anew = TopicAssignment(UUID(int=9), {0: ReplicaAssignment((3, 2))})
+    gone = [
+        *(PartitionStateZnode("u", number).path for number in (0, 1)),
+        *(PartitionStateZnode("u", number).parent for number in (0, 1)),
+        znode.partitions_path,
+        znode.path,
+    ]
+    cluster.ensemble.commit([*map(Delete, gone), Create(znode.path, znode.encode(anew))])
+    cluster.reigning.catch_up(None, now_ms=NOW_MS)
+    cluster.settle()
+    assert len(cluster.leaders("u")) == 1
+    cluster.counted_out.clear()
+    cluster.kill(3)
+    assert cluster.leaders("u")[0][0] == 2
+    assert cluster.leaders("t")[0][0] == 2
 
 
 def test_notes_of_others_are_read_and_taken_away(cluster: Cluster) -> None:

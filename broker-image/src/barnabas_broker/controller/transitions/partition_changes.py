@@ -91,8 +91,10 @@ def change(
     by_group = yield from write_each(write_groups(context.image, changes, placed))
     refused = by_partition(by_group, changes)
     made = {tp: state for tp, state in changes.items() if tp not in refused}
+    # A topic that somebody has made anew in the store may have fewer partitions than were noted.
+    there = {tp: it for tp, it in offline.items() if context.image.partition(tp) is not None}
     states = changed_states(
-        context.image, made, {tp: it for tp, it in placed.items() if tp in made}, offline
+        context.image, made, {tp: it for tp, it in placed.items() if tp in made}, there
     )
     for tp, brokers_there in offline.items():
         if brokers_there:

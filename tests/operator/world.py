@@ -26,7 +26,7 @@ from barnabas_operator.reconcile.context import Context
 from barnabas_operator.reconcile.reconciler import Key
 from barnabas_operator.reconcile.steady import SteadyClusters
 from barnabas_operator.resources.objects import digest
-from barnabas_operator.restart_check import CheckResult
+from barnabas_operator.restart_check import AdminAccess, CheckResult
 from tests.operator import examples
 from tests.operator.memory_kube import MemoryKube
 from tests.operator.ports import MemoryBrokers, context_on
@@ -139,7 +139,7 @@ class World(MemoryKube):
         self.revision += told != self._told
         self._told = told
 
-    def _restart_check(self, url: str) -> CheckResult:
+    def _restart_check(self, url: str, _access: AdminAccess) -> CheckResult:
         broker = _ordinal_of(url)
         at_risk = [
             name
@@ -148,7 +148,7 @@ class World(MemoryKube):
         ]
         return CheckResult(ok=not at_risk, reason="; ".join(at_risk))
 
-    def _in_sync(self, url: str) -> CheckResult:
+    def _in_sync(self, url: str, _access: AdminAccess) -> CheckResult:
         broker = _ordinal_of(url)
         behind = [n for n, p in self.brokers.partitions() if broker in {*p.replicas} - p.isr]
         return CheckResult(ok=not behind, reason=f"{len(behind)} partitions are behind")

@@ -38,6 +38,10 @@ app.kubernetes.io/instance: {{ .Release.Name }}
   resources: [secrets]
   verbs: [get, create, patch]
 {{- end }}
+# Of secured clusters.
+- apiGroups: [networking.k8s.io]
+  resources: [networkpolicies]
+  verbs: [get, list, create, patch]
 # Listeners of the types ingress and tlsroute.
 - apiGroups: [networking.k8s.io]
   resources: [ingresses]

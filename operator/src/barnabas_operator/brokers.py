@@ -5,8 +5,11 @@ Only this module imports the Kafka client. It is used by the operator and by `ba
 
 from __future__ import annotations
 
+import os
+import ssl
 from collections import Counter
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Final, Protocol, Self, TypeVar
 
@@ -99,6 +102,42 @@ class BrokersError(Exception):
         super().__init__(f"{code}: {message}")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientTls:
+    """What is shown to brokers, and whom to trust; all PEM."""
+
+    certificate: str
+    key: str = field(repr=False)
+    trusted: str
+
+    def context(self) -> ssl.SSLContext:
+        """For connections; raises ValueError where key, certificate or trust cannot be used."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        # By way of memory: a private key is never written to a disk.
+        descriptor = os.memfd_create("certificate", os.MFD_CLOEXEC)
+        try:
+            with open(descriptor, "w", encoding="ascii", closefd=False) as file:
+                file.write(self.key + self.certificate)
+            # Without a password OpenSSL would ask the terminal for one.
+            context.load_cert_chain(f"/proc/self/fd/{descriptor}", password="")
+            context.load_verify_locations(cadata=self.trusted)
+        except OSError as error:
+            reason = getattr(error, "reason", None) or error.strerror
+            raise ValueError(f"certificate or key cannot be used: {reason}") from None
+        finally:
+            os.close(descriptor)
+        return context
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where a cluster is reached, and as whom."""
+
+    servers: str
+    tls: ClientTls | None = None
+    """None for a listener without TLS."""
+
+
 class Brokers(Protocol):
     """What the operator asks of a Kafka cluster. All raise BrokersError."""
 
@@ -162,9 +201,11 @@ class AdminBrokers:
 
     _thread: Final = ClientThread()
 
-    def __init__(self, bootstrap_servers: str) -> None:
+    def __init__(self, bootstrap_servers: str, tls: ClientTls | None = None) -> None:
+        """Raises ValueError where `tls` cannot be used."""
         config = ClientConfig(
             bootstrap_servers=bootstrap_servers,
+            tls=None if tls is None else tls.context(),
             client_id="barnabas-operator",
             timeout_s=TIMEOUT_S,
             request_timeout_s=TIMEOUT_S,

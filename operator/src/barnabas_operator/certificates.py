@@ -15,12 +15,11 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization.pkcs12 import serialize_key_and_certificates
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from barnabas_operator.plan.certificates import CertificateView, KeyPair, is_address
+from barnabas_operator.names import ORGANIZATION
+from barnabas_operator.plan.certificates import BEGIN, CertificateView, KeyPair, is_address
 
-ORGANIZATION: Final = "barnabas.io"
 # Clocks of nodes differ: a certificate is valid a little before it is issued.
 BACKDATED: Final = timedelta(minutes=5)
-BEGIN: Final = "-----BEGIN CERTIFICATE-----"
 
 Signer = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
 Extension = TypeVar("Extension", bound=x509.ExtensionType)

@@ -63,6 +63,7 @@ NODES: Final = Kind("v1", "Node", "nodes")
 CLAIMS: Final = Kind("v1", "PersistentVolumeClaim", "persistentvolumeclaims")
 STATEFUL_SETS: Final = Kind("apps/v1", "StatefulSet", "statefulsets")
 BUDGETS: Final = Kind("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets")
+NETWORK_POLICIES: Final = Kind("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies")
 INGRESSES: Final = Kind("networking.k8s.io/v1", "Ingress", "ingresses")
 TLS_ROUTES: Final = Kind("gateway.networking.k8s.io/v1alpha2", "TLSRoute", "tlsroutes")
 LEASES: Final = Kind("coordination.k8s.io/v1", "Lease", "leases")
@@ -75,7 +76,7 @@ KINDS: Final = {
     kind.kind: kind
     for kind in (
         CONFIG_MAPS, SECRETS, SERVICES, PODS, CLAIMS, STATEFUL_SETS, BUDGETS, CLUSTERS, TOPICS,
-        USERS, PIPELINES, INGRESSES, TLS_ROUTES,
+        USERS, PIPELINES, INGRESSES, TLS_ROUTES, NETWORK_POLICIES,
     )
 }  # fmt: skip
 

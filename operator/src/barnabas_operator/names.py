@@ -16,6 +16,10 @@ PIPELINE: Final = f"{GROUP}/pipeline"
 # `app.kubernetes.io/instance`: it is on no claim, for claims outlive their owner.
 CLUSTER: Final = f"{GROUP}/cluster"
 CLUSTER_COMPONENT: Final = f"{GROUP}/component"
+# On StatefulSets of a secured cluster; without it a cluster is insecure.
+SECURITY: Final = f"{GROUP}/security"
+# Of certificates of what the operator runs; those of users have none.
+ORGANIZATION: Final = "barnabas.io"
 # On every object: the hash of what was last applied, so that a removed field is noticed.
 APPLIED_HASH: Final = f"{GROUP}/applied-hash"
 # On StatefulSets and ConfigMaps: the operator, and the generation for which they were rendered.
@@ -102,6 +106,29 @@ class ClusterNames:
         return f"{self.cluster}-broker-tls"
 
     @property
+    def operator(self) -> str:
+        """The operator's name in its certificate for the cluster."""
+        return f"{self.cluster}-operator"
+
+    @property
+    def operator_tls(self) -> str:
+        """Secret of the operator's certificate, by which brokers of a secured cluster know it."""
+        return f"{self.cluster}-operator-tls"
+
+    @property
+    def admin_token(self) -> str:
+        """Secret of the token that the admin ports of a secured cluster ask for."""
+        return f"{self.cluster}-admin-token"
+
+    def network(self, component: str) -> str:
+        """NetworkPolicy of a component of a secured cluster."""
+        return f"{self.cluster}-{component}-network"
+
+    def broker_pod(self, pod: str) -> str:
+        """Host name of a broker's pod, within the Kubernetes cluster."""
+        return f"{pod}.{self.broker_nodes}.{self.namespace}.svc"
+
+    @property
     def former_ledger(self) -> str:
         """ConfigMap in which earlier versions recorded all managed topics."""
         return f"{self.cluster}-topics"
@@ -173,6 +200,11 @@ class PipelineNames:
     def selector(self) -> dict[str, str]:
         """The labels by which the pod is selected."""
         return {COMPONENT: "pipeline", PIPELINE: self.pipeline}
+
+
+def principal_of(name: str) -> str:
+    """The principal of what the operator runs, by the common name of its certificate."""
+    return f"CN={name},O={ORGANIZATION}"
 
 
 def labels(instance: str, component: str) -> dict[str, str]:

@@ -184,7 +184,7 @@ def test_no_roll_without_a_quorum_of_which_all_members_are_known() -> None:
 
 def test_a_broker_that_is_not_ready_is_never_restarted_for_that() -> None:
     """It has an older template and may be in log recovery; its progress is told."""
-    kube, context, document = _rolling(recovery=lambda url: "logs=4, of=9")
+    kube, context, document = _rolling(recovery=lambda *_: "logs=4, of=9")
     while _deleted(lines := _take(context, document))[0].startswith("quickstart-zoo"):
         kube.settle(only=_deleted(lines)[0])
     kube.settle(only="quickstart-broker-1")

@@ -60,7 +60,7 @@ def test_a_forced_roll_that_is_over_overrules_nothing_any_more() -> None:
         reconcile(KEY, context)
         kube.settle()
     assert not roll(kube)
-    refusing = replace(context, restart_check=lambda _: CheckResult(ok=False, reason="at risk"))
+    refusing = replace(context, restart_check=lambda *_: CheckResult(ok=False, reason="at risk"))
     brokers.view = replace(VIEW, out_of_sync=frozenset({0}))
     kube.edit(
         "Pod",

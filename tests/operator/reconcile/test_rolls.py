@@ -13,7 +13,7 @@ from barnabas_operator.plan.snapshot import Plan
 from barnabas_operator.plan.steps import DeletePod
 from barnabas_operator.reconcile.clusters import judge
 from barnabas_operator.reconcile.rolls import hold_back
-from barnabas_operator.restart_check import CheckResult
+from barnabas_operator.restart_check import AdminAccess, CheckResult
 from tests.operator.memory_kube import MemoryKube
 from tests.operator.ports import context_on
 
@@ -42,11 +42,11 @@ def planned(
     """The plan that is left, and who was asked what."""
     asked: list[str] = []
 
-    def restart_check(url: str) -> CheckResult:
+    def restart_check(url: str, _access: AdminAccess) -> CheckResult:
         asked.append(f"{url}/restart")
         return restart
 
-    def in_sync(url: str) -> CheckResult:
+    def in_sync(url: str, _access: AdminAccess) -> CheckResult:
         asked.append(f"{url}/caught-up")
         return caught_up
 

@@ -31,11 +31,14 @@ OPERATOR_SETTINGS: Final = (
     "advertised.", "barnabas.admin.", "barnabas.durability", "broker.id", "control.plane.listener",
     "inter.broker.listener", "listener.", "listeners", "log.dir", "zookeeper.connect",
 )  # fmt: skip
-# What spec.authorization sets.
+# What spec.authorization and spec.insecure set.
 AUTHORIZATION_SETTINGS: Final = ("authorizer.class.name", "super.users")
 AUTHORIZER: Final = "kafka.security.authorizer.AclAuthorizer"
 # The principal of the listener without authentication, which brokers and operator use.
 ANONYMOUS: Final = "ANONYMOUS"
+# Of the listener by which brokers of a secured cluster, and the operator, reach brokers.
+REPLICATION_PORT: Final = 9091
+REPLICATION_NAME: Final = "replication"
 # Brokers tell metrics and their health here.
 ADMIN_PORT: Final = 9404
 # In CEL: fields whose default depends on the profile may be absent.
@@ -208,6 +211,22 @@ class Listener:
         return self.tls is None and self.authentication is None
 
 
+# The operator's own listener in secured clusters: both sides show certificates of the cluster CA.
+REPLICATION: Final = Listener(
+    name=REPLICATION_NAME,
+    port=REPLICATION_PORT,
+    tls=ListenerTls(),
+    authentication=ListenerAuthentication(type=AuthenticationType.TLS),
+)
+
+
+class Security(StrEnum):
+    """Whether everybody who reaches a cluster's brokers has to prove who they are."""
+
+    SECURED = "Secured"
+    INSECURE = "Insecure"
+
+
 class ZooKeeperType(StrEnum):
     """What keeps the coordination data."""
 
@@ -322,6 +341,10 @@ class Authorization:
     ] = ()
 
 
+# In CEL: whether a spec asks for a secured cluster by name.
+_SECURED: Final = "has(self.insecure) && !self.insecure"
+
+
 def _members(spec: str) -> str:
     """In CEL: the members of a spec's ensemble."""
     given = f"{spec}.zookeeper.replicas"
@@ -349,16 +372,32 @@ class ClusterSpec:
             " their ports are counted on from it",
         ),
         Rule(
-            "!has(self.authorization)"
+            f"{_SECURED} || !has(self.authorization)"
             " || self.listeners.filter(l, !has(l.authentication)).size() == 1",
             "with authorization every listener but one needs authentication: that one is for"
             " brokers and operator, whose anonymous principal is a super user",
         ),
         Rule(
-            "!has(self.authorization) || !["
+            f"!(has(self.authorization) || {_SECURED}) || !["
             + ", ".join(f"'{name}'" for name in AUTHORIZATION_SETTINGS)
             + "].exists(name, name in self.config)",
             "config: authorizer.class.name and super.users follow from spec.authorization",
+        ),
+        Rule(
+            f"{_SECURED} || self.listeners.exists(l,"
+            " l.type == 'internal' && !has(l.authentication) && !has(l.tls))",
+            "one listener must be of type internal, without authentication and tls: brokers and"
+            " operator use it; or set insecure: false",
+        ),
+        Rule(
+            f"!({_SECURED}) || self.listeners.all(l, has(l.tls) && has(l.authentication))",
+            "with insecure: false every listener needs tls and authentication",
+        ),
+        Rule(
+            f"!({_SECURED}) || self.listeners.all(l,"
+            f" l.port != {REPLICATION_PORT} && l.name != '{REPLICATION_NAME}')",
+            f"with insecure: false the name {REPLICATION_NAME} and port {REPLICATION_PORT} are"
+            " taken: brokers reach each other there",
         ),
     )
 
@@ -375,22 +414,25 @@ class ClusterSpec:
     listeners: Annotated[
         tuple[Listener, ...],
         Doc(
-            "Where clients reach the brokers; brokers and operator use the first internal one that"
-            " has neither authentication nor tls."
+            "Where clients reach the brokers. In an insecure cluster brokers and operator use the"
+            " first internal one that has neither authentication nor tls."
         ),
         Keyed(("name",)),
         Fewest(1),
         Longest(8),
         Rule(
-            "self.exists(l, l.type == 'internal' && !has(l.authentication) && !has(l.tls))",
-            "one listener must be of type internal, without authentication and tls: brokers and"
-            " operator use it",
-        ),
-        Rule(
             "self.all(l, self.exists_one(m, m.port == l.port))",
             "each listener needs a port of its own",
         ),
     ] = (Listener(name="plain", port=9092),)
+    insecure: Annotated[
+        bool | None,
+        Doc(
+            "false: every listener needs tls and authentication, ACLs decide who may do what, and"
+            " brokers and operator know each other by certificates. true or absent: none of that is"
+            " asked for. It is decided when the cluster is created, and cannot change."
+        ),
+    ] = None
     durability: Annotated[
         Durability,
         Doc(
@@ -443,9 +485,28 @@ class ClusterSpec:
         return self.roll or Roll(policy=before.type, window=before.window)
 
     @property
+    def secured(self) -> bool:
+        """Whether everybody who reaches the brokers has to prove who they are."""
+        return self.insecure is False
+
+    @property
+    def all_listeners(self) -> tuple[Listener, ...]:
+        """Those of the brokers: what the resource lists, and the operator's own."""
+        return (*self.listeners, REPLICATION) if self.secured else self.listeners
+
+    @property
     def needs_certificates(self) -> bool:
         """Whether brokers show certificates."""
-        return any(each.tls is not None for each in self.listeners)
+        return any(each.tls is not None for each in self.all_listeners)
+
+    @property
+    def authorizes(self) -> bool:
+        """Whether ACLs decide who may do what."""
+        return (
+            self.secured
+            or self.authorization is not None
+            or bool(self.config.get(AUTHORIZATION_SETTINGS[0]))
+        )
 
     @property
     def broker_config(self) -> dict[str, str]:
@@ -453,7 +514,7 @@ class ClusterSpec:
         settings = dict(self.config)
         if self.durability is not Durability.REPLICATED:
             settings["barnabas.durability"] = self.durability.value
-        if self.authorization is not None:
+        if self.authorization is not None and not self.secured:
             names = (ANONYMOUS, *self.authorization.super_users)
             settings["authorizer.class.name"] = AUTHORIZER
             settings["super.users"] = ";".join(f"User:{name}" for name in names)
@@ -496,6 +557,9 @@ class ClusterStatus:
         tuple[Condition, ...], Doc("Ready, Reconciling, Stalled, Warning."), Keyed(("type",))
     ] = ()
     cluster_id: Annotated[str, Doc("Kafka's id of the cluster.")] = ""
+    security: Annotated[
+        str, Doc("Secured or Insecure, as the cluster was created; spec.insecure cannot change it.")
+    ] = ""
     listeners: Annotated[
         tuple[ListenerStatus, ...], Doc("Where clients reach the brokers."), Keyed(("name",))
     ] = ()

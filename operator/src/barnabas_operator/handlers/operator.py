@@ -183,7 +183,7 @@ class Passes:
         kube = guarded(self._kube, check)
         context = Context(
             kube=kube,
-            brokers=lambda servers: guarded(self._brokers(servers), check),
+            brokers=lambda at: guarded(self._brokers(at.servers, at.tls), check),
             progress=progress.ask,
             restart_check=restart_check.restart_check,
             in_sync=restart_check.in_sync,
@@ -194,6 +194,7 @@ class Passes:
             events=EventRecorder(kube, self._limits, self._environment.identity),
             figures_due=self._figures.allows,
             index=self.index.named,
+            operator_namespace=self._environment.own_namespace,
             expiries=self._expiries,
             retained=self.index.retained,
             count_step=self._count_step,

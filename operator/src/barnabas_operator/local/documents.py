@@ -273,6 +273,13 @@ def _broken_rules(resource: AnyResource) -> Iterator[str]:
 
 
 def _cluster_rules(spec: ClusterSpec) -> Iterator[str]:
+    if spec.secured:
+        yield "spec.insecure: false needs Kubernetes; remove it to run locally"
+    else:
+        yield from _insecure_rules(spec)
+
+
+def _insecure_rules(spec: ClusterSpec) -> Iterator[str]:
     if spec.brokers.replicas > 1:
         for each in spec.listeners:
             if each.type is ListenerType.NODEPORT and each.node_port is None:

@@ -24,6 +24,7 @@ EXPIRY_WARNING: Final = timedelta(days=30)
 HOSTS_MAX: Final = 100
 # What `parse_time` makes of a time that cannot be read.
 UNKNOWN: Final = datetime.min.replace(tzinfo=UTC)
+BEGIN: Final = "-----BEGIN CERTIFICATE-----"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,6 +192,12 @@ def _again(before: Authority, now: datetime, reason: str) -> Change:
 
 def _unique(certificates: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(certificates))
+
+
+def pair_of(text: str) -> KeyPair | None:
+    """The key and certificate in one PEM file; None if it has not both."""
+    private, begin, certificate = text.partition(BEGIN)
+    return KeyPair(certificate=begin + certificate, key=private) if begin and private else None
 
 
 def issue_reason(

@@ -48,6 +48,7 @@ from barnabas_operator.plan.versions import as_before, is_held, stamped
 from barnabas_operator.resources import listeners
 from barnabas_operator.resources.brokers import broker_services, broker_workload, claim_size
 from barnabas_operator.resources.config import internal_topics
+from barnabas_operator.resources.network_policies import network_policies
 from barnabas_operator.resources.objects import Document
 from barnabas_operator.resources.zookeeper import zookeeper_objects
 
@@ -168,6 +169,12 @@ def _wanted(snapshot: Snapshot, draft: Draft) -> list[Document]:
     members = snapshot.selector_of(snapshot.names.zookeeper)
     brokers = snapshot.selector_of(snapshot.names.broker)
     wanted = [
+        *network_policies(
+            cluster,
+            operator_namespace=snapshot.observed.operator_namespace,
+            members=members,
+            brokers=brokers,
+        ),
         *zookeeper_objects(cluster, image=images.zookeeper, selector=members),
         *broker_services(cluster, selector=brokers),
     ]
@@ -284,7 +291,7 @@ CHECKS: Final = (
     ),
     Check(
         name="objects",
-        looks_at="Services, ConfigMaps, PodDisruptionBudgets and StatefulSets",
+        looks_at="NetworkPolicies, Services, ConfigMaps, PodDisruptionBudgets and StatefulSets",
         run=check_objects,
         reasons=(Reason.NODE_PORTS_PENDING, Reason.LISTENER_PENDING, Reason.VALUE_ALTERED),
     ),

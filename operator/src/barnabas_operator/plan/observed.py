@@ -64,6 +64,8 @@ class Observed:
     recovery: Mapping[str, str] = field(default_factory=dict)
     # What was found out about certificates.
     certificates: Sequence[Finding] = ()
+    # Where the operator runs that observed it.
+    operator_namespace: str = "default"
     # When this was observed, RFC 3339.
     now: str = ""
 

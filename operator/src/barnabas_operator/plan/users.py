@@ -15,7 +15,6 @@ from typing import Final
 from barnabas_operator.api.authentication import AuthenticationType
 from barnabas_operator.api.clusters import (
     ANONYMOUS,
-    AUTHORIZATION_SETTINGS,
     KafkaCluster,
     ListenerType,
 )
@@ -174,7 +173,7 @@ def access_of(user: User, cluster: Resource[KafkaCluster]) -> Access | Refusal |
         which = f"listener {spec.listener}" if spec.listener else "listener"
         text = f"KafkaCluster {name} has no {which} with authentication of type {wanted}"
         return Refusal("NoListener", f"{text}; add one to its spec.listeners")
-    if spec.authorization is not None and not _authorizes(cluster.body):
+    if spec.authorization is not None and not cluster.body.spec.authorizes:
         text = f"KafkaCluster {name} checks no ACLs; set its spec.authorization"
         return Refusal("AuthorizationDisabled", text)
     listener = fitting[0]
@@ -192,12 +191,6 @@ def access_of(user: User, cluster: Resource[KafkaCluster]) -> Access | Refusal |
         mechanism=wanted.mechanism,
         security_protocol=listener.security_protocol,
         complete=inside or len(servers.split(",")) == cluster.body.spec.brokers.replicas,
-    )
-
-
-def _authorizes(cluster: KafkaCluster) -> bool:
-    return cluster.spec.authorization is not None or bool(
-        cluster.spec.config.get(AUTHORIZATION_SETTINGS[0])
     )
 
 

@@ -6,6 +6,8 @@ Secrets are read by name only. Neither logs, Events nor errors contain what is i
 from __future__ import annotations
 
 import logging
+import re
+import secrets
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -16,8 +18,6 @@ from barnabas_operator.api.certificates import Certificates as CertificatesSpec
 from barnabas_operator.api.clusters import KafkaCluster
 from barnabas_operator.api.reading import Metadata, Resource
 from barnabas_operator.certificates import (
-    BEGIN,
-    ORGANIZATION,
     CertificateError,
     check_authority,
     check_pair,
@@ -28,6 +28,7 @@ from barnabas_operator.certificates import (
 )
 from barnabas_operator.kube import CLUSTERS, SECRETS, USERS, Document, KubeError
 from barnabas_operator.names import (
+    ORGANIZATION,
     ROTATE_CLIENTS_CA,
     ROTATE_CLUSTER_CA,
     ROTATION,
@@ -36,6 +37,7 @@ from barnabas_operator.names import (
 )
 from barnabas_operator.plan.certificates import (
     AUTHORITY_DAYS,
+    BEGIN,
     EXPIRY_WARNING,
     Authority,
     KeyPair,
@@ -43,6 +45,7 @@ from barnabas_operator.plan.certificates import (
     hosts_to_name,
     issue_reason,
     no_earlier_than,
+    pair_of,
     parse_time,
     plan_authority,
 )
@@ -52,9 +55,12 @@ from barnabas_operator.reconcile.apply import short
 from barnabas_operator.reconcile.context import Context, Regarding
 from barnabas_operator.reconcile.ownership import apply_owned, controller, objection_to
 from barnabas_operator.resources.certificates import (
+    ADMIN_TOKEN,
     CLIENTS_TRUST,
     CLUSTER_TRUST,
     KEY_STORE,
+    OPERATOR_STORE,
+    TOKEN,
     TRUSTED,
     authority_annotations,
     secret,
@@ -67,6 +73,8 @@ CERTIFICATE: Final = "tls.crt"
 KEY: Final = "tls.key"
 NEXT_CERTIFICATE: Final = "next.crt"
 NEXT_KEY: Final = "next.key"
+# A broker with a token that is too short, or none, does not start.
+TOKEN_FORM: Final = re.compile(r"[!-~]{32,200}")
 # Of a given authority: as cert-manager writes it, and as other operators do.
 GIVEN_KEYS: Final = ((CERTIFICATE, KEY), (TRUSTED, "ca.key"))
 BROKER_KEYS: Final = (KEY_STORE, CLUSTER_TRUST, CLIENTS_TRUST)
@@ -104,7 +112,11 @@ def reconcile_certificates(
     clients_ca = work.attempt(lambda: work.authority("clients-ca"))
     if cluster_ca is not None:
         work.attempt(lambda: work.publish(cluster_ca))
-    work.attempt(lambda: work.broker(cluster_ca, clients_ca, hosts))
+    secured = cluster.body.spec.secured
+    token = work.attempt(work.admin_token) if secured else ""
+    work.attempt(lambda: work.broker(cluster_ca, clients_ca, hosts, token))
+    if secured and cluster_ca is not None:
+        work.attempt(lambda: work.operator(cluster_ca))
     if work.failed:
         return Certificates(complete=False, findings=tuple(work.findings))
     ends = {each.name: parse_time(each.not_after).timestamp() for each in work.expiries}
@@ -118,6 +130,7 @@ class _Pass:
     def __init__(self, cluster: Resource[KafkaCluster], context: Context) -> None:
         self._meta: Metadata = cluster.meta
         self._spec: CertificatesSpec = cluster.body.spec.certificates
+        self._secured = cluster.body.spec.secured
         self._context = context
         self.names = ClusterNames(cluster.meta.name, cluster.meta.namespace)
         self.findings: list[Finding] = []
@@ -143,6 +156,16 @@ class _Pass:
         }[name]
         found = self._own(secret_name)
         before = read_authority(found) if found is not None else None
+        if before is None and self._secured and self._own(self.names.broker_tls) is not None:
+            # Brokers that do not trust each other's new certificates for a while replicate nothing.
+            text = f"Secret {secret_name} is lost, and the brokers' certificates are of it"
+            remedy = f"restore it; or delete Secret {self.names.broker_tls}, too: then all are made"
+            raise CertificatesUnavailableError(
+                Finding(
+                    reason=Reason.CERTIFICATE_AUTHORITY_INVALID,
+                    message=f"{text}; {remedy} anew, and clients have to trust a new authority",
+                )
+            )
         given = self._given(source) if source is not None else None
         if source is not None and given is None and before is None:
             raise CertificatesUnavailableError(self.findings.pop())
@@ -194,6 +217,11 @@ class _Pass:
             wanted = [(secret_name, CLIENTS_TRUST if of_clients else TRUSTED)]
         elif not of_clients:
             wanted = [(self.names.broker_tls, KEY_STORE)]
+        if self._secured and not of_clients:
+            operators = CLUSTER_TRUST if trusting else OPERATOR_STORE
+            wanted.append((self.names.operator_tls, operators))
+            if trusting:
+                wanted.append((self.names.broker_tls, CLUSTER_TRUST))
         # Users trust the authority of brokers, and show certificates of the other one.
         key = USER_CERTIFICATE if of_clients else TRUSTED
         users = self._users() if trusting != of_clients else []
@@ -229,19 +257,53 @@ class _Pass:
         ]
         return sorted(each["metadata"]["name"] for each in of_cluster)
 
-    def broker(
-        self, cluster_ca: Authority | None, clients_ca: Authority | None, hosts: Collection[str]
-    ) -> None:
-        """The certificate of all brokers, and whom they trust.
+    def admin_token(self) -> str:
+        """What admin ports ask for; another one is made where a person has deleted it."""
+        name = self.names.admin_token
+        found = self._own(name)
+        token = SecretView.of(found).text(TOKEN) if found is not None else secrets.token_hex(32)
+        if not TOKEN_FORM.fullmatch(token):
+            text = (
+                f"Secret {name} is damaged: {TOKEN} must be 32 characters or more, without spaces"
+            )
+            remedy = "delete the Secret, and another token is made"
+            finding = Finding(reason=Reason.REFUSED, message=f"{text}; {remedy}")
+            raise CertificatesUnavailableError(finding)
+        body = secret(name, self._meta, {TOKEN: token}, annotations={})
+        self._apply(body, found, "token of the admin ports")
+        return token
 
-        Of an authority that cannot be used they keep what they have of it.
+    def operator(self, cluster_ca: Authority) -> None:
+        """The operator's certificate, and whom it trusts."""
+        name = self.names.operator_tls
+        found = self._own(name)
+        before = _pair_in(found, OPERATOR_STORE)
+        reason, pair = self._issued(before, cluster_ca, self.names.operator, ())
+        data = {OPERATOR_STORE: pair.key + pair.certificate, CLUSTER_TRUST: cluster_ca.bundle}
+        body = secret(name, self._meta, data, annotations={})
+        self._apply(body, found, f"certificate issued: {reason}" if reason else "trust")
+        not_after = read_certificate(pair.certificate).not_after
+        self.expiries.append(CertificateStatus(name="operator", not_after=format_time(not_after)))
+
+    def broker(
+        self,
+        cluster_ca: Authority | None,
+        clients_ca: Authority | None,
+        hosts: Collection[str],
+        token: str | None = "",
+    ) -> None:
+        """The certificate of all brokers, whom they trust, and in a secured cluster the token.
+
+        Of an authority or a token that cannot be used they keep what they have of it.
         """
         name = self.names.broker_tls
         found = self._own(name)
-        if found is None and (cluster_ca is None or clients_ca is None):
+        if found is None and None in (cluster_ca, clients_ca, token):
             return
         view = SecretView.of(found) if found is not None else None
         data = {key: view.text(key) if view else "" for key in BROKER_KEYS}
+        if token != "":
+            data[ADMIN_TOKEN] = token or (view.text(ADMIN_TOKEN) if view else "")
         pair, reason = _pair_in(found, KEY_STORE), ""
         if cluster_ca is not None:
             reason, pair = self._issued(pair, cluster_ca, self.names.broker, hosts)
@@ -421,7 +483,4 @@ def _split(bundle: str) -> tuple[str, ...]:
 
 
 def _pair_in(found: Document | None, key: str) -> KeyPair | None:
-    """The key and certificate in one PEM file of a Secret."""
-    text = SecretView.of(found).text(key) if found is not None else ""
-    private, begin, certificate = text.partition(BEGIN)
-    return KeyPair(certificate=begin + certificate, key=private) if begin and private else None
+    return pair_of(SecretView.of(found).text(key)) if found is not None else None

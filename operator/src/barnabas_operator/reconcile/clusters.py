@@ -10,6 +10,7 @@ from typing import Any, Final
 from barnabas_kafka.settings.broker import BrokerSettings
 from barnabas_operator.api.certificates import CertificateStatus
 from barnabas_operator.api.clusters import (
+    ClusterSpec,
     ClusterStatus,
     ImageNames,
     KafkaCluster,
@@ -17,16 +18,18 @@ from barnabas_operator.api.clusters import (
     ListenerStatus,
     ListenerType,
     ReplicaStatus,
+    Security,
     StorageStatus,
 )
 from barnabas_operator.api.conditions import Verdict
 from barnabas_operator.api.reading import Resource
-from barnabas_operator.brokers import BrokersError
+from barnabas_operator.brokers import Brokers, BrokersError, Endpoint
 from barnabas_operator.kube import (
     BUDGETS,
     CLAIMS,
     CONFIG_MAPS,
     KINDS,
+    NETWORK_POLICIES,
     NODES,
     PODS,
     SERVICES,
@@ -48,8 +51,9 @@ from barnabas_operator.plan.versions import held_generation
 from barnabas_operator.reconcile.apply import Refused, apply_steps, summary
 from barnabas_operator.reconcile.certificates import reconcile_certificates
 from barnabas_operator.reconcile.context import Context
-from barnabas_operator.reconcile.ownership import controller, is_applied_by_us
+from barnabas_operator.reconcile.ownership import is_ours
 from barnabas_operator.reconcile.rolls import admin_url, hold_back, restore_leaders
+from barnabas_operator.reconcile.security import security_problems
 from barnabas_operator.reconcile.status import write_status
 from barnabas_operator.reconcile.templates import without_invalid_templates
 from barnabas_operator.resources import brokers, zookeeper
@@ -62,10 +66,13 @@ Cluster = Resource[KafkaCluster]
 USER_NAME: Final = re.compile(r"[A-Za-z0-9._@-]+")
 
 
-def reconcile_cluster(cluster: Cluster, context: Context) -> ClusterStatus:
-    """One pass; returns the status as written. Raises KubeError."""
+def reconcile_cluster(cluster: Cluster, context: Context, contradiction: str = "") -> ClusterStatus:
+    """One pass; returns the status as written. Raises KubeError.
+
+    `contradiction` is what in the resource cannot be, see `reconcile.security`.
+    """
     observed = observe(cluster, context)
-    if refusal := refuse(cluster):
+    if refusal := contradiction or refuse(cluster):
         # What serves goes on serving, and nothing is changed.
         draft = Draft()
         check_availability(snapshot_of(cluster, observed, context.images), draft)
@@ -122,7 +129,7 @@ def _write(
         cluster.body.status.roll,
         roll_plan(snapshot, findings),
         observed,
-        lambda: context.brokers(bootstrap_servers(cluster)),
+        lambda: connect(cluster, context),
     )
     notes = [each.message for each in findings if each.severity is Severity.NOTE]
     status = dataclasses.replace(
@@ -167,6 +174,8 @@ def refuse(cluster: Cluster) -> str:
         if not USER_NAME.fullmatch(name):
             text = "must be a name without the prefix User:, of letters, digits and ._@-"
             found.append(f"spec.authorization.superUsers: {name} {text}")
+    if insecure := "; ".join(security_problems(body)):
+        return insecure
     found += brokers.template_conflicts(cluster)
     found += zookeeper.template_conflicts(cluster)
     return "; ".join(found)
@@ -177,7 +186,9 @@ def observe(cluster: Cluster, context: Context) -> Observed:
     kube, namespace = context.kube, cluster.meta.namespace
     labels = {INSTANCE: cluster.meta.name}
     objects: dict[tuple[str, str], Mapping[str, Any]] = {}
-    for kind in (STATEFUL_SETS, SERVICES, CONFIG_MAPS, BUDGETS, *routes_of(cluster.body)):
+    policies = (NETWORK_POLICIES,) if cluster.body.spec.secured else ()
+    kinds = (STATEFUL_SETS, SERVICES, CONFIG_MAPS, BUDGETS, *policies, *routes_of(cluster.body))
+    for kind in kinds:
         for found in _listed(kind, namespace, labels, context):
             if is_ours(found, cluster.meta.uid):
                 objects[found["kind"], found["metadata"]["name"]] = found
@@ -216,6 +227,7 @@ def observe(cluster: Cluster, context: Context) -> Observed:
         brokers_trouble=trouble,
         recovery=ask_recovery(pods["broker"], context),
         now=context.now,
+        operator_namespace=context.operator_namespace,
     )
     return dataclasses.replace(observed, modes=ask_ensemble(names, observed, context))
 
@@ -230,7 +242,7 @@ def routes_of(body: KafkaCluster) -> list[Kind]:
 def _listed(
     kind: Kind, namespace: str, labels: Mapping[str, str], context: Context
 ) -> list[dict[str, Any]]:
-    """The cluster's objects of a kind; none of a route where there can be none.
+    """The cluster's objects of a kind; none of an optional one where there can be none.
 
     An API server without the definition, or rights that are older than the operator, are named
     when the object is applied.
@@ -238,7 +250,8 @@ def _listed(
     try:
         return context.kube.list(kind, namespace, labels)
     except KubeError as error:
-        if kind.kind in routing.KIND_OF.values() and error.status in (403, 404):
+        optional = (NETWORK_POLICIES.kind, *routing.KIND_OF.values())
+        if kind.kind in optional and error.status in (403, 404):
             return []
         raise
 
@@ -250,7 +263,7 @@ def ask_advertised(
     if view is None or not routing.needs_files(cluster.body.spec.listeners):
         return {}
     try:
-        return context.brokers(bootstrap_servers(cluster)).advertised(view.broker_ids)
+        return connect(cluster, context).advertised(view.broker_ids)
     except BrokersError:
         # Asked again in the next pass; until then nothing is restarted for it.
         return {}
@@ -259,7 +272,7 @@ def ask_advertised(
 def ask_recovery(pods: Sequence[PodView], context: Context) -> Mapping[str, str]:
     """How far log recovery has come on brokers that are not ready."""
     return {
-        pod.name: context.recovery(admin_url(pod))
+        pod.name: context.recovery(admin_url(pod, context.credentials), context.credentials.admin)
         for pod in pods
         if pod.address and not (pod.ready or pod.broken or pod.terminating)
     }
@@ -303,15 +316,6 @@ def look_for_racks(
     return found, ""
 
 
-def is_ours(found: Mapping[str, Any], uid: str) -> bool:
-    """Whether the resource controls an object, or none does and we applied it before.
-
-    Labels prove nothing, nor does the absence of an owner.
-    """
-    owner = controller(found)
-    return is_applied_by_us(found) if owner is None else owner["uid"] == uid
-
-
 def _is_owned(pod: Mapping[str, Any], owner: Mapping[str, Any]) -> bool:
     """Whose a pod is, its owner's identity decides; labels can be given to anything."""
     references = pod["metadata"].get("ownerReferences") or ()
@@ -335,7 +339,9 @@ def ask_brokers(
     if ("Service", bootstrap) not in objects:
         return None, f"Service {bootstrap} does not exist, or is not of this cluster"
     try:
-        view = context.brokers(bootstrap_servers(cluster)).describe()
+        view = connect(cluster, context).describe()
+    except ValueError as error:
+        return None, str(error)
     except BrokersError as error:
         return None, str(error)
     known = cluster.body.status.cluster_id
@@ -349,7 +355,12 @@ def ask_brokers(
 def bootstrap_servers(cluster: Cluster) -> str:
     """Where the operator itself and pipelines reach the cluster."""
     names = ClusterNames(cluster.meta.name, cluster.meta.namespace)
-    return names.bootstrap_server(inter_broker_listener(cluster.body.spec.listeners).port)
+    return names.bootstrap_server(inter_broker_listener(cluster.body.spec.all_listeners).port)
+
+
+def connect(cluster: Cluster, context: Context) -> Brokers:
+    """The cluster's brokers, as the operator comes to them."""
+    return context.brokers(Endpoint(bootstrap_servers(cluster), context.credentials.tls))
 
 
 def judge(findings: Sequence[Finding], *, applied: bool) -> Verdict:
@@ -401,6 +412,7 @@ def status_of(cluster: Cluster, observed: Observed) -> ClusterStatus:
         component: sum(pod.serves for pod in pods) for component, pods in observed.pods.items()
     }
     return ClusterStatus(
+        security=before.security or _security(spec, observed),
         cluster_id=view.cluster_id if view else before.cluster_id,
         listeners=listeners(cluster, observed),
         brokers=ReplicaStatus(replicas=spec.brokers.replicas, ready=ready["broker"]),
@@ -415,6 +427,13 @@ def status_of(cluster: Cluster, observed: Observed) -> ClusterStatus:
         or (view is not None and ready["broker"] >= spec.brokers.replicas),
         answering=view is not None,
     )
+
+
+def _security(spec: ClusterSpec, observed: Observed) -> str:
+    """What is recorded once there are pods to be: a first spec that is refused can be corrected."""
+    if not any(kind == STATEFUL_SETS.kind for kind, _ in observed.objects):
+        return ""
+    return (Security.SECURED if spec.secured else Security.INSECURE).value
 
 
 def _expiries(

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from barnabas_operator.api.reading import Metadata
-from barnabas_operator.brokers import Brokers
+from barnabas_operator.brokers import Brokers, ClientTls, Endpoint
 from barnabas_operator.kube import Document, Kind, Kube
 from barnabas_operator.plan.observed import Images
 from barnabas_operator.progress import Progress
-from barnabas_operator.restart_check import CheckResult
+from barnabas_operator.restart_check import NO_ACCESS, AdminAccess, CheckResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +55,16 @@ class NoRecorder:
         """See Recorder."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterCredentials:
+    """As whom the operator comes to the brokers of a cluster; nobody where that is not secured."""
+
+    tls: ClientTls | None = None
+    admin: AdminAccess = NO_ACCESS
+    # Makes the host name of a broker's pod, which its certificate has; None asks its address.
+    host: Callable[[str], str] | None = None
+
+
 NO_RECORDER: Final = NoRecorder()
 
 
@@ -63,17 +73,21 @@ class Context:
     """The dependencies of a reconcile; `now` is RFC 3339, in seconds, as conditions have it."""
 
     kube: Kube
-    brokers: Callable[[str], Brokers]
+    brokers: Callable[[Endpoint], Brokers]
     progress: Callable[[str], Progress | None]
-    # By the URL of a broker's admin port.
-    restart_check: Callable[[str], CheckResult]
-    in_sync: Callable[[str], CheckResult]
-    recovery: Callable[[str], str]
+    # By the URL of a broker's admin port, and with what is shown to it.
+    restart_check: Callable[[str, AdminAccess], CheckResult]
+    in_sync: Callable[[str, AdminAccess], CheckResult]
+    recovery: Callable[[str, AdminAccess], str]
     # By the address of an ensemble member.
     ensemble_mode: Callable[[str], str]
     images: Images
     now: str
     events: Recorder = NO_RECORDER
+    # Of the cluster that is reconciled.
+    credentials: ClusterCredentials = field(default_factory=ClusterCredentials)
+    # Where this operator runs.
+    operator_namespace: str = "default"
     # Whether figures of a resource that change all the time may be written again, by its uid.
     figures_due: Callable[[str], bool] = lambda _: True
     # Told when the certificates of a cluster (namespace, name) expire, by their names.

@@ -20,7 +20,7 @@ from barnabas_operator.kube import TOPICS
 from barnabas_operator.plan.ledger import Ledger, Present
 from barnabas_operator.plan.orphans import orphans
 from barnabas_operator.plan.topics import CREATING, Topic, owners, topic_name
-from barnabas_operator.reconcile.clusters import bootstrap_servers
+from barnabas_operator.reconcile.clusters import connect
 from barnabas_operator.reconcile.context import Context
 from barnabas_operator.reconcile.ledger import LedgerStore
 from barnabas_operator.reconcile.status import write_statuses
@@ -63,7 +63,7 @@ def reconcile_topics_of(
     if not cluster.body.status.serves_topics:
         text = f"KafkaCluster {cluster.meta.name} does not answer"
         return Managed(statuses=_wait(topics, "WaitingForCluster", text, context))
-    brokers = context.brokers(bootstrap_servers(cluster))
+    brokers = connect(cluster, context)
     try:
         result = reconcile_topics(topics, brokers, ledger=store.entries, remember=store.write)
     except BrokersError as error:

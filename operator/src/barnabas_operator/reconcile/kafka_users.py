@@ -38,7 +38,7 @@ from barnabas_operator.plan.users import (
     plan_user,
     user_name,
 )
-from barnabas_operator.reconcile.clusters import bootstrap_servers
+from barnabas_operator.reconcile.clusters import connect
 from barnabas_operator.reconcile.context import Context
 from barnabas_operator.reconcile.ledger import UserLedgerStore
 from barnabas_operator.reconcile.status import write_statuses
@@ -89,7 +89,7 @@ def reconcile_users_of(
     if not cluster.body.status.serves_topics:
         text = f"KafkaCluster {cluster.meta.name} does not answer"
         return ManagedUsers(statuses=_wait(users, "WaitingForCluster", text, context))
-    brokers = context.brokers(bootstrap_servers(cluster))
+    brokers = connect(cluster, context)
     work = _Pass(cluster, managed, store, brokers, context)
     try:
         work.run()

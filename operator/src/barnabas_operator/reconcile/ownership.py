@@ -77,6 +77,15 @@ def objection_to(found: Object, body: Object) -> str:
     return f"{name} exists and {text}; delete or rename it, or rename the resource"
 
 
+def is_ours(found: Object, uid: str) -> bool:
+    """Whether the resource controls an object, or none does and we applied it before.
+
+    Labels prove nothing, nor does the absence of an owner.
+    """
+    owner = controller(found)
+    return is_applied_by_us(found) if owner is None else bool(owner["uid"] == uid)
+
+
 def controller(body: Object) -> Object | None:
     """The owner reference of the resource that controls an object."""
     references = body["metadata"].get("ownerReferences") or ()

@@ -17,7 +17,7 @@ from barnabas_operator.plan.drift import drift
 from barnabas_operator.plan.steps import Apply, Step
 from barnabas_operator.progress import Progress
 from barnabas_operator.reconcile.apply import apply_steps, summary
-from barnabas_operator.reconcile.clusters import bootstrap_servers
+from barnabas_operator.reconcile.clusters import bootstrap_servers, connect
 from barnabas_operator.reconcile.context import Context
 from barnabas_operator.reconcile.status import write_status
 from barnabas_operator.resources.pipelines import pipeline_objects
@@ -36,6 +36,15 @@ def reconcile_pipeline(
     if cluster is None:
         text = f"there is no KafkaCluster {pipeline.body.spec.cluster} in this namespace"
         return _wait(pipeline, "WaitingForCluster", text, context)
+    if cluster.body.spec.secured:
+        text = f"KafkaCluster {cluster.meta.name} is secured, and pipelines have no user yet"
+        verdict = Verdict(
+            ready=False,
+            reason="ClusterSecured",
+            message=f"{text}; read it with a job of your own, as a KafkaUser",
+            stalled=True,
+        )
+        return write_status(pipeline, before, verdict, context)
     missing = missing_topics(pipeline, cluster, context)
     # A pipeline that runs is left to itself: it knows best how to wait for its cluster.
     if missing and before.phase in ("", "WaitingForCluster", "WaitingForTopics"):
@@ -65,7 +74,7 @@ def missing_topics(
     if not cluster.body.status.serves_topics:
         return Waiting("WaitingForCluster", f"KafkaCluster {cluster.meta.name} does not answer")
     try:
-        existing = context.brokers(bootstrap_servers(cluster)).topic_names()
+        existing = connect(cluster, context).topic_names()
     except BrokersError as error:
         return Waiting("WaitingForCluster", str(error))
     absent = [name for name in pipeline.body.spec.source.topics if name not in existing]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import logging
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol
 
 from barnabas_operator.api.clusters import KafkaCluster
@@ -51,6 +51,7 @@ from barnabas_operator.reconcile.kafka_topics import (
 )
 from barnabas_operator.reconcile.pipelines import reconcile_pipeline
 from barnabas_operator.reconcile.reading import read_named, read_one
+from barnabas_operator.reconcile.security import as_recorded, credentials_of
 from barnabas_operator.reconcile.user_deletion import UserGuard
 
 logger: Final = logging.getLogger(__name__)
@@ -192,10 +193,13 @@ def reconcile(key: Key, context: Context) -> Outcome:
         # Its objects go with it; its topics stay on their disks.
         return Outcome(again_in=RESYNC_S)
     told: list[tuple[Condition, ...]] = []
+    contradiction = ""
     settled = False
     secrets: Mapping[str, str] = {}
     if cluster is not None:
-        status = reconcile_cluster(cluster, context)
+        cluster, contradiction = as_recorded(cluster, context)
+        context = replace(context, credentials=credentials_of(cluster, context))
+        status = reconcile_cluster(cluster, context, contradiction)
         body = KafkaCluster(spec=cluster.body.spec, status=status)
         cluster = Resource(cluster.meta, body, cluster.unknown_fields)
         told.append(status.conditions)
@@ -221,7 +225,8 @@ def reconcile(key: Key, context: Context) -> Outcome:
     told += [
         reconcile_pipeline(pipeline, cluster, context).conditions
         for pipeline in pipelines.resources
-        if not pipeline.meta.deleting
+        # What runs is left to itself where its cluster is not as its resource says.
+        if not (pipeline.meta.deleting or contradiction)
     ]
     if any(_is_under_way(each) for conditions in told for each in conditions):
         return Outcome(again_in=SOON_S)

@@ -18,7 +18,7 @@ from barnabas_operator.plan.observed import Observed
 from barnabas_operator.plan.rolling import PodView
 from barnabas_operator.plan.snapshot import Plan
 from barnabas_operator.plan.steps import DeletePod
-from barnabas_operator.reconcile.context import Context
+from barnabas_operator.reconcile.context import ClusterCredentials, Context
 
 
 def hold_back(
@@ -57,14 +57,15 @@ def _objection(
         if view.out_of_sync:
             behind = ", ".join(map(str, sorted(view.out_of_sync)))
             return f"replicas of brokers {behind} are not in sync (spec.roll.guarantee)"
+    access = context.credentials.admin
     asked = (pod.revision, bool(pod.restart))
     for other in pods:
         if (other.revision, bool(other.restart)) == asked:
             continue
-        caught_up = context.in_sync(admin_url(other))
+        caught_up = context.in_sync(admin_url(other, context.credentials), access)
         if not caught_up.ok:
             return f"{other.name}: {caught_up.reason}"
-    return context.restart_check(admin_url(pod)).reason
+    return context.restart_check(admin_url(pod, context.credentials), access).reason
 
 
 def restore_leaders(
@@ -91,7 +92,9 @@ def restore_leaders(
     return None
 
 
-def admin_url(pod: PodView) -> str:
-    """Where a broker's admin port is."""
+def admin_url(pod: PodView, credentials: ClusterCredentials) -> str:
+    """Where a broker's admin port is: with TLS at the name that is in its certificate."""
+    if credentials.host is not None:
+        return f"https://{credentials.host(pod.name)}:{ADMIN_PORT}"
     host = f"[{pod.address}]" if ":" in pod.address else pod.address
     return f"http://{host}:{ADMIN_PORT}"

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, cast
 
-from barnabas_operator.brokers import Brokers, BrokersError
+from barnabas_operator.brokers import Brokers, BrokersError, Endpoint
 from barnabas_operator.kube import SECRETS, TOPICS, USERS, KubeError
 from barnabas_operator.plan.ledger import Present
 from barnabas_operator.plan.observed import ClusterView
@@ -37,7 +37,7 @@ class _Settled:
     """What a settled pass was made from."""
 
     revision: Revision
-    servers: str
+    endpoint: Endpoint
     view: ClusterView
     # The topics that resources name, and what the brokers said of those that exist.
     named: frozenset[str]
@@ -77,11 +77,14 @@ class SteadyClusters:
         outcome = reconcile(key, replace(context, brokers=recorder.connect))
         named = context.index(TOPICS, key.namespace, key.cluster)
         known = context.index(USERS, key.namespace, key.cluster) is not None
-        if outcome.settled and revision and recorder.view and known and named is not None:
+        view, endpoint = recorder.view, recorder.endpoint
+        if not (outcome.settled and revision and known):
+            return outcome.again_in
+        if view is not None and endpoint is not None and named is not None:
             self._settled[key] = _Settled(
                 revision=revision,
-                servers=recorder.servers,
-                view=recorder.view,
+                endpoint=endpoint,
+                view=view,
                 named=Present.of(named, key.cluster).in_kafka,
                 topics=recorder.topics,
                 users=recorder.users,
@@ -102,7 +105,7 @@ class SteadyClusters:
         if revision != before.revision or self._clock() >= before.until:
             return False
         try:
-            brokers = context.brokers(before.servers)
+            brokers = context.brokers(before.endpoint)
             if brokers.describe() != before.view:
                 return False
             if brokers.topics(brokers.topic_names() & before.named) != before.topics:
@@ -126,17 +129,17 @@ def _version(context: Context, namespace: str, name: str) -> str:
 class _Recorder:
     """Brokers whose last answers are kept."""
 
-    def __init__(self, connect: Callable[[str], Brokers]) -> None:
+    def __init__(self, connect: Callable[[Endpoint], Brokers]) -> None:
         self._connect = connect
-        self.servers = ""
+        self.endpoint: Endpoint | None = None
         self.view: ClusterView | None = None
         self.topics: Answer = {}
         self.users: Mapping[str, UserView] = {}
 
-    def connect(self, servers: str) -> Brokers:
+    def connect(self, endpoint: Endpoint) -> Brokers:
         """The brokers behind these addresses."""
-        self.servers = servers
-        return cast(Brokers, _Recorded(self._connect(servers), self))
+        self.endpoint = endpoint
+        return cast(Brokers, _Recorded(self._connect(endpoint), self))
 
 
 class _Recorded:

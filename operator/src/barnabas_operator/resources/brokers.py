@@ -33,6 +33,7 @@ SCRAPED: Final = {
     "prometheus.io/port": str(ADMIN_PORT),
     "prometheus.io/path": "/metrics",
 }
+SCHEME: Final = "prometheus.io/scheme"
 
 # Ports of the nodes by listener name, as far as they are known.
 NodePorts = Mapping[str, int]
@@ -48,11 +49,13 @@ def broker_services(
     names = ClusterNames(cluster.meta.name, cluster.meta.namespace)
     labels, selector = names.labels(COMPONENT), selector or names.selector(COMPONENT)
     owner, wanted = cluster.meta, cluster.body.spec.listeners
-    internal = {each.name: each.port for each in _internal(wanted)}
+    internal = {each.name: each.port for each in _internal(cluster.body.spec.all_listeners)}
     bootstrap = services.cluster_ip(
         names.bootstrap, owner=owner, labels=labels, selector=selector, ports=internal
     )
-    found = [{"name": name, "port": port, "protocol": "kafka"} for name, port in internal.items()]
+    found = [
+        {"name": each.name, "port": each.port, "protocol": "kafka"} for each in _internal(wanted)
+    ]
     bootstrap["metadata"]["annotations"] = {DISCOVERY: json.dumps(found)}
     bodies = [
         services.headless(
@@ -126,6 +129,7 @@ def broker_workload(
     stateful_set = objects.document(
         "apps/v1", "StatefulSet", names.broker, owner=owner, labels=labels
     )
+    objects.mark_secured(stateful_set, cluster)
     storage = cluster.body.spec.brokers.storage
     stateful_set["spec"] = {
         "replicas": cluster.body.spec.brokers.replicas,
@@ -177,10 +181,14 @@ def broker_config(cluster: Resource[KafkaCluster]) -> str:
     """The brokers' server.properties."""
     names = ClusterNames(cluster.meta.name, cluster.meta.namespace)
     spec = cluster.body.spec
+    secured: dict[str, str] = {}
+    if spec.secured:
+        users = spec.authorization.super_users if spec.authorization else ()
+        secured = config.secured_settings(names, users)
     return config.server_properties(
         cluster.meta.name,
-        listeners=spec.listeners,
-        config=spec.broker_config,
+        listeners=spec.all_listeners,
+        config={**spec.broker_config, **secured},
         brokers=spec.brokers.replicas,
         zookeeper_connect=names.zookeeper_connect(spec.zookeeper.replicas),
     )
@@ -270,13 +278,13 @@ def advertised_listeners(
     A listener whose address is not known yet is left out.
     """
     addresses = []
-    for each in cluster.body.spec.listeners:
+    for each in cluster.body.spec.all_listeners:
         host: str | None
         port = str(each.port)
         if each.type is ListenerType.NODEPORT:
             host, port = _on_node(each, broker, node_ports)
         elif each.type is ListenerType.INTERNAL:
-            host = f"{{POD_NAME}}.{names.broker_nodes}.{names.namespace}.svc"
+            host = names.broker_pod("{POD_NAME}")
         else:
             host = listeners.own_host(each, broker, names, found or {})
             port = str(listeners.HTTPS) if each.type in listeners.ROUTED else port
@@ -304,10 +312,11 @@ def host_on_node(listener: Listener, broker: int | None, node: str) -> str:
     return filled(host, listeners.INDEX if broker is None else broker)
 
 
-def _probe(path: str, *, period_s: int, failures: int) -> Document:
+def _probe(path: str, *, secured: bool, period_s: int, failures: int) -> Document:
     """The broker gives its event loop five seconds to answer."""
+    scheme = {"scheme": "HTTPS"} if secured else {}
     return {
-        "httpGet": {"path": path, "port": "metrics"},
+        "httpGet": {"path": path, "port": "metrics", **scheme},
         "periodSeconds": period_s,
         "timeoutSeconds": 6,
         "failureThreshold": failures,
@@ -324,10 +333,11 @@ def _pod_template(
 ) -> Document:
     """The operator's own template of the brokers' pods."""
     config_hash = objects.digest(broker_config(cluster))
+    scraped = {**SCRAPED, **({SCHEME: "https"} if cluster.body.spec.secured else {})}
     return {
         "metadata": {
             "labels": names.labels(COMPONENT),
-            "annotations": {CONFIG_HASH: config_hash, **SCRAPED},
+            "annotations": {CONFIG_HASH: config_hash, **scraped},
         },
         "spec": _pod(cluster, names, selector, image=image, node_ports=node_ports),
     }
@@ -354,15 +364,15 @@ def _pod(
         ],
         "ports": [
             {"name": each.name, "containerPort": each.port, "protocol": "TCP"}
-            for each in spec.listeners
+            for each in spec.all_listeners
         ]
         + [{"name": "metrics", "containerPort": ADMIN_PORT, "protocol": "TCP"}],
         # Logs that were not closed are checked first: an hour of patience.
         # Until the admin port is open, which waits for the rack at most. From then on `/live` fails
         # only where log recovery makes no progress, however long it takes.
-        "startupProbe": _probe("/live", period_s=2, failures=300),
-        "livenessProbe": _probe("/live", period_s=10, failures=6),
-        "readinessProbe": _probe("/ready", period_s=10, failures=3),
+        "startupProbe": _probe("/live", secured=spec.secured, period_s=2, failures=300),
+        "livenessProbe": _probe("/live", secured=spec.secured, period_s=10, failures=6),
+        "readinessProbe": _probe("/ready", secured=spec.secured, period_s=10, failures=3),
         "resources": objects.container_resources(spec.brokers.resources),
         "securityContext": objects.container_security(),
         "volumeMounts": [

@@ -3,7 +3,10 @@
 <cluster>-cluster-ca, -clients-ca   tls.crt, tls.key: issues; ca.crt: all that are trusted;
                                     next.crt, next.key: issues after the next step
 <cluster>-cluster-ca-cert           ca.crt: what clients trust; no key
-<cluster>-broker-tls                broker.pem: key and certificate; cluster-ca.crt, clients-ca.crt
+<cluster>-broker-tls                broker.pem: key and certificate; cluster-ca.crt, clients-ca.crt;
+                                    in a secured cluster admin-token
+<cluster>-operator-tls              operator.pem: key and certificate; cluster-ca.crt (secured)
+<cluster>-admin-token               token: what admin ports ask for (secured)
 
 None has a hash of its content: it would be one of a key.
 """
@@ -27,6 +30,10 @@ TRUSTED: Final = "ca.crt"
 KEY_STORE: Final = "broker.pem"
 CLUSTER_TRUST: Final = "cluster-ca.crt"
 CLIENTS_TRUST: Final = "clients-ca.crt"
+OPERATOR_STORE: Final = "operator.pem"
+# In the brokers' Secret, and in its own.
+ADMIN_TOKEN: Final = "admin-token"  # noqa: S105 - the key of it
+TOKEN: Final = "token"  # noqa: S105
 
 
 def secret(

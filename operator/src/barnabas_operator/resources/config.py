@@ -14,13 +14,33 @@ from typing import Any, Final
 import jinja2
 
 from barnabas_operator.api.authentication import AuthenticationType
-from barnabas_operator.api.clusters import ADMIN_PORT, Listener, ListenerType
-from barnabas_operator.names import ELECTION_PORT, PEER_PORT, ZOOKEEPER_PORT
-from barnabas_operator.resources.certificates import BROKER_PATH, CLIENTS_TRUST, KEY_STORE
+from barnabas_operator.api.clusters import (
+    ADMIN_PORT,
+    AUTHORIZER,
+    REPLICATION,
+    Listener,
+    ListenerType,
+)
+from barnabas_operator.names import (
+    ELECTION_PORT,
+    PEER_PORT,
+    ZOOKEEPER_PORT,
+    ClusterNames,
+    principal_of,
+)
+from barnabas_operator.resources.certificates import (
+    ADMIN_TOKEN,
+    BROKER_PATH,
+    CLIENTS_TRUST,
+    CLUSTER_TRUST,
+    KEY_STORE,
+)
 
 # The user is the common name, in the characters that names of users have. Others, which a given
 # authority may sign, could pass for another principal: they match no rule, and are refused.
 USER_OF_CERTIFICATE: Final = "RULE:^CN=([a-zA-Z0-9._@-]+)$/$1/"
+# The whole name of a certificate, whatever rules the resource's settings have for all listeners.
+WHOLE_NAME: Final = "DEFAULT"
 BROKER_VOLUME: Final = "/var/lib/barnabas"
 # Not the volume itself: a fresh file system may have a lost+found, and that is no partition.
 BROKER_DATA: Final = f"{BROKER_VOLUME}/data"
@@ -91,15 +111,38 @@ def tls_settings(listeners: Sequence[Listener]) -> dict[str, str]:
         settings[f"{prefix}ssl.keystore.type"] = "PEM"
         settings[f"{prefix}ssl.keystore.location"] = f"{BROKER_PATH}/{KEY_STORE}"
         if each.authentication and each.authentication.type is AuthenticationType.TLS:
+            own = each is REPLICATION
+            trust = CLUSTER_TRUST if own else CLIENTS_TRUST
             settings[f"{prefix}ssl.client.auth"] = "required"
             settings[f"{prefix}ssl.truststore.type"] = "PEM"
-            settings[f"{prefix}ssl.truststore.location"] = f"{BROKER_PATH}/{CLIENTS_TRUST}"
-            settings[f"{prefix}ssl.principal.mapping.rules"] = USER_OF_CERTIFICATE
+            settings[f"{prefix}ssl.truststore.location"] = f"{BROKER_PATH}/{trust}"
+            rules = WHOLE_NAME if own else USER_OF_CERTIFICATE
+            settings[f"{prefix}ssl.principal.mapping.rules"] = rules
     return settings
+
+
+def secured_settings(names: ClusterNames, super_users: Sequence[str]) -> dict[str, str]:
+    """What brokers of a secured cluster have beside their listeners.
+
+    Brokers and operator are known by the whole names of their certificates, which no name of a
+    user can be: it has no `=`.
+    """
+    own = (names.broker, names.operator)
+    users = (*map(principal_of, own), *super_users)
+    return {
+        "authorizer.class.name": AUTHORIZER,
+        "super.users": ";".join(f"User:{name}" for name in users),
+        "barnabas.admin.token.file": f"{BROKER_PATH}/{ADMIN_TOKEN}",
+        "barnabas.admin.ssl.keystore.type": "PEM",
+        "barnabas.admin.ssl.keystore.location": f"{BROKER_PATH}/{KEY_STORE}",
+    }
 
 
 def inter_broker_listener(listeners: Sequence[Listener]) -> Listener:
     """The listener that brokers use among themselves, and the operator to ask them."""
+    for each in listeners:
+        if each is REPLICATION:
+            return each
     for each in listeners:
         if each.type is ListenerType.INTERNAL and each.is_plain:
             return each

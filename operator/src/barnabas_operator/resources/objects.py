@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from barnabas_operator.api import API_VERSION
-from barnabas_operator.api.reading import Metadata
+from barnabas_operator.api.clusters import KafkaCluster, Security
+from barnabas_operator.api.reading import Metadata, Resource
 from barnabas_operator.api.storage import ContainerResources, DeletionPolicy
-from barnabas_operator.names import APPLIED_HASH
+from barnabas_operator.names import APPLIED_HASH, SECURITY
 
 Document = dict[str, Any]
 
@@ -31,6 +32,13 @@ def document(
             "labels": dict(labels),
         },
     }
+
+
+def mark_secured(body: Document, cluster: Resource[KafkaCluster]) -> None:
+    """Note on a StatefulSet that its cluster is secured; one without the note is not."""
+    if cluster.body.spec.secured:
+        notes = body["metadata"].setdefault("annotations", {})
+        notes[SECURITY] = Security.SECURED.value
 
 
 def owned(body: Document, *, owner: Metadata, kind: str) -> Document:

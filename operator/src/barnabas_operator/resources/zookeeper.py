@@ -87,6 +87,7 @@ def _stateful_set(
     body = objects.document(
         "apps/v1", "StatefulSet", names.zookeeper, owner=cluster.meta, labels=labels
     )
+    objects.mark_secured(body, cluster)
     template = _pod_template(cluster, names, selector, image=image, config_hash=config_hash)
     body["spec"] = {
         "replicas": spec.replicas,

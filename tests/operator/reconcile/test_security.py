@@ -1,0 +1,284 @@
+"""Secured clusters: what is recorded and refused, and a broker that runs by what is rendered."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import urllib.error
+import urllib.request
+from base64 import b64encode
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from barnabas_broker.testing import Broker
+from barnabas_kafka.settings.properties import parse_properties
+from barnabas_operator.api.reading import read_cluster
+from barnabas_operator.brokers import AdminBrokers, ClientTls
+from barnabas_operator.certificates import issue
+from barnabas_operator.kube import KubeError
+from barnabas_operator.plan.certificates import KeyPair
+from barnabas_operator.plan.topics import CreateTopic
+from barnabas_operator.reconcile.reconciler import Key
+from barnabas_operator.reconcile.security import credentials_of
+from barnabas_operator.resources.brokers import broker_config
+from barnabas_operator.resources.certificates import BROKER_PATH
+from barnabas_operator.restart_check import NO_ACCESS, AdminAccess, restart_check
+from tests.operator import examples
+from tests.operator.ports import context_on
+from tests.operator.reconcile.test_certificates import DAY, LISTENERS, Passes, write
+from tests.oracle.apache import free_port
+from tests.waiting import ANSWER, seconds
+
+SECURED = LISTENERS[1:]
+KEY = Key("default", "quickstart")
+
+
+def secured(**spec: Any) -> Passes:
+    """Passes over a cluster that is created secured."""
+    return Passes(examples.cluster(**{"listeners": SECURED, "insecure": False, **spec}))
+
+
+def change(passes: Passes, **spec: Any) -> dict[str, Any]:
+    """A person edits the resource; the status after the next pass."""
+    passes.kube.edit("KafkaCluster", "quickstart", lambda body: body["spec"].update(spec))
+    return passes.run()
+
+
+def stalled(status: dict[str, Any]) -> str:
+    """Why the spec is not applied; empty if it is."""
+    return next((each["message"] for each in status["conditions"] if each["type"] == "Stalled"), "")
+
+
+def settings(passes: Passes) -> dict[str, str]:
+    """The brokers' server.properties."""
+    text = passes.kube.find("ConfigMap", "quickstart-broker")["data"]["server.properties"]
+    return parse_properties(text.encode(), origin="server.properties")
+
+
+def test_brokers_of_a_secured_cluster_know_each_other_by_certificates() -> None:
+    """And every name that is more than a user's is in the settings, whatever `config` says."""
+    passes = secured(
+        config={"ssl.principal.mapping.rules": "RULE:^CN=(.*)$/$1/"},
+        authorization={"superUsers": ["admin"]},
+    )
+    passes.run()
+    found = settings(passes)
+    assert found["inter.broker.listener.name"] == "REPLICATION"
+    assert found["listener.name.replication.ssl.client.auth"] == "required"
+    assert found["listener.name.replication.ssl.principal.mapping.rules"] == "DEFAULT"
+    assert found["super.users"] == (
+        "User:CN=quickstart-broker,O=barnabas.io;User:CN=quickstart-operator,O=barnabas.io"
+        ";User:admin"
+    )
+    assert "PLAINTEXT" not in found["listener.security.protocol.map"]
+    stateful_set = passes.kube.find("StatefulSet", "quickstart-broker")
+    (container,) = stateful_set["spec"]["template"]["spec"]["containers"]
+    assert container["readinessProbe"]["httpGet"]["scheme"] == "HTTPS"
+    assert passes.run()["security"] == "Secured"
+
+
+def test_without_the_field_nothing_is_secured() -> None:
+    """Nothing is noted on objects; the status says what the cluster is."""
+    passes = Passes(examples.cluster())
+    passes.run()
+    assert passes.run()["security"] == "Insecure"
+    for name in ("quickstart-broker", "quickstart-zookeeper"):
+        notes = passes.kube.find("StatefulSet", name)["metadata"]["annotations"]
+        assert "barnabas.io/security" not in notes
+    assert not [key for key in passes.kube.objects if key[0] == "NetworkPolicy"]
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_a_cluster_stays_what_it_was_created_as(lost: bool) -> None:
+    """Also where its status was lost, as by a restore: brokers go on as they are."""
+    for created, asked, words in (
+        ({"insecure": False, "listeners": SECURED}, {"insecure": True}, "created secured"),
+        ({}, {"insecure": False, "listeners": SECURED}, "created insecure"),
+    ):
+        passes = Passes(examples.cluster(**created))
+        passes.run()
+        passes.run()
+        before = settings(passes)
+        if lost:
+            passes.kube.edit("KafkaCluster", "quickstart", lambda body: body.pop("status"))
+        assert words in stalled(change(passes, **asked))
+        assert settings(passes) == before
+        corrected = {"insecure": created.get("insecure"), "listeners": LISTENERS[:1]}
+        assert not stalled(change(passes, **{**corrected, **created}))
+
+
+def test_a_secured_cluster_whose_field_is_removed_stays_secured() -> None:
+    """What is recorded counts, not the default."""
+    passes = secured()
+    passes.run()
+    passes.run()
+    before = settings(passes)
+    passes.kube.edit("KafkaCluster", "quickstart", lambda body: body["spec"].pop("insecure"))
+    status = passes.run()
+    assert (status["security"], stalled(status), settings(passes)) == ("Secured", "", before)
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ({"listeners": LISTENERS}, "plain: needs tls and authentication"),
+        (
+            {"listeners": [{**SECURED[0], "tls": None}]},
+            "secure: needs tls and authentication",
+        ),
+        ({"listeners": [{**SECURED[0], "port": 9091}]}, "port 9091 are the brokers' own"),
+        ({"listeners": [{**SECURED[0], "name": "replication"}]}, "name replication"),
+        ({"config": {"super.users": "User:mallory"}}, "super.users: follows from"),
+    ],
+)
+def test_what_a_secured_cluster_may_not_have(spec: dict[str, Any], words: str) -> None:
+    """Refused by name; as nothing was applied the whole choice is still open."""
+    passes = secured(**spec)
+    assert words in stalled(passes.run())
+    assert not [key for key in passes.kube.objects if key[0] in ("StatefulSet", "Secret")]
+    other = {"insecure": True, "listeners": LISTENERS[:1], "config": {}}
+    assert not stalled(change(passes, **other))
+    assert passes.run()["security"] == "Insecure"
+
+
+def test_a_lost_authority_is_not_made_anew_under_running_brokers() -> None:
+    """They would trust each other no longer until all have the new one."""
+    passes = secured()
+    passes.run()
+    before = passes.data("broker-tls")
+    passes.kube.remove("Secret", "quickstart-cluster-ca")
+    assert "Secret quickstart-cluster-ca is lost" in stalled(passes.run())
+    assert passes.data("broker-tls") == before
+    passes.kube.remove("Secret", "quickstart-broker-tls")
+    assert not stalled(passes.run())
+    assert passes.data("broker-tls")["cluster-ca.crt"] != before["cluster-ca.crt"]
+
+
+def test_a_token_that_no_broker_would_start_with_is_refused() -> None:
+    """By the name of its Secret; the brokers keep the one that they have."""
+    passes = secured()
+    passes.run()
+    token = passes.data("broker-tls")["admin-token"]
+    assert passes.data("admin-token")["token"] == token
+    short = b64encode(b"short").decode()
+    passes.kube.edit(
+        "Secret", "quickstart-admin-token", lambda body: body["data"].update(token=short)
+    )
+    assert "Secret quickstart-admin-token is damaged" in stalled(passes.run())
+    assert passes.data("broker-tls")["admin-token"] == token
+    passes.kube.remove("Secret", "quickstart-admin-token")
+    assert not stalled(passes.run())
+    assert passes.data("broker-tls")["admin-token"] != token
+
+
+def test_credentials_that_are_not_to_be_had() -> None:
+    """Nothing is shown then; an API server that fails is asked again."""
+    passes = secured()
+    passes.run()
+    cluster = read_cluster(passes.kube.find("KafkaCluster", "quickstart"))
+    context = context_on(passes.kube)
+    assert credentials_of(cluster, context).tls is not None
+    passes.kube.edit(
+        "Secret",
+        "quickstart-operator-tls",
+        lambda body: body["data"].update({"operator.pem": "AA"}),
+    )
+    found = credentials_of(cluster, context)
+    assert (found.tls, found.admin.tls) == (None, None)
+    foreign = replace(cluster, meta=replace(cluster.meta, uid="of-another"))
+    assert credentials_of(foreign, context).admin.token == ""
+    passes.kube.fail("get Secret", 500)
+    with pytest.raises(KubeError):
+        credentials_of(cluster, context)
+
+
+def test_pipelines_are_told_that_they_have_no_user_yet() -> None:
+    """By name, instead of a pod that is refused for ever."""
+    passes = secured()
+    passes.kube.put(examples.pipeline())
+    passes.run()
+    status = passes.kube.find("KafkaPipeline", examples.pipeline()["metadata"]["name"])["status"]
+    assert "is secured, and pipelines have no user yet" in stalled(status)
+
+
+# --- with a broker --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Iterator[tuple[Passes, Broker, str]]:
+    """A broker with the rendered settings and the files of its Secret, and its admin port."""
+    passes = secured()
+    passes.now = datetime.now(tz=UTC).replace(microsecond=0)
+    passes.run()
+    cluster = read_cluster(passes.kube.find("KafkaCluster", "quickstart"))
+    text = broker_config(cluster).replace(BROKER_PATH, str(tmp_path))
+    rendered = parse_properties(text.encode(), origin="server.properties")
+    write(passes, tmp_path)
+    port = free_port()
+    names = [each.kafka_name for each in cluster.body.spec.all_listeners]
+    here = {
+        "listeners": ",".join(f"{name}://localhost:0" for name in names),
+        "barnabas.admin.listener": f"localhost:{port}",
+    }
+    kept = {
+        name: value
+        for name, value in rendered.items()
+        if name not in ("log.dirs", "zookeeper.connect")
+    }
+    with Broker({**kept, **here}) as broker:
+        yield passes, broker, f"https://localhost:{port}"
+
+
+def test_the_operator_comes_in_and_a_user_does_not(running: tuple[Passes, Broker, str]) -> None:
+    """On the brokers' own listener only certificates of the brokers' authority count."""
+    passes, broker, _ = running
+    cluster = read_cluster(passes.kube.find("KafkaCluster", "quickstart"))
+    found = credentials_of(cluster, context_on(passes.kube))
+    where = broker.listeners["REPLICATION"].replace("127.0.0.1", "localhost")
+    with AdminBrokers(where, found.tls) as brokers:
+        assert not brokers.create_topics(
+            {"orders": CreateTopic(partitions=1, replicas=1, config={})}
+        )
+        assert brokers.topic_names() == {"orders"}
+    assert found.tls is not None
+    for name, organization in (("alice", ""), ("quickstart-operator", "barnabas.io")):
+        data = passes.data("clients-ca")
+        pair = KeyPair(certificate=data["tls.crt"], key=data["tls.key"])
+        theirs = issue(pair, name, organization=organization, now=passes.now, validity=DAY)
+        shown = ClientTls(certificate=theirs.certificate, key=theirs.key, trusted=found.tls.trusted)
+        assert refuses(where, shown.context())
+    assert refuses(where, ssl.create_default_context(cadata=found.tls.trusted))
+
+
+def refuses(where: str, context: ssl.SSLContext) -> bool:
+    """Whether a listener ends the connection of a client with such a certificate, or none."""
+    host, _, port = where.rpartition(":")
+    with (
+        socket.create_connection((host, int(port)), timeout=seconds(ANSWER)) as plain,
+        context.wrap_socket(plain, server_hostname=host) as secured,
+    ):
+        try:
+            return secured.recv(1) == b""
+        except (ssl.SSLError, ConnectionResetError):
+            return True
+
+
+def test_the_admin_port_asks_for_the_token(running: tuple[Passes, Broker, str]) -> None:
+    """Over HTTPS; a kubelet, which has none, is told whether the broker is ready."""
+    passes, _, url = running
+    cluster = read_cluster(passes.kube.find("KafkaCluster", "quickstart"))
+    access = credentials_of(cluster, context_on(passes.kube)).admin
+    assert restart_check(url, access).ok
+    assert not restart_check(url, AdminAccess(token="wrong" * 8, tls=access.tls)).ok
+    assert not restart_check(url, NO_ACCESS).ok
+    unverified = ssl.create_default_context()
+    unverified.check_hostname, unverified.verify_mode = False, ssl.CERT_NONE
+    with urllib.request.urlopen(f"{url}/ready", timeout=seconds(ANSWER), context=unverified) as it:
+        assert it.status == 200
+    with pytest.raises(urllib.error.HTTPError, match="401"):
+        urllib.request.urlopen(f"{url}/metrics", timeout=seconds(ANSWER), context=unverified)

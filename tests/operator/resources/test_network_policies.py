@@ -1,0 +1,47 @@
+"""Who may reach the pods of a secured cluster."""
+
+from __future__ import annotations
+
+from barnabas_operator.api.reading import read_cluster
+from barnabas_operator.resources.brokers import broker_services, broker_workload
+from barnabas_operator.resources.network_policies import network_policies
+from barnabas_operator.resources.zookeeper import zookeeper_objects
+from tests.operator import examples
+from tests.operator.resources.golden import compare
+
+LISTENERS = [
+    {"name": "secure", "port": 9093, "tls": {}, "authentication": {"type": "scram-sha-512"}}
+]
+
+
+def test_objects_of_a_secured_cluster() -> None:
+    """All of them, written down."""
+    cluster = read_cluster(examples.cluster(listeners=LISTENERS, insecure=False))
+    compare(
+        "secured",
+        [
+            *network_policies(cluster, operator_namespace="kafka"),
+            *zookeeper_objects(cluster, image="barnabas-zookeeper:1"),
+            *broker_services(cluster),
+            *broker_workload(cluster, image="barnabas-broker:1", node_ports={}),
+        ],
+    )
+
+
+def test_a_cluster_that_is_not_secured_has_none() -> None:
+    """Its clients may come from anywhere, as ever."""
+    cluster = read_cluster(examples.cluster())
+    assert network_policies(cluster, operator_namespace="kafka") == []
+
+
+def test_pods_are_selected_as_their_sets_select_them() -> None:
+    """A StatefulSet of an earlier version has other labels, which cannot change."""
+    cluster = read_cluster(examples.cluster(listeners=LISTENERS, insecure=False))
+    ensemble, brokers = network_policies(
+        cluster, operator_namespace="kafka", members={"a": "1"}, brokers={"b": "2"}
+    )
+    assert ensemble["spec"]["podSelector"] == {"matchLabels": {"a": "1"}}
+    client, peers = ensemble["spec"]["ingress"]
+    assert {"podSelector": {"matchLabels": {"b": "2"}}} in client["from"]
+    assert peers["from"] == [{"podSelector": {"matchLabels": {"a": "1"}}}]
+    assert brokers["spec"]["podSelector"] == {"matchLabels": {"b": "2"}}

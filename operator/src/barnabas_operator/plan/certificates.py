@@ -54,6 +54,7 @@ class CertificateView:
 class Authority:
     """A certificate authority: the one that issues, all that are trusted, and the next one."""
 
+    # Without its key where that was lost: then the next one issues what has to be issued.
     current: KeyPair
     # PEM of each, the current one's first.
     trusted: tuple[str, ...]
@@ -88,19 +89,18 @@ def plan_authority(
     replaces: bool = True,
     lagging: Callable[[Authority], str] = lambda _: "",
     not_before: Callable[[str], datetime] = lambda _: UNKNOWN,
+    former: tuple[str, ...] = (),
 ) -> Change:
     """The next step. `given` is the user's own authority, `asked` the value of the annotation.
 
     Without `replaces` the authority is the user's, and is kept while what is given cannot be used.
     `lagging` says who has not taken part in the present step yet, as after an operator that ended
     in the middle of it: then the step begins again. It is asked only when a step has passed.
+    `former` are the certificates that are trusted although there is no authority `before`.
     """
     if before is None:
-        first = given or generate()
-        authority = Authority(
-            current=first, trusted=(first.certificate,), since=now, rotation=asked
-        )
-        return Change(authority=authority, reason="created")
+        valid = bool(former) and not_before(former[0]) <= now < not_after(former[0])
+        return _first(given or generate(), former if valid else (), asked=asked, now=now)
     # What has expired is trusted by nobody, nor what was made while the clock was ahead: there is
     # nothing to overlap with.
     end = not_after(before.current.certificate)
@@ -118,6 +118,17 @@ def plan_authority(
     return _replacement(
         before, given=given, asked=asked, now=now, expires=expires, generate=generate
     )
+
+
+def _first(follows: KeyPair, former: tuple[str, ...], *, asked: str, now: datetime) -> Change:
+    """The first authority, or the one that follows another whose key was lost."""
+    trusted = _unique((*former, follows.certificate))
+    if not former or follows.certificate == former[0]:
+        first = Authority(current=follows, trusted=trusted, since=now, rotation=asked)
+        return Change(authority=first, reason="created")
+    lost = KeyPair(certificate=former[0], key="")
+    both = Authority(current=lost, next=follows, trusted=trusted, since=now, rotation=asked)
+    return Change(authority=both, reason="its key was lost; another follows, and both are trusted")
 
 
 def _next_step(

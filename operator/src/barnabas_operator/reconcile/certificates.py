@@ -53,6 +53,7 @@ from barnabas_operator.plan.findings import Finding, Reason
 from barnabas_operator.plan.passwords import SecretView
 from barnabas_operator.reconcile.apply import short
 from barnabas_operator.reconcile.context import Context, Regarding
+from barnabas_operator.reconcile.lost_authorities import former_certificates, issuing_for
 from barnabas_operator.reconcile.ownership import apply_owned, controller, objection_to
 from barnabas_operator.resources.certificates import (
     ADMIN_TOKEN,
@@ -183,6 +184,7 @@ class _Pass:
             replaces=source is None,
             lagging=lambda present: self._lagging(name, present),
             not_before=lambda text: read_certificate(text).not_before,
+            former=self._former(name) if found is None else (),
         )
         after = change.authority
         data = {CERTIFICATE: after.current.certificate, KEY: after.current.key}
@@ -197,6 +199,15 @@ class _Pass:
             text = f"the certificate in Secret {source.secret_name} expires at"
             self._find(Reason.CERTIFICATE_EXPIRES, f"{text} {format_time(not_after)}; replace it")
         return after
+
+    def _former(self, name: str) -> tuple[str, ...]:
+        """What is trusted although the authority's Secret is not there (any more)."""
+        of_clients = name == "clients-ca"
+        found = self._own(self.names.broker_tls if of_clients else self.names.public_ca)
+        if found is None:
+            return ()
+        text = SecretView.of(found).text(CLIENTS_TRUST if of_clients else TRUSTED)
+        return former_certificates(text, _split)
 
     def publish(self, authority: Authority) -> None:
         """What clients trust, in a Secret that has no key."""
@@ -330,9 +341,10 @@ class _Pass:
             except CertificateError as error:
                 logger.debug("certificate %s cannot be used: %s", name, error)
         validity = timedelta(days=self._spec.validity_days)
+        issuing, above = issuing_for(found, authority)
         reason = issue_reason(
             found,
-            authority=read_certificate(authority.current.certificate),
+            authority=above,
             common_name=name,
             hosts=hosts,
             now=self._now,
@@ -341,7 +353,7 @@ class _Pass:
         if before is not None and found is not None and not reason:
             return "", before
         return reason, issue(
-            authority.current,
+            issuing,
             name,
             hosts=hosts_to_name(hosts, found) if hosts else (),
             organization=ORGANIZATION,
@@ -432,8 +444,8 @@ def read_authority(found: Document) -> Authority:
     """An authority as its Secret has it; one that is damaged is never replaced silently."""
     view = SecretView.of(found)
     try:
-        current = _checked(view, CERTIFICATE, KEY)
         following = _checked(view, NEXT_CERTIFICATE, NEXT_KEY)
+        current = _checked(view, CERTIFICATE, KEY, may_lack_key=following is not None)
         trusted = _split(view.text(TRUSTED))
         for each in trusted:
             read_certificate(each)
@@ -441,7 +453,7 @@ def read_authority(found: Document) -> Authority:
             raise CertificateError(f"{CERTIFICATE} is missing or not in {TRUSTED}")
     except CertificateError as error:
         text = f"Secret {view.name} is damaged: {error}"
-        remedy = "restore it; or delete it, and all clients have to trust a new authority"
+        remedy = "restore it; or delete it, and another authority follows with an overlap"
         finding = Finding(reason=Reason.CERTIFICATE_AUTHORITY_INVALID, message=f"{text}; {remedy}")
         raise CertificatesUnavailableError(finding) from error
     return Authority(
@@ -453,10 +465,15 @@ def read_authority(found: Document) -> Authority:
     )
 
 
-def _checked(view: SecretView, certificate: str, key: str) -> KeyPair | None:
+def _checked(
+    view: SecretView, certificate: str, key: str, *, may_lack_key: bool = False
+) -> KeyPair | None:
     if not (view.text(certificate) or view.text(key)):
         return None
     pair = KeyPair(certificate=view.text(certificate), key=view.text(key))
+    if may_lack_key and not pair.key:
+        read_certificate(pair.certificate)
+        return pair
     # An authority that has expired is still the one that is to be replaced.
     check_authority(pair, now=None)
     return pair

@@ -24,6 +24,7 @@ from barnabas_operator.kube import SECRETS, USERS
 from barnabas_operator.names import ClusterNames
 from barnabas_operator.plan.certificates import (
     Authority,
+    CertificateView,
     KeyPair,
     format_time,
     issue_reason,
@@ -36,6 +37,7 @@ from barnabas_operator.plan.user_ledger import User
 from barnabas_operator.plan.users import Access, Waiting, user_name
 from barnabas_operator.reconcile.certificates import CertificatesUnavailableError, read_authority
 from barnabas_operator.reconcile.context import Context, Regarding
+from barnabas_operator.reconcile.lost_authorities import issuing_for
 from barnabas_operator.reconcile.ownership import apply_owned, controller
 from barnabas_operator.reconcile.user_secrets import UserSecret, differs, objection
 from barnabas_operator.resources.user_certificate import (
@@ -71,7 +73,8 @@ def prepare_certificate(
     reason = _reason(user, own, before, authority=authority, now=now, validity=validity)
     pair = before
     if reason or pair is None:
-        pair = issue(authority.current, user_name(user), now=now, validity=validity)
+        issuing, _ = issuing_for(_view(before), authority)
+        pair = issue(issuing, user_name(user), now=now, validity=validity)
     asked = meta.annotations.get(ROTATE, "") or (own.annotations.get(ROTATE, "") if own else "")
     body = user_certificate_secret(
         meta,
@@ -125,6 +128,10 @@ def _pair(own: SecretView | None) -> KeyPair | None:
     return pair
 
 
+def _view(pair: KeyPair | None) -> CertificateView | None:
+    return read_certificate(pair.certificate) if pair else None
+
+
 def _reason(
     user: User,
     own: SecretView | None,
@@ -137,9 +144,11 @@ def _reason(
     asked = user.meta.annotations.get(ROTATE, "")
     if own is not None and asked and asked != own.annotations.get(ROTATE, ""):
         return f"{ROTATE}={asked}"
+    found = _view(before)
+    _, above = issuing_for(found, authority)
     return issue_reason(
-        read_certificate(before.certificate) if before else None,
-        authority=read_certificate(authority.current.certificate),
+        found,
+        authority=above,
         common_name=user_name(user),
         now=now,
         validity=validity,

@@ -14,6 +14,7 @@ from barnabas_broker.replica import follower_session
 from barnabas_broker.replica.fetch_session import Key
 from barnabas_broker.replica.follower import AskRecords
 from barnabas_broker.replica.follower_session import FollowerSession, FollowerTarget
+from barnabas_broker.replica.isr import REFUSED_MS
 from barnabas_broker.replica.leader_session import Wanted
 from barnabas_broker.server.peers.replication.leader_end_point import FetchLimits
 from barnabas_broker.server.requests import follower_fetches
@@ -363,7 +364,7 @@ def caught_up(follower: Follower) -> Follower:
 
 @pytest.mark.parametrize("made", [True, False])
 def test_one_that_is_not_let_in_asks_again(made: bool) -> None:
-    """Its change was refused, or another ISR was written: its next fetch is looked at."""
+    """Its change was refused, or another ISR was written: its next fetches are looked at."""
     with leading(sessions=10) as leader:
         outside(leader, 1, 2)
         follower = caught_up(Follower(3, leader))
@@ -376,6 +377,10 @@ def test_one_that_is_not_let_in_asks_again(made: bool) -> None:
         else:
             partition.isr_change_refused(change)
         leader.asked.clear()
+        if not made:
+            follower.fetch()
+            assert leader.asked == [], "the controller has just said no"
+            leader.now_ms += REFUSED_MS
         follower.fetch()
         assert [it for it, _ in leader.asked] == [partition]
 

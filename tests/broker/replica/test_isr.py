@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from barnabas_broker.cluster.image import PartitionState
-from barnabas_broker.replica.isr import InSync, InSyncRules, IsrChange
+from barnabas_broker.replica.isr import REFUSED_MS, InSync, InSyncRules, IsrChange
 
 STATE = PartitionState(
     replicas=(1, 2, 3), isr=(1, 2, 3), leader=1, leader_epoch=5, controller_epoch=1
@@ -60,6 +60,46 @@ def test_a_follower_about_to_join_is_waited_for() -> None:
     assert not view.waits_for_joining
     alive = view.committed_end(0, own_end=10, log_end=10, now_ms=0, alive={1, 2})
     assert alive == 10, "its broker is gone, so it cannot come in"
+
+
+def test_a_follower_that_the_controller_refused_is_not_waited_for() -> None:
+    """It is about to stop: it fetches no more, and producers do not wait until it has gone."""
+    view = leader((1, 2))
+    fetch(view, 2, 10, end=10)
+    fetch(view, 3, 7, end=7)
+    change = view.wanted_expansion(3, high_watermark=7)
+    assert change is not None
+    assert committed(view, 0, 10) == 7
+    view.change_refused(change)
+    assert committed(view, 0, 10) == 10
+    assert not view.waits_for_joining
+
+
+def test_a_follower_that_was_refused_is_proposed_again() -> None:
+    """The controller may not have heard of its registration yet: it fetches on, and comes in."""
+    view = leader((1, 2))
+    fetch(view, 2, 10, end=10)
+    fetch(view, 3, 7, end=7, now_ms=100)
+    change = view.wanted_expansion(3, high_watermark=7)
+    assert change is not None
+    view.change_refused(change)
+    fetch(view, 3, 8, end=10, now_ms=99 + REFUSED_MS)
+    assert view.wanted_expansion(3, high_watermark=8) is None, "not with each fetch"
+    fetch(view, 3, 8, end=10, now_ms=100 + REFUSED_MS)
+    assert committed(view, 0, 10, now_ms=100 + REFUSED_MS) == 8, "it is waited for again"
+    assert view.wanted_expansion(3, high_watermark=8) is not None
+
+
+def test_a_refusal_ends_with_the_leader_epoch() -> None:
+    """The next one was named by the controller, after whatever it had against the follower."""
+    view = leader((1, 2))
+    fetch(view, 3, 7, end=7, now_ms=100)
+    change = view.wanted_expansion(3, high_watermark=7)
+    assert change is not None
+    view.change_refused(change)
+    view.become(replace(STATE, isr=(1, 2), leader_epoch=6), log_end=7, now_ms=200)
+    fetch(view, 3, 7, end=7, now_ms=200)
+    assert view.wanted_expansion(3, high_watermark=7) is not None
 
 
 def test_partitions_of_the_same_brokers_share_their_set() -> None:

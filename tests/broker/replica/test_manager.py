@@ -289,22 +289,37 @@ def test_too_few_in_sync_replicas_after_the_append(bench: Bench) -> None:
     assert partition.verdict(1, acks=1, leader_epoch=0) is ErrorCode.NONE
 
 
-def test_who_has_gone_is_not_waited_for(bench: Bench) -> None:
-    """A broker that stops fetches once more from who leads after it, and is about to join."""
-    state = PartitionState((1, 2, 3), (1, 2), leader=1, leader_epoch=0, controller_epoch=1)
-    brokers = {it: BrokerRegistration(it, ()) for it in (1, 2, 3)}
+def waiting(bench: Bench, *, refused: int) -> Partition:
+    """A partition with a record, to whose ISR `refused` was not let in.
+
+    Broker 3 is alive, has caught up, and is not heard of again.
+    """
+    state = PartitionState((1, 2, 3, 4), (1, 2), leader=1, leader_epoch=0, controller_epoch=1)
+    brokers = {it: BrokerRegistration(it, ()) for it in (1, 2, 3, 4)}
     bench.see(replace(image(state), brokers=brokers))
     partition = bench.manager.leader(T0)
-    for broker in (2, 3):
+    for broker in (2, refused, 3):
         partition.follower_fetched(broker, offset=0, log_start=0, leader_end=0, broker_epoch=-1)
     wanted = partition.in_sync.pending
     assert wanted is not None
-    assert wanted.added == {3}
-    partition.isr_change_refused(wanted)  # By the controller: it has been told to stop.
+    assert wanted.added == {refused}
+    partition.isr_change_refused(wanted)
     bench.append(b"a")
     partition.follower_fetched(2, offset=1, log_start=0, leader_end=1, broker_epoch=-1)
+    return partition
+
+
+def test_who_the_controller_refused_is_not_waited_for(bench: Bench) -> None:
+    """A broker in controlled shutdown: producers need not wait until it has gone."""
+    partition = waiting(bench, refused=3)
+    assert partition.verdict(1, acks=-1, leader_epoch=0) is ErrorCode.NONE
+
+
+def test_who_has_gone_is_not_waited_for(bench: Bench) -> None:
+    """A broker that was about to join is unregistered."""
+    partition = waiting(bench, refused=4)
     assert partition.verdict(1, acks=-1, leader_epoch=0) is None
-    left = {it: brokers[it] for it in (1, 2)}
+    left = {it: bench.image.brokers[it] for it in (1, 2, 4)}
     bench.see(replace(bench.image, brokers=left))
     assert partition.log.high_watermark == 1
     assert partition.verdict(1, acks=-1, leader_epoch=0) is ErrorCode.NONE
@@ -325,17 +340,7 @@ LAG_MS = ReplicationContext(lambda: 0).lag_max_ms
 
 def silent(bench: Bench) -> Partition:
     """A partition whose mark waits for broker 3, outside the ISR: alive, and not heard of again."""
-    state = PartitionState((1, 2, 3), (1, 2), leader=1, leader_epoch=0, controller_epoch=1)
-    brokers = {it: BrokerRegistration(it, ()) for it in (1, 2, 3)}
-    bench.see(replace(image(state), brokers=brokers))
-    partition = bench.manager.leader(T0)
-    for broker in (2, 3):
-        partition.follower_fetched(broker, offset=0, log_start=0, leader_end=0, broker_epoch=-1)
-    wanted = partition.in_sync.pending
-    assert wanted is not None
-    partition.isr_change_refused(wanted)
-    bench.append(b"a")
-    partition.follower_fetched(2, offset=1, log_start=0, leader_end=1, broker_epoch=-1)
+    partition = waiting(bench, refused=4)
     assert partition.log.high_watermark == 0
     return partition
 
@@ -474,6 +479,35 @@ def test_what_is_about_to_be_led_is_not_unknown(bench: Bench) -> None:
     assert refusal(bench) == ErrorCode.NOT_LEADER_OR_FOLLOWER
     bench.manager.expect_no_more([T0])
     assert refusal(bench) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+class Copies:
+    """Remembers what is copied from other brokers."""
+
+    def __init__(self) -> None:
+        self.copied: set[TopicPartition] = set()
+
+    def copy(self, partition: Partition, topic_id: UUID) -> None:
+        self.copied.add(partition.tp)
+
+    def leave(self, tp: TopicPartition) -> None:
+        self.copied.discard(tp)
+
+
+def test_a_broker_that_stops_copies_only_what_it_is_in_sync_with(bench: Bench) -> None:
+    """It hands over what it led, and fetches none of it: it could not come back into the ISR."""
+    copies = bench.manager._copying = Copies()
+
+    def both(first: PartitionState, second: PartitionState) -> None:
+        bench.see(image(*(replace(it, replicas=(1, 2)) for it in (first, second))))
+
+    both(led_by(1, isr=(1, 2)), led_by(2, isr=(1, 2)))
+    assert copies.copied == {TopicPartition("t", 1)}
+    bench.manager.stopping = True
+    both(led_by(2, epoch=1, isr=(2, 1)), led_by(2, epoch=1, isr=(2, 1)))
+    assert copies.copied == {TopicPartition("t", 0), TopicPartition("t", 1)}
+    both(led_by(2, epoch=2, isr=(2,)), led_by(2, epoch=2, isr=(2,)))
+    assert copies.copied == set()
 
 
 class Fails:

@@ -35,6 +35,11 @@ from barnabas_kafka.ids import NO_EPOCH, NO_OFFSET
 NEVER: Final = -(10**15)
 """A time before every other."""
 
+REFUSED_MS: Final = 500
+"""For how long a follower that the controller did not let into the ISR is not proposed again, nor
+waited for. It is as long as a broker takes to stop, and short where the controller only had not
+heard of a new registration yet."""
+
 
 class Leadership(Protocol):
     """What the controller says about a partition; `cluster.image.PartitionState` is one."""
@@ -93,6 +98,13 @@ class Follower:
     fetched_ms: int = NEVER
     leader_end_at_fetch: int = NO_OFFSET
     broker_epoch: int = NO_EPOCH
+    #: its last fetch before the controller did not let it into the ISR
+    refused_ms: int = NEVER
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether it was not let into the ISR, and has not gone on fetching for long since."""
+        return self.refused_ms != NEVER and self.fetched_ms - self.refused_ms < REFUSED_MS
 
     def is_caught_up(self, leader_end: int, *, now_ms: int, lag_max_ms: int) -> bool:
         """Whether it had all of the leader's log at some time in the last `lag_max_ms`."""
@@ -302,10 +314,12 @@ class InSync:
 
         It is the smallest log end among the maximal ISR and among those who are about to join it:
         caught up in time, but not let in yet. Not to wait for these would keep the mark ahead of
-        them for as long as producers write. `own_end` is what this broker's copy counts for; of
-        those outside the ISR only brokers in `alive` count (None: all). Where `waits_for_joining`
-        is set afterwards, call it again now and then: one that fetches no more is waited for until
-        `lag_max_ms` have passed, and only the time says so.
+        them for as long as producers write. One that the controller refused is not waited for: a
+        broker in controlled shutdown fetches until it stops, and producers would then wait until it
+        is unregistered, as they do with Apache's leaders. `own_end` is what this broker's copy
+        counts for; of those outside the ISR only brokers in `alive` count (None: all). Where
+        `waits_for_joining` is set afterwards, call it again now and then: one that fetches no more
+        is waited for until `lag_max_ms` have passed, and only the time says so.
         """
         rules = self.rules
         self.waits_for_joining = False
@@ -329,6 +343,7 @@ class InSync:
             if (
                 follower.log_end_offset < end
                 and broker not in self._maximal
+                and not follower.is_refused
                 and follower.is_caught_up(log_end, now_ms=now_ms, lag_max_ms=lag_max_ms)
                 and (alive is None or broker in alive)
             ):
@@ -351,6 +366,7 @@ class InSync:
             or self.pending is not None
             or follower is None
             or broker in self._maximal
+            or follower.is_refused
             or follower.log_end_offset < max(high_watermark, self.epoch_start)
             or (alive is not None and broker not in alive)
         ):
@@ -429,6 +445,9 @@ class InSync:
         """
         if self.pending is change:
             self.pending = None
+            for broker in change.added:
+                follower = self._followers[broker]
+                follower.refused_ms = follower.fetched_ms
             self._settle()
             assert self._maximal == _brokers(self.isr), violated("a refused change changes nothing")
 
@@ -444,3 +463,4 @@ def _restart(follower: Follower, *, log_end: int, now_ms: int, in_sync: bool) ->
     since = now_ms if in_sync else NEVER
     follower.leader_end_at_fetch, follower.fetched_ms = log_end, since
     follower.caught_up_ms = since
+    follower.refused_ms = NEVER

@@ -98,6 +98,9 @@ class ReplicaManager:
         self._started = False
         self._image = MetadataImage(cluster_id="")
         self._expected: Counter[TopicPartition] = Counter()
+        #: in controlled shutdown: what this broker is not in sync with any more is not copied. It
+        #: could not come back into the ISR, and leaders would only wait for it.
+        self.stopping = False
         #: how often a log directory has changed its state
         self.reach_version = 0
 
@@ -436,6 +439,7 @@ class ReplicaManager:
     def _become(self, partition: Partition, state: PartitionState, topic_id: UUID) -> None:
         copying = self._copying
         follows = state.leader not in (NO_LEADER, self._broker_id)
+        follows = follows and not (self.stopping and self._broker_id not in state.isr)
         if copying is not None and not follows:
             copying.leave(partition.tp)
         partition.become(state)

@@ -382,6 +382,7 @@ class BrokerServer:
         if self.broker.controller.shared:
             self._lifecycle.state = BrokerState.PENDING_CONTROLLED_SHUTDOWN
             broker = self.broker
+            broker.replicas.stopping = True
             handing_over = hand_over(broker.link, broker.image, broker.id, broker.settings)
             if not await hand_over_if_reachable(
                 handing_over, reachable=lambda: self._coordination.reachable

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from random import Random
 from struct import pack_into
@@ -32,9 +33,11 @@ from barnabas_kafka.ids import TopicPartition
 from barnabas_kafka.records.builder import build_batch
 from barnabas_kafka.settings.broker import BrokerSettings
 from tests.broker.replica.test_manager import Bench, image
+from tests.waiting import ANSWER, seconds
 
 T_ID = UUID(int=1)
 NOW_MS = 1_700_000_000_000
+approx = partial(pytest.approx, abs=0.01)
 
 
 def state(epoch: int = 0) -> PartitionState:
@@ -223,6 +226,68 @@ def test_what_nobody_tells_is_found_within_a_second(tmp_path: Path) -> None:
         copying.scan_ms += 1_000
         await copying.round()
         assert copying.link.wanted[TopicPartition("t", 0)].ask.log_start == 1
+
+    asyncio.run(rounds())
+
+
+def asked_again_after_s(
+    directory: Path, error: ErrorCode, pauses: int, *, step_s: float = 0.005
+) -> list[float]:
+    """How long a fetcher waits each time before it asks for a partition again."""
+    found: list[float] = []
+
+    async def rounds() -> None:
+        copying = Copying(directory, 1)
+        copying.copy(0)
+        await copying.round()
+        await copying.round()
+        for _ in range(pauses):
+            copying.link.answers = {TopicPartition("t", 0): Records(Fetched(error=error), b"")}
+            await copying.round()
+            began_s = copying.now_s
+            while not await copying.round():
+                copying.now_s += step_s
+            found.append(copying.now_s - began_s)
+
+    asyncio.run(rounds())
+    return found
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+    ],
+)
+def test_a_leader_that_was_not_told_yet_is_asked_again_soon(
+    tmp_path: Path, error: ErrorCode
+) -> None:
+    """Producers with acks=all wait for the follower; one that stays so is not asked for ever."""
+    assert asked_again_after_s(tmp_path, error, 7) == approx([0.05, 0.1, 0.2, 0.4, 0.8, 1.0, 1.0])
+
+
+def test_after_other_errors_a_partition_waits_for_the_backoff(tmp_path: Path) -> None:
+    """What is no matter of milliseconds is asked for no more often than Apache's brokers do."""
+    assert asked_again_after_s(tmp_path, ErrorCode.KAFKA_STORAGE_ERROR, 2) == approx([1.0, 1.0])
+
+
+def test_who_has_nothing_else_to_ask_waits_no_longer_than_the_partition(tmp_path: Path) -> None:
+    """The pause of the partition ends the pause of the fetcher."""
+
+    async def rounds() -> None:
+        copying = Copying(tmp_path, 1)
+        copying.copy(0)
+        await copying.round()
+        await copying.round()
+        error = Records(Fetched(error=ErrorCode.UNKNOWN_LEADER_EPOCH), b"")
+        copying.link.answers = {TopicPartition("t", 0): error}
+        await copying.round()
+        assert not await copying.round()
+        copying.fetcher._changed.clear()
+        await asyncio.wait_for(copying.fetcher._idle(backoff_s=1e9), seconds(ANSWER))
 
     asyncio.run(rounds())
 

@@ -9,7 +9,8 @@ found again only when something has happened to it, as that of the others is wha
 costs what has changed, however many partitions there are.
 
 What fails is tried again after `replica.fetch.backoff.ms`, the partition alone where only it
-failed; where one partition has whole requests fail, it is found and set apart (`parts`). A
+failed; where one partition has whole requests fail, it is found and set apart (`parts`). A leader
+that was not told yet that it leads is asked again sooner than that: producers with acks=all wait. A
 partition whose own disk fails, or that is fenced, is left until the controller names its leader
 anew. The next fetch tells the leader that everything before is held: where records count only once
 they are on disk, it is not sent before they are.
@@ -69,6 +70,23 @@ SCAN_MS: Final = 1_000
 """How often what is asked of a partition is found again though nothing happened to it here: its
 own retention may have moved its start, its directory may have failed, a throttle may have come."""
 
+NOT_LED_YET: Final = frozenset(
+    {
+        ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+    }
+)
+"""What a leader answers whose LeaderAndIsr is still on its way. Apache's followers wait for the
+whole backoff then, and with them whatever else a produce request has for that leader."""
+
+FIRST_RETRY_S: Final = 0.05
+"""The first pause after such an answer; each further one is twice as long, up to the backoff."""
+
+EARLY_MAX: Final = 16
+"""How often the pause is doubled: it has reached any backoff then."""
+
 APPENDED_AT_ONCE: Final = 1 << 20
 """Bytes that are appended before others have their turn on the event loop."""
 
@@ -96,6 +114,7 @@ class Copied:
     not_before: float = 0.0  # By the clock of the event loop.
     lag: int | None = None  # Offsets behind the leader's high watermark, at the last answer.
     told: set[ErrorCode] = field(default_factory=set)  # Errors in the log already.
+    early: int = 0  # Answers that the leader does not lead yet, in this epoch.
 
 
 class ReplicaFetcher:
@@ -193,8 +212,10 @@ class ReplicaFetcher:
 
     async def _idle(self, backoff_s: float) -> None:
         """Nothing is to be asked: wait for a new partition, or for a backoff to end."""
+        now = self._loop.time()
+        delayed = [self.copied[tp].not_before - now for tp in self._delayed if tp in self.copied]
         try:
-            async with asyncio.timeout(backoff_s):
+            async with asyncio.timeout(max(0.0, min([backoff_s, *delayed]))):
                 await self._changed.wait()
         except TimeoutError:
             pass
@@ -527,6 +548,9 @@ class ReplicaFetcher:
 
     def _delay(self, tp: TopicPartition, each: Copied, error: ErrorCode) -> None:
         backoff_s = self._settings()[keys.REPLICA_FETCH_BACKOFF_MS] / 1000
+        if error in NOT_LED_YET:
+            backoff_s = min(backoff_s, FIRST_RETRY_S * 2 ** min(each.early, EARLY_MAX))
+            each.early += 1
         each.not_before = self._loop.time() + backoff_s
         level = logging.DEBUG if error in each.told else logging.INFO
         each.told.add(error)

@@ -42,7 +42,11 @@ A = TypeVar("A", bound=AskedTopic)
 
 def committable(name: str, call: RequestContext) -> TopicImage | ErrorCode:
     """A topic whose partitions the caller may commit; why none of them, whatever the group says."""
-    if not call.allowed(_READ, _TOPIC, name):
+    try:
+        allowed = call.allowed(_READ, _TOPIC, name)
+    except Exception as error:  # The boundary between one topic and the others.
+        return refusal(error, "OffsetCommit", name).code
+    if not allowed:
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
     return call.broker.image.topics.get(name) or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
@@ -51,10 +55,7 @@ def faults(topics: Sequence[AskedTopic], call: RequestContext) -> Work[Codes]:
     """The partitions that are not committed, whatever the group says."""
     found: Codes = {}
     for topic in topics:
-        try:
-            known = committable(topic.name, call)
-        except Exception as error:  # The boundary between one topic and the others.
-            known = refusal(error, "OffsetCommit", topic.name).code
+        known = committable(topic.name, call)
         for entry in topic.partitions:
             yield
             partition = TopicPartition(topic.name, entry.partition_index)

@@ -86,11 +86,8 @@ def _is_whole(commit: GroupCommit, call: RequestContext) -> bool:
     if not _may_commit(group_id, call):
         return False
     for name, _, partitions in topics:
-        try:
-            topic = committable(name, call)
-        except Exception:  # `handle` meets it again, logs it and serves the other topics.
-            return False
-        if isinstance(topic, ErrorCode):
+        topic = committable(name, call)
+        if isinstance(topic, ErrorCode):  # `handle` says so, and serves the other topics.
             return False
         for each in partitions:
             if topic.partition(each[0]) is None:

@@ -38,6 +38,7 @@ USER = "kubectl-edit"
 # The answers of an API server that is busy, torn or away; status 0: none in time.
 ANSWERS: Final = {
     0: "the API server cannot be reached: timed out",
+    403: "forbidden: the account may not do that",
     404: "the server could not find the requested resource",
     409: "the object has been modified; please apply your changes to the latest version",
     429: "too many requests, please try again later",

@@ -63,7 +63,10 @@ def settings(passes: Passes) -> dict[str, str]:
 def test_brokers_of_a_secured_cluster_know_each_other_by_certificates() -> None:
     """And every name that is more than a user's is in the settings, whatever `config` says."""
     passes = secured(
-        config={"ssl.principal.mapping.rules": "RULE:^CN=(.*)$/$1/"},
+        config={
+            "ssl.principal.mapping.rules": "RULE:^CN=(.*)$/$1/",
+            "ssl.endpoint.identification.algorithm": "",
+        },
         authorization={"superUsers": ["admin"]},
     )
     passes.run()
@@ -71,6 +74,7 @@ def test_brokers_of_a_secured_cluster_know_each_other_by_certificates() -> None:
     assert found["inter.broker.listener.name"] == "REPLICATION"
     assert found["listener.name.replication.ssl.client.auth"] == "required"
     assert found["listener.name.replication.ssl.principal.mapping.rules"] == "DEFAULT"
+    assert found["listener.name.replication.ssl.endpoint.identification.algorithm"] == "https"
     assert found["super.users"] == (
         "User:CN=quickstart-broker,O=barnabas.io;User:CN=quickstart-operator,O=barnabas.io"
         ";User:admin"
@@ -134,6 +138,7 @@ def test_a_secured_cluster_whose_field_is_removed_stays_secured() -> None:
         ({"listeners": [{**SECURED[0], "port": 9091}]}, "port 9091 are the brokers' own"),
         ({"listeners": [{**SECURED[0], "name": "replication"}]}, "name replication"),
         ({"config": {"super.users": "User:mallory"}}, "super.users: follows from"),
+        ({"config": {"allow.everyone.if.no.acl.found": "true"}}, "keeps closed"),
     ],
 )
 def test_what_a_secured_cluster_may_not_have(spec: dict[str, Any], words: str) -> None:
@@ -195,6 +200,15 @@ def test_credentials_that_are_not_to_be_had() -> None:
     passes.kube.fail("get Secret", 500)
     with pytest.raises(KubeError):
         credentials_of(cluster, context)
+
+
+def test_an_operator_without_the_right_to_network_policies_says_so() -> None:
+    """As after an upgrade of its image alone; nothing else waits for it."""
+    passes = secured()
+    passes.kube.fail("list NetworkPolicy", 403, times=None)
+    passes.kube.fail("get NetworkPolicy", 403, times=None)
+    assert "NetworkPolicy" in stalled(passes.run())
+    assert passes.kube.find("StatefulSet", "quickstart-broker")
 
 
 def test_pipelines_are_told_that_they_have_no_user_yet() -> None:

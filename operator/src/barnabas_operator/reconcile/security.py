@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
+from typing import Final
 
 from barnabas_operator.api.clusters import (
     AUTHORIZATION_SETTINGS,
@@ -35,6 +36,7 @@ from barnabas_operator.resources.certificates import (
 from barnabas_operator.restart_check import AdminAccess
 
 Cluster = Resource[KafkaCluster]
+OPEN: Final = "allow.everyone.if.no.acl.found"
 
 
 def as_recorded(cluster: Cluster, context: Context) -> tuple[Cluster, str]:
@@ -88,6 +90,8 @@ def security_problems(cluster: KafkaCluster) -> Iterator[str]:
     for name in AUTHORIZATION_SETTINGS:
         if name in spec.config:
             yield f"spec.config.{name}: follows from spec.authorization; remove it"
+    if spec.config.get(OPEN, "false").strip().lower() != "false":
+        yield f"spec.config.{OPEN}: opens what a secured cluster keeps closed; remove it"
 
 
 def credentials_of(cluster: Cluster, context: Context) -> ClusterCredentials:

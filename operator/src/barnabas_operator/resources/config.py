@@ -118,6 +118,8 @@ def tls_settings(listeners: Sequence[Listener]) -> dict[str, str]:
             settings[f"{prefix}ssl.truststore.location"] = f"{BROKER_PATH}/{trust}"
             rules = WHOLE_NAME if own else USER_OF_CERTIFICATE
             settings[f"{prefix}ssl.principal.mapping.rules"] = rules
+            if own:
+                settings[f"{prefix}ssl.endpoint.identification.algorithm"] = "https"
     return settings
 
 

@@ -45,3 +45,20 @@ def test_pods_are_selected_as_their_sets_select_them() -> None:
     assert {"podSelector": {"matchLabels": {"b": "2"}}} in client["from"]
     assert peers["from"] == [{"podSelector": {"matchLabels": {"a": "1"}}}]
     assert brokers["spec"]["podSelector"] == {"matchLabels": {"b": "2"}}
+
+
+def test_ports_of_sidecars_are_open_as_they_are_declared() -> None:
+    """An exporter of one's own goes on to be reached."""
+    exporter = {"name": "exporter", "image": "e:1", "ports": [{"containerPort": 7000}]}
+    template = {"sidecars": [exporter, {"name": "quiet", "ports": 1}]}
+    storage = {"replicas": 1, "storage": {"size": "1Gi"}}
+    cluster = read_cluster(
+        examples.cluster(
+            listeners=LISTENERS,
+            insecure=False,
+            brokers={**storage, "template": template},
+            zookeeper={**storage, "template": template},
+        )
+    )
+    for policy in network_policies(cluster, operator_namespace="kafka"):
+        assert policy["spec"]["ingress"][-1] == {"ports": [{"port": 7000, "protocol": "TCP"}]}

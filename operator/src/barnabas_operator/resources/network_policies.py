@@ -10,9 +10,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from barnabas_operator.api.clusters import ADMIN_PORT, REPLICATION_PORT, KafkaCluster
+from barnabas_operator.api.pods import PodTemplate
 from barnabas_operator.api.reading import Resource
 from barnabas_operator.names import ELECTION_PORT, PEER_PORT, ZOOKEEPER_PORT, ClusterNames
-from barnabas_operator.resources import objects
+from barnabas_operator.resources import objects, pods
 from barnabas_operator.resources.objects import Document
 
 Peer = dict[str, Any]
@@ -37,12 +38,13 @@ def network_policies(
     of_brokers = _pods(brokers or names.selector("broker"))
     operator = _operator(operator_namespace)
     clients = [each.port for each in spec.listeners]
-    policies = {
+    policies: dict[str, tuple[Peer, list[Document]]] = {
         "zookeeper": (
             of_members,
             [
                 _rule([ZOOKEEPER_PORT], [of_brokers, of_members, operator]),
                 _rule([PEER_PORT, ELECTION_PORT], [of_members]),
+                *_of_sidecars(spec.zookeeper.template),
             ],
         ),
         "broker": (
@@ -50,6 +52,7 @@ def network_policies(
             [
                 _rule([REPLICATION_PORT], [of_brokers, operator]),
                 _rule([*clients, ADMIN_PORT], []),
+                *_of_sidecars(spec.brokers.template),
             ],
         ),
     }
@@ -96,6 +99,20 @@ def _operator(namespace: str) -> Peer:
         "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
         "podSelector": {"matchLabels": {"app.kubernetes.io/name": "barnabas-operator"}},
     }
+
+
+def _of_sidecars(template: PodTemplate) -> list[Document]:
+    """The ports that a resource's own containers declare, from everywhere; none is the operator's.
+
+    What the API server will refuse in a container is left to it.
+    """
+    ports = [
+        {"port": number, "protocol": port.get("protocol", "TCP")}
+        for sidecar in template.sidecars
+        for port in pods.objects_in(sidecar.get("ports"))
+        if isinstance(number := port.get("containerPort"), int)
+    ]
+    return [{"ports": ports}] if ports else []
 
 
 def _rule(ports: Sequence[int], peers: list[Peer]) -> Document:

@@ -180,7 +180,7 @@ def _mounts(container: Document, given: Iterable[JsonObject], path: str) -> Iter
 
 def _ports(own: Iterable[Document], sidecar: JsonObject, path: str) -> Iterator[str]:
     names = {str(each["containerPort"]): each["name"] for each in own}
-    for index, each in enumerate(_objects(sidecar.get("ports"))):
+    for index, each in enumerate(objects_in(sidecar.get("ports"))):
         number, name = str(each.get("containerPort")), each.get("name")
         if number in names:
             yield f"{path}[{index}].containerPort: {number} is the port {names[number]}"
@@ -190,12 +190,12 @@ def _ports(own: Iterable[Document], sidecar: JsonObject, path: str) -> Iterator[
 
 def _written(sidecar: JsonObject, volumes: set[str], path: str) -> Iterator[str]:
     """A sidecar may read the operator's volumes: two programs that write one disk lose data."""
-    for index, each in enumerate(_objects(sidecar.get("volumeMounts"))):
+    for index, each in enumerate(objects_in(sidecar.get("volumeMounts"))):
         if each.get("name") in list(volumes) and each.get("readOnly") is not True:
             yield f"{path}[{index}]: {each['name']} is the operator's; mount it with readOnly: true"
 
 
-def _objects(value: Any) -> list[JsonObject]:
+def objects_in(value: Any) -> list[JsonObject]:
     """The objects of a list that nobody has checked yet."""
     items = value if isinstance(value, list | tuple) else ()
     return [each for each in items if isinstance(each, Mapping)]

@@ -35,6 +35,8 @@ def test_the_longer_copy_is_opened(tmp_path: Path) -> None:
     note(one, two)
     (one / "log-start-offset-checkpoint").write_text("0\n1\norders 3 2\n")
     logs = open_directories(one, two)
+    kept = (two / "log-start-offset-checkpoint").read_text()
+    assert "orders 3 2" in kept.splitlines(), "what the old directory said is lost with its copy"
     assert logs.directory_of(TP) == two
     assert logs.logs[TP].log_start_offset == 2
     assert logs.logs[TP].log_end_offset == 7

@@ -12,6 +12,7 @@ from barnabas_broker.log.producer_state import (
     ProducerEntry,
     ProducerState,
     Sequences,
+    bound_all,
     fair_share,
 )
 from barnabas_broker.log.transaction_index import AbortedTransaction
@@ -310,6 +311,60 @@ def test_a_snapshot_of_more_producers_is_cut_to_the_newest() -> None:
     assert list(state.producers) == [4, 5]
 
 
+def with_open_transactions(count: int, *, ids_max: int) -> ProducerState:
+    """So many producers have written one transactional batch each, the first at offset 0."""
+    state = ProducerState(ids_max=ids_max)
+    for offset in range(count):
+        accept(state, batch(0, offset=offset, producer=offset, transactional=True))
+    return state
+
+
+def test_a_transaction_may_begin_at_the_first_offset() -> None:
+    """It is as open as any other: for its producer, for the bounds, after a start, for markers."""
+    state = with_open_transactions(1, ids_max=2)
+    assert not state.follows(Sequences(0, 0, 1, 1))
+    assert refusal(state, batch(1, offset=1, producer=0)) is ErrorCode.INVALID_TXN_STATE
+    accept(state, batch(1, offset=1, producer=0, transactional=True))
+    assert state.has_ongoing_transaction(0, 0)
+    assert state.expire(10**12, 1) == 0
+    assert state.forget_down_to(0) == 0
+    again = ProducerState()
+    again.restore(state.producers.values(), 2)
+    assert again.first_unstable_offset == 0
+    assert accept(again, marker(2, commit=False, producer=0)) == [AbortedTransaction(0, 0, 2, 3)]
+
+
+def test_those_with_open_transactions_leave_room_for_others() -> None:
+    """Were they more than the bound, no other producer would be known for two batches."""
+    state = with_open_transactions(32, ids_max=16)
+    accept(state, batch(0, offset=32, producer=100))
+    accept(state, batch(0, offset=33, producer=101))
+    assert refusal(state, batch(2, offset=34, producer=101)) is (
+        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    )
+
+
+def test_the_bound_holds_again_after_a_start() -> None:
+    """Open transactions had raised it; the log that was read again has none."""
+    state = with_open_transactions(32, ids_max=16)
+    state.restore([], 32)
+    for number in range(32):
+        accept(state, batch(0, offset=32 + number, producer=number))
+    assert len(state.producers) <= 16
+
+
+def test_partitions_with_most_producers_forget_first() -> None:
+    """All together come a little below the bound; who has an open transaction stays."""
+    few, many = ProducerState(), with_open_transactions(2, ids_max=100)
+    accept(few, batch(0, producer=1))
+    for number in range(2, 40):
+        accept(many, batch(0, offset=number, producer=number))
+    assert bound_all([few, many], 41) == 0
+    assert bound_all([few, many], 16) == 26
+    assert list(few.producers) == [1]
+    assert list(many.producers) == [0, 1, *range(28, 40)]
+
+
 HISTORIES = st.lists(
     st.builds(
         batch,
@@ -325,6 +380,7 @@ HISTORIES = st.lists(
 
 @given(history=HISTORIES, origin=st.sampled_from((Origin.CLIENT, Origin.REPLICATION)))
 @example(history=[batch(3, 2), batch(0, 3), batch(3, 2)], origin=Origin.REPLICATION)
+@example(history=[batch(0, transactional=True), batch(1)], origin=Origin.CLIENT)
 def test_what_follows_beyond_doubt_is_what_is_found_to_follow(
     history: list[ProducerBatch], origin: Origin
 ) -> None:

@@ -68,9 +68,7 @@ def settle(
         return _settle_one(tp, copies[0], offline)
     if len(copies) == 2:
         for old, new in (copies, reversed(copies)):
-            if new.note is not None and move_record.names_both(
-                new.note, old.home.path, new.home.path
-            ):
+            if move_record.names_both(new.note, old.home.path, new.home.path):
                 return _settle_two(tp, old, new, checkpoint, now_ms)
     raise two_homes(tp, copies[0].home.path, copies[1].home.path)
 

@@ -40,7 +40,7 @@ def test_sections_modules_and_options() -> None:
         ("Client { M required a=b; }", "; is missing at the end"),
         ("Client { M required\n a=b };", "line 2: the name of an option is missing before }"),
         ("Client { M required a; };", "line 1: = is missing"),
-        ("Client { M needed; };", "line 1: needed is none of required"),
+        ("Client { M needed; };", "line 1: the flag has to be one of required"),
         ("Client M", "line 1: { is missing"),
         ('Client { M required a="b; };', 'line 1: " is not expected'),
         ('Client { M required a="${b}"; };', "properties (${…}) are not replaced"),

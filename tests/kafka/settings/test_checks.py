@@ -268,3 +268,21 @@ def test_selectors_of_replicas() -> None:
 def test_nothing_wrong_with_the_defaults() -> None:
     """A broker starts with no settings at all."""
     assert lines({}) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("cipher.algorithm", "AES/GCM/NoPadding", "choose AES/CBC/PKCS5Padding"),
+        ("keyfactory.algorithm", "PBKDF2WithHmacMD5", "choose PBKDF2WithHmacSHA512"),
+        ("key.length", "100", "choose 128, 192, 256"),
+        ("iterations", "1000001", "at most 1000000"),
+    ],
+)
+def test_how_passwords_are_encrypted(name: str, value: str, told: str) -> None:
+    """What Java has and we have not is refused, where there is a secret to encrypt with."""
+    given = {f"password.encoder.{name}": value}
+    assert lines(given) == []
+    (line,) = lines({**given, "password.encoder.secret": "hush"})
+    assert line.startswith(f"password.encoder.{name}={value}: ")
+    assert told in line

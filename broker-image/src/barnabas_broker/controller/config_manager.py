@@ -11,6 +11,7 @@ from barnabas_broker.controller import configs, writes
 from barnabas_broker.controller.configs import ConfigResource
 from barnabas_broker.controller.metadata_store import MetadataStore
 from barnabas_broker.controller.requests import ConfigRequest, Outcome
+from barnabas_broker.controller.stored_passwords import StoredPasswords
 from barnabas_broker.controller.topics import check_cleanup_policy, validate_name
 from barnabas_broker.security.principals import Principal
 from barnabas_broker.zk.znodes import ConfigZnode
@@ -32,6 +33,7 @@ class ConfigManager:
         self.settings = settings
         self._metadata = metadata
         self._broker_id = broker_id
+        self._passwords = StoredPasswords(settings)
 
     def load(self, stored: Mapping[str, Mapping[str, str]]) -> None:
         """Take over the changes of `stored`, which are by broker as in an image.
@@ -39,7 +41,7 @@ class ConfigManager:
         A stored value that this release does not accept is left out and logged, as Kafka does:
         a broker must start, so that the value can be corrected.
         """
-        per_broker = dict(stored.get(str(self._broker_id), {}))
+        per_broker = self._passwords.decoded(stored.get(str(self._broker_id), {}))
         cluster_wide = dict(stored.get(DEFAULT_BROKER, {}))
         while True:
             try:
@@ -161,25 +163,32 @@ class ConfigManager:
         self, request: ConfigRequest, incremental: bool, validate_only: bool, now_ms: int
     ) -> None:
         key = configs.broker_key(request.name, broker_id=self._broker_id)
-        changed = _changed(self._stored(key), request, incremental, dynamic.find_setting)
+        stored = self._stored(key)
+        before = self._passwords.decoded(stored)
+        changed = _changed(before, request, incremental, dynamic.find_setting)
         scope = dynamic.Scope.CLUSTER if key == DEFAULT_BROKER else dynamic.Scope.BROKER
         try:
             settings = dynamic.validate_changes(self.settings, changed, scope=scope)
         except SettingError as error:
             # Kafka answers so for brokers, and INVALID_CONFIG for topics.
             raise KafkaError(ErrorCode.INVALID_REQUEST, error.to_clients) from error
+        encoded = self._passwords.encoded(changed, before, stored)
+        if incremental:
+            touched = {change.name for change in request.changes}
+            unread = stored.keys() - before.keys() - touched
+            encoded |= {name: stored[name] for name in unread}
         if validate_only:
             return
         znode = ConfigZnode.for_broker(key)
         with self._metadata.reading():
-            operations = writes.change_config(self._metadata.store, znode, changed, now_ms=now_ms)
+            operations = writes.change_config(self._metadata.store, znode, encoded, now_ms=now_ms)
         # Listeners look at the settings when the image changes, so these come first; a store that
         # fails takes no more writes, and the settings go back with it.
-        before, self.settings = self.settings, settings
+        settings_before, self.settings = self.settings, settings
         try:
             self._metadata.commit(operations, broker_configs=True, now_ms=now_ms)
         except KafkaError:
-            self.settings = before
+            self.settings = settings_before
             raise
 
     def _stored(self, key: str) -> Mapping[str, str]:

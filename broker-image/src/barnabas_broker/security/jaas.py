@@ -68,7 +68,7 @@ def parse(text: str) -> Sections:
 def _module(tokens: _Tokens) -> LoginModule:
     name, flag = tokens.text("a login module"), tokens.text("a flag")
     if flag.lower() not in FLAGS:
-        raise tokens.error(f"{flag} is none of {', '.join(FLAGS)}")
+        raise tokens.error(f"the flag has to be one of {', '.join(FLAGS)}")
     options = {}
     while not tokens.skip(";"):
         key = tokens.text("the name of an option")

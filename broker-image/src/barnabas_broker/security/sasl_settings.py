@@ -120,8 +120,9 @@ def login_module(
         except ValueError:
             raise SettingError(name, None, "it has to be one login module") from None
         if module.name != MODULES[mechanism]:
-            wanted = f"{mechanism} needs {MODULES[mechanism]}, not {module.name}"
-            raise SettingError(name, None, wanted)
+            # What no login module is called may be a part of a password.
+            given = module.name if module.name in MODULES.values() else "another class"
+            raise SettingError(name, None, f"{mechanism} needs {MODULES[mechanism]}, not {given}")
         return module
     section = sections.get(f"{listener.lower()}.{SECTION}") or sections.get(SECTION) or ()
     return next((each for each in section if each.name == MODULES[mechanism]), None)

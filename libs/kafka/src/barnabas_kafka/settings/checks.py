@@ -240,6 +240,24 @@ def not_offered(settings: BrokerSettings) -> Iterator[SettingError]:
         if name == "config.providers":
             yield SettingError(name, settings.explicit[name], "values from providers are not read")
     yield from _among_brokers(settings)
+    yield from _password_encoder(settings)
+
+
+def _password_encoder(settings: BrokerSettings) -> Iterator[SettingError]:
+    """How passwords are encrypted, where they are."""
+    if settings[security.PASSWORD_ENCODER_SECRET] is None:
+        return
+    offered: tuple[tuple[Key[Any], tuple[Any, ...]], ...] = (
+        (security.PASSWORD_ENCODER_KEYFACTORY_ALGORITHM, security.KEY_DERIVATIONS),
+        (security.PASSWORD_ENCODER_CIPHER_ALGORITHM, security.PASSWORD_CIPHERS),
+        (security.PASSWORD_ENCODER_KEY_LENGTH, security.CIPHER_KEY_BITS),
+    )
+    for key, choices in offered:
+        if settings[key] is not None and settings[key] not in choices:
+            yield _error(settings, key, f"is not offered; choose {', '.join(map(str, choices))}")
+    key = security.PASSWORD_ENCODER_ITERATIONS
+    if settings[key] > security.PASSWORD_ITERATIONS_MAX:
+        yield _error(settings, key, f"at most {security.PASSWORD_ITERATIONS_MAX}")
 
 
 def _among_brokers(settings: BrokerSettings) -> Iterator[SettingError]:

@@ -449,31 +449,33 @@ DELEGATION_TOKEN_EXPIRY_CHECK_INTERVAL_MS = long(
     rule=at_least(1),
     importance=Importance.LOW,
 )
+KEY_DERIVATIONS = tuple(f"PBKDF2WithHmacSHA{size}" for size in (512, 384, 256, 1))
+PASSWORD_CIPHERS = ("AES/CBC/PKCS5Padding",)
+CIPHER_KEY_BITS = (128, 192, 256)
+PASSWORD_ITERATIONS_MAX = 1_000_000
+"""Beyond what anybody needs; what is stored must not make a broker derive for minutes."""
+
 PASSWORD_ENCODER_SECRET = password(
     "password.encoder.secret",
     None,
-    "Secret that encrypts passwords kept in ZooKeeper.",
-    served=Served.LATER,
+    "Secret that encrypts passwords changed at run time; without it they cannot be.",
 )
 PASSWORD_ENCODER_OLD_SECRET = password(
     "password.encoder.old.secret",
     None,
-    "The secret before, needed once when it changes.",
-    served=Served.LATER,
+    "The secret before, as long as passwords are kept that it encrypted.",
 )
 PASSWORD_ENCODER_KEYFACTORY_ALGORITHM = string(
     "password.encoder.keyfactory.algorithm",
     None,
-    "How the key is derived from the secret.",
+    "How the key is derived from the secret; PBKDF2WithHmacSHA512 unless it is given.",
     importance=Importance.LOW,
-    served=Served.LATER,
 )
 PASSWORD_ENCODER_CIPHER_ALGORITHM = string(
     "password.encoder.cipher.algorithm",
     "AES/CBC/PKCS5Padding",
     "Cipher for passwords kept in ZooKeeper.",
     importance=Importance.LOW,
-    served=Served.LATER,
 )
 PASSWORD_ENCODER_KEY_LENGTH = integer(
     "password.encoder.key.length",
@@ -481,7 +483,6 @@ PASSWORD_ENCODER_KEY_LENGTH = integer(
     "Length of the derived key in bits.",
     rule=at_least(8),
     importance=Importance.LOW,
-    served=Served.LATER,
 )
 PASSWORD_ENCODER_ITERATIONS = integer(
     "password.encoder.iterations",
@@ -489,5 +490,4 @@ PASSWORD_ENCODER_ITERATIONS = integer(
     "Rounds of the derivation.",
     rule=at_least(1024),
     importance=Importance.LOW,
-    served=Served.LATER,
 )

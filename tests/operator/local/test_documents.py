@@ -151,6 +151,14 @@ def test_users_are_refused_by_name() -> None:
     assert "kind: is KafkaUser, which `barnabas local` does not manage" in found
 
 
+def test_a_cluster_of_another_namespace_is_refused_by_name() -> None:
+    """There is one namespace on a laptop."""
+    topic = laptop.topic(clusterNamespace="elsewhere")
+    (problem,) = _problems(laptop.cluster(), topic)
+    assert "spec.clusterNamespace: is for Kubernetes" in problem
+    choose([laptop.cluster(), laptop.topic(clusterNamespace="default")])
+
+
 def test_names_become_names_of_services() -> None:
     """On a laptop they would do; on Kubernetes they would not."""
     document = laptop.cluster() | {"metadata": {"name": "Quick.Start"}}

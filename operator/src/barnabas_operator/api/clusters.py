@@ -459,6 +459,14 @@ class ClusterSpec:
         Authorization | None,
         Doc("Who may do what. Without it every client may do everything."),
     ] = None
+    allowed_namespaces: Annotated[
+        tuple[str, ...],
+        Doc(
+            "Other namespaces whose KafkaTopics and KafkaUsers may name this cluster; * is every"
+            " one. Who writes them decides about topics and ACLs of the cluster."
+        ),
+        Longest(100),
+    ] = ()
 
     version: Annotated[
         str | None,
@@ -483,6 +491,10 @@ class ClusterSpec:
         """How pods are replaced, by either field."""
         before = self.roll_policy or RollPolicy()
         return self.roll or Roll(policy=before.type, window=before.window)
+
+    def allows_namespace(self, namespace: str) -> bool:
+        """Whether KafkaTopics and KafkaUsers of another namespace may name the cluster."""
+        return not {namespace, "*"}.isdisjoint(self.allowed_namespaces)
 
     @property
     def secured(self) -> bool:

@@ -31,6 +31,12 @@ class TopicSpec:
     RULES: ClassVar = (
         Rule("self.cluster == oldSelf.cluster", "cluster may not change: make another resource"),
         Rule(
+            "has(self.clusterNamespace) == has(oldSelf.clusterNamespace)"
+            " && (!has(self.clusterNamespace)"
+            " || self.clusterNamespace == oldSelf.clusterNamespace)",
+            "clusterNamespace may not change: make another resource",
+        ),
+        Rule(
             "has(self.topicName) == has(oldSelf.topicName)"
             " && (!has(self.topicName) || self.topicName == oldSelf.topicName)",
             "topicName may not change: Kafka cannot rename a topic",
@@ -45,9 +51,17 @@ class TopicSpec:
         ),
     )
 
-    cluster: Annotated[
-        str, Doc("Name of the KafkaCluster, in the same namespace."), NAME, Longest(40)
-    ]
+    cluster: Annotated[str, Doc("Name of the KafkaCluster."), NAME, Longest(40)]
+    cluster_namespace: Annotated[
+        str | None,
+        Doc(
+            "Namespace of the KafkaCluster, if it is not that of the resource. The cluster must"
+            " allow that of the resource in its spec.allowedNamespaces."
+        ),
+        NAME,
+        Fewest(1),
+        Longest(63),
+    ] = None
     topic_name: Annotated[
         str | None,
         Doc("Name in Kafka, if it is not the name of the resource."),

@@ -250,15 +250,29 @@ class UserSpec:
     RULES: ClassVar = (
         Rule("self.cluster == oldSelf.cluster", "cluster may not change: make another resource"),
         Rule(
+            "has(self.clusterNamespace) == has(oldSelf.clusterNamespace)"
+            " && (!has(self.clusterNamespace)"
+            " || self.clusterNamespace == oldSelf.clusterNamespace)",
+            "clusterNamespace may not change: make another resource",
+        ),
+        Rule(
             "has(self.username) == has(oldSelf.username)"
             " && (!has(self.username) || self.username == oldSelf.username)",
             "username may not change: make another resource",
         ),
     )
 
-    cluster: Annotated[
-        str, Doc("Name of the KafkaCluster, in the same namespace."), NAME, Longest(40)
-    ]
+    cluster: Annotated[str, Doc("Name of the KafkaCluster."), NAME, Longest(40)]
+    cluster_namespace: Annotated[
+        str | None,
+        Doc(
+            "Namespace of the KafkaCluster, if it is not that of the resource. The cluster must"
+            " allow that of the resource in its spec.allowedNamespaces."
+        ),
+        NAME,
+        Fewest(1),
+        Longest(63),
+    ] = None
     username: Annotated[
         str | None,
         Doc("Name in Kafka, if it is not the name of the resource."),

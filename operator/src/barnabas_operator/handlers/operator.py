@@ -162,7 +162,7 @@ class Passes:
         expiries: Callable[[str, str, Mapping[str, float]], None],
     ) -> None:
         self.leads = leads
-        self.index = ResourceIndex()
+        self.index = ResourceIndex(watched=environment.namespaces)
         self._environment = environment
         self._namespaces = environment.namespaces or (None,)
         self._kube = kube
@@ -197,6 +197,7 @@ class Passes:
             operator_namespace=self._environment.own_namespace,
             expiries=self._expiries,
             retained=self.index.retained,
+            watched=self._environment.namespaces,
             count_step=self._count_step,
         )
         return self._steady.reconcile(key, context)
@@ -225,10 +226,16 @@ async def _run(environment: Environment, metrics: Metrics, stopping: Stopping) -
         namespace: Election(kube, namespace or environment.own_namespace, environment.identity)
         for namespace in namespaces
     }
+
+    def leads(key: Key) -> bool:
+        # Where the cluster's namespace is not watched there are only statuses of others to write.
+        found = elections.get(key.namespace if environment.namespaces else None)
+        return all(each.leads() for each in ([found] if found else elections.values()))
+
     passes = Passes(
         environment,
         kube,
-        leads=lambda key: elections[key.namespace if environment.namespaces else None].leads(),
+        leads=leads,
         stopping=stopping,
         count_step=metrics.count_step,
         expiries=metrics.expiries,

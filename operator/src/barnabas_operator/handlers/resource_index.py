@@ -17,12 +17,13 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
 from barnabas_operator.api.storage import DeletionPolicy
 from barnabas_operator.kube import CLUSTERS, PIPELINES, TOPICS, USERS, Document, Kind
 from barnabas_operator.names import CLUSTER, INSTANCE
+from barnabas_operator.plan.namespaces import cluster_namespace_of
 from barnabas_operator.reconcile.reconciler import OWNED
 from barnabas_operator.reconcile.steady import Revision
 
@@ -34,7 +35,7 @@ DELETIONS: Final = 10_000
 
 # Kind, namespace, name.
 Place = tuple[str, str, str]
-# Namespace and cluster; the cluster is None where a resource names none in a known way.
+# Namespace of a cluster and its name; the name is None where a resource names none in a known way.
 Owner = tuple[str, str | None]
 # Kind and owner.
 Naming = tuple[str, str, str | None]
@@ -43,10 +44,12 @@ Naming = tuple[str, str, str | None]
 class ResourceIndex:
     """Thread-safe; documents are shared and must not be changed."""
 
-    def __init__(self, deletions: int = DELETIONS) -> None:
+    def __init__(self, deletions: int = DELETIONS, watched: Collection[str] = ()) -> None:
+        """`watched` are the namespaces of which anything is listed; empty for all."""
+        self._watched = frozenset(watched)
         self._deletions = deletions
         self._lock = threading.Lock()
-        self._by_cluster: dict[Naming, dict[str, Document]] = {}
+        self._by_cluster: dict[Naming, dict[Place, Document]] = {}
         # The owner of each object, with its uid and resourceVersion.
         self._objects: dict[Place, tuple[Owner, str]] = {}
         # The number of objects of each owner, and the number of its last change.
@@ -111,7 +114,9 @@ class ResourceIndex:
     def named(self, kind: Kind, namespace: str, cluster: str) -> list[Document] | None:
         """What names the cluster or may mean it; None if the index cannot tell."""
         with self._lock:
-            if not self._is_complete(kind, namespace):
+            # Resources of watched namespaces may name clusters of others, which are never listed.
+            listed = not self._watched or namespace in self._watched
+            if listed and not self._is_complete(kind, namespace):
                 return None
             found = {
                 **self._by_cluster.get((kind.kind, namespace, None), {}),
@@ -144,7 +149,7 @@ class ResourceIndex:
             self._retained.popitem(last=False)
 
     def _put(self, kind: Kind, place: Place, document: Document) -> None:
-        owner, version = (place[1], _cluster_of(kind, document)), _version(document)
+        owner, version = _owner_of(kind, place[1], document), _version(document)
         if version and self._objects.get(place) == (owner, version):
             return
         self._remove(place)
@@ -158,7 +163,7 @@ class ResourceIndex:
         }
         head = {"apiVersion": kind.api_version, "kind": kind.kind}
         kept = {**document, **head, "metadata": meta}
-        self._by_cluster.setdefault((kind.kind, *owner), {})[place[2]] = kept
+        self._by_cluster.setdefault((kind.kind, *owner), {})[place] = kept
 
     def _remove(self, place: Place) -> None:
         owner, _ = self._objects.pop(place, (None, ""))
@@ -166,7 +171,7 @@ class ResourceIndex:
             return
         self._count(owner, -1)
         documents = self._by_cluster.get(naming := (place[0], *owner), {})
-        documents.pop(place[2], None)
+        documents.pop(place, None)
         if not documents:
             self._by_cluster.pop(naming, None)
 
@@ -178,6 +183,14 @@ class ResourceIndex:
             self._owners[owner] = count, self._changes
         else:
             self._owners.pop(owner, None)
+
+
+def _owner_of(kind: Kind, namespace: str, document: Mapping[str, Any]) -> Owner:
+    cluster = _cluster_of(kind, document)
+    if kind not in (TOPICS, USERS) or cluster is None:
+        return namespace, cluster
+    named_in = cluster_namespace_of(document)
+    return (namespace, None) if named_in is None else (named_in, cluster)
 
 
 def _cluster_of(kind: Kind, document: Mapping[str, Any]) -> str | None:

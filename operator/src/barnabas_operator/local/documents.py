@@ -257,6 +257,11 @@ def _dangling(found: Sequence[tuple[AnyResource, int]]) -> Iterator[Problem]:
 
 def _broken_rules(resource: AnyResource) -> Iterator[str]:
     body, where = resource.body, f"{resource.kind} {resource.meta.name}"
+    own = (None, resource.meta.namespace)
+    if isinstance(body, KafkaTopic) and body.spec.cluster_namespace not in own:
+        yield (
+            f"{where}: spec.clusterNamespace: is for Kubernetes; `barnabas local` has one namespace"
+        )
     if not isinstance(body, KafkaTopic):
         name = resource.meta.name
         if len(name) > NAME_LENGTH or not _NAME.fullmatch(name):

@@ -203,6 +203,16 @@ class Reason(StrEnum):
         Severity.WARNING,
         "A webhook or another manager alters a value as often as the operator applies it.",
     )
+    NAMESPACE_NOT_ALLOWED = (
+        "NamespaceNotAllowed",
+        Severity.STALLED,
+        "A resource names a cluster of another namespace that is not there or does not allow it.",
+    )
+    NAMESPACE_NOT_WATCHED = (
+        "NamespaceNotWatched",
+        Severity.STALLED,
+        "A resource names a cluster of a namespace that the operator does not watch.",
+    )
     CLAIM_LARGER = (
         "ClaimLarger",
         Severity.WARNING,

@@ -16,10 +16,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from barnabas_operator.api.storage import DeletionPolicy
+from barnabas_operator.plan.namespaces import foreign_resource, origin_of, parse_foreign
 from barnabas_operator.plan.orphans import PresentResources
 from barnabas_operator.plan.shards import Format, Stored, change, parse
 from barnabas_operator.plan.topics import Topic
@@ -27,11 +28,17 @@ from barnabas_operator.plan.topics import Topic
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LedgerEntry:
-    """The resource with which a topic is deleted; older versions recorded neither uid nor id."""
+    """The resource with which a topic is deleted; older versions recorded neither uid nor id.
+
+    Of resources of another namespace (empty: that of the cluster) each topic is entered, whatever
+    its policy: the entry alone tells which topics are of that namespace.
+    """
 
     resource: str
     uid: str = ""
     topic_id: str = ""
+    namespace: str = ""
+    policy: DeletionPolicy = DeletionPolicy.DELETE
 
 
 Ledger = Mapping[str, LedgerEntry]
@@ -78,13 +85,36 @@ def parse_former_ledger(data: Mapping[str, str]) -> tuple[Ledger, tuple[str, ...
 
 
 def _entry(told: Mapping[str, Any]) -> LedgerEntry:
+    if "resource" not in told:
+        return _foreign_entry(told)
     texts = (told["resource"], told.get("uid", ""), told.get("topicId", ""))
     if not (all(isinstance(text, str) for text in texts) and texts[0]):
         raise ValueError("resource, uid and topicId must be texts")
     return LedgerEntry(resource=texts[0], uid=texts[1], topic_id=texts[2])
 
 
+def _foreign_entry(told: Mapping[str, Any]) -> LedgerEntry:
+    texts = (*parse_foreign(told["foreignResource"]), told["uid"], told["topicId"])
+    if not all(isinstance(text, str) for text in texts):
+        raise ValueError("uid and topicId must be texts")
+    namespace, name, uid, topic_id = texts
+    return LedgerEntry(
+        resource=name,
+        uid=uid,
+        topic_id=topic_id,
+        namespace=namespace,
+        policy=DeletionPolicy(told["deletionPolicy"]),
+    )
+
+
 def _written(entry: LedgerEntry) -> Mapping[str, Any]:
+    if entry.namespace:
+        return {
+            **foreign_resource(entry.namespace, entry.resource),
+            "uid": entry.uid,
+            "topicId": entry.topic_id,
+            "deletionPolicy": entry.policy.value,
+        }
     return {"resource": entry.resource, "uid": entry.uid, "topicId": entry.topic_id}
 
 
@@ -101,9 +131,42 @@ def next_ledger(
     """
     kept = dict(ledger)
     for name, topic in topics.items():
-        if topic.body.spec.deletion_policy is not DeletionPolicy.DELETE:
+        origin, policy, entry = origin_of(topic), topic.body.spec.deletion_policy, kept.get(name)
+        if name not in ids and entry is not None and entry.namespace != origin:
+            continue
+        if policy is not DeletionPolicy.DELETE and not origin:
             kept.pop(name, None)
         elif name in ids:
-            meta = topic.meta
-            kept[name] = LedgerEntry(resource=meta.name, uid=meta.uid, topic_id=ids[name])
+            kept[name] = LedgerEntry(
+                resource=topic.meta.name,
+                uid=topic.meta.uid,
+                topic_id=ids[name],
+                namespace=origin,
+                policy=policy,
+            )
+    return kept
+
+
+def with_policies(
+    ledger: Ledger, owners: Mapping[str, Topic], leaving: Sequence[Topic]
+) -> dict[str, LedgerEntry]:
+    """The ledger without topics of the cluster's namespace whose resource says Retain now, or said
+    so when it went; with the policies of those of other namespaces.
+
+    That needs no answer of a broker: whoever says so and deletes the resource afterwards means it.
+    A resource that is `leaving` speaks for its own entry only: another may have the topic by now.
+    """
+    policies = {topic.meta.uid: topic.body.spec.deletion_policy for topic in leaving}
+    kept = {}
+    for name, entry in ledger.items():
+        said = policies.get(entry.uid, entry.policy)
+        owner = owners.get(name)
+        if owner is not None and origin_of(owner) == entry.namespace:
+            now = owner.body.spec.deletion_policy
+        else:
+            now = said
+        if entry.namespace:
+            kept[name] = replace(entry, policy=now)
+        elif DeletionPolicy.RETAIN not in (said, now):
+            kept[name] = entry
     return kept

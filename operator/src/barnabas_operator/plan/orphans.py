@@ -6,9 +6,11 @@ uid, parsed or not, and every resource that may mean the same thing in Kafka.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Protocol, Self
+
+from barnabas_operator.plan.namespaces import cluster_namespace_of
 
 
 class Entry(Protocol):
@@ -24,6 +26,11 @@ class Entry(Protocol):
         """The uid of the resource, empty where it is not known."""
         ...
 
+    @property
+    def namespace(self) -> str:
+        """The namespace of the resource, empty for that of the cluster."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PresentResources:
@@ -35,10 +42,16 @@ class PresentResources:
     names: frozenset[str]
     uids: frozenset[str]
     in_kafka: frozenset[str]
+    # What exists in other namespaces that have resources of the cluster, and whether a namespace
+    # was looked at: it is neither while the cluster does not allow it, or it cannot be listed.
+    others: Mapping[str, Self] = field(default_factory=dict)
+    looked_at: Callable[[str], bool] = lambda _: False
 
     @classmethod
-    def of(cls, documents: Iterable[Mapping[str, Any]], cluster: str) -> Self:
-        """Of all resources of a kind in a cluster's namespace, as the API server has them."""
+    def of(
+        cls, documents: Iterable[Mapping[str, Any]], cluster: str, home: str | None = None
+    ) -> Self:
+        """Of all resources of a kind in one namespace, of which some name a cluster of `home`."""
         names, uids, in_kafka = set(), set(), set()
         for document in documents:
             meta, spec = document["metadata"], document.get("spec")
@@ -48,15 +61,53 @@ class PresentResources:
             named = fields.get("cluster")
             if isinstance(named, str) and named != cluster:
                 continue
+            if home is not None and cluster_namespace_of(document) not in (home, None):
+                continue
             name = fields.get(cls.NAME_FIELD)
             in_kafka.add(name if isinstance(name, str) and name else meta["name"])
         return cls(
             names=frozenset(names), uids=frozenset(uids - {""}), in_kafka=frozenset(in_kafka)
         )
 
+    @classmethod
+    def of_namespaces(
+        cls,
+        documents: Iterable[Mapping[str, Any]],
+        cluster: str,
+        home: str,
+        looked_at: Callable[[str], bool],
+    ) -> Self:
+        """Of the resources of all namespaces that name a cluster of the namespace `home`."""
+        found: dict[str, list[Mapping[str, Any]]] = {home: []}
+        for document in documents:
+            found.setdefault(document["metadata"].get("namespace") or "default", []).append(
+                document
+            )
+        by_namespace = {name: cls.of(each, cluster, home) for name, each in found.items()}
+        own = by_namespace.pop(home)
+        return replace(own, others=by_namespace, looked_at=looked_at)
+
+    @property
+    def named(self) -> frozenset[str]:
+        """The names in Kafka that resources of any namespace mean."""
+        return self.in_kafka.union(*(each.in_kafka for each in self.others.values()))
+
     def protects(self, name: str, entry: Entry) -> bool:
-        """Whether anything is left that is, or names, what the entry is about."""
-        return entry.resource in self.names or entry.uid in self.uids or name in self.in_kafka
+        """Whether anything is left that is, or names, what the entry is about.
+
+        A resource of another namespace protects only what is of its own namespace: it could keep
+        what it may never have.
+        """
+        if name in self.in_kafka:
+            return True
+        present: PresentResources | None = self
+        if entry.namespace:
+            if not self.looked_at(entry.namespace):
+                return True
+            present = self.others.get(entry.namespace)
+        return present is not None and (
+            entry.resource in present.names or entry.uid in present.uids or name in present.in_kafka
+        )
 
 
 def orphans(ledger: Mapping[str, Entry], present: PresentResources) -> list[str]:

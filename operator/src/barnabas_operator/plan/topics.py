@@ -14,15 +14,18 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from types import MappingProxyType
+from typing import Any, Final, Protocol
 
 from barnabas_kafka.settings.definitions import SettingError
 from barnabas_kafka.settings.topic import validate_override
 from barnabas_operator.api.conditions import READY, Verdict
 from barnabas_operator.api.reading import Resource
 from barnabas_operator.api.topics import ADOPT, Adopt, KafkaTopic, TopicSpec
+from barnabas_operator.plan.namespaces import Held, objection_to, origin_of, precedence
 
 Topic = Resource[KafkaTopic]
+NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 # The brokers keep their own state in these: org.apache.kafka.common.internals.Topic.
 INTERNAL_TOPICS: Final = frozenset(
@@ -44,6 +47,15 @@ class TopicView:
     partitions: int
     replicas: int
     config: Mapping[str, str]
+
+
+class HeldTopic(Held, Protocol):
+    """What the ledger says of a topic."""
+
+    @property
+    def topic_id(self) -> str:
+        """Its id, empty while that is not known."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,10 +110,13 @@ def topic_name(topic: Topic) -> str:
     return topic.body.spec.topic_name or topic.meta.name
 
 
-def owners(topics: Iterable[Topic]) -> dict[str, Topic]:
-    """Which resource manages which topic: the oldest; of equally old ones the first by name."""
+def owners(topics: Iterable[Topic], ledger: Mapping[str, Held] = NOTHING) -> dict[str, Topic]:
+    """Which resource manages which topic: the oldest; of equally old ones the first by name.
+
+    Between namespaces `plan.namespaces` decides.
+    """
     found: dict[str, Topic] = {}
-    for topic in sorted(topics, key=lambda each: (each.meta.created, each.meta.name)):
+    for topic in sorted(topics, key=lambda each: precedence(each, ledger.get(topic_name(each)))):
         found.setdefault(topic_name(topic), topic)
     return found
 
@@ -123,7 +138,9 @@ class Kept:
 TopicPlan = list[TopicStep] | Refusal | Kept
 
 
-def plan_topic(topic: Topic, observed: TopicView | None) -> TopicPlan:
+def plan_topic(
+    topic: Topic, observed: TopicView | None, entry: HeldTopic | None = None
+) -> TopicPlan:
     """The steps that make a topic as its resource says, or why nothing is changed."""
     spec, name = topic.body.spec, topic_name(topic)
     if name in INTERNAL_TOPICS:
@@ -134,18 +151,36 @@ def plan_topic(topic: Topic, observed: TopicView | None) -> TopicPlan:
             _validate(key, value)
         except SettingError as error:
             return Refusal("InvalidConfig", f"spec.config.{error}")
+    if objection := objection_to(topic, entry):
+        return Refusal("Conflict", f"topic {name} is left as it is: {objection}")
     if observed is None:
         create = CreateTopic(
             partitions=spec.partitions, replicas=spec.replicas, config=dict(spec.config)
         )
         return [create]
-    if not is_managed(topic, observed) and (found := differences(spec, observed)):
-        answer = topic.meta.annotations.get(ADOPT)
-        if answer == Adopt.TOPIC:
-            return Kept(found)
-        if answer != Adopt.RESOURCE:
-            return _not_adopted(topic, found, answer)
-    return _changes(spec, observed)
+    return _not_taken_over(topic, observed, entry) or _changes(spec, observed)
+
+
+def _not_taken_over(
+    topic: Topic, observed: TopicView, entry: HeldTopic | None
+) -> Refusal | Kept | None:
+    """Why a topic that exists is left as it is; None if it is the resource's."""
+    spec = topic.body.spec
+    if origin_of(topic):
+        if is_of_namespace(entry, observed, spec):
+            return None
+        text = (
+            f"topic {topic_name(topic)} exists and was not created for this namespace; it is left"
+            " as it is. Only a KafkaTopic in the namespace of the cluster may adopt it"
+        )
+        return Refusal("AlreadyExists", text)
+    found = differences(spec, observed)
+    if is_managed(topic, observed) or not found:
+        return None
+    answer = topic.meta.annotations.get(ADOPT)
+    if answer == Adopt.TOPIC:
+        return Kept(found)
+    return None if answer == Adopt.RESOURCE else _not_adopted(topic, found, answer)
 
 
 @functools.lru_cache(4096)
@@ -163,6 +198,18 @@ def is_managed(topic: Topic, observed: TopicView) -> bool:
     # topic that only equals its resource is Ready from the first pass on.
     own = {CREATING, UPDATING, AS_SPECIFIED}
     return any(each.type == READY and each.reason in own for each in status.conditions)
+
+
+def is_of_namespace(entry: HeldTopic | None, observed: TopicView, spec: TopicSpec) -> bool:
+    """Whether a topic is the one that was created for a resource of another namespace.
+
+    Its id is not known yet where a pass ended before it saw the topic; then it equals the spec.
+    """
+    if entry is None:
+        return False
+    if entry.topic_id:
+        return entry.topic_id == observed.topic_id
+    return not differences(spec, observed)
 
 
 def differences(spec: TopicSpec, observed: TopicView) -> tuple[str, ...]:

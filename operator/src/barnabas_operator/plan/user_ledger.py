@@ -25,6 +25,7 @@ from barnabas_operator.api.users import (
     KafkaUser,
     PatternType,
 )
+from barnabas_operator.plan.namespaces import foreign_resource, parse_foreign
 from barnabas_operator.plan.orphans import PresentResources
 from barnabas_operator.plan.shards import Format, Stored
 from barnabas_operator.plan.user_acls import Acl
@@ -48,6 +49,8 @@ class UserEntry:
     acls: frozenset[Acl] = frozenset()
     # The quotas by their names in Kafka.
     quotas: frozenset[str] = frozenset()
+    # The namespace of the resource, empty for that of the cluster.
+    namespace: str = ""
 
     def has_set(self, mechanism: str, iterations: int) -> bool:
         """Whether a credential is one that the operator has set."""
@@ -82,7 +85,10 @@ def with_policies(
 
 
 def _entry(told: Mapping[str, Any]) -> UserEntry:
-    texts = (told["resource"], told["uid"], told["secret"])
+    namespace, resource = (
+        ("", told["resource"]) if "resource" in told else parse_foreign(told["foreignResource"])
+    )
+    texts = (resource, told["uid"], told["secret"])
     if not (all(isinstance(text, str) for text in texts) and texts[0]):
         raise ValueError("resource, uid and secret must be texts")
     return UserEntry(
@@ -94,6 +100,7 @@ def _entry(told: Mapping[str, Any]) -> UserEntry:
         secret=texts[2],
         acls=frozenset(_acl(each) for each in told["acls"]),
         quotas=frozenset(map(str, told.get("quotas") or ())),
+        namespace=namespace,
     )
 
 
@@ -114,8 +121,13 @@ def _acl(told: Sequence[str]) -> Acl:
 
 
 def _written(entry: UserEntry) -> Mapping[str, Any]:
+    resource = (
+        foreign_resource(entry.namespace, entry.resource)
+        if entry.namespace
+        else {"resource": entry.resource}
+    )
     return {
-        "resource": entry.resource,
+        **resource,
         "uid": entry.uid,
         "deletionPolicy": entry.policy.value,
         "credentials": dict(sorted(entry.credentials.items())),

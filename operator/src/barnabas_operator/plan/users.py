@@ -21,12 +21,14 @@ from barnabas_operator.api.clusters import (
 from barnabas_operator.api.reading import Resource
 from barnabas_operator.api.topics import ADOPT, Adopt
 from barnabas_operator.api.users import UserQuotas
-from barnabas_operator.plan.topics import Refusal
+from barnabas_operator.plan.namespaces import objection_to, origin_of, precedence
+from barnabas_operator.plan.topics import NOTHING, Refusal
 from barnabas_operator.plan.user_acls import Acl, acls_of
 from barnabas_operator.plan.user_ledger import User, UserEntry, UserLedger
 
 # Of a certificate (RFC 5280, ub-common-name).
 LONGEST_COMMON_NAME: Final = 64
+SUPER_USERS: Final = "super.users"
 # How many ACLs a message names.
 NAMED: Final = 3
 
@@ -150,10 +152,13 @@ def user_name(user: User) -> str:
     return user.body.spec.username or user.meta.name
 
 
-def owners(users: Iterable[User]) -> dict[str, User]:
-    """Which resource manages which user: the oldest; of equally old ones the first by name."""
+def owners(users: Iterable[User], ledger: UserLedger = NOTHING) -> dict[str, User]:
+    """Which resource manages which user: the oldest; of equally old ones the first by name.
+
+    Between namespaces `plan.namespaces` decides.
+    """
     found: dict[str, User] = {}
-    for user in sorted(users, key=lambda each: (each.meta.created, each.meta.name)):
+    for user in sorted(users, key=lambda each: precedence(each, ledger.get(user_name(each)))):
         found.setdefault(user_name(user), user)
     return found
 
@@ -176,6 +181,9 @@ def access_of(user: User, cluster: Resource[KafkaCluster]) -> Access | Refusal |
     if spec.authorization is not None and not cluster.body.spec.authorizes:
         text = f"KafkaCluster {name} checks no ACLs; set its spec.authorization"
         return Refusal("AuthorizationDisabled", text)
+    if origin_of(user) and f"User:{user_name(user)}" in super_users(cluster.body):
+        text = f"{user_name(user)} is a super user of KafkaCluster {name}"
+        return Refusal("InvalidUsername", f"{text}; only its own namespace may have it")
     listener = fitting[0]
     if wanted is AuthenticationType.TLS and len(user_name(user)) > LONGEST_COMMON_NAME:
         text = f"the common name of a certificate has at most {LONGEST_COMMON_NAME} characters"
@@ -192,6 +200,14 @@ def access_of(user: User, cluster: Resource[KafkaCluster]) -> Access | Refusal |
         security_protocol=listener.security_protocol,
         complete=inside or len(servers.split(",")) == cluster.body.spec.brokers.replicas,
     )
+
+
+def super_users(cluster: KafkaCluster) -> frozenset[str]:
+    """The principals of users who may do everything, as either field has them."""
+    authorization = cluster.spec.authorization
+    names = authorization.super_users if authorization else ()
+    given = cluster.spec.config.get(SUPER_USERS, "").split(";")
+    return frozenset({f"User:{name}" for name in names} | {each.strip() for each in given})
 
 
 def is_managed(user: User, view: UserView, entry: UserEntry | None) -> bool:
@@ -218,6 +234,15 @@ def plan_user(
         wanted = acls_of(user.body.spec.authorization)
     except ValueError as error:
         return Refusal("InvalidAuthorization", str(error))
+    if objection := objection_to(user, entry):
+        return Refusal("Conflict", f"user {name} is left as it is: {objection}")
+    exists = view.credentials or view.acls or view.quotas
+    if origin_of(user) and exists and (entry is None or not is_managed(user, view, entry)):
+        text = (
+            f"user {name} exists and was not created for this namespace; it is left as it is."
+            " Only a KafkaUser in the namespace of the cluster may adopt it"
+        )
+        return Refusal("AlreadyExists", text)
     if view.credentials and not is_managed(user, view, entry):
         answer = user.meta.annotations.get(ADOPT)
         if answer != Adopt.RESOURCE:
@@ -346,6 +371,7 @@ def entered(
             entry,
             resource=user.meta.name,
             uid=user.meta.uid,
+            namespace=origin_of(user),
             policy=user.body.spec.deletion_policy,
             acls=entry.acls | plan.recorded,
             quotas=entry.quotas | plan.quotas.put.keys(),

@@ -95,8 +95,14 @@ class Context:
     # The KafkaTopics, KafkaUsers or KafkaPipelines of a namespace that name a cluster, from a cache
     # that may be late; None where they have to be listed.
     index: Callable[[Kind, str, str], list[Document] | None] = lambda *_: None
+    # The namespaces that the operator watches; empty for all.
+    watched: tuple[str, ...] = ()
     # Counts a step of a plan by its type, and as `applied` or `refused`.
     count_step: Callable[[str, str], None] = lambda *_: None
     # Whether the KafkaTopic or KafkaUser of a uid was seen to go with another deletionPolicy than
     # Delete.
     retained: Callable[[str], bool] = lambda _: False
+
+    def watches(self, namespace: str) -> bool:
+        """Whether the operator acts in a namespace."""
+        return not self.watched or namespace in self.watched

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from barnabas_operator.api.clusters import KafkaCluster
 from barnabas_operator.api.conditions import STALLED, Verdict, is_ready
@@ -17,12 +17,14 @@ from barnabas_operator.api.storage import DeletionPolicy
 from barnabas_operator.api.topics import TopicStatus
 from barnabas_operator.brokers import Brokers, BrokersError
 from barnabas_operator.kube import TOPICS
-from barnabas_operator.plan.ledger import Ledger, Present
+from barnabas_operator.plan.ledger import Ledger, Present, with_policies
+from barnabas_operator.plan.namespaces import label_of
 from barnabas_operator.plan.orphans import orphans
 from barnabas_operator.plan.topics import CREATING, Topic, owners, topic_name
 from barnabas_operator.reconcile.clusters import connect
 from barnabas_operator.reconcile.context import Context
 from barnabas_operator.reconcile.ledger import LedgerStore
+from barnabas_operator.reconcile.namespaces import exists, list_again
 from barnabas_operator.reconcile.status import write_statuses
 from barnabas_operator.reconcile.topic_deletion import delete_orphans
 from barnabas_operator.reconcile.topics import Outcome, reconcile_topics
@@ -59,7 +61,8 @@ def reconcile_topics_of(
     leaving = [topic for topic in topics if topic.meta.deleting]
     topics = [topic for topic in topics if not topic.meta.deleting]
     store = LedgerStore.read(cluster, context.kube)
-    store.write(_without_retained(store.entries, topics, leaving, context))
+    entries = with_policies(store.entries, owners(topics, store.entries), leaving)
+    store.write(_without_retained(entries, context))
     if not cluster.body.status.serves_topics:
         text = f"KafkaCluster {cluster.meta.name} does not answer"
         return Managed(statuses=_wait(topics, "WaitingForCluster", text, context))
@@ -69,7 +72,7 @@ def reconcile_topics_of(
     except BrokersError as error:
         return Managed(statuses=_wait(topics, "Unreachable", str(error), context))
     store.write(result.ledger)
-    outcomes = [(topic, result.outcomes[topic.meta.name]) for topic in topics]
+    outcomes = [(topic, result.outcomes[label_of(topic)]) for topic in topics]
     statuses = write_statuses(
         [(topic, _status(topic, each), each.verdict) for topic, each in outcomes], context
     )
@@ -81,30 +84,26 @@ def reconcile_topics_of(
     settled = (
         result.settled
         and len(statuses) == len(topics)
-        and not orphans(store.entries, guard.present)
+        and not _is_due(store.entries, guard.present)
     )
     return Managed(statuses=statuses, settled=settled)
 
 
-def _without_retained(
-    ledger: Ledger, topics: Sequence[Topic], leaving: Sequence[Topic], context: Context
-) -> Ledger:
-    """The ledger without topics whose resource says Retain now, or said so when it went.
-
-    That needs no answer of a broker: whoever says so and deletes the resource afterwards means it.
-    A resource that is `leaving` speaks for its own entry only: another may have the topic by now.
-    """
-    retained = {name for name, topic in owners(topics).items() if _is_retained(topic)}
-    uids = {topic.meta.uid for topic in leaving if _is_retained(topic)}
+def _without_retained(ledger: Ledger, context: Context) -> Ledger:
+    """The ledger without topics whose resource was seen to go with Retain; of other namespaces with
+    that policy."""
+    retained = {name for name, entry in ledger.items() if context.retained(entry.uid)}
     return {
-        name: entry
+        name: replace(entry, policy=DeletionPolicy.RETAIN) if name in retained else entry
         for name, entry in ledger.items()
-        if not (name in retained or entry.uid in uids or context.retained(entry.uid))
+        if name not in retained or entry.namespace
     }
 
 
-def _is_retained(topic: Topic) -> bool:
-    return topic.body.spec.deletion_policy is DeletionPolicy.RETAIN
+def _is_due(ledger: Ledger, present: Present) -> bool:
+    """Whether a topic is to be deleted."""
+    found = orphans(ledger, present)
+    return any(ledger[name].policy is DeletionPolicy.DELETE for name in found)
 
 
 def wait_for_cluster(topics: Sequence[Topic], context: Context) -> None:
@@ -122,7 +121,7 @@ def _delete_orphans(
     context: Context,
 ) -> Ledger:
     """Delete what is an orphan beyond doubt: by this pass, by a new list, by name. KubeError."""
-    kube, namespace = context.kube, cluster.meta.namespace
+    namespace = cluster.meta.namespace
     found = orphans(ledger, guard.present)
     if not found:
         return ledger
@@ -134,13 +133,13 @@ def _delete_orphans(
         )  # fmt: skip
         return ledger
     # What the pass began with may come from a cache; what is deleted is asked for directly.
-    present = Present.of(kube.list(TOPICS, namespace), cluster.meta.name)
     doubtful = {name: ledger[name] for name in found}
+    present = list_again(TOPICS, Present, cluster, doubtful.values(), context)
     left = delete_orphans(
         doubtful,
         present,
         brokers,
-        exists=lambda resource: kube.get(TOPICS, namespace, resource) is not None,
+        exists=lambda entry: exists(TOPICS, cluster, entry, context),
     )
     deleted = doubtful.keys() - left.keys()
     return {name: entry for name, entry in ledger.items() if name not in deleted}

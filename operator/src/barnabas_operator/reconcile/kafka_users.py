@@ -20,7 +20,7 @@ from barnabas_operator.api.reading import Resource
 from barnabas_operator.api.users import UserStatus
 from barnabas_operator.brokers import Brokers, BrokersError
 from barnabas_operator.kube import KubeError
-from barnabas_operator.plan.orphans import orphans
+from barnabas_operator.plan.namespaces import label_of
 from barnabas_operator.plan.topics import Refusal
 from barnabas_operator.plan.user_ledger import User, UserEntry, with_policies
 from barnabas_operator.plan.users import (
@@ -44,7 +44,12 @@ from barnabas_operator.reconcile.ledger import UserLedgerStore
 from barnabas_operator.reconcile.status import write_statuses
 from barnabas_operator.reconcile.topics import batches
 from barnabas_operator.reconcile.user_certificates import prepare_certificate
-from barnabas_operator.reconcile.user_deletion import UserGuard, delete_orphans, without_retained
+from barnabas_operator.reconcile.user_deletion import (
+    UserGuard,
+    delete_orphans,
+    is_due,
+    without_retained,
+)
 from barnabas_operator.reconcile.user_secrets import (
     UserSecret,
     prepare_password,
@@ -66,12 +71,12 @@ class ManagedUsers:
     """The statuses of a cluster's KafkaUsers.
 
     `settled`: every user was described and has its status, none was changed, none is an orphan.
-    `secrets` are the versions of the Secrets that were read, by name.
+    `secrets` are the versions of the Secrets that were read, by namespace and name.
     """
 
     statuses: list[UserStatus]
     settled: bool = False
-    secrets: Mapping[str, str] = field(default_factory=dict)
+    secrets: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
 
 def reconcile_users_of(
@@ -80,8 +85,8 @@ def reconcile_users_of(
     """One pass over all KafkaUsers of a cluster and the ledger. Raises KubeError."""
     leaving = [user for user in users if user.meta.deleting]
     users = [user for user in users if not user.meta.deleting]
-    managed = owners(users)
     store = UserLedgerStore.read(cluster, context.kube)
+    managed = owners(users, store.entries)
     policies = with_policies(store.entries, managed, leaving)
     store.write(without_retained(policies, guard.present, context))
     if not (users or store.entries):
@@ -106,7 +111,7 @@ def reconcile_users_of(
     settled = (
         not (work.changed or work.problems)
         and len(statuses) == len(users)
-        and not orphans(store.entries, guard.present)
+        and not is_due(store.entries, guard.present)
     )
     return ManagedUsers(statuses=statuses, settled=settled, secrets=work.versions)
 
@@ -137,7 +142,7 @@ class _Pass:
         self.plans: dict[str, UserPlan] = {}
         self.problems: dict[str, Problem] = {}
         self.secrets: dict[str, UserSecret] = {}
-        self.versions: dict[str, str] = {}
+        self.versions: dict[tuple[str, str], str] = {}
         self.changed = False
         self._trusted: str | None = None
 
@@ -173,7 +178,8 @@ class _Pass:
             found = self._prepare(self._managed[name], plan.access)
             if isinstance(found, UserSecret):
                 self.secrets[name] = found
-                self.versions.update(found.versions)
+                where = self._managed[name].meta.namespace
+                self.versions |= {(where, each): told for each, told in found.versions.items()}
                 self.changed = self.changed or found.changed
             else:
                 self.problems[name] = found
@@ -317,7 +323,7 @@ class _Pass:
         name, before = user_name(user), user.body.status
         owner = self._managed[name]
         if owner is not user:
-            text = f"user {name} is managed by KafkaUser {owner.meta.name}; delete one of the two"
+            text = f"user {name} is managed by KafkaUser {label_of(owner)}; delete one of the two"
             verdict = Verdict(ready=False, reason="Conflict", message=text, stalled=True)
             return UserStatus(), verdict
         if name in self.secrets:

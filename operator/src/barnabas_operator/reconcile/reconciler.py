@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol
 
@@ -40,6 +40,7 @@ from barnabas_operator.kube import (
 from barnabas_operator.names import CLUSTER, FIELD_MANAGER, MANAGED_BY
 from barnabas_operator.plan.findings import Reason
 from barnabas_operator.plan.ledger import Present
+from barnabas_operator.plan.namespaces import cluster_namespace_of
 from barnabas_operator.plan.user_ledger import PresentUsers
 from barnabas_operator.reconcile import kafka_users
 from barnabas_operator.reconcile.clusters import reconcile_cluster
@@ -48,6 +49,13 @@ from barnabas_operator.reconcile.kafka_topics import (
     DeletionGuard,
     reconcile_topics_of,
     wait_for_cluster,
+)
+from barnabas_operator.reconcile.namespaces import (
+    is_allowed,
+    list_named,
+    namespace_of,
+    refuse_unallowed,
+    refuse_unwatched,
 )
 from barnabas_operator.reconcile.pipelines import reconcile_pipeline
 from barnabas_operator.reconcile.reading import read_named, read_one
@@ -93,11 +101,14 @@ class Key:
 
 def key_of(document: Any) -> Key | None:
     """The cluster that a resource is or names; None if it names none."""
-    namespace = document["metadata"].get("namespace") or "default"
+    namespace = namespace_of(document)
     if document.get("kind") == CLUSTERS.kind:
         return Key(namespace, document["metadata"]["name"])
     cluster = (document.get("spec") or {}).get("cluster")
-    return Key(namespace, cluster) if isinstance(cluster, str) and cluster else None
+    named_in = cluster_namespace_of(document)
+    if not (isinstance(cluster, str) and cluster and named_in):
+        return None
+    return Key(namespace if document.get("kind") == PIPELINES.kind else named_in, cluster)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,31 +182,40 @@ class Outcome:
     """What came of a pass: the seconds until the next one is due, and whether that may be skipped.
 
     `settled`: nothing was to be done, nothing is waited for, and the time of day had no say.
-    `secrets` are the versions of the Secrets that were read, by name: they are not watched.
+    `secrets` are the versions of the Secrets that were read, by namespace and name: they are not
+    watched. `topics` are the topics that resources name.
     """
 
     again_in: float
     settled: bool = False
-    secrets: Mapping[str, str] = field(default_factory=dict)
+    secrets: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    topics: frozenset[str] = frozenset()
 
 
 def reconcile(key: Key, context: Context) -> Outcome:
     """One pass. Raises KubeError."""
     kube = context.kube
+    if not context.watches(key.namespace):
+        for kind in (TOPICS, USERS):
+            refuse_unwatched(_named(kind, key, context), key.namespace, context)
+        return Outcome(again_in=RESYNC_S)
     document = kube.get(CLUSTERS, key.namespace, key.cluster)
-    documents = _named(TOPICS, key, context)
+    cluster = read_one(document, READ_CLUSTER, context) if document else None
+    documents, refused = _split(_named(TOPICS, key, context), key, cluster, context)
     topics = read_named(documents, key.cluster, READ_TOPIC, context)
-    user_documents = _named(USERS, key, context)
+    user_documents, refused_users = _split(_named(USERS, key, context), key, cluster, context)
     users = read_named(user_documents, key.cluster, READ_USER, context)
     pipelines = read_named(_named(PIPELINES, key, context), key.cluster, READ_PIPELINE, context)
-    cluster = read_one(document, READ_CLUSTER, context) if document else None
+    if cluster is not None or document is None:
+        refuse_unallowed([*refused, *refused_users], key.namespace, key.cluster, context)
     if cluster is not None and cluster.meta.deleting:
         # Its objects go with it; its topics stay on their disks.
         return Outcome(again_in=RESYNC_S)
     told: list[tuple[Condition, ...]] = []
     contradiction = ""
     settled = False
-    secrets: Mapping[str, str] = {}
+    secrets: Mapping[tuple[str, str], str] = {}
+    present = Present.of_namespaces(documents, key.cluster, key.namespace, lambda _: False)
     if cluster is not None:
         cluster, contradiction = as_recorded(cluster, context)
         context = replace(context, credentials=credentials_of(cluster, context))
@@ -203,14 +223,19 @@ def reconcile(key: Key, context: Context) -> Outcome:
         body = KafkaCluster(spec=cluster.body.spec, status=status)
         cluster = Resource(cluster.meta, body, cluster.unknown_fields)
         told.append(status.conditions)
+        looked_at = functools.partial(is_allowed, cluster, context=context)
+        present = replace(present, looked_at=looked_at)
         guard = DeletionGuard(
-            present=Present.of(documents, key.cluster),
+            present=present,
             unparsed=(*topics.unparsed, *pipelines.unparsed),
         )
         managed = reconcile_topics_of(cluster, topics.resources, guard, context)
         told += [each.conditions for each in managed.statuses]
         user_guard = UserGuard(
-            present=PresentUsers.of(user_documents, key.cluster), unparsed=users.unparsed
+            present=PresentUsers.of_namespaces(
+                user_documents, key.cluster, key.namespace, looked_at
+            ),
+            unparsed=users.unparsed,
         )
         managed_users = kafka_users.reconcile_users_of(
             cluster, users.resources, user_guard, context
@@ -231,7 +256,7 @@ def reconcile(key: Key, context: Context) -> Outcome:
     if any(_is_under_way(each) for conditions in told for each in conditions):
         return Outcome(again_in=SOON_S)
     again_in = FIGURES_S if pipelines.resources else RESYNC_S
-    return Outcome(again_in=again_in, settled=settled, secrets=secrets)
+    return Outcome(again_in=again_in, settled=settled, secrets=secrets, topics=present.named)
 
 
 def _is_settled(conditions: Iterable[Condition]) -> bool:
@@ -247,16 +272,49 @@ def _is_under_way(condition: Condition) -> bool:
 def _named(kind: Kind, key: Key, context: Context) -> list[Document]:
     """What names the cluster, and perhaps other resources of its namespace."""
     found = context.index(kind, key.namespace, key.cluster)
-    return _list(context.kube, kind, key.namespace) if found is None else found
+    if found is not None:
+        return found
+    if kind is PIPELINES:
+        return _list(context.kube, kind, key.namespace)
+    listed = _or_none(kind, lambda: list_named(kind, key.namespace, context))
+    return [each for each in listed if _may_name(each, key)]
+
+
+def _may_name(document: Document, key: Key) -> bool:
+    """Whether a resource names the cluster, or may mean any one of its own namespace."""
+    named = key_of(document)
+    return named == key or (named is None and namespace_of(document) == key.namespace)
+
+
+def _split(
+    documents: Iterable[Document],
+    key: Key,
+    cluster: Resource[KafkaCluster] | None,
+    context: Context,
+) -> tuple[list[Document], list[Document]]:
+    """The resources that may name the cluster, and those of namespaces that it does not allow."""
+    allowed, refused = [], []
+    for each in documents:
+        namespace = namespace_of(each)
+        own = namespace == key.namespace
+        if own or (cluster is not None and is_allowed(cluster, namespace, context)):
+            allowed.append(each)
+        else:
+            refused.append(each)
+    return allowed, refused
 
 
 def _list(kube: Kube, kind: Kind, namespace: str | None) -> list[Document]:
+    return list(_or_none(kind, lambda: kube.list(kind, namespace)))
+
+
+def _or_none(kind: Kind, ask: Callable[[], Sequence[Document]]) -> Sequence[Document]:
     """The resources of a kind; no KafkaUsers where their definition is not installed.
 
     Helm does not upgrade definitions: an operator that is newer serves what there is.
     """
     try:
-        return kube.list(kind, namespace)
+        return ask()
     except KubeError as error:
         if kind is USERS and error.status == 404:
             return []

@@ -98,17 +98,31 @@ def _ignored(resource: AnyResource) -> str:
 
 
 def write_refusal(
-    document: dict[str, Any], meta: Metadata, message: str, *, context: Context
+    document: dict[str, Any],
+    meta: Metadata,
+    message: str,
+    *,
+    context: Context,
+    reason: str = "Invalid",
 ) -> None:
-    """Tell on a resource that cannot even be read what is wrong with it."""
-    verdict = Verdict(ready=False, reason="Invalid", message=message, stalled=True)
+    """Tell on a resource that is not acted on what is wrong with it; the rest of its status stays.
+
+    What the API server answers concerns this resource alone.
+    """
+    verdict = Verdict(ready=False, reason=reason, message=message, stalled=True)
     told = conditions(
         verdict, generation=meta.generation, previous=_previous(document), now=context.now
     )
     status = {"observedGeneration": meta.generation, "conditions": to_json(told)}
     before = document.get("status") or {}
     if any(before.get(name) != value for name, value in status.items()):
-        context.kube.patch_status(KINDS[document["kind"]], meta.namespace, meta.name, status)
+        kind = KINDS[document["kind"]]
+        try:
+            context.kube.patch_status(kind, meta.namespace, meta.name, status)
+        except KubeError as error:
+            if not 400 <= error.status < 500 or error.status == 429:
+                raise
+            logger.warning("%s %s: status not written: %s", kind.kind, meta.name, error)
 
 
 def _previous(document: dict[str, Any]) -> Sequence[Condition]:

@@ -16,7 +16,6 @@ from typing import Any, Final, cast
 
 from barnabas_operator.brokers import Brokers, BrokersError, Endpoint
 from barnabas_operator.kube import SECRETS, TOPICS, USERS, KubeError
-from barnabas_operator.plan.ledger import Present
 from barnabas_operator.plan.observed import ClusterView
 from barnabas_operator.plan.passwords import SecretView
 from barnabas_operator.plan.topics import TopicView
@@ -44,8 +43,8 @@ class _Settled:
     topics: Answer
     # What the brokers said of the users that resources manage.
     users: Mapping[str, UserView]
-    # The versions of the users' Secrets, which are not watched, by name.
-    secrets: Mapping[str, str]
+    # The versions of the users' Secrets, which are not watched, by namespace and name.
+    secrets: Mapping[tuple[str, str], str]
     until: float
 
 
@@ -75,17 +74,18 @@ class SteadyClusters:
             return RESYNC_S
         recorder = _Recorder(context.brokers)
         outcome = reconcile(key, replace(context, brokers=recorder.connect))
-        named = context.index(TOPICS, key.namespace, key.cluster)
-        known = context.index(USERS, key.namespace, key.cluster) is not None
+        known = all(
+            context.index(kind, key.namespace, key.cluster) is not None for kind in (TOPICS, USERS)
+        )
         view, endpoint = recorder.view, recorder.endpoint
         if not (outcome.settled and revision and known):
             return outcome.again_in
-        if view is not None and endpoint is not None and named is not None:
+        if view is not None and endpoint is not None:
             self._settled[key] = _Settled(
                 revision=revision,
                 endpoint=endpoint,
                 view=view,
-                named=Present.of(named, key.cluster).in_kafka,
+                named=outcome.topics,
                 topics=recorder.topics,
                 users=recorder.users,
                 secrets=outcome.secrets,
@@ -113,8 +113,7 @@ class SteadyClusters:
             if before.users and brokers.users(before.users.keys()) != before.users:
                 return False
             return all(
-                _version(context, key.namespace, name) == version
-                for name, version in before.secrets.items()
+                _version(context, *place) == version for place, version in before.secrets.items()
             )
         except (BrokersError, KubeError):
             # The pass asks again, and says so.

@@ -6,8 +6,9 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
+from barnabas_operator.api.storage import DeletionPolicy
 from barnabas_operator.brokers import Brokers, BrokersError
-from barnabas_operator.plan.ledger import Ledger, Present
+from barnabas_operator.plan.ledger import Ledger, LedgerEntry, Present
 from barnabas_operator.plan.orphans import orphans
 from barnabas_operator.plan.topics import INTERNAL_TOPICS, TopicView
 from barnabas_operator.reconcile.topics import batches
@@ -19,12 +20,12 @@ DELETE_BATCH: Final = 20
 
 
 def delete_orphans(
-    ledger: Ledger, present: Present, brokers: Brokers, *, exists: Callable[[str], bool]
+    ledger: Ledger, present: Present, brokers: Brokers, *, exists: Callable[[LedgerEntry], bool]
 ) -> Ledger:
     """Delete the topics whose resources are gone; returns the ledger without them.
 
-    `exists` asks whether there is a resource of a name, right before its topic would be deleted.
-    Raises BrokersError if no broker answers.
+    `exists` asks whether there is the resource of an entry, right before its topic would be
+    deleted. Raises BrokersError if no broker answers.
     """
     remaining = dict(ledger)
     for batch in batches(orphans(ledger, present), DELETE_BATCH):
@@ -34,16 +35,23 @@ def delete_orphans(
             view = found.get(name)
             if isinstance(view, BrokersError):
                 logger.warning("topic %s cannot be deleted: %s", name, view)
+            elif view is not None and _stays_of_its_namespace(ledger[name], view):
+                continue
             elif reason := _objection(name, ledger[name].topic_id, view):
                 logger.warning("topic %s is not deleted with its KafkaTopic: %s", name, reason)
                 del remaining[name]
             elif view is None:
                 del remaining[name]
-            elif not exists(ledger[name].resource):
+            elif not exists(ledger[name]):
                 due.append(name)
         for name in _delete(due, ledger, brokers):
             del remaining[name]
     return remaining
+
+
+def _stays_of_its_namespace(entry: LedgerEntry, view: TopicView) -> bool:
+    """Whether an entry stays for a resource that comes back."""
+    return entry.policy is DeletionPolicy.RETAIN and entry.topic_id == view.topic_id
 
 
 def _objection(name: str, topic_id: str, view: TopicView | None) -> str:

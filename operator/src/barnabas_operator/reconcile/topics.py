@@ -14,6 +14,7 @@ from typing import Final, TypeVar
 from barnabas_operator.api.conditions import Verdict
 from barnabas_operator.brokers import Brokers, BrokersError
 from barnabas_operator.plan.ledger import Ledger, next_ledger
+from barnabas_operator.plan.namespaces import label_of
 from barnabas_operator.plan.topics import (
     AS_SPECIFIED,
     CREATING,
@@ -58,7 +59,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """Outcomes by the names of resources, and the ledger.
+    """Outcomes by the labels of resources (`plan.namespaces`), and the ledger.
 
     `failed`: a broker did not answer. `settled`: all were described, and nothing was to be changed.
     """
@@ -82,13 +83,14 @@ def reconcile_topics(
     forgotten would never be deleted. Raises BrokersError if no topic can be described; every other
     error concerns its topic alone.
     """
-    entries = ledger or {}
-    managed = owners(topics)
-    found = brokers.topics(brokers.topic_names() & managed.keys())
+    before = ledger or {}
+    found = brokers.topics(brokers.topic_names() & {topic_name(each) for each in topics})
     errors = {name: each for name, each in found.items() if isinstance(each, BrokersError)}
     views = {name: each for name, each in found.items() if isinstance(each, TopicView)}
+    entries = _without_replaced(before, views)
+    managed = owners(topics, entries)
     plans = {
-        name: plan_topic(topic, views.get(name))
+        name: plan_topic(topic, views.get(name), entries.get(name))
         for name, topic in managed.items()
         if name not in errors
     }
@@ -99,20 +101,21 @@ def reconcile_topics(
         for name, plan in plans.items()
         if isinstance(plan, list)
     }
-    before, entries = entries, next_ledger(entries, managed, ids)
+    entries = next_ledger(entries, managed, ids)
     if entries != before:
         remember(entries)
     _warn_of_lost_topics(managed, plans)
     errors |= _apply(plans, brokers)
+    entries = _without_refused(entries, before, errors)
     changed = [name for name, plan in plans.items() if isinstance(plan, list) and plan]
     _describe_again([name for name in changed if name not in errors], brokers, views, errors)
     outcomes = {}
     for topic in topics:
         name = topic_name(topic)
         if managed[name] is not topic:
-            outcomes[topic.meta.name] = _conflict(name, managed[name])
+            outcomes[label_of(topic)] = _conflict(name, managed[name])
         else:
-            outcomes[topic.meta.name] = _outcome(
+            outcomes[label_of(topic)] = _outcome(
                 topic, plans.get(name), views.get(name), errors.get(name)
             )
     known = {name: views[name].topic_id for name in changed if name in views}
@@ -122,6 +125,31 @@ def reconcile_topics(
         failed=any(not error.reachable for error in errors.values()),
         settled=not (errors or changed),
     )
+
+
+def _without_replaced(entries: Ledger, views: Mapping[str, TopicView]) -> Ledger:
+    """The ledger without topics of other namespaces that another client has created since."""
+    return {
+        name: entry
+        for name, entry in entries.items()
+        if not (
+            entry.namespace
+            and entry.topic_id
+            and name in views
+            and views[name].topic_id != entry.topic_id
+        )
+    }
+
+
+def _without_refused(entries: Ledger, before: Ledger, errors: Mapping[str, BrokersError]) -> Ledger:
+    """The ledger without topics of other namespaces that the brokers refuse to create: one that
+    is created later by another client would be theirs by its entry."""
+    refused = {
+        name
+        for name, error in errors.items()
+        if error.reachable and name not in before and name in entries and entries[name].namespace
+    }
+    return {name: entry for name, entry in entries.items() if name not in refused}
 
 
 def batches(items: Iterable[Item], size: int = BATCH) -> Iterator[list[Item]]:
@@ -203,7 +231,7 @@ def _describe_again(
 
 
 def _conflict(name: str, owner: Topic) -> Outcome:
-    text = f"topic {name} is managed by KafkaTopic {owner.meta.name}; delete one of the two"
+    text = f"topic {name} is managed by KafkaTopic {label_of(owner)}; delete one of the two"
     return Outcome(verdict=Verdict(ready=False, reason="Conflict", message=text, stalled=True))
 
 

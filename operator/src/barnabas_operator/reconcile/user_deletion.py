@@ -15,6 +15,7 @@ from barnabas_operator.plan.user_ledger import PresentUsers, UserEntry, UserLedg
 from barnabas_operator.plan.users import AclChange, CredentialChange, QuotaChange, UserView
 from barnabas_operator.reconcile.context import Context
 from barnabas_operator.reconcile.ledger import UserLedgerStore
+from barnabas_operator.reconcile.namespaces import exists, list_again
 
 logger = logging.getLogger(__name__)
 
@@ -28,13 +29,26 @@ class UserGuard:
 
 
 def without_retained(ledger: UserLedger, present: PresentUsers, context: Context) -> UserLedger:
-    """The ledger without users that outlive their resources, which are gone."""
+    """The ledger without users that outlive their resources, which are gone.
+
+    Those of other namespaces stay in it: they are their namespaces' as long as they exist.
+    """
     gone = {
         name
         for name in orphans(ledger, present)
         if ledger[name].policy is DeletionPolicy.RETAIN or context.retained(ledger[name].uid)
     }
-    return {name: entry for name, entry in ledger.items() if name not in gone}
+    return {
+        name: replace(entry, policy=DeletionPolicy.RETAIN) if name in gone else entry
+        for name, entry in ledger.items()
+        if name not in gone or entry.namespace
+    }
+
+
+def is_due(ledger: UserLedger, present: PresentUsers) -> bool:
+    """Whether a user is to be deleted."""
+    found = orphans(ledger, present)
+    return any(ledger[name].policy is DeletionPolicy.DELETE for name in found)
 
 
 def delete_orphans(
@@ -48,7 +62,7 @@ def delete_orphans(
 
     Raises KubeError, and BrokersError if no broker answers.
     """
-    kube, namespace, ledger = context.kube, cluster.meta.namespace, store.entries
+    namespace, ledger = cluster.meta.namespace, store.entries
     found = orphans(ledger, guard.present)
     if not found:
         return
@@ -59,24 +73,14 @@ def delete_orphans(
             namespace, cluster.meta.name, ", ".join(found), ", ".join(guard.unparsed),
         )  # fmt: skip
         return
-    # What the pass began with may come from a cache; what is deleted is asked for directly.
-    try:
-        documents = kube.list(USERS, namespace)
-    except KubeError as error:
-        if error.status != 404:
-            raise
-        # Their definition is gone, or not served for a while: that proves no deletion.
-        logger.warning("%s/%s: users %s are not deleted: %s",
-                       namespace, cluster.meta.name, ", ".join(found), error)  # fmt: skip
-        return
-    present = PresentUsers.of(documents, cluster.meta.name)
-    due = [
-        name
-        for name in orphans({name: ledger[name] for name in found}, present)
-        if kube.get(USERS, namespace, ledger[name].resource) is None
-    ]
+    due = _due(cluster, {name: ledger[name] for name in found}, context)
     remaining = dict(ledger)
     views = brokers.users(due)
+    for name in [name for name in due if ledger[name].policy is DeletionPolicy.RETAIN]:
+        # It stays its namespace's, for a resource that comes back, as long as it exists.
+        due.remove(name)
+        if _is_gone(views.get(name, UserView())):
+            del remaining[name]
     for name in due:
         if reason := _objection(ledger[name], views.get(name, UserView())):
             logger.warning("user %s is not deleted with its KafkaUser: %s", name, reason)
@@ -94,6 +98,30 @@ def delete_orphans(
         if _delete(name, entry, view, brokers) and not (view.acls is None and entry.acls):
             del remaining[name]
     store.write(remaining)
+
+
+def _due(cluster: Resource[KafkaCluster], doubtful: UserLedger, context: Context) -> list[str]:
+    """The orphans, asked for directly: what the pass began with may come from a cache."""
+    try:
+        present = list_again(USERS, PresentUsers, cluster, doubtful.values(), context)
+    except KubeError as error:
+        if error.status != 404:
+            raise
+        # Their definition is gone, or not served for a while: that proves no deletion.
+        names, meta = ", ".join(doubtful), cluster.meta
+        text = "%s/%s: users %s are not deleted: %s"
+        logger.warning(text, meta.namespace, meta.name, names, error)
+        return []
+    return [
+        name
+        for name in orphans(doubtful, present)
+        if not exists(USERS, cluster, doubtful[name], context)
+    ]
+
+
+def _is_gone(view: UserView) -> bool:
+    known = view.acls is not None and view.quotas is not None
+    return known and not (view.credentials or view.acls or view.quotas)
 
 
 def _objection(entry: UserEntry, view: UserView) -> str:

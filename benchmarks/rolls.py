@@ -45,8 +45,9 @@ HEADINGS: Final = (
 )
 NOTE: Final = """\
 A gap is the longest time in which one of the partitions took no record of any producer, for each
-restart. Two producers of librdkafka with acks=all write some 300 records a second each throughout.
-Brokers are supervised, as in the image. The next broker is stopped when all replicas are in sync.
+restart. Two producers of librdkafka with acks=all write some 300 records a second each throughout,
+with reconnect.backoff.max.ms=1000, which is the default of Kafka's own clients. Brokers are
+supervised, as in the image. The next broker is stopped when all replicas are in sync.
 """
 
 

@@ -38,6 +38,10 @@ PER_SECOND: Final = 300
 ROUNDS: Final = 50
 """How often a reader polls between two looks at what it has."""
 
+RECONNECT_MAX_MS: Final = 1000
+"""As Kafka's own clients have it. librdkafka's default of 10 s is longer than a broker is away: its
+producers would not connect to one that leads again, and the gap would be theirs."""
+
 NEVER_MS: Final = 0
 """`message.timeout.ms`: a record waits for its brokers for as long as its test does."""
 
@@ -69,6 +73,7 @@ class Writer:
                 "enable.idempotence": True,
                 "linger.ms": 5,
                 "message.timeout.ms": NEVER_MS,
+                "reconnect.backoff.max.ms": RECONNECT_MAX_MS,
                 "log_level": 0,
             }
         )

@@ -6,9 +6,15 @@ import pytest
 
 from barnabas_broker.cluster.image import MetadataImage
 from barnabas_broker.controller.configs import ConfigChange, ConfigResource
-from barnabas_broker.controller.events import AlterPartitionReceived, ControlledShutdown
+from barnabas_broker.controller.events import (
+    AlterPartitionReceived,
+    ApiPartitionReassignment,
+    AutoPreferredReplicaLeaderElection,
+    ControlledShutdown,
+    ReplicaLeaderElection,
+)
 from barnabas_broker.controller.isr_changes import InSyncChange, IsrRequest
-from barnabas_broker.controller.requests import ConfigRequest
+from barnabas_broker.controller.requests import ConfigRequest, ElectionType
 from barnabas_broker.controller.topics import NewTopic
 from barnabas_broker.security.principals import ANONYMOUS
 from barnabas_broker.zk.store import Create, Delete, SetData
@@ -420,6 +426,32 @@ def test_a_broker_that_is_about_to_stop_hands_over(cluster: Cluster) -> None:
         cluster.process(ControlledShutdown(2, epoch - 1))
     with pytest.raises(KafkaError, match="does not exist"):
         cluster.process(ControlledShutdown(9, -1))
+
+
+def elected_again(cluster: Cluster) -> tuple[int, ErrorCode]:
+    """How many leaders a balance moves to brokers that prefer to lead; why t-0 is not moved."""
+    moved = cluster.process(AutoPreferredReplicaLeaderElection(0))
+    tp = TopicPartition("t", 0)
+    refused = cluster.process(ReplicaLeaderElection(ElectionType.PREFERRED, [tp]))[tp]
+    assert refused is not None
+    return moved, refused.code
+
+
+def test_a_broker_that_is_about_to_stop_is_not_elected_again(cluster: Cluster) -> None:
+    """Not by the balance, a tool or a move, nor by a controller that does not know of its stop."""
+    cluster.create(placed((2, 3)), placed((3,), name="only"))
+    assert cluster.process(ControlledShutdown(2, cluster.image.brokers[2].epoch)) == []
+    assert elected_again(cluster) == (0, ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE)
+    here, there = TopicPartition("t", 0), TopicPartition("only", 0)
+    moves = cluster.process(ApiPartitionReassignment({here: (2,), there: (2,)}))
+    assert moves[here] is None
+    assert moves[there].code is ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    cluster.settle()
+    assert cluster.leaders("t") == [(3, (3,))]
+    cluster.kill(1)
+    assert {2, 3} == set(cluster.image.brokers)
+    assert elected_again(cluster) == (0, ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE)
+    assert cluster.leaders("t") == [(3, (3,))]
 
 
 def test_the_last_in_sync_replica_cannot_hand_over(cluster: Cluster) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from barnabas_operator.handlers.resource_index import KINDS, ResourceIndex
 from barnabas_operator.kube import CLAIMS, CLUSTERS, PODS, SERVICES, TOPICS, USERS, Document, Kind
 from barnabas_operator.names import CLUSTER, INSTANCE
@@ -67,6 +69,26 @@ def test_a_list_mends_what_a_watch_lost_and_not_what_came_since() -> None:
     assert _names(index) == ["new"]
     index.replace(TOPICS, "default", [], index.begin())
     assert _names(index) == []
+
+
+@pytest.mark.parametrize("again", ["list", "event"])
+def test_a_resource_that_shows_more_of_its_spec_has_changed(again: str) -> None:
+    """A watch older than its definition leaves fields out; resourceVersion stays the same."""
+    index = ResourceIndex()
+    for kind in KINDS:
+        index.replace(kind, "default", [], index.begin())
+    less, more = _topic("a"), _topic("a", tier="cold")
+    for document in (less, more):
+        document["metadata"] |= {"resourceVersion": "7", "uid": "u"}
+    index.observe(TOPICS, {"type": "ADDED", "object": less})
+    before = index.revision("default", "quickstart")
+    if again == "list":
+        index.replace(TOPICS, "default", [more], index.begin())
+    else:
+        index.observe(TOPICS, {"type": None, "object": more})
+    assert index.revision("default", "quickstart") != before
+    (found,) = index.named(TOPICS, "default", "quickstart") or []
+    assert found["spec"]["tier"] == "cold"
 
 
 def test_managed_fields_are_not_kept() -> None:

@@ -42,6 +42,16 @@ def test_an_annotation_of_ours_is_news() -> None:
     assert not generations.is_new(approved)
 
 
+def test_more_of_a_spec_is_news() -> None:
+    """A newer definition shows fields that were stored before, without another generation."""
+    generations = GenerationFilter()
+    assert generations.is_new(_event("ADDED"))
+    more = _event("MODIFIED")
+    more["object"]["spec"] = {"tier": "cold"}
+    assert generations.is_new(more)
+    assert not generations.is_new(more)
+
+
 def test_kopf_only_watches() -> None:
     """No events posted, no scanning of namespaces, no watch that hangs for ever."""
     chosen = settings()

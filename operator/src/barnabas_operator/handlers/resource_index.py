@@ -6,6 +6,10 @@ owns it has uid and resourceVersion alone, and with them the revision of a clust
 another one after each change. It says that nothing has changed, and nothing else
 (reconcile.steady).
 
+A resource of ours counts as changed when its spec is another one, whatever its resourceVersion: a
+watch that was open when its definition changed shows it without the fields of the new definition,
+until it is listed again.
+
 A list replaces what the index has of a namespace; events since that list began count more. A
 namespace that was never listed in full has no answer, so a start works from lists. The index may be
 late: what cannot be undone is decided by a list of its own (reconcile.kafka_topics).
@@ -15,9 +19,11 @@ The event of a deletion has the last spec, which may say Retain where no pass ha
 
 from __future__ import annotations
 
+import json
 import threading
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Mapping
+from hashlib import blake2b
 from typing import Any, Final
 
 from barnabas_operator.api.storage import DeletionPolicy
@@ -50,7 +56,7 @@ class ResourceIndex:
         self._deletions = deletions
         self._lock = threading.Lock()
         self._by_cluster: dict[Naming, dict[Place, Document]] = {}
-        # The owner of each object, with its uid and resourceVersion.
+        # The owner of each object, with its uid, resourceVersion and spec.
         self._objects: dict[Place, tuple[Owner, str]] = {}
         # The number of objects of each owner, and the number of its last change.
         self._owners: dict[Owner, tuple[int, int]] = {}
@@ -149,7 +155,7 @@ class ResourceIndex:
             self._retained.popitem(last=False)
 
     def _put(self, kind: Kind, place: Place, document: Document) -> None:
-        owner, version = _owner_of(kind, place[1], document), _version(document)
+        owner, version = _owner_of(kind, place[1], document), _version(kind, document)
         if version and self._objects.get(place) == (owner, version):
             return
         self._remove(place)
@@ -206,11 +212,20 @@ def _cluster_of(kind: Kind, document: Mapping[str, Any]) -> str | None:
     return labels.get(CLUSTER) or labels.get(INSTANCE)
 
 
-def _version(document: Mapping[str, Any]) -> str:
-    """Uid and resourceVersion; empty if there is none."""
+def _version(kind: Kind, document: Mapping[str, Any]) -> str:
+    """Uid, resourceVersion and, of ours, what stands for the spec; empty if there is no version."""
     meta = document["metadata"]
     version = meta.get("resourceVersion", "")
-    return f"{meta.get('uid', '')}/{version}" if version else ""
+    if not version:
+        return ""
+    spec = spec_digest(document) if kind is CLUSTERS or kind in NAMING else ""
+    return f"{meta.get('uid', '')}/{version}/{spec}"
+
+
+def spec_digest(document: Mapping[str, Any]) -> str:
+    """Stands for the spec of a resource: equal specs have equal ones."""
+    text = json.dumps(document.get("spec"), sort_keys=True, default=str)
+    return blake2b(text.encode(), digest_size=8).hexdigest()
 
 
 def _policy(document: Mapping[str, Any]) -> object:

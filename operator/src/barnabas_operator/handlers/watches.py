@@ -17,6 +17,7 @@ from typing import Any, Final, NoReturn, Protocol
 import kopf
 
 from barnabas_operator.api import GROUP, VERSION
+from barnabas_operator.handlers.resource_index import spec_digest
 from barnabas_operator.kube import (
     CLUSTERS,
     PIPELINES,
@@ -58,7 +59,9 @@ class GenerationFilter:
             for name, value in (meta.get("annotations") or {}).items()
             if name.startswith(f"{GROUP}/")
         }
-        asked = (meta.get("generation"), bool(meta.get("deletionTimestamp")), ours)
+        # A newer definition may show more of a spec without another generation.
+        spec = spec_digest(event["object"])
+        asked = (meta.get("generation"), spec, bool(meta.get("deletionTimestamp")), ours)
         if self._seen.get(uid) == asked:
             return False
         self._seen[uid] = asked

@@ -137,7 +137,7 @@ def test_a_deleted_user_cannot_log_in(secured: Cluster) -> None:
     [
         ("kafkauser/shop", {"username": "other"}, "username may not change"),
         ("kafkauser/shop", {"cluster": "other"}, "cluster may not change"),
-        ("kafkauser/shop", {"authentication": {"type": "tls"}}, "supported values"),
+        ("kafkauser/shop", {"authentication": {"type": "kerberos"}}, "supported values"),
         (
             "kafkauser/shop",
             {"authorization": {"roles": [{"type": "producer"}]}},

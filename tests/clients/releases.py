@@ -1,4 +1,4 @@
-"""Brings all of Apache Kafka's releases that the black-box suites run, before their clocks do.
+"""Brings Apache Kafka's releases and Go's modules for the black-box suites, before their clocks.
 
 What is fetched once is remembered by Maven and under ``.cache``. A download that fails is tried
 again, as a registry may be out of reach for a moment; none is left to a test's time limit.
@@ -6,13 +6,14 @@ again, as a registry may be out of reach for a moment; none is left to a test's 
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from tests.clients import java_probe
+from tests.clients import go_client, java_probe
 from tests.oracle import apache
 
 ATTEMPTS: Final = 3
@@ -37,11 +38,13 @@ def fetched(fetch: Callable[[], object]) -> bool:
 
 def main() -> int:
     """Fetch what is not there yet; returns the exit status."""
-    wanted = [
+    wanted: list[Callable[[], object]] = [
         *(partial(apache.classpath, release) for release in KAFKA),
         *(partial(apache.classpath, release, of="kafka-streams") for release in STREAMS),
         *(partial(java_probe.classpath, release) for release in CLIENTS),
     ]
+    if shutil.which("go") is not None:
+        wanted.append(go_client.program)
     return 0 if all(map(fetched, wanted)) else 1
 
 

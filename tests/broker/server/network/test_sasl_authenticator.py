@@ -24,7 +24,7 @@ from barnabas_kafka.protocol.messages.alter_user_scram_credentials import (
     ScramCredentialDeletion,
     ScramCredentialUpsertion,
 )
-from barnabas_kafka.protocol.messages.api_versions import ApiVersionsRequest
+from barnabas_kafka.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from barnabas_kafka.protocol.messages.describe_user_scram_credentials import (
     DescribeUserScramCredentialsRequest,
     UserName,
@@ -70,6 +70,7 @@ def node(tmp_path_factory: pytest.TempPathFactory, certificates: Path) -> Iterat
         "TLS://127.0.0.1:0",
         "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,SASL:SASL_PLAINTEXT,"
         "REAUTH:SASL_PLAINTEXT,TLS:SSL",
+        "password.encoder.secret": "of the broker",
         "sasl.enabled.mechanisms": ",".join(MECHANISMS),
         "sasl.server.max.receive.size": str(RECEIVE_MAX),
         "connection.failed.authentication.delay.ms": "1",
@@ -213,6 +214,16 @@ def test_a_mechanism_that_is_not_offered(wire: Wire) -> None:
     assert response.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM
     assert response.mechanisms == MECHANISMS
     assert wire.closed_by_broker()
+
+
+def test_versions_are_asked_for_again_in_one_that_is_served(wire: Wire) -> None:
+    """franz-go begins with the newest it knows, which Kafka 3.9 does not have (KIP-511)."""
+    wire.send(VERSIONS, 5)
+    _, told = wire.receive(ApiVersionsResponse, 0)
+    assert told.error_code == ErrorCode.UNSUPPORTED_VERSION
+    assert wire.ask(VERSIONS, 4).error_code == ErrorCode.NONE
+    handshake = wire.ask(SaslHandshakeRequest(mechanism="PLAIN"), 1)
+    assert handshake.error_code == ErrorCode.NONE
 
 
 OUT_OF_SEQUENCE: list[list[tuple[Any, int]]] = [

@@ -164,7 +164,8 @@ class SaslAuthenticator:
             raise codec.DecodeError(f"a request of {len(frame)} bytes has no room for its header")
         api_key, version, correlation_id = HEAD.unpack_from(frame)
         if api_key == _API_VERSIONS and self._state is State.HANDSHAKE and not self._versions_asked:
-            self._versions_asked = version in registry.api(_API_VERSIONS).versions
+            # A client that learns that its version is too new asks again, as in Kafka.
+            self._versions_asked = self.dispatcher.serves(_API_VERSIONS, version)
             # ApiVersions is answered at once.
             return self.dispatcher.serve(frame, caller)  # type: ignore[return-value]
         if self._state is State.HANDSHAKE:

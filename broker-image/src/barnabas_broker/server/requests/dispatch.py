@@ -176,6 +176,11 @@ class Dispatcher:
         """The identity of a new connection, before any authentication."""
         return Caller(listener, client_host, ANONYMOUS)
 
+    def serves(self, api_key: int, version: int) -> bool:
+        """Whether requests of that version are served, and not merely known."""
+        route = self._routes.get(api_key)
+        return route is not None and version in route.header_versions
+
     def serve(
         self, frame: memoryview, caller: Caller
     ) -> "bytes | list[Item] | Reply | PendingResponse | DelayedFailure | None":

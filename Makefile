@@ -23,7 +23,7 @@ SPARK := tests/pipelines/spark
 TESTRUN := $(BIN)/python -m tools.testrun
 
 .DEFAULT_GOAL := help
-.PHONY: help demo install uninstall test check black-box black-box-handlers handlers pipelines spark bench fuzz sim mutate mutate-cores gen fmt soak clean release docs \
+.PHONY: help demo install uninstall test check black-box black-box-handlers handlers pipelines spark bench fuzz sim mutate mutate-cores gen fmt soak clean release audit docs \
 	images kind-demo kind-down e2e
 
 help: ## Lists the verbs
@@ -118,6 +118,11 @@ mutate-cores: .venv/.synced ## The same for a sample of each module of the cores
 RELEASE ?=
 release: .venv/.synced ## Makes wheels, sdist, SBOM, changelog, chart and manifests in dist/ (RELEASE="cibuildwheel images")
 	@$(BIN)/python -m tools.release $(addprefix --,$(RELEASE))
+
+audit: .venv/.synced ## Looks for known vulnerabilities in the versions of the lock file (needs the network)
+	@mkdir -p .cache
+	@$(BIN)/uv export --quiet --frozen --all-packages --all-extras --all-groups --no-emit-workspace --output-file .cache/audited.txt
+	$(BIN)/uv tool run --from pip-audit==2.10.1 pip-audit --disable-pip --require-hashes --progress-spinner off --strict -r .cache/audited.txt
 
 docs: .venv-docs/.synced ## Checks the spelling and builds the documentation site in build/site; any warning fails it
 	@.venv-docs/bin/codespell --skip docs/reference/names-in-old-notes.md,'*.svg','*.json','*.py' docs README.md CONTRIBUTING.md SECURITY.md

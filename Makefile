@@ -71,7 +71,7 @@ black-box: .venv/.synced
 # Without fast routes handlers serve everything: some Python clients, and all of the above.
 HANDLERS := $(foreach name,confluent_kafka aiokafka kafka_python groups pipelining produce_checks fetch_rules,tests/clients/test_$(name).py)
 handlers: .venv/.synced
-	$(PYTEST) $(HANDLERS) -p tests.without_fast_routes -m 'not jvm and not soak' -n 2 --dist loadfile
+	$(PYTEST) $(HANDLERS) -p tests.without_fast_routes -m 'not jvm and not go and not soak' -n 2 --dist loadfile
 
 black-box-handlers: .venv/.synced
 	@BROKER_UNDER_TEST=barnabas-handlers $(TESTRUN) --suite clients,faults,oracle,cluster $(TEST_OPTIONS)

@@ -6,7 +6,6 @@ Java's are in `test_secured_listeners`, with what is refused.
 from __future__ import annotations
 
 import asyncio
-import shutil
 import ssl
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -190,21 +189,24 @@ CLIENTS: Final = {
 
 
 @pytest.mark.parametrize("way", WAYS, ids=str)
-@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize(
+    "client",
+    [
+        pytest.param(name, marks=[pytest.mark.go] if name in go_client.LIBRARIES else [])
+        for name in CLIENTS
+    ],
+)
 def test_records_come_back(place: Place, client: str, way: Way) -> None:
     """All of them, in order."""
-    if client in go_client.LIBRARIES and shutil.which("go") is None:
-        pytest.skip("there is no Go")
     topic = place.broker.create_topic(f"{client}-{way}".replace(" ", "-"), partitions=1)
     assert CLIENTS[client](place, way, topic) == RECORDS
 
 
+@pytest.mark.go
 @pytest.mark.parametrize("mechanism", PASSWORDS)
 @pytest.mark.parametrize("library", go_client.LIBRARIES)
 def test_go_with_a_wrong_password(place: Place, library: str, mechanism: str) -> None:
     """It is told so, in the library's words."""
-    if shutil.which("go") is None:
-        pytest.skip("there is no Go")
     properties = place.librdkafka(Way("SASL_SSL", mechanism), password="wrong")
     done = go_client.round_trip(library, "none", 1, properties)
     assert done.returncode == 1

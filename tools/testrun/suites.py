@@ -200,7 +200,12 @@ SUITES: Final = (
         budget_minutes=9,
         tests=Tests(
             PIP_CLIENTS,
-            options=("-m", "not jvm and not soak", f"--deselect={_APACHES_TOOLS}", *SIDE_BY_SIDE),
+            options=(
+                "-m",
+                "not jvm and not go and not soak",
+                f"--deselect={_APACHES_TOOLS}",
+                *SIDE_BY_SIDE,
+            ),
         ),
     ),
     Suite(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Final
 
@@ -16,9 +17,15 @@ DROPPED: Final = frozenset(
 )  # fmt: skip
 
 
+GO: Final = "/usr/local/go/bin"
+"""Where Go's installation guide puts it; not every shell has that in its PATH."""
+
+
 def cleaned(environment: Mapping[str, str]) -> dict[str, str]:
     """The environment for suites: that of the tests, without what speaks to the runner."""
-    return {name: value for name, value in own(environment).items() if name not in DROPPED}
+    kept = {name: value for name, value in own(environment).items() if name not in DROPPED}
+    directories = kept.get("PATH", os.defpath).split(os.pathsep)
+    return {**kept, "PATH": os.pathsep.join(dict.fromkeys([*directories, GO]))}
 
 
 def is_set(value: str | None) -> bool:

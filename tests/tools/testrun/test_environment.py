@@ -6,7 +6,7 @@ import pytest
 
 from tests.environment import HERE
 from tests.tools.test_needs import add_program
-from tools.testrun.environment import cleaned, is_set
+from tools.testrun.environment import GO, cleaned, is_set
 
 USERS = {
     "PATH": "/nowhere",
@@ -30,7 +30,7 @@ USERS = {
 def test_what_reaches_a_suite() -> None:
     """Settings of Kafka, Java, Python and make do not; where things come from does."""
     assert cleaned(USERS) == {
-        "PATH": "/nowhere",
+        "PATH": f"/nowhere:{GO}",
         "HOME": "/home/me",
         "BROKER_UNDER_TEST": "apache",
         "BARNABAS_MAVEN_REPOSITORY": "https://mirror.example",
@@ -47,13 +47,13 @@ def test_java_home_is_dropped_where_java_is_on_the_path(tmp_path: Path) -> None:
     add_program(tmp_path, "java")
     environment = cleaned({"PATH": str(tmp_path), "JAVA_HOME": "/opt/old-java"})
     assert "JAVA_HOME" not in environment
-    assert environment["PATH"] == str(tmp_path)
+    assert environment["PATH"] == f"{tmp_path}:{GO}"
 
 
 def test_java_home_is_used_where_no_java_is_on_the_path(tmp_path: Path) -> None:
     """Its programs are found on the path then."""
     environment = cleaned({"PATH": str(tmp_path), "JAVA_HOME": "/opt/java"})
-    assert environment["PATH"] == f"/opt/java/bin:{tmp_path}"
+    assert environment["PATH"] == f"/opt/java/bin:{tmp_path}:{GO}"
 
 
 @pytest.mark.parametrize(

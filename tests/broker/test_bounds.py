@@ -77,6 +77,7 @@ NOT_OF_CLIENTS: Final = {
     "Counters.totals": "causes in the code",
     "Counters._said_at": "causes in the code",
     "Counters._unsaid": "causes in the code",
+    "StoredPasswords._known": "settings that brokers have in ZooKeeper",
     "Route.header_versions": "versions in the code",
     "HostResolver._under_way": "hosts of registered brokers",
     "LogCleaner._running": "partitions that exist",

@@ -36,9 +36,9 @@ NEVER: Final = -(10**15)
 """A time before every other."""
 
 REFUSED_MS: Final = 500
-"""For how long a follower that the controller did not let into the ISR is not proposed again, nor
-waited for. It is as long as a broker takes to stop, and short where the controller only had not
-heard of a new registration yet."""
+"""For how long a follower that the controller did not let into the ISR is not proposed again. It is
+as long as a broker takes to stop, and short where the controller only had not heard of a new
+registration yet."""
 
 
 class Leadership(Protocol):
@@ -314,12 +314,12 @@ class InSync:
 
         It is the smallest log end among the maximal ISR and among those who are about to join it:
         caught up in time, but not let in yet. Not to wait for these would keep the mark ahead of
-        them for as long as producers write. One that the controller refused is not waited for: a
-        broker in controlled shutdown fetches until it stops, and producers would then wait until it
-        is unregistered, as they do with Apache's leaders. `own_end` is what this broker's copy
-        counts for; of those outside the ISR only brokers in `alive` count (None: all). Where
-        `waits_for_joining` is set afterwards, call it again now and then: one that fetches no more
-        is waited for until `lag_max_ms` have passed, and only the time says so.
+        them for as long as producers write. One that the controller refused is waited for, too: it
+        may be in the ISR all the same, by a change that this leader has not heard of yet. `own_end`
+        is what this broker's copy counts for; of those outside the ISR only brokers in `alive`
+        count (None: all). Where `waits_for_joining` is set afterwards, call it again now and then:
+        one that fetches no more is waited for until `lag_max_ms` have passed, and only the time
+        says so.
         """
         rules = self.rules
         self.waits_for_joining = False
@@ -343,7 +343,6 @@ class InSync:
             if (
                 follower.log_end_offset < end
                 and broker not in self._maximal
-                and not follower.is_refused
                 and follower.is_caught_up(log_end, now_ms=now_ms, lag_max_ms=lag_max_ms)
                 and (alive is None or broker in alive)
             ):

@@ -15,6 +15,7 @@ import os
 from collections.abc import Mapping
 from typing import Final
 
+from barnabas_broker.invariants import violated
 from barnabas_kafka.settings import broker as keys
 from barnabas_kafka.settings.broker import BrokerSettings
 from barnabas_kafka.settings.keys.security import (
@@ -64,7 +65,7 @@ class PasswordEncoder:
         from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes  # Late: slow.
         from cryptography.hazmat.primitives.padding import PKCS7
 
-        assert self._secret is not None
+        assert self._secret is not None, violated("passwords are encoded with a secret alone")
         salt, start = os.urandom(SALT_BYTES), os.urandom(_BLOCK_BYTES)
         key = _key(self._secret, self._derivation, salt, self._iterations, self._key_bits)
         padder = PKCS7(_BLOCK_BITS).padder()

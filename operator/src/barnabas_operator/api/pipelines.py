@@ -18,6 +18,7 @@ from barnabas_operator.api.facts import (
     Pattern,
     Rule,
 )
+from barnabas_operator.api.references import SAME_CLUSTER
 from barnabas_operator.api.storage import Claim, ContainerResources
 
 # Spark wants a gibibyte for its JVM and some for Python beside it.
@@ -103,9 +104,7 @@ class Trigger:
 class PipelineSpec:
     """The pipeline that is wanted."""
 
-    RULES: ClassVar = (
-        Rule("self.cluster == oldSelf.cluster", "cluster may not change: make another resource"),
-    )
+    RULES: ClassVar = (SAME_CLUSTER,)
 
     cluster: Annotated[
         str, Doc("Name of the KafkaCluster, in the same namespace."), NAME, Longest(40)

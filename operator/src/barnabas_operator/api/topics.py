@@ -9,7 +9,13 @@ from typing import Annotated, ClassVar, Final
 
 from barnabas_operator.api import GROUP
 from barnabas_operator.api.conditions import Condition
-from barnabas_operator.api.facts import NAME, Between, Doc, Fewest, Keyed, Longest, Pattern, Rule
+from barnabas_operator.api.facts import Between, Doc, Fewest, Keyed, Longest, Pattern, Rule
+from barnabas_operator.api.references import (
+    SAME_CLUSTER,
+    ClusterName,
+    ClusterNamespace,
+    unchangeable,
+)
 from barnabas_operator.api.storage import DeletionPolicy
 
 TOPIC_NAME = Pattern(r"^[a-zA-Z0-9._-]+$", "letters, digits, dots, dashes and underscores")
@@ -29,18 +35,9 @@ class TopicSpec:
     """The topic that is wanted."""
 
     RULES: ClassVar = (
-        Rule("self.cluster == oldSelf.cluster", "cluster may not change: make another resource"),
-        Rule(
-            "has(self.clusterNamespace) == has(oldSelf.clusterNamespace)"
-            " && (!has(self.clusterNamespace)"
-            " || self.clusterNamespace == oldSelf.clusterNamespace)",
-            "clusterNamespace may not change: make another resource",
-        ),
-        Rule(
-            "has(self.topicName) == has(oldSelf.topicName)"
-            " && (!has(self.topicName) || self.topicName == oldSelf.topicName)",
-            "topicName may not change: Kafka cannot rename a topic",
-        ),
+        SAME_CLUSTER,
+        unchangeable("clusterNamespace"),
+        unchangeable("topicName", "Kafka cannot rename a topic"),
         Rule(
             "self.partitions >= oldSelf.partitions",
             "partitions may not shrink: Kafka would lose the records of those removed",
@@ -51,17 +48,8 @@ class TopicSpec:
         ),
     )
 
-    cluster: Annotated[str, Doc("Name of the KafkaCluster."), NAME, Longest(40)]
-    cluster_namespace: Annotated[
-        str | None,
-        Doc(
-            "Namespace of the KafkaCluster, if it is not that of the resource. The cluster must"
-            " allow that of the resource in its spec.allowedNamespaces."
-        ),
-        NAME,
-        Fewest(1),
-        Longest(63),
-    ] = None
+    cluster: ClusterName
+    cluster_namespace: ClusterNamespace = None
     topic_name: Annotated[
         str | None,
         Doc("Name in Kafka, if it is not the name of the resource."),

@@ -10,7 +10,13 @@ from barnabas_operator.api import GROUP
 from barnabas_operator.api.authentication import AuthenticationType
 from barnabas_operator.api.clusters import ANONYMOUS
 from barnabas_operator.api.conditions import Condition
-from barnabas_operator.api.facts import NAME, Between, Doc, Fewest, Keyed, Longest, Pattern, Rule
+from barnabas_operator.api.facts import Between, Doc, Fewest, Keyed, Longest, Pattern, Rule
+from barnabas_operator.api.references import (
+    SAME_CLUSTER,
+    ClusterName,
+    ClusterNamespace,
+    unchangeable,
+)
 from barnabas_operator.api.storage import DeletionPolicy
 
 # On a KafkaUser: another value generates another password.
@@ -247,32 +253,10 @@ class UserQuotas:
 class UserSpec:
     """The user that is wanted."""
 
-    RULES: ClassVar = (
-        Rule("self.cluster == oldSelf.cluster", "cluster may not change: make another resource"),
-        Rule(
-            "has(self.clusterNamespace) == has(oldSelf.clusterNamespace)"
-            " && (!has(self.clusterNamespace)"
-            " || self.clusterNamespace == oldSelf.clusterNamespace)",
-            "clusterNamespace may not change: make another resource",
-        ),
-        Rule(
-            "has(self.username) == has(oldSelf.username)"
-            " && (!has(self.username) || self.username == oldSelf.username)",
-            "username may not change: make another resource",
-        ),
-    )
+    RULES: ClassVar = (SAME_CLUSTER, unchangeable("clusterNamespace"), unchangeable("username"))
 
-    cluster: Annotated[str, Doc("Name of the KafkaCluster."), NAME, Longest(40)]
-    cluster_namespace: Annotated[
-        str | None,
-        Doc(
-            "Namespace of the KafkaCluster, if it is not that of the resource. The cluster must"
-            " allow that of the resource in its spec.allowedNamespaces."
-        ),
-        NAME,
-        Fewest(1),
-        Longest(63),
-    ] = None
+    cluster: ClusterName
+    cluster_namespace: ClusterNamespace = None
     username: Annotated[
         str | None,
         Doc("Name in Kafka, if it is not the name of the resource."),

@@ -19,12 +19,10 @@ The event of a deletion has the last spec, which may say Retain where no pass ha
 
 from __future__ import annotations
 
-import json
 import threading
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Mapping
-from hashlib import blake2b
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from barnabas_operator.api.storage import DeletionPolicy
 from barnabas_operator.kube import CLUSTERS, PIPELINES, TOPICS, USERS, Document, Kind
@@ -47,6 +45,15 @@ Owner = tuple[str, str | None]
 Naming = tuple[str, str, str | None]
 
 
+class Indexed(NamedTuple):
+    """What an object is compared by: its owner, its version, and the spec of a resource of ours."""
+
+    owner: Owner
+    # Uid and resourceVersion; None where the object has no version.
+    version: tuple[str, str] | None
+    spec: object
+
+
 class ResourceIndex:
     """Thread-safe; documents are shared and must not be changed."""
 
@@ -56,8 +63,7 @@ class ResourceIndex:
         self._deletions = deletions
         self._lock = threading.Lock()
         self._by_cluster: dict[Naming, dict[Place, Document]] = {}
-        # The owner of each object, with its uid, resourceVersion and spec.
-        self._objects: dict[Place, tuple[Owner, str]] = {}
+        self._objects: dict[Place, Indexed] = {}
         # The number of objects of each owner, and the number of its last change.
         self._owners: dict[Owner, tuple[int, int]] = {}
         self._changes = 0
@@ -155,12 +161,12 @@ class ResourceIndex:
             self._retained.popitem(last=False)
 
     def _put(self, kind: Kind, place: Place, document: Document) -> None:
-        owner, version = _owner_of(kind, place[1], document), _version(kind, document)
-        if version and self._objects.get(place) == (owner, version):
+        found = _indexed(kind, place, document)
+        if found.version and self._objects.get(place) == found:
             return
         self._remove(place)
-        self._objects[place] = owner, version
-        self._count(owner, 1)
+        self._objects[place] = found
+        self._count(found.owner, 1)
         if kind not in NAMING:
             return
         # The larger half of many objects, and nothing that a pass asks of these kinds.
@@ -169,14 +175,14 @@ class ResourceIndex:
         }
         head = {"apiVersion": kind.api_version, "kind": kind.kind}
         kept = {**document, **head, "metadata": meta}
-        self._by_cluster.setdefault((kind.kind, *owner), {})[place] = kept
+        self._by_cluster.setdefault((kind.kind, *found.owner), {})[place] = kept
 
     def _remove(self, place: Place) -> None:
-        owner, _ = self._objects.pop(place, (None, ""))
-        if owner is None:
+        known = self._objects.pop(place, None)
+        if known is None:
             return
-        self._count(owner, -1)
-        documents = self._by_cluster.get(naming := (place[0], *owner), {})
+        self._count(known.owner, -1)
+        documents = self._by_cluster.get(naming := (place[0], *known.owner), {})
         documents.pop(place, None)
         if not documents:
             self._by_cluster.pop(naming, None)
@@ -212,20 +218,14 @@ def _cluster_of(kind: Kind, document: Mapping[str, Any]) -> str | None:
     return labels.get(CLUSTER) or labels.get(INSTANCE)
 
 
-def _version(kind: Kind, document: Mapping[str, Any]) -> str:
-    """Uid, resourceVersion and, of ours, what stands for the spec; empty if there is no version."""
+def _indexed(kind: Kind, place: Place, document: Mapping[str, Any]) -> Indexed:
     meta = document["metadata"]
     version = meta.get("resourceVersion", "")
-    if not version:
-        return ""
-    spec = spec_digest(document) if kind is CLUSTERS or kind in NAMING else ""
-    return f"{meta.get('uid', '')}/{version}/{spec}"
-
-
-def spec_digest(document: Mapping[str, Any]) -> str:
-    """Stands for the spec of a resource: equal specs have equal ones."""
-    text = json.dumps(document.get("spec"), sort_keys=True, default=str)
-    return blake2b(text.encode(), digest_size=8).hexdigest()
+    return Indexed(
+        owner=_owner_of(kind, place[1], document),
+        version=(meta.get("uid", ""), version) if version else None,
+        spec=document.get("spec") if kind is CLUSTERS or kind in NAMING else None,
+    )
 
 
 def _policy(document: Mapping[str, Any]) -> object:

@@ -17,7 +17,6 @@ from typing import Any, Final, NoReturn, Protocol
 import kopf
 
 from barnabas_operator.api import GROUP, VERSION
-from barnabas_operator.handlers.resource_index import spec_digest
 from barnabas_operator.kube import (
     CLUSTERS,
     PIPELINES,
@@ -60,7 +59,7 @@ class GenerationFilter:
             if name.startswith(f"{GROUP}/")
         }
         # A newer definition may show more of a spec without another generation.
-        spec = spec_digest(event["object"])
+        spec = event["object"].get("spec")
         asked = (meta.get("generation"), spec, bool(meta.get("deletionTimestamp")), ours)
         if self._seen.get(uid) == asked:
             return False

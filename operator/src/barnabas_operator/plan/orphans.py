@@ -6,15 +6,18 @@ uid, parsed or not, and every resource that may mean the same thing in Kafka.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Protocol, Self
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import Field, dataclass, field, replace
+from typing import Any, ClassVar, Protocol, Self, TypeVar
 
+from barnabas_operator.api.storage import DeletionPolicy
 from barnabas_operator.plan.namespaces import cluster_namespace_of
 
 
 class Entry(Protocol):
-    """What a ledger has of each thing in Kafka: the resource that it belongs to."""
+    """What a ledger has of each thing in Kafka: the resource that it belongs to. A dataclass."""
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
     @property
     def resource(self) -> str:
@@ -30,6 +33,14 @@ class Entry(Protocol):
     def namespace(self) -> str:
         """The namespace of the resource, empty for that of the cluster."""
         ...
+
+    @property
+    def policy(self) -> DeletionPolicy:
+        """The last deletionPolicy of the resource."""
+        ...
+
+
+EntryT = TypeVar("EntryT", bound=Entry)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,3 +124,21 @@ class PresentResources:
 def orphans(ledger: Mapping[str, Entry], present: PresentResources) -> list[str]:
     """What to delete: nothing in the API is or names what these entries are about."""
     return sorted(name for name, entry in ledger.items() if not present.protects(name, entry))
+
+
+def is_due(ledger: Mapping[str, Entry], present: PresentResources) -> bool:
+    """Whether an orphan goes with its resource."""
+    found = orphans(ledger, present)
+    return any(ledger[name].policy is DeletionPolicy.DELETE for name in found)
+
+
+def without_retained(ledger: Mapping[str, EntryT], names: Collection[str]) -> dict[str, EntryT]:
+    """The ledger without the names whose resources went with `deletionPolicy: Retain`.
+
+    Those of other namespaces stay in it with that policy: the entry alone tells whose they are.
+    """
+    return {
+        name: replace(entry, policy=DeletionPolicy.RETAIN) if name in names else entry
+        for name, entry in ledger.items()
+        if name not in names or entry.namespace
+    }

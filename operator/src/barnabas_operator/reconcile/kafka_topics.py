@@ -8,18 +8,17 @@ from __future__ import annotations
 import dataclasses
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from barnabas_operator.api.clusters import KafkaCluster
 from barnabas_operator.api.conditions import STALLED, Verdict, is_ready
 from barnabas_operator.api.reading import Resource
-from barnabas_operator.api.storage import DeletionPolicy
 from barnabas_operator.api.topics import TopicStatus
 from barnabas_operator.brokers import Brokers, BrokersError
 from barnabas_operator.kube import TOPICS
 from barnabas_operator.plan.ledger import Ledger, Present, with_policies
 from barnabas_operator.plan.namespaces import label_of
-from barnabas_operator.plan.orphans import orphans
+from barnabas_operator.plan.orphans import is_due, orphans, without_retained
 from barnabas_operator.plan.topics import CREATING, Topic, owners, topic_name
 from barnabas_operator.reconcile.clusters import connect
 from barnabas_operator.reconcile.context import Context
@@ -62,7 +61,9 @@ def reconcile_topics_of(
     topics = [topic for topic in topics if not topic.meta.deleting]
     store = LedgerStore.read(cluster, context.kube)
     entries = with_policies(store.entries, owners(topics, store.entries), leaving)
-    store.write(_without_retained(entries, context))
+    # Of what is there its resource decides; this is for what was seen to go with Retain.
+    retained = {name for name, entry in entries.items() if context.retained(entry.uid)}
+    store.write(without_retained(entries, retained))
     if not cluster.body.status.serves_topics:
         text = f"KafkaCluster {cluster.meta.name} does not answer"
         return Managed(statuses=_wait(topics, "WaitingForCluster", text, context))
@@ -82,28 +83,9 @@ def reconcile_topics_of(
         except BrokersError as error:
             logger.warning("%s: topics cannot be deleted: %s", cluster.meta.name, error)
     settled = (
-        result.settled
-        and len(statuses) == len(topics)
-        and not _is_due(store.entries, guard.present)
+        result.settled and len(statuses) == len(topics) and not is_due(store.entries, guard.present)
     )
     return Managed(statuses=statuses, settled=settled)
-
-
-def _without_retained(ledger: Ledger, context: Context) -> Ledger:
-    """The ledger without topics whose resource was seen to go with Retain; of other namespaces with
-    that policy."""
-    retained = {name for name, entry in ledger.items() if context.retained(entry.uid)}
-    return {
-        name: replace(entry, policy=DeletionPolicy.RETAIN) if name in retained else entry
-        for name, entry in ledger.items()
-        if name not in retained or entry.namespace
-    }
-
-
-def _is_due(ledger: Ledger, present: Present) -> bool:
-    """Whether a topic is to be deleted."""
-    found = orphans(ledger, present)
-    return any(ledger[name].policy is DeletionPolicy.DELETE for name in found)
 
 
 def wait_for_cluster(topics: Sequence[Topic], context: Context) -> None:

@@ -21,6 +21,7 @@ from barnabas_operator.api.users import UserStatus
 from barnabas_operator.brokers import Brokers, BrokersError
 from barnabas_operator.kube import KubeError
 from barnabas_operator.plan.namespaces import label_of
+from barnabas_operator.plan.orphans import is_due, without_retained
 from barnabas_operator.plan.topics import Refusal
 from barnabas_operator.plan.user_ledger import User, UserEntry, with_policies
 from barnabas_operator.plan.users import (
@@ -44,12 +45,7 @@ from barnabas_operator.reconcile.ledger import UserLedgerStore
 from barnabas_operator.reconcile.status import write_statuses
 from barnabas_operator.reconcile.topics import batches
 from barnabas_operator.reconcile.user_certificates import prepare_certificate
-from barnabas_operator.reconcile.user_deletion import (
-    UserGuard,
-    delete_orphans,
-    is_due,
-    without_retained,
-)
+from barnabas_operator.reconcile.user_deletion import UserGuard, delete_orphans, retained
 from barnabas_operator.reconcile.user_secrets import (
     UserSecret,
     prepare_password,
@@ -88,7 +84,7 @@ def reconcile_users_of(
     store = UserLedgerStore.read(cluster, context.kube)
     managed = owners(users, store.entries)
     policies = with_policies(store.entries, managed, leaving)
-    store.write(without_retained(policies, guard.present, context))
+    store.write(without_retained(policies, retained(policies, guard.present, context)))
     if not (users or store.entries):
         return ManagedUsers(statuses=[], settled=True)
     if not cluster.body.status.serves_topics:

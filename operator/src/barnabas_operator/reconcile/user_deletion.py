@@ -28,27 +28,13 @@ class UserGuard:
     unparsed: tuple[str, ...] = ()
 
 
-def without_retained(ledger: UserLedger, present: PresentUsers, context: Context) -> UserLedger:
-    """The ledger without users that outlive their resources, which are gone.
-
-    Those of other namespaces stay in it: they are their namespaces' as long as they exist.
-    """
-    gone = {
+def retained(ledger: UserLedger, present: PresentUsers, context: Context) -> set[str]:
+    """The users that outlive their resources, which are gone."""
+    return {
         name
         for name in orphans(ledger, present)
         if ledger[name].policy is DeletionPolicy.RETAIN or context.retained(ledger[name].uid)
     }
-    return {
-        name: replace(entry, policy=DeletionPolicy.RETAIN) if name in gone else entry
-        for name, entry in ledger.items()
-        if name not in gone or entry.namespace
-    }
-
-
-def is_due(ledger: UserLedger, present: PresentUsers) -> bool:
-    """Whether a user is to be deleted."""
-    found = orphans(ledger, present)
-    return any(ledger[name].policy is DeletionPolicy.DELETE for name in found)
 
 
 def delete_orphans(

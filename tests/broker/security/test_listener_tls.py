@@ -147,7 +147,7 @@ def test_stores_that_do_not_work(tmp_path: Path) -> None:
     for given in (
         {KEY: str(tmp_path / "absent.pem")},
         {KEY: str(pkcs12), "ssl.keystore.password": "other"},
-        {KEY: str(pkcs12), "ssl.keystore.type": "JKS", "ssl.keystore.password": "s3cret"},
+        {KEY: str(pkcs12), "ssl.keystore.type": "BCFKS", "ssl.keystore.password": "s3cret"},
         {
             "ssl.keystore.type": "PEM",
             "ssl.keystore.key": "none",

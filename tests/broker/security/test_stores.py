@@ -22,9 +22,11 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     server.write_pem(directory / "server.pem")
     client.write_pem(directory / "plain.pem")
     client.write_pem(directory / "encrypted.pem", password=PASSWORD)
-    client.write_pkcs12(directory / "client.p12", PASSWORD)
+    for name in ("client.p12", "modern.jks"):
+        client.write_pkcs12(directory / name, PASSWORD)
     authority.write_trust(directory / "trust.pem")
-    authority.write_trust(directory / "trust.p12", PASSWORD)
+    for name in ("trust.p12", "modern-trust.jks"):
+        authority.write_trust(directory / name, PASSWORD)
     server.write_trust(directory / "only-the-server.pem")
     Certificate("stranger").write_trust(directory / "other.pem")
     (directory / "empty.pem").write_text("nothing\n")
@@ -62,13 +64,14 @@ def shaken(files: Path, client: ssl.SSLContext) -> str:
     [
         (("trust.pem", None), ("plain.pem", None)),
         (("trust.p12", PASSWORD), ("client.p12", PASSWORD)),
+        (("modern-trust.jks", PASSWORD), ("modern.jks", PASSWORD)),
         (("only-the-server.pem", None), ("encrypted.pem", PASSWORD)),
     ],
 )
 def test_stores_that_serve(
     files: Path, trusted: tuple[str, str | None], own: tuple[str, str | None]
 ) -> None:
-    """In either format; a certificate that is trusted needs no authority above it."""
+    """In either format, whatever its name; a trusted certificate needs no authority above it."""
     client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     load_trust(client, store(files / trusted[0], trusted[1]))
     load_identity(client, store(files / own[0], own[1]))
@@ -96,6 +99,8 @@ def test_others_are_not_trusted(files: Path) -> None:
         ("none.pem", None, None, "No such file"),
         ("none.p12", None, None, "No such file"),
         ("store.jks", None, None, "keytool -importkeystore -srckeystore store.jks -destkeystore"),
+        ("store.jks", None, "PKCS12", "JKS is not read"),
+        ("client.p12", "wrong", "JKS", "the password is wrong"),
         ("store.jks", None, "BCFKS", "the type BCFKS is not read"),
         ("store", None, None, "give the type of the store"),
     ],

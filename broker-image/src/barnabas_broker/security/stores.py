@@ -1,7 +1,8 @@
 """Key stores and trust stores: files in Java's formats, read into a context of Python's.
 
 PEM files are text: certificates, and in a key store a private key, which may be encrypted. PKCS12
-files (`.p12`) are what `keytool` writes since Java 9. JKS, its older format, is refused with the
+files are what `keytool` writes since Java 9, whatever their names, and what Java's type JKS reads,
+too (keystore.type.compat in java.security). A file in the older format JKS is refused with the
 command that converts it. Private keys out of PKCS12 go to OpenSSL by way of memory, not of a disk.
 """
 
@@ -21,6 +22,7 @@ PEM: Final = "PEM"
 PKCS12: Final = "PKCS12"
 JKS: Final = "JKS"
 
+_JKS_MAGIC: Final = b"\xfe\xed\xfe\xed"
 _PEM_BLOCK: Final = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----([A-Za-z0-9+/=\s]+)-----END \1-----")
 _ENDINGS: Final = {".pem": PEM, ".p12": PKCS12, ".pfx": PKCS12, ".jks": JKS}
 
@@ -39,22 +41,25 @@ class Store:
 
     @property
     def format(self) -> str:
-        """PEM or PKCS12; raises StoreError where it is neither, or nothing tells."""
+        """PEM or PKCS12; raises StoreError where it is neither, or nothing tells.
+
+        The types JKS and PKCS12 mean either format, as in Java: what the file begins with decides.
+        """
         kind = self.kind.upper() if self.kind else _ENDINGS.get(self.path.suffix.lower())
         if kind is None:
             endings = ", ".join(_ENDINGS)
             raise StoreError(
                 f"{self.path}: give the type of the store, or end its name in {endings}"
             )
-        if kind == JKS:
+        if kind in (JKS, PKCS12) and _read(self).startswith(_JKS_MAGIC):
             raise StoreError(
                 f"{self.path}: JKS is not read; make a PKCS12 store of it: keytool -importkeystore "
                 f"-srckeystore {self.path.name} -destkeystore {self.path.stem}.p12 "
                 "-deststoretype PKCS12"
             )
-        if kind not in (PEM, PKCS12):
+        if kind not in (PEM, PKCS12, JKS):
             raise StoreError(f"{self.path}: the type {kind} is not read, only {PEM} and {PKCS12}")
-        return kind
+        return PEM if kind == PEM else PKCS12
 
 
 def load_identity(context: ssl.SSLContext, store: Store) -> None:

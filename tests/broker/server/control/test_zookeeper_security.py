@@ -183,7 +183,7 @@ def test_ciphers_by_the_names_of_java() -> None:
         ("cipher.suites", "TLS_RSA_WITH_AES_128_CBC_SHA", "is not offered, only TLS_ECDHE"),
         ("endpoint.identification.algorithm", "LDAPS", "only HTTPS is known"),
         ("truststore.location", "/none.pem", "/none.pem: No such file"),
-        ("keystore.location", "/none.jks", "JKS is not read"),
+        ("keystore.location", "/none.jks", "/none.jks: No such file"),
     ],
 )
 def test_what_is_not_offered(name: str, value: str, reason: str) -> None:

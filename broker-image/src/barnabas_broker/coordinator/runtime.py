@@ -333,7 +333,7 @@ class Runtime(Generic[S, R]):
         held.load_error = ""
         log.info("Finished loading: partition=%s in %d ms", tp, now_ms - began_ms)
 
-    def _load_again(self, held: Held[S]) -> None:
+    def load_again(self, held: Held[S]) -> None:
         """Begin again with what the log has: a shard differs from it.
 
         Where a record cannot be replayed at all it is left out then, as a whole.
@@ -386,7 +386,7 @@ class Runtime(Generic[S, R]):
                     for record in turn.records:
                         self._replay(held, turn, record)
                 except Exception:  # The log has it: what the shard has of it, nobody knows.
-                    self._load_again(held)
+                    self.load_again(held)
                     raise
             else:
                 appended = False

@@ -3,6 +3,7 @@
 import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
+from concurrent.futures import Future as ThreadFuture
 from dataclasses import replace
 from functools import partial
 from typing import Final, Protocol
@@ -241,10 +242,12 @@ class ReplicaManager:
         held, self._context.held = self._context.held, set()
         each_isolated(held, Partition.recheck_high_watermark, "High watermark check", name=_tp_of)
 
-    def stop(self, tp: TopicPartition, *, delete: bool) -> None:
+    def stop(self, tp: TopicPartition, *, delete: bool) -> "ThreadFuture[None] | None":
         """Hold a partition no more; its log is deleted, or left where it is.
 
-        Raises KafkaError KAFKA_STORAGE_ERROR where a log is out of reach that is to be deleted.
+        Returns a future of that where the log is being truncated: until then a crash would leave it
+        behind, and a deletion must not be confirmed. Raises KafkaError KAFKA_STORAGE_ERROR where a
+        log is out of reach that is to be deleted.
         """
         if delete and self.is_out_of_reach(tp):
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "its log directory is offline")
@@ -254,9 +257,22 @@ class ReplicaManager:
         partition = self._partitions.pop(tp, None)
         if partition is not None and self._copying is not None:
             self._copying.leave(tp)
-        stop = partial(self._stop, tp, partition, delete=delete)
-        if not self._put_off(tp, stop):
-            stop()
+        stopped: ThreadFuture[None] = ThreadFuture()
+
+        def stop_late() -> None:
+            try:
+                self._stop(tp, partition, delete=delete)
+            except Exception as error:
+                if not stopped.done():  # Else it was retried, or nobody waits any more.
+                    stopped.set_exception(error)
+                raise
+            if not stopped.done():
+                stopped.set_result(None)
+
+        if self._put_off(tp, stop_late):
+            return stopped
+        self._stop(tp, partition, delete=delete)
+        return None
 
     def _stop(self, tp: TopicPartition, partition: Partition | None, *, delete: bool) -> None:
         if partition is not None:

@@ -138,8 +138,12 @@ class GroupCoordinator:
         section, count = commit_records(written, topics, now_ms, 0)
         if not self._runtime.append_plain(held, section, count, now_ms):
             return False
-        shard.heard_of(group, member_id)
-        prompt_commits.take(group, topics, now_ms)
+        try:
+            shard.heard_of(group, member_id)
+            prompt_commits.take(group, topics, now_ms)
+        except Exception:  # The log has it: what the shard has of it, nobody knows.
+            self._runtime.load_again(held)
+            raise
         self._runtime.time(held)
         return True
 

@@ -469,6 +469,11 @@ class BrokerServer:
             except (KafkaError, RuntimeError) as error:  # Tried again with the next catch-up.
                 log.warning("Topic deletion not completed yet: %s", error)
 
+        def stop(tp: TopicPartition, delete: bool) -> None:
+            # What is deleted behind a truncation is not waited for: this broker elects nobody while
+            # it waits, and after a crash a log that is left behind is known by its topic id.
+            self.broker.replicas.stop(tp, delete=delete)
+
         async def storage(number: int, answered: Answered) -> None:
             now_ms = clock_ms()
             with contextlib.suppress(RuntimeError):  # The broker is stopping.
@@ -490,7 +495,7 @@ class BrokerServer:
             self.replication.control_peers("control"),
             listener=controller.settings.inter_broker_listener,
             timeout_s=controller.settings[keys.CONTROLLER_SOCKET_TIMEOUT_MS] / 1000,
-            stop=lambda tp, delete: self.broker.replicas.stop(tp, delete=delete),
+            stop=stop,
             report=report,
             storage=storage,
             ends=ends,

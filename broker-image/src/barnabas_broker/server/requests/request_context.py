@@ -13,6 +13,7 @@ from barnabas_broker.security.acls import (
 )
 from barnabas_broker.security.authorizer import AllowAll, Authorizer
 from barnabas_broker.security.principals import Principal
+from barnabas_kafka.errors import KafkaError
 
 if TYPE_CHECKING:  # The bundle imports what handlers are made of; handlers only name its type.
     from barnabas_broker.server.requests.broker_services import BrokerServices
@@ -37,6 +38,8 @@ class RequestContext:
     """What it uses of quotas; None while nobody has any."""
     served: Any = ()
     """What the API's fast route has done of it before it left the rest to the handler."""
+    refused: KafkaError | None = None
+    """The error of what the fast route began behind that and could not finish."""
     denied: set[tuple[AclOperation, ResourceType, str]] | None = None
     """Denials that are audited: a question may be asked again, and is audited once."""
 

@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from barnabas_broker.coordinator.group import prompt_commits
 from barnabas_broker.log.partition_log import PartitionLog
 from barnabas_broker.server.network.response_coalescing import ANSWERS_MAX
+from barnabas_broker.server.requests.request_context import RequestContext
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -18,6 +20,7 @@ from barnabas_kafka.records.batch import headers
 from tests.broker.server.members import commit, committed, find
 from tests.broker.server.requests.fast.differential import ALONE, Pair
 from tests.broker.server.running import Wire, port_of, running_node
+from tests.waiting import wait_for
 
 SETTINGS = {"offsets.topic.num.partitions": "2"}
 
@@ -54,6 +57,72 @@ def test_a_commit_that_cannot_be_appended_goes_to_the_handler(
         monkeypatch.undo()
         assert commit_of_member(wire, 18) == 0
     pair.compare_logs()
+
+
+@pytest.mark.parametrize("version", [2, 9])
+@pytest.mark.parametrize("broken_at", ["taker", "take"])
+def test_a_bug_is_answered_and_logged(
+    pair: Pair,
+    broken_at: str,
+    version: int,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """The connection stays; where records were written the partition is loaded again."""
+
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("a bug")
+
+    partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=77)
+    request = OffsetCommitRequest(
+        group_id="by-itself",
+        topics=[OffsetCommitRequestTopic(name="plain", partitions=[partition])],
+    )
+    with Wire(port_of(pair.nodes[0])) as wire:
+        assert commit(wire, "by-itself", "plain", 6) == 0
+        with monkeypatch.context() as patch:
+            patch.setattr(prompt_commits, broken_at, broken)
+            response = wire.ask(request, version)
+        assert response.topics[0].name == "plain"
+        (answered,) = response.topics[0].partitions
+        assert answered.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+        wait_for("the partition", lambda: not pair.nodes[0].broker.groups.loading)
+        kept = 77 if broken_at == "take" else 6  # As the log has it.
+        assert committed(wire, "by-itself", "plain") == kept
+        assert commit(wire, "by-itself", "plain", kept) == 0
+    assert "OffsetCommit of by-itself failed" in caplog.text
+    assert "a bug" in caplog.text
+    with Wire(port_of(pair.nodes[1])) as wire:  # The logs of both are compared later.
+        for offset in (6, kept) if broken_at == "taker" else (6, 77, kept):
+            assert commit(wire, "by-itself", "plain", offset) == 0
+
+
+def test_a_bug_before_the_group_is_asked_is_answered(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """By the handler as by the fast route, for every partition that was named."""
+
+    def broken(*_: object, **__: object) -> bool:
+        raise ZeroDivisionError("a bug")
+
+    named = [
+        OffsetCommitRequestTopic(
+            name=name, partitions=[OffsetCommitRequestPartition(partition_index=0)]
+        )
+        for name in ("plain", "nowhere")
+    ]
+    request = OffsetCommitRequest(group_id="by-itself", topics=named)
+    for node in pair.nodes:
+        with monkeypatch.context() as patch, Wire(port_of(node)) as wire:
+            patch.setattr(RequestContext, "allowed", broken)
+            response = wire.ask(request, 9)
+        assert [
+            (topic.name, each.error_code) for topic in response.topics for each in topic.partitions
+        ] == [
+            ("plain", ErrorCode.UNKNOWN_SERVER_ERROR),
+            ("nowhere", ErrorCode.UNKNOWN_SERVER_ERROR),
+        ]
+    assert caplog.text.count("OffsetCommit of by-itself failed") == 2
 
 
 def test_each_of_many_connections_gets_its_own_answers(tmp_path: Path) -> None:

@@ -1,9 +1,14 @@
 """The fast route of Produce and the handler: the same answers, and the same logs."""
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
+from barnabas_broker.replica.partition import Partition
 from barnabas_broker.server.requests.dispatch import Dispatcher
 from barnabas_broker.server.requests.fast import produce as fast_produce
+from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.protocol.messages.produce import (
     PartitionProduceData,
     ProduceRequest,
@@ -13,7 +18,7 @@ from barnabas_kafka.protocol.plain_produce import read as read_plain
 from barnabas_kafka.records.builder import build_batch
 from barnabas_kafka.records.compression import Codec
 from tests.broker.server.requests.fast.differential import NOW, Pair
-from tests.broker.server.running import Wire, port_of, produce_request
+from tests.broker.server.running import Wire, port_of, produce_request, running_node
 
 
 @pytest.mark.parametrize("codec", [Codec.NONE, Codec.LZ4])
@@ -76,6 +81,40 @@ def test_what_comes_behind_a_served_partition_is_served_too(
     for version in (3, 9):
         pair.ask((ProduceRequest(acks=1, timeout_ms=1, topic_data=[topic]), version))
     pair.compare_logs()
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError("a bug"), OSError("a disk")])
+def test_one_partition_that_fails_leaves_the_others_alone(
+    tmp_path: Path,
+    error: Exception,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Its error is logged and answered in its place, and it is not tried again."""
+    real, tried = Partition.append_plain, []
+
+    def broken(self: Partition, *args: Any, **more: Any) -> int:
+        tried.append(self.tp.partition)
+        if self.tp.partition == 1:
+            raise error
+        return real(self, *args, **more)
+
+    batch = build_batch([(NOW, b"k", b"v", ())])
+    data = [PartitionProduceData(index=index, records=batch) for index in (0, 1, 2)]
+    topics = [TopicProduceData(name="t", partition_data=data)]
+    with running_node(tmp_path) as node, Wire(port_of(node)) as wire:
+        wire.create_topic("t", partitions=3)
+        with monkeypatch.context() as patch:
+            patch.setattr(Partition, "append_plain", broken)
+            answer = wire.ask(ProduceRequest(acks=1, timeout_ms=1, topic_data=topics), 9)
+        ends = [node.broker.replicas.led("t", index).log.log_end_offset for index in (0, 1, 2)]
+        failed = node.broker.replicas.traffic["t"].produces_failed
+    storage, unknown = ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.UNKNOWN_SERVER_ERROR
+    expected = storage if isinstance(error, OSError) else unknown
+    codes = [each.error_code for each in answer.responses[0].partition_responses]
+    assert (codes, tried, ends, failed) == ([0, expected, 0], [0, 1], [1, 0, 1], 1)
+    assert "Produce of t-1 failed" in caplog.text
+    assert str(error) in caplog.text
 
 
 def test_large_requests_go_to_the_handler(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:

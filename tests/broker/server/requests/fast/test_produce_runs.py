@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from barnabas_broker.replica.manager import ReplicaManager
+from barnabas_broker.replica.partition import Partition
 from barnabas_broker.server.node.broker_server import BrokerServer
 from barnabas_broker.server.requests.dispatch import Dispatcher
 from barnabas_broker.server.requests.fast import produce_runs
-from barnabas_broker.server.requests.handler import UnanswerableError
+from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.protocol import codec
 from barnabas_kafka.protocol.headers import RequestHeader, encode_request_header
 from barnabas_kafka.protocol.messages.produce import (
@@ -26,7 +27,13 @@ from barnabas_kafka.records.compression import Codec
 from barnabas_kafka.settings.broker import BrokerSettings
 from tests.broker.log.disk import Disk, using
 from tests.broker.server.requests.fast.differential import NOW, Pair
-from tests.broker.server.running import Wire, port_of, produce_request, told_of_dispatchers
+from tests.broker.server.running import (
+    Wire,
+    port_of,
+    produce_request,
+    running_node,
+    told_of_dispatchers,
+)
 
 BATCH = build_batch([(NOW, b"key", b"value", ())])
 VERSION = 7
@@ -282,10 +289,10 @@ def test_a_broken_disk_is_out_of_service(tmp_path: Path) -> None:
     serving(tmp_path, story)
 
 
-def test_a_bug_ends_the_connection_and_is_logged(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+def test_a_run_that_cannot_be_looked_at_goes_one_by_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was appended is not known then: no answer would be true, nor may it be tried again."""
+    """Nothing is changed before its append: each request meets the defect by itself."""
 
     def broken(*_: object) -> None:
         raise ZeroDivisionError("a bug")
@@ -293,22 +300,41 @@ def test_a_bug_ends_the_connection_and_is_logged(
     def story(served: Served) -> None:
         with monkeypatch.context() as patch:
             patch.setattr(ReplicaManager, "led", broken)
-            with pytest.raises(UnanswerableError):
-                served.run(frames(2))
+            assert served.run(frames(2)) is None
 
     serving(tmp_path, story)
-    assert "a bug" in caplog.text
 
 
-def test_a_bug_ends_the_connection_of_the_client(
-    pair: Pair, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("broken_at", ["led", "append_run"])
+@pytest.mark.parametrize("version", [3, 9])
+def test_a_bug_is_answered_to_each_request_and_logged(
+    tmp_path: Path,
+    version: int,
+    broken_at: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """Which is told nothing of any request of the run."""
+    """The connection stays, and what may be appended is not appended again."""
 
-    def broken(*_: object) -> None:
+    def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError("a bug")
 
-    monkeypatch.setattr(ReplicaManager, "led", broken)
-    with Wire(port_of(pair.nodes[0])) as wire:
-        wire.socket.sendall(b"".join(wire.frame(produce_request("plain", BATCH), 9) for _ in "ab"))
-        assert wire.closed_by_broker()
+    owner = ReplicaManager if broken_at == "led" else Partition
+    with running_node(tmp_path) as node, Wire(port_of(node)) as wire:
+        wire.create_topic("t")
+        with monkeypatch.context() as patch:
+            patch.setattr(owner, broken_at, broken)
+            asked = [wire.frame(produce_request("t", BATCH), version) for _ in "abc"]
+            wire.socket.sendall(b"".join(asked))
+            for frame in asked:
+                correlation_id, response = wire.receive(ProduceResponse, version)
+                assert correlation_id == int.from_bytes(frame[8:12], "big")
+                (partition,) = response.responses[0].partition_responses
+                assert partition.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+        (partition,) = wire.ask(produce_request("t", BATCH), 9).responses[0].partition_responses
+        assert (partition.error_code, partition.base_offset) == (0, 0)
+        traffic = node.broker.replicas.traffic["t"]
+        assert (traffic.produces, traffic.produces_failed) == (4, 3)
+        assert traffic.bytes_rejected == 3 * len(BATCH)
+    assert "Produce of " in caplog.text
+    assert "a bug" in caplog.text

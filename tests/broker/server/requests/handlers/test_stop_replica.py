@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import NoReturn, TypeVar
+
+import pytest
 
 from barnabas_broker.security.acls import AclOperation, ResourceType
 from barnabas_broker.server.node.broker_server import BrokerServer
@@ -17,7 +23,28 @@ from barnabas_kafka.protocol.messages.stop_replica import (
 )
 from tests.broker.controller.embedded import Denying
 from tests.broker.controller.ensemble import Cluster
-from tests.broker.server.running import Wire, port_of, running_node
+from tests.broker.server.running import Wire, loop_of, port_of, running_node
+from tests.waiting import ANSWER, seconds, wait_for
+
+Result = TypeVar("Result")
+
+
+def on_loop(node: BrokerServer, work: Callable[[], Result]) -> Result:
+    """What `work` gives on the event loop of a node."""
+
+    async def do() -> Result:
+        return work()
+
+    return asyncio.run_coroutine_threadsafe(do(), loop_of(node)).result(seconds(ANSWER))
+
+
+def raising(error: Exception) -> Callable[..., NoReturn]:
+    """What raises an error, whatever it is called with."""
+
+    def fail(*_: object) -> NoReturn:
+        raise error
+
+    return fail
 
 
 def stop(delete: bool, epoch: int, controller_epoch: int = 5) -> StopReplicaRequest:
@@ -61,6 +88,42 @@ def test_a_replica_is_given_up_and_then_deleted(tmp_path: Path) -> None:
         assert ask(node, stop(True, -2)) == ErrorCode.NONE
         assert tp not in node.broker.logs.logs
         assert ask(node, stop(True, -2), version=1) == ErrorCode.NONE
+
+
+@pytest.mark.parametrize(
+    ("failure", "expected"),
+    [
+        (None, ErrorCode.NONE),
+        (OSError("no rename"), ErrorCode.KAFKA_STORAGE_ERROR),
+        (ZeroDivisionError("a bug"), ErrorCode.UNKNOWN_SERVER_ERROR),
+    ],
+)
+def test_a_deletion_is_confirmed_when_the_log_is_gone(
+    tmp_path: Path, failure: Exception | None, expected: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It waits for a truncation: confirmed before, a crash would bring the log back.
+
+    Where the log cannot be deleted then, the controller is told so.
+    """
+    tp = TopicPartition("t", 0)
+    with running_node(tmp_path) as node, ThreadPoolExecutor() as pool:
+        with Wire(port_of(node)) as wire:
+            wire.create_topic("t")
+        partition = node.broker.replicas.get(tp)
+        assert partition is not None
+        directory = partition.log.directory
+        cut: Future[object] = Future()
+        on_loop(node, lambda: partition.begin_cut(cut))
+        answer = pool.submit(ask, node, stop(True, -2))
+        wait_for("StopReplica", lambda: on_loop(node, lambda: node.broker.replicas.get(tp) is None))
+        assert directory.exists()
+        assert not answer.done()
+        if failure is not None:
+            monkeypatch.setattr(node.broker.logs, "delete", raising(failure))
+        cut.set_result(None)
+        on_loop(node, lambda: partition.end_cut(cut))
+        assert answer.result(seconds(ANSWER)) == expected
+        assert directory.exists() is (failure is not None)
 
 
 def test_an_earlier_controller_and_others_are_refused() -> None:

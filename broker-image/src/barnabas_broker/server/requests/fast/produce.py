@@ -12,6 +12,7 @@ import time
 from struct import Struct
 from typing import Final
 
+from barnabas_broker.cluster.failures import refusal
 from barnabas_broker.log.producer_state import Sequences
 from barnabas_broker.log.validator import (
     AT_ONCE_BYTES,
@@ -71,7 +72,8 @@ def serve(frame: memoryview, call: RequestContext) -> list[Item] | None:
     """The response to a request that was served in all, [] where it shall have none.
 
     Otherwise `call.served` has the answers of the partitions before the first that is not
-    ordinary; the handler goes on from there.
+    ordinary; the handler goes on from there. Of one whose append failed in an unforeseen way,
+    `call.refused` has the error: part of it may be done, and it is not tried again.
     """
     if len(frame) > FRAME_BYTES_AT_ONCE:
         return None
@@ -106,26 +108,29 @@ def _append_all(
     """Append partition by partition, and tell whether that were all of them."""
     turn_end = 0.0
     now_ms = call.now_ms
-    try:
-        for name, _, partitions in topics:
-            allowed = may_write(call, name)
-            for place in partitions:
-                found = _find(call, acks, name, place[0], allowed)
-                if found is None:
-                    return False
-                partition, rules = found
-                if rules.rebuilds_plain or not partition.counts_at_once(acks):
-                    return False
+    for name, _, partitions in topics:
+        allowed = may_write(call, name)
+        for place in partitions:
+            found = _find(call, acks, name, place[0], allowed)
+            if found is None:
+                return False
+            partition, rules = found
+            if rules.rebuilds_plain or not partition.counts_at_once(acks):
+                return False
+            try:
                 done = _append(partition, place, frame, data, rules=rules, now_ms=now_ms)
-                if done is None:
+            except KafkaError:
+                return False
+            except Exception as error:  # One partition's error does not touch another's.
+                call.refused = refusal(error, "Produce", partition.tp)
+                return False
+            if done is None:
+                return False
+            answers.append(done)
+            if not len(answers) % TURN_PARTITIONS:
+                turn_end = turn_end or time.monotonic() + TURN_S
+                if time.monotonic() > turn_end:
                     return False
-                answers.append(done)
-                if not len(answers) % TURN_PARTITIONS:
-                    turn_end = turn_end or time.monotonic() + TURN_S
-                    if time.monotonic() > turn_end:
-                        return False
-    except KafkaError:
-        return False
     return True
 
 

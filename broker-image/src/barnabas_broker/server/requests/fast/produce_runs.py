@@ -14,12 +14,21 @@ segment is due, the disk has no room for all), nothing has happened, and all go 
 from struct import Struct
 from typing import Final
 
+from barnabas_broker.cluster.failures import refusal
 from barnabas_broker.log.partition_log import PlainBatch
 from barnabas_broker.log.validator import ProduceRules
 from barnabas_broker.replica.partition import Partition
+from barnabas_broker.server.requests.fast.declared import response_frame
 from barnabas_broker.server.requests.produce_checks import may_write, writable
 from barnabas_broker.server.requests.request_context import RequestContext
 from barnabas_kafka.errors import KafkaError
+from barnabas_kafka.ids import NO_OFFSET
+from barnabas_kafka.protocol import registry
+from barnabas_kafka.protocol.messages.produce import (
+    PartitionProduceResponse,
+    ProduceResponse,
+    TopicProduceResponse,
+)
 from barnabas_kafka.protocol.plain_produce import PlainRequest, answer, read
 from barnabas_kafka.protocol.registry import ApiKey
 from barnabas_kafka.records.batch import ATTRIBUTES_POSITION
@@ -130,7 +139,11 @@ def serve_run(
         position += _SIZE_BYTES + len(data)
     if run is None or not run.requests:
         return None
-    offset = run.append(call.now_ms)
+    try:
+        offset = run.append(call.now_ms)
+    except Exception as error:  # What was appended is not known: it is not tried again.
+        refused = refusal(error, "Produce", run.partition.tp)
+        return _refusals(run, call, refused), position
     if offset is None:
         return None
     return _answers(run, version, offset), position
@@ -159,7 +172,7 @@ def _begin(request: PlainRequest, call: RequestContext) -> Run | None:
         return None
     try:
         partition, rules = writable(call, acks, topic, index, allowed=may_write(call, topic))
-    except KafkaError:
+    except Exception:  # Whatever it is, it is met again one by one, and answered.
         return None
     if rules.rebuilds_plain or not partition.counts_at_once(acks):
         return None
@@ -175,4 +188,27 @@ def _answers(run: Run, version: int, offset: int) -> list[bytes]:
         done = [(topics[0][2][0][0], offset, _NO_APPEND_TIME, log_start)]
         answers.append(answer(version, correlation_id, topics, done, 0))
         offset += count
+    return answers
+
+
+def _refusals(run: Run, call: RequestContext, error: KafkaError) -> list[bytes]:
+    """The response to each request of a run whose append failed; counted as the handler does."""
+    tp, traffic = run.partition.tp, run.partition.traffic
+    partition = PartitionProduceResponse(
+        index=tp.partition,
+        error_code=error.code,
+        base_offset=NO_OFFSET,
+        error_message=error.message,
+    )
+    topic = TopicProduceResponse(name=tp.topic, partition_responses=[partition])
+    response = ProduceResponse(responses=[topic])
+    api = registry.api(ApiKey.PRODUCE)
+    counts = call.broker.requests.of(api.name)
+    answers = []
+    for (number, _), batch in zip(run.requests, run.pieces, strict=True):
+        counts.failed(error.code)
+        traffic.produces += 1
+        traffic.produces_failed += 1
+        traffic.bytes_rejected += len(batch)
+        answers.append(response_frame(api, call.version, number, response))
     return answers

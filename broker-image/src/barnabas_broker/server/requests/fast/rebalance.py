@@ -7,14 +7,14 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from barnabas_broker.coordinator.waiting import Parked
+from barnabas_broker.server.requests.fast.declared import response_frame
 from barnabas_broker.server.requests.handler import FastRoute
 from barnabas_broker.server.requests.pending_responses import PendingResponse
 from barnabas_broker.server.requests.request_context import RequestContext
 from barnabas_broker.server.transport.outbound import Item
 from barnabas_kafka.errors import KafkaError
-from barnabas_kafka.protocol import codec, registry
+from barnabas_kafka.protocol import registry
 from barnabas_kafka.protocol.group_values import GroupJoin, GroupSync
-from barnabas_kafka.protocol.headers import encode_response_header
 from barnabas_kafka.protocol.messages.sync_group import SyncGroupResponse
 from barnabas_kafka.protocol.plain_rebalance import (
     answer_join,
@@ -23,7 +23,6 @@ from barnabas_kafka.protocol.plain_rebalance import (
     read_sync,
 )
 from barnabas_kafka.protocol.registry import ApiKey
-from barnabas_kafka.protocol.schema import Response
 
 PROTOCOLS_AT_ONCE: Final = 100
 ASSIGNMENTS_AT_ONCE: Final = 10_000
@@ -60,7 +59,9 @@ class PendingJoin(_Pending):
     def encoded(self) -> bytes:
         """The response as it is sent."""
         answer = answer_join(self.version, self.correlation_id, self.response)
-        return answer or _declared(_JOIN_GROUP, self.version, self.correlation_id, self.response)
+        return answer or response_frame(
+            _JOIN_GROUP, self.version, self.correlation_id, self.response
+        )
 
 
 class PendingSync(_Pending):
@@ -116,11 +117,4 @@ def syncs(
 
 def _synced(version: int, correlation_id: int, response: SyncGroupResponse) -> bytes:
     answer = answer_sync(version, correlation_id, response)
-    return answer or _declared(_SYNC_GROUP, version, correlation_id, response)
-
-
-def _declared(api: registry.Api, version: int, correlation_id: int, response: Response) -> bytes:
-    """A response as the declared codec writes it."""
-    header = encode_response_header(correlation_id, api.response_header_version(version))
-    body = header + codec.encode(response, version)
-    return len(body).to_bytes(4, "big") + body
+    return answer or response_frame(_SYNC_GROUP, version, correlation_id, response)

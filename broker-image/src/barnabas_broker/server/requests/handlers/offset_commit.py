@@ -5,6 +5,7 @@ Version 0 belongs to consumers that keep their offsets in ZooKeeper, where they 
 
 from asyncio import Future
 from functools import partial
+from typing import Final
 
 from barnabas_broker.cluster.failures import refusal
 from barnabas_broker.coordinator.group.commits import (
@@ -17,12 +18,14 @@ from barnabas_broker.security.acls import AclOperation, ResourceType
 from barnabas_broker.server.process.cooperative_scheduler import Work
 from barnabas_broker.server.process.deferred_responses import then
 from barnabas_broker.server.requests import offset_commits
+from barnabas_broker.server.requests.fast.declared import request_of, response_frame
 from barnabas_broker.server.requests.fast.offset_commit import commits as fast_commits
 from barnabas_broker.server.requests.handler import Handler, VersionRange
 from barnabas_broker.server.requests.offset_commits import committable
 from barnabas_broker.server.requests.request_context import RequestContext
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.ids import TopicPartition
+from barnabas_kafka.protocol import registry
 from barnabas_kafka.protocol.group_values import GroupCommit
 from barnabas_kafka.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -36,6 +39,8 @@ from barnabas_kafka.settings import broker as keys
 
 COORDINATOR_SINCE = 1
 
+_API: Final = registry.api(ApiKey.OFFSET_COMMIT)
+
 
 Answer = OffsetCommitResponse | Work[OffsetCommitResponse]
 """A response, or the work that is left until there is one."""
@@ -45,6 +50,15 @@ Committing = OffsetCommitResponse | Future[OffsetCommitResponse]
 
 def handle(request: OffsetCommitRequest, call: RequestContext) -> Work[Answer | Future[Answer]]:
     """Commit what the caller may and what exists; answers keep the order of the request."""
+    asked = request.topics
+    try:
+        return (yield from _handled(request, call))
+    except Exception as error:  # The response has no error but those of partitions.
+        request.topics = asked
+        return _refused(request, refusal(error, "OffsetCommit", request.group_id))
+
+
+def _handled(request: OffsetCommitRequest, call: RequestContext) -> Work[Answer | Future[Answer]]:
     if not _may_commit(request.group_id, call):
         return refused_commit(request, ErrorCode.GROUP_AUTHORIZATION_FAILED)
     codes = yield from offset_commits.faults(request.topics, call)
@@ -107,6 +121,13 @@ def _refused(request: OffsetCommitRequest, error: KafkaError) -> OffsetCommitRes
     return refused_commit(request, commit_write_error(error.code))
 
 
+def _failed_at_once(frame: memoryview, call: RequestContext, error: Exception) -> bytes:
+    """The response to a request with which the fast route raised `error`."""
+    request: OffsetCommitRequest = request_of(_API, frame, call)
+    response = _refused(request, refusal(error, "OffsetCommit", request.group_id))
+    return response_frame(_API, call.version, call.correlation_id, response)
+
+
 def _commit(request: OffsetCommitRequest, call: RequestContext) -> Work[Committing]:
     """What the group answers, or ZooKeeper."""
     if call.version < COORDINATOR_SINCE:
@@ -150,8 +171,7 @@ def _committed(request: OffsetCommitRequest, call: RequestContext) -> Committing
             request.group_id, step
         )
     except Exception as error:  # Closing the connection would leave the client without a reason.
-        code = refusal(error, "OffsetCommit", request.group_id).code
-        return refused_commit(request, commit_write_error(code))
+        return _refused(request, refusal(error, "OffsetCommit", request.group_id))
     return response
 
 
@@ -160,5 +180,5 @@ HANDLER = Handler(
     VersionRange(0, 9),
     handle,
     large=True,
-    fast=fast_commits(commit_at_once),
+    fast=fast_commits(commit_at_once, _failed_at_once),
 )

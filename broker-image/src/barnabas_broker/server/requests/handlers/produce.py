@@ -116,6 +116,9 @@ def handle(request: ProduceRequest, call: RequestContext) -> ProduceResponse | F
             for index, base, append_time, start in call.served
         ]
     )
+    if call.refused is not None:
+        partitions = [data for topic in request.topic_data for data in topic.partition_data]
+        course.answers.append(_refused(partitions[len(course.answers)], call.refused))
     return _append_rest(request, call, course)
 
 

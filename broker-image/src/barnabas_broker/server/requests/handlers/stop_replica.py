@@ -5,12 +5,15 @@ nothing, unless it is -2, of a topic that is being deleted, or -1, of old contro
 none.
 """
 
-from asyncio import Future
-from collections.abc import Iterator
+from asyncio import Future, ensure_future, wrap_future
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future as ThreadFuture
+from functools import partial
 
 from barnabas_broker.cluster.failures import refusal
 from barnabas_broker.controller.controller import Controller
 from barnabas_broker.security.acls import AclOperation
+from barnabas_broker.server.process.deferred_responses import together
 from barnabas_broker.server.requests.broker_services import BrokerServices
 from barnabas_broker.server.requests.handler import Handler, among_others
 from barnabas_broker.server.requests.request_context import RequestContext
@@ -30,8 +33,12 @@ NO_EPOCH = -1
 
 def handle(
     request: StopReplicaRequest, call: RequestContext
-) -> StopReplicaResponse | Future[StopReplicaResponse]:
-    """Answer when the replicas are given up."""
+) -> StopReplicaResponse | Future[StopReplicaResponse | Future[StopReplicaResponse]]:
+    """Answer when the replicas are given up.
+
+    A deletion is confirmed when the log is gone, which may have to wait for a truncation: what the
+    controller forgets must not come back after a crash.
+    """
     if not call.allowed_on_cluster(AclOperation.CLUSTER_ACTION):
         return StopReplicaResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
 
@@ -39,19 +46,12 @@ def handle(
         refusal = controller.hear_controller(request.controller_epoch, request.broker_epoch)
         return refusal or ErrorCode.NONE
 
-    def answer(code: ErrorCode) -> StopReplicaResponse:
+    def answer(code: ErrorCode) -> StopReplicaResponse | Future[StopReplicaResponse]:
         if code is not ErrorCode.NONE:
             return StopReplicaResponse(error_code=code)
-        return StopReplicaResponse(
-            partition_errors=[
-                StopReplicaPartitionError(
-                    topic_name=tp.topic,
-                    partition_index=tp.partition,
-                    error_code=_stopped(call.broker, tp, epoch, delete=delete),
-                )
-                for tp, epoch, delete in _asked(request, call.version)
-            ]
-        )
+        asked = list(_asked(request, call.version))
+        stopped = [_stopped(call.broker, tp, epoch, delete=delete) for tp, epoch, delete in asked]
+        return together(stopped, partial(_response, [tp for tp, _, _ in asked]))
 
     # Behind the requests that came before it, which are obeyed in the controller's thread.
     return call.broker.controller.ask(check, answer)
@@ -69,12 +69,33 @@ def _asked(request: StopReplicaRequest, version: int) -> Iterator[tuple[TopicPar
             yield TopicPartition(old.name, number), NO_EPOCH, request.delete_partitions
 
 
-def _stopped(broker: BrokerServices, tp: TopicPartition, epoch: int, *, delete: bool) -> ErrorCode:
+def _response(asked: Sequence[TopicPartition], codes: list[ErrorCode]) -> StopReplicaResponse:
+    return StopReplicaResponse(
+        partition_errors=[
+            StopReplicaPartitionError(
+                topic_name=tp.topic, partition_index=tp.partition, error_code=code
+            )
+            for tp, code in zip(asked, codes, strict=True)
+        ]
+    )
+
+
+def _stopped(
+    broker: BrokerServices, tp: TopicPartition, epoch: int, *, delete: bool
+) -> ErrorCode | Future[ErrorCode]:
     try:
         held = broker.replicas.get(tp)
         if held is not None and 0 <= epoch < held.leader_epoch:
             return ErrorCode.FENCED_LEADER_EPOCH
-        broker.replicas.stop(tp, delete=delete)
+        stopped = broker.replicas.stop(tp, delete=delete)
+    except Exception as error:
+        return refusal(error, "StopReplica", tp).code
+    return ErrorCode.NONE if stopped is None else ensure_future(_stopped_late(tp, stopped))
+
+
+async def _stopped_late(tp: TopicPartition, stopped: ThreadFuture[None]) -> ErrorCode:
+    try:
+        await wrap_future(stopped)
     except Exception as error:
         return refusal(error, "StopReplica", tp).code
     return ErrorCode.NONE

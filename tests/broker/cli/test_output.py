@@ -3,14 +3,19 @@
 import io
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
+import yaml
 
 from barnabas_broker.cli.errors import InputError
 from barnabas_broker.cli.json_files import read_json, write_json
+from barnabas_broker.cli.main import main
 from barnabas_broker.cli.output import cell_text, print_json, print_table
 from barnabas_kafka.reassignment.files import read_topics
+from tests.broker.cli.conftest import Run
 
 
 def test_tables_are_not_folded_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
@@ -100,3 +105,64 @@ def test_a_table_fits_the_terminal(monkeypatch: pytest.MonkeyPatch, width: int) 
     assert sorted("".join(shown.split())) == sorted(given)
     if width > 30:
         assert {"1001", "123456"} <= set(shown.split())
+
+
+def commands(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[str, click.Command]]:
+    """Every command that does something, with its words; groups are gone into."""
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        if isinstance(command, click.Group):
+            yield from commands(command, (*path, name))
+        else:
+            yield " ".join((*path, name)), command
+
+
+# What has no document to print.
+RUNS_UNTIL_STOPPED = {
+    "broker start", "zookeeper start", "zookeeper member", "pipeline run", "local up", "local down",
+}  # fmt: skip
+PROBES_AND_SCRIPTS = {
+    "broker ready", "broker wait-for-rack", "completion", "pipeline jars", "pipeline selftest",
+}  # fmt: skip
+
+
+def test_every_command_has_documents() -> None:
+    """In JSON and in YAML, whether it shows something or changes it."""
+    without = {
+        words
+        for words, command in commands(main)
+        if not any(
+            parameter.name == "output"
+            and isinstance(parameter.type, click.Choice)
+            and {"json", "yaml"} <= set(parameter.type.choices)
+            for parameter in command.params
+        )
+    }
+    assert without == RUNS_UNTIL_STOPPED | PROBES_AND_SCRIPTS
+
+
+def test_documents_of_what_was_done(run: Run, kafka_topic: str) -> None:
+    """All that succeeded, also where the rest failed; the reasons are on standard error."""
+    new = f"{kafka_topic}-new"
+    half = run("topics", "create", new, kafka_topic, "--output", "json", fails=1)
+    assert half.json() == [{"topic": new, "created": True}]
+    assert "TOPIC_ALREADY_EXISTS" in half.stderr
+    sent = run("produce", new, "--output", "json", stdin=b"a\nb\n")
+    assert (sent.json(), sent.stderr) == ([{"topic": new, "sent": 2}], "")
+    deleted = run("topics", "delete", new, "--output", "yaml").stdout
+    assert yaml.safe_load(deleted) == [{"topic": new, "deleted": True}]
+    # Nothing was tried, so there is no document.
+    assert run("topics", "alter", new, "--output", "json", fails=2).stdout == ""
+
+
+def test_records_in_yaml(run: Run, kafka_topic: str) -> None:
+    """A stream with a document for each record, as JSON has a line."""
+    run("produce", kafka_topic, stdin=b"a\nb\n")
+    read = ("consume", kafka_topic, "--from-beginning", "--until-end", "--output")
+    documents = list(yaml.safe_load_all(run(*read, "yaml").stdout))
+    assert documents == run(*read, "json").json_lines()
+    assert [each["value"] for each in documents] == ["a", "b"]
+    cluster = run("cluster-id", "--output", "json").json()
+    assert cluster == {"cluster_id": run("cluster-id").stdout.strip()}

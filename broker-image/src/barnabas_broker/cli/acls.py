@@ -22,7 +22,7 @@ from barnabas_broker.cli.acl_plans import (
 from barnabas_broker.cli.admin import call
 from barnabas_broker.cli.client import Connection, connection_options
 from barnabas_broker.cli.errors import CommandError, InputError
-from barnabas_broker.cli.output import output_option, print_json, print_table
+from barnabas_broker.cli.output import done, output_option, print_json, print_table, results_option
 from barnabas_kafka.client.security import (
     Acl,
     AclFilter,
@@ -97,6 +97,7 @@ def list_(connection: Connection, output: str, **options: Any) -> None:
 @acls.command()
 @about("literal", "prefixed")
 @subjects
+@results_option
 @connection_options
 def add(connection: Connection, **options: Any) -> None:
     """Add rules; those that are there already stay."""
@@ -108,7 +109,7 @@ def add(connection: Connection, **options: Any) -> None:
         click.echo(f"{_text(acl)}: {error}", err=True)
     if results.errors:
         raise CommandError(f"{len(results.errors)} of {len(planned)} rules were not added")
-    click.echo(f"Added {len(planned)} rules.")
+    done(f"Added {len(planned)} rules.", *map(_row, planned))
 
 
 @acls.command()
@@ -196,19 +197,20 @@ def _planned(options: dict[str, Any]) -> dict[Resource, list[Acl]]:
     return planned
 
 
+def _row(acl: Acl) -> dict[str, str]:
+    return {
+        "resource": acl.resource_type.name,
+        "name": acl.resource_name,
+        "pattern": acl.pattern_type.name,
+        "principal": acl.principal,
+        "host": acl.host,
+        "operation": acl.operation.name,
+        "permission": acl.permission.name,
+    }
+
+
 def _show(found: list[Acl], output: str) -> None:
-    rows = [
-        {
-            "resource": acl.resource_type.name,
-            "name": acl.resource_name,
-            "pattern": acl.pattern_type.name,
-            "principal": acl.principal,
-            "host": acl.host,
-            "operation": acl.operation.name,
-            "permission": acl.permission.name,
-        }
-        for acl in sorted(found, key=_order)
-    ]
+    rows = [_row(acl) for acl in sorted(found, key=_order)]
     if output == "json":
         print_json(rows)
     elif rows:

@@ -9,7 +9,7 @@ import click
 
 from barnabas_broker.cli.client import Connection, connection_options, failures
 from barnabas_broker.cli.errors import CommandError, InputError
-from barnabas_broker.cli.output import output_option, print_json, print_table
+from barnabas_broker.cli.output import done, output_option, print_json, print_table, results_option
 from barnabas_broker.cli.properties import parse_assignments
 
 if TYPE_CHECKING:
@@ -90,6 +90,7 @@ def describe(
     "--subtract", "subtracts", multiple=True, metavar="NAME=ITEM", help="Take off a list."
 )
 @click.option("--validate-only", is_flag=True, help="Have the broker check it, alter nothing.")
+@results_option
 @connection_options
 def alter(
     entity_type: str,
@@ -119,7 +120,8 @@ def alter(
         validate_only=validate_only,
     )
     verb = "Could alter" if validate_only else "Altered"
-    click.echo(f"{verb} the settings of {entity_type} {entity_name}.")
+    result = {"type": entity_type, "name": entity_name, "altered": not validate_only}
+    done(f"{verb} the settings of {entity_type} {entity_name}.", result)
 
 
 def check_entity(metadata: ClusterMetadata, entity: tuple[str, str]) -> None:

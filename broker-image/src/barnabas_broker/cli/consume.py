@@ -20,6 +20,7 @@ from barnabas_broker.cli.completion import group_names, topic_names
 from barnabas_broker.cli.errors import CommandError, InputError
 from barnabas_broker.cli.group_member import GroupMember
 from barnabas_broker.cli.offsets import parse_moment, parse_partitions
+from barnabas_broker.cli.output import output_option
 from barnabas_broker.cli.record_format import parse_format
 from barnabas_broker.cli.records import PARTS, as_json, as_text, parse_parts
 from barnabas_broker.cli.stopping import stop_flag
@@ -120,13 +121,7 @@ class Progress:
     metavar="TEXT",
     help="How to print a record, with kcat's tokens: %k %s %t %p %o %T %h %K %S, and \\n.",
 )
-@click.option(
-    "--output",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="json prints one object per line, with everything in it.",
-)
+@output_option(plain=("text",), many=True)
 @connection_options
 def consume(
     topic: str,

@@ -14,6 +14,7 @@ from typing import Any
 import click
 
 from barnabas_broker.cli.errors import CommandError, InputError
+from barnabas_broker.cli.output import output_option, record_line
 from barnabas_broker.cli.records import json_value
 from barnabas_broker.log import batches, dump, segment_stats
 from barnabas_broker.log.batches import CorruptSegmentError
@@ -53,13 +54,7 @@ APACHE_NAMES = {
     "--summary", is_flag=True, help="Of a .log file: records, batches, compression, times."
 )
 @click.option("--max-bytes", type=click.IntRange(min=1), help="Look no further into a .log file.")
-@click.option(
-    "--output",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    show_default=True,
-    help="json prints one object per line.",
-)
+@output_option(plain=("text",), many=True)
 def dump_log(files: tuple[Path, ...], *, output: str, **options: Any) -> None:
     """Show what is in the files of a data directory.
 
@@ -270,7 +265,8 @@ def _problem(row: dump.Problem) -> Fields:
 
 
 def _as_json(path: Path, fields: Fields) -> str:
-    return json.dumps({"file": str(path), **fields}, default=json_value, ensure_ascii=False)
+    row = {"file": str(path), **fields}
+    return record_line(json.dumps(row, default=json_value, ensure_ascii=False))
 
 
 def _as_text(fields: Fields) -> str:

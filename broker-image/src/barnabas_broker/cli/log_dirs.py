@@ -13,7 +13,7 @@ from barnabas_broker.cli.admin import AdminSession
 from barnabas_broker.cli.client import Connection, connection_options
 from barnabas_broker.cli.errors import Attempts, CommandError, InputError
 from barnabas_broker.cli.offsets import parse_partitions
-from barnabas_broker.cli.output import output_option, print_json, print_table
+from barnabas_broker.cli.output import done, output_option, print_json, print_table, results_option
 from barnabas_kafka.client import LogDir, OneBroker, describe_log_dirs
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import TopicPartition
@@ -100,6 +100,7 @@ def describe(
 @click.option("--to", "directory", required=True, metavar="DIR", help="As in the broker's log.dirs")
 @click.option("--broker", type=int, metavar="ID", help="Needed where there are several.")
 @click.option("--wait", is_flag=True, help="Until all have arrived, with progress.")
+@results_option
 @connection_options
 def move(
     selections: tuple[str, ...],
@@ -120,6 +121,8 @@ def move(
             raise InputError("there are several brokers: say which one with --broker")
         (number,) = brokers
         _move(session, number, directory, wanted)
+        rows = [{"topic": tp.topic, "partition": tp.partition, "to": directory} for tp in wanted]
+        done(f"Moving {len(wanted)} partitions to {directory}.", *rows, err=True)
         if wait:
             _wait(session, number, directory, wanted)
 

@@ -1,7 +1,8 @@
 """What commands print: tables for people, JSON or YAML for programs.
 
 A command knows two kinds of output, its own and a document. `--output yaml` is `json` to it: in
-which of the two formats the document is written, `print_json` finds in the context.
+which of the two formats the document is written, `print_json` finds in the context. A command that
+changes something reports with `done`, and its document is the list of what it did.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from barnabas_broker.cli.errors import FAILED, CommandError
+
 if TYPE_CHECKING:
     from rich.console import JustifyMethod
 
@@ -25,25 +28,31 @@ GAP = 2
 
 
 YAML = "barnabas_broker.cli.output.yaml"
+RESULTS = "barnabas_broker.cli.output.results"
 
 
 def output_option(
-    command: Callable[..., Any] | None = None, *, plain: Sequence[str] = ("table",)
+    command: Callable[..., Any] | None = None,
+    *,
+    plain: Sequence[str] = ("table",),
+    many: bool = False,
 ) -> Callable[..., Any]:
     """Add `--output table|json|yaml`; the command is called with `output`.
 
     `plain` are the command's own kinds of output, the default first. For yaml, it is called with
-    json, and `print_json` prints YAML.
+    json, and `print_json` prints YAML. With `many` it prints objects one by one, each by
+    `record_line`.
     """
     if command is None:
-        return functools.partial(output_option, plain=plain)
+        return functools.partial(output_option, plain=plain, many=many)
+    programs = "JSON, an object per line, or YAML documents" if many else "JSON or YAML"
     return click.option(
         "--output",
         type=click.Choice([*plain, "json", "yaml"]),
         default=plain[0],
         show_default=True,
         callback=_format_of_documents,
-        help=f"{plain[0]} for people, JSON or YAML for programs.",
+        help=f"{plain[0]} for people, {programs} for programs.",
     )(command)
 
 
@@ -52,18 +61,65 @@ def _format_of_documents(ctx: click.Context, _: click.Parameter, value: str) -> 
     return "json" if value == "yaml" else value
 
 
+def results_option(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add `--output text|json|yaml` to a command that reports with `done`.
+
+    Its document is printed when it ends, with what was done also where the rest failed; not where
+    nothing was tried.
+    """
+
+    @functools.wraps(command)
+    def reporting(*arguments: Any, output: str, **options: Any) -> None:
+        if output != "json":
+            command(*arguments, **options)
+            return
+        results = click.get_current_context().meta[RESULTS] = []
+        try:
+            command(*arguments, **options)
+        except CommandError as error:
+            if error.exit_code == FAILED:
+                print_json(results)
+            raise
+        print_json(results)
+
+    return output_option(reporting, plain=("text",))
+
+
+def done(text: str, *results: Row, err: bool = False) -> None:
+    """Report what is done: a line for people, on standard error with `err`; or objects.
+
+    Outside of a command with `results_option` it is the line.
+    """
+    context = click.get_current_context(silent=True)
+    reported = None if context is None else context.meta.get(RESULTS)
+    if reported is None:
+        click.echo(text, err=err)
+    else:
+        reported.extend(results)
+
+
 def print_json(value: Any) -> None:
     """One JSON document; one YAML document with `--output yaml`."""
     text = json.dumps(value, indent=2, ensure_ascii=False)
+    click.echo(_as_yaml(text) if _yaml_is_wanted() else text)
+
+
+def record_line(text: str) -> str:
+    """One of many JSON objects, as a line; with `--output yaml` as a document of a stream."""
+    return f"---\n{_as_yaml(text)}" if _yaml_is_wanted() else text
+
+
+def _yaml_is_wanted() -> bool:
     context = click.get_current_context(silent=True)
-    if context is None or not context.meta.get(YAML):
-        click.echo(text)
-        return
+    return context is not None and bool(context.meta.get(YAML))
+
+
+def _as_yaml(text: str) -> str:
     import yaml
 
     # What JSON makes of tuples and of numbers with names, YAML need not know.
     document = json.loads(text)
-    click.echo(yaml.safe_dump(document, sort_keys=False, allow_unicode=True), nl=False)
+    return str(yaml.safe_dump(document, sort_keys=False, allow_unicode=True)).removesuffix("\n")
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:

@@ -8,7 +8,7 @@ import click
 from cryptography.hazmat.primitives import hashes
 
 from barnabas_broker.cli.errors import CommandError
-from barnabas_broker.cli.output import output_option, print_json
+from barnabas_broker.cli.output import done, output_option, print_json, results_option
 from barnabas_broker.security.development_pki import Authority, PkiError, certificates, names
 
 DEVELOPMENT = (
@@ -33,13 +33,14 @@ def pki() -> None:
 @pki.command()
 @_directory
 @click.option("--name", default="Barnabas development", show_default=True, help="Its common name.")
+@results_option
 def init(directory: Path, name: str) -> None:
     """Make an authority: `authority.pem`, which clients trust, and its private key."""
     try:
         authority = Authority.init(directory, name)
     except (PkiError, OSError) as error:
         raise CommandError(str(error)) from None
-    click.echo(authority.trust)
+    done(str(authority.trust), {"file": str(authority.trust)})
     click.echo(DEVELOPMENT, err=True)
 
 
@@ -54,6 +55,7 @@ def init(directory: Path, name: str) -> None:
     type=click.Path(dir_okay=False, path_type=Path),
     help="The file to write; NAME.pem beside the authority by default.",
 )
+@results_option
 def issue(name: str, directory: Path, hosts: tuple[str, ...], days: int, file: Path | None) -> None:
     """Issue a certificate for the common name NAME.
 
@@ -61,9 +63,10 @@ def issue(name: str, directory: Path, hosts: tuple[str, ...], days: int, file: P
     each name that clients reach it by) or of a client, which is then User:CN=NAME.
     """
     try:
-        click.echo(Authority(directory).issue(name, hosts, days=days, file=file))
+        issued = Authority(directory).issue(name, hosts, days=days, file=file)
     except PkiError as error:
         raise CommandError(str(error)) from None
+    done(str(issued), {"file": str(issued)})
 
 
 @pki.command()

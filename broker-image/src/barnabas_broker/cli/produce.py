@@ -14,6 +14,7 @@ import click
 from barnabas_broker.cli.client import Connection, connection_options, describe, failures
 from barnabas_broker.cli.completion import topic_names
 from barnabas_broker.cli.errors import CommandError, InputError
+from barnabas_broker.cli.output import done, results_option
 from barnabas_broker.cli.properties import parse_assignments
 
 if TYPE_CHECKING:
@@ -166,6 +167,7 @@ class Sender:
     help="A reader property of Kafka's console producer, such as parse.key=true.",
 )
 @click.option("--quiet", is_flag=True, help="Do not report what was sent.")
+@results_option
 @connection_options
 def produce(
     topic: str,
@@ -207,12 +209,14 @@ def produce(
         _tell_sent(sender, topic)
         raise
     if not quiet:
-        click.echo(f"Sent {sender.delivered} records to {topic}.", err=True)
+        result = {"topic": topic, "sent": sender.delivered}
+        done(f"Sent {sender.delivered} records to {topic}.", result, err=True)
 
 
 def _tell_sent(sender: Sender, topic: str) -> None:
     """What has arrived although the command fails, so that it is not sent twice."""
-    click.echo(f"Sent {sender.delivered} of {sender.sent} records to {topic}.", err=True)
+    result = {"topic": topic, "sent": sender.delivered, "failed": sender.sent - sender.delivered}
+    done(f"Sent {sender.delivered} of {sender.sent} records to {topic}.", result, err=True)
 
 
 def line_record(

@@ -10,7 +10,7 @@ import click
 from barnabas_broker.cli.admin import call
 from barnabas_broker.cli.client import Connection, connection_options
 from barnabas_broker.cli.errors import CommandError, InputError
-from barnabas_broker.cli.output import output_option, print_json, print_table
+from barnabas_broker.cli.output import done, output_option, print_json, print_table, results_option
 from barnabas_broker.cli.properties import parse_assignments
 from barnabas_kafka.client import QuotaEntity, alter_quotas, describe_quotas
 
@@ -67,6 +67,7 @@ def list_(connection: Connection, output: str, **options: Any) -> None:
 @entity_options
 @click.argument("rates", nargs=-1, required=True, metavar="NAME=VALUE...")
 @click.option("--validate-only", is_flag=True, help="Have a broker check it, set nothing.")
+@results_option
 @connection_options
 def set_(
     connection: Connection, rates: tuple[str, ...], validate_only: bool, **options: Any
@@ -75,12 +76,15 @@ def set_(
     values = {name: number(name, value) for name, value in parse_assignments(rates, "set").items()}
     parts = _named_parts(options)
     change(connection, parts, values, validate_only=validate_only)
-    click.echo(f"{'Could set' if validate_only else 'Set'} the quotas of {entity_text(parts)}.")
+    verb = "Could set" if validate_only else "Set"
+    result = {"entity": dict(parts), "quotas": values, "set": not validate_only}
+    done(f"{verb} the quotas of {entity_text(parts)}.", result)
 
 
 @quotas.command()
 @entity_options
 @click.argument("names", nargs=-1, metavar="[NAME]...")
+@results_option
 @connection_options
 def remove(connection: Connection, names: tuple[str, ...], **options: Any) -> None:
     """Remove quotas of these names, or all of the entity."""
@@ -92,7 +96,8 @@ def remove(connection: Connection, names: tuple[str, ...], **options: Any) -> No
     if not removed:
         raise CommandError(f"{entity_text(parts)} has no quotas")
     change(connection, parts, dict.fromkeys(removed))
-    click.echo(f"Removed {', '.join(sorted(removed))} of {entity_text(parts)}.")
+    result = {"entity": dict(parts), "removed": sorted(removed)}
+    done(f"Removed {', '.join(sorted(removed))} of {entity_text(parts)}.", result)
 
 
 def change(

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from barnabas_broker.cli.errors import InputError
+from barnabas_broker.cli.output import record_line
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
@@ -71,7 +72,7 @@ def as_json(message: Message) -> bytes:
         "key": json_value(message.key()),
         "value": json_value(message.value()),
     }
-    return json.dumps(record, ensure_ascii=False).encode() + b"\n"
+    return record_line(json.dumps(record, ensure_ascii=False)).encode() + b"\n"
 
 
 def header_pairs(message: Message) -> list[tuple[str, str | bytes | None]]:

@@ -14,7 +14,7 @@ import click
 from barnabas_broker.cli.admin import call
 from barnabas_broker.cli.client import Connection, connection_options
 from barnabas_broker.cli.errors import InputError
-from barnabas_broker.cli.output import output_option, print_json, print_table
+from barnabas_broker.cli.output import done, output_option, print_json, print_table, results_option
 from barnabas_kafka.client.tokens import (
     DelegationToken,
     create_delegation_token,
@@ -93,24 +93,26 @@ def list_(connection: Connection, output: str, owner: tuple[str, ...], show_hmac
 @tokens.command()
 @hmac_option
 @click.option("--period-ms", type=int, default=-1, help="By default what the brokers have set.")
+@results_option
 @connection_options
 def renew(connection: Connection, text: str, period_ms: int) -> None:
     """Have a token expire later."""
     until_ms = call(connection, renew_delegation_token(given_hmac(text), period_ms))
-    click.echo(f"The token expires at {_time(until_ms)}.")
+    done(f"The token expires at {_time(until_ms)}.", {"expires": _time(until_ms)})
 
 
 @tokens.command()
 @hmac_option
 @click.option("--period-ms", type=int, default=-1, help="In that time instead of now.")
+@results_option
 @connection_options
 def expire(connection: Connection, text: str, period_ms: int) -> None:
     """Have a token expire, now or soon."""
     until_ms = call(connection, expire_delegation_token(given_hmac(text), period_ms))
     if period_ms < 0:
-        click.echo("The token is removed.")
+        done("The token is removed.", {"removed": True})
     else:
-        click.echo(f"The token expires at {_time(until_ms)}.")
+        done(f"The token expires at {_time(until_ms)}.", {"expires": _time(until_ms)})
 
 
 def given_hmac(text: str) -> bytes:

@@ -10,7 +10,14 @@ import click
 from barnabas_broker.cli.client import Connection, connection_options, failures
 from barnabas_broker.cli.completion import topic_names
 from barnabas_broker.cli.errors import Attempts, InputError
-from barnabas_broker.cli.output import cell_text, output_option, print_json, print_table
+from barnabas_broker.cli.output import (
+    cell_text,
+    done,
+    output_option,
+    print_json,
+    print_table,
+    results_option,
+)
 from barnabas_broker.cli.properties import parse_assignments
 from barnabas_kafka.ids import id_as_shown
 
@@ -39,6 +46,7 @@ def topics() -> None:
 @CONFIG_OPTION
 @click.option("--if-not-exists", is_flag=True, help="A topic that exists already is no error.")
 @click.option("--validate-only", is_flag=True, help="Have the broker check it, create nothing.")
+@results_option
 @connection_options
 def create(
     names: tuple[str, ...],
@@ -80,7 +88,8 @@ def create(
         for name, future in futures.items():
             with attempts.one(forgive=forgive):
                 connection.wait(f"cannot create topic {name}", future)
-                click.echo(f"{'Could create' if validate_only else 'Created'} topic {name}.")
+                verb = "Could create" if validate_only else "Created"
+                done(f"{verb} topic {name}.", {"topic": name, "created": not validate_only})
 
 
 @topics.command("list")
@@ -166,6 +175,7 @@ def describe(
     metavar="NAME",
     help="A setting to return to the broker's default.",
 )
+@results_option
 @connection_options
 def alter(
     name: str,
@@ -187,15 +197,18 @@ def alter(
     if partitions is not None:
         assignment = parse_assignment(replica_assignment) if replica_assignment else None
         add_partitions(connection, client, name, partitions, assignment)
-        click.echo(f"Topic {name} has {partitions} partitions now.")
+        result: dict[str, Any] = {"topic": name, "partitions": partitions}
+        done(f"Topic {name} has {partitions} partitions now.", result)
     if additions or removals:
         alter_resource(connection, client, ("topics", name), additions, removals)
-        click.echo(f"Altered the settings of topic {name}.")
+        result = {"topic": name, "set": additions, "deleted": list(removals)}
+        done(f"Altered the settings of topic {name}.", result)
 
 
 @topics.command()
 @click.argument("names", nargs=-1, required=True, metavar="TOPIC...", shell_complete=topic_names)
 @click.option("--if-exists", is_flag=True, help="A topic that does not exist is no error.")
+@results_option
 @connection_options
 def delete(names: tuple[str, ...], if_exists: bool, connection: Connection) -> None:
     """Delete topics and everything in them."""
@@ -213,7 +226,7 @@ def delete(names: tuple[str, ...], if_exists: bool, connection: Connection) -> N
         for name, future in futures.items():
             with attempts.one(forgive=forgive):
                 connection.wait(f"cannot delete topic {name}", future)
-                click.echo(f"Deleted topic {name}.")
+                done(f"Deleted topic {name}.", {"topic": name, "deleted": True})
 
 
 def describe_topics(

@@ -12,7 +12,7 @@ import click
 from barnabas_broker.cli.admin import AdminSession
 from barnabas_broker.cli.client import Connection, connection_options
 from barnabas_broker.cli.errors import CommandError
-from barnabas_broker.cli.output import output_option, print_json, print_table
+from barnabas_broker.cli.output import done, output_option, print_json, print_table, results_option
 from barnabas_kafka.client import ANY_BROKER, OneBroker
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import TopicPartition
@@ -132,6 +132,7 @@ def describe_producers(topic: str, partition: int, output: str, connection: Conn
 @click.option(
     "--start-offset", type=click.IntRange(min=0), required=True, help="Where it begins there."
 )
+@results_option
 @connection_options
 def abort(topic: str, partition: int, start_offset: int, connection: Connection) -> None:
     """Abort, in one partition, a transaction that no coordinator will ever end."""
@@ -143,7 +144,15 @@ def abort(topic: str, partition: int, start_offset: int, connection: Connection)
         else:
             raise CommandError(f"no transaction is open in {tp} from offset {start_offset} on")
         write_abort(session, tp, producer)
-    click.echo(f"aborted in {tp}: producer {producer.producer_id}, from offset {start_offset} on")
+    done(
+        f"aborted in {tp}: producer {producer.producer_id}, from offset {start_offset} on",
+        {
+            "topic": topic,
+            "partition": partition,
+            "producer_id": producer.producer_id,
+            "start_offset": start_offset,
+        },
+    )
 
 
 @transactions.command()

@@ -58,13 +58,23 @@ def zk() -> None:
 @zk.command(name="ls")
 @click.argument("path", default="/")
 @click.option("-r", "--recursive", is_flag=True, help="All that is below, too.")
+@output_option(plain=("text",))
 @_ensemble
 def list_(
-    path: str, recursive: bool, connect: str, zookeeper_config: Path | None, timeout_s: float
+    path: str,
+    recursive: bool,
+    output: str,
+    connect: str,
+    zookeeper_config: Path | None,
+    timeout_s: float,
 ) -> None:
     """List the znodes below PATH, one to a line."""
     with _store(connect, zookeeper_config, timeout_s) as store, _refusals():
-        for each in _below(store, path, recursive):
+        found = _below(store, path, recursive)
+        if output == "json":
+            print_json(list(found))
+            return
+        for each in found:
             click.echo(each)
 
 

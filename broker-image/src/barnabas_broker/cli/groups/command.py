@@ -22,7 +22,7 @@ from barnabas_broker.cli.groups.lag import by_topic, concerned, positions
 from barnabas_broker.cli.groups.planning import plan
 from barnabas_broker.cli.groups.resetting import RUNS, SCOPES, STRATEGIES, Reset, options, plans
 from barnabas_broker.cli.groups.resetting import scope as partitions_of
-from barnabas_broker.cli.output import output_option, print_json, print_table
+from barnabas_broker.cli.output import done, output_option, print_json, print_table, results_option
 from barnabas_kafka.errors import ErrorCode
 
 
@@ -147,6 +147,7 @@ def _state_row(group: Described) -> dict[str, Any]:
 @groups.command()
 @click.argument("names", nargs=-1, required=True, metavar="GROUP...", shell_complete=group_names)
 @click.option("--if-exists", is_flag=True, help="A group that does not exist is no error.")
+@results_option
 @connection_options
 def delete(names: tuple[str, ...], if_exists: bool, connection: Connection) -> None:
     """Delete groups that have no members, with their offsets."""
@@ -160,23 +161,25 @@ def delete(names: tuple[str, ...], if_exists: bool, connection: Connection) -> N
                 except CommandError as error:
                     text = f"cannot delete group {name}: {error.message}"
                     raise CommandError(text, code=error.code) from None
-                click.echo(f"Deleted group {name}.")
+                done(f"Deleted group {name}.", {"group": name, "deleted": True})
 
 
 @groups.command("delete-offsets")
 @click.argument("name", metavar="GROUP", shell_complete=group_names)
 @click.option("--topic", "topics", multiple=True, required=True, metavar="TOPIC[:PARTITIONS]")
+@results_option
 @connection_options
 def delete_offsets(name: str, topics: tuple[str, ...], connection: Connection) -> None:
     """Forget the offsets of topics that no member of the group reads."""
     cluster = Groups.of(connection)
-    done = cluster.delete_offsets(name, partitions_of(cluster, topics))
+    codes = cluster.delete_offsets(name, partitions_of(cluster, topics))
     with Attempts() as attempts:
-        for (topic, number), code in done.items():
+        for (topic, number), code in codes.items():
             with attempts.one():
                 if code:
                     raise CommandError(f"{topic}-{number}: {code.message} ({code.name})", code=code)
-                click.echo(f"Deleted the offset of {topic}-{number}.")
+                result = {"group": name, "topic": topic, "partition": number, "deleted": True}
+                done(f"Deleted the offset of {topic}-{number}.", result)
 
 
 @groups.command("reset-offsets", context_settings={"ignore_unknown_options": True})
@@ -223,6 +226,7 @@ def reset_offsets(
 @groups.command("downgrade")
 @click.argument("names", nargs=-1, metavar="[GROUP]...", shell_complete=group_names)
 @click.option("--all-groups", is_flag=True, help="Every group of the consumer protocol.")
+@results_option
 @connection_options
 def downgrade_(names: tuple[str, ...], all_groups: bool, connection: Connection) -> None:
     """Rewrite groups of the consumer protocol to the classic form, offsets kept.
@@ -240,13 +244,15 @@ def downgrade_(names: tuple[str, ...], all_groups: bool, connection: Connection)
                 if name not in modern:
                     raise CommandError(f"there is no group {name} of the consumer protocol")
                 downgrade(cluster, name)
-                click.echo(f"Downgraded group {name}.")
+                done(f"Downgraded group {name}.", {"group": name, "downgraded": True})
         with attempts.one():
             found = remaining(connection, cluster.topics.get(GROUPS_TOPIC, []))
             newer = sum(count for key, count in found.items() if key > NEWEST_CLASSIC_KEY)
-            click.echo(
+            older = sum(found.values()) - newer
+            done(
                 f"{GROUPS_TOPIC} has {newer} records of key versions above {NEWEST_CLASSIC_KEY}, "
-                f"and {sum(found.values()) - newer} of others."
+                f"and {older} of others.",
+                {"topic": GROUPS_TOPIC, "newer_records": newer, "other_records": older},
             )
             if newer:
                 raise CommandError("some groups are still of the consumer protocol")

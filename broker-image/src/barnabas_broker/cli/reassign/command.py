@@ -13,7 +13,7 @@ import click
 from barnabas_broker.cli.client import Connection, connection_options
 from barnabas_broker.cli.errors import Attempts, CommandError, InputError
 from barnabas_broker.cli.json_files import read_json, write_json
-from barnabas_broker.cli.output import output_option
+from barnabas_broker.cli.output import done, output_option, print_json, results_option
 from barnabas_broker.cli.reassign.cluster import (
     Standing,
     reassign,
@@ -98,6 +98,7 @@ def generate(
 @click.option("--rollback", type=FILE, help="Write how it is now to this file.")
 @click.option("--override", is_flag=True, help="Though one of the partitions moves elsewhere.")
 @click.option("--wait", "waits", is_flag=True, help="Until all is moved, with progress.")
+@output_option(plain=("text",))
 @connection_options
 def execute(
     path: Path,
@@ -105,6 +106,7 @@ def execute(
     rollback: Path | None,
     override: bool,
     waits: bool,
+    output: str,
     connection: Connection,
 ) -> None:
     """Begin the moves of a reassignment file.
@@ -133,7 +135,9 @@ def execute(
     click.echo(f"Moving {len(wanted)} partitions.", err=True)
     if waits:
         wait(connection, there, wanted)
-        _verify(connection, wanted, "table", preserve=False, patience_s=connection.timeout_s)
+        _verify(connection, wanted, output, preserve=False, patience_s=connection.timeout_s)
+    elif output == "json":
+        print_json(_named(wanted))
 
 
 @reassignment.command()
@@ -154,6 +158,7 @@ def verify(path: Path, preserve_throttles: bool, output: str, connection: Connec
 @click.argument("path", required=False, type=FILE, metavar="[FILE]")
 @click.option("--all", "everything", is_flag=True, help="All moves that are under way.")
 @PRESERVE
+@results_option
 @connection_options
 def cancel(
     path: Path | None, everything: bool, preserve_throttles: bool, connection: Connection
@@ -166,7 +171,8 @@ def cancel(
     ended = sorted(moving.keys() & named)
     if ended:
         reassign(connection, dict.fromkeys(ended))
-    click.echo(f"Cancelled the moves of {len(ended)} partitions.")
+    left = _named({tp: moving[tp].origin for tp in ended})
+    done(f"Cancelled the moves of {len(ended)} partitions.", *left)
     if not preserve_throttles:
         _unthrottle(connection, {tp.topic for tp in named})
 
@@ -193,6 +199,14 @@ def list_(output: str, connection: Connection) -> None:
             }
         )
     show_rows(rows, output, "No partition is being moved.")
+
+
+def _named(layout: Layout) -> list[dict[str, Any]]:
+    """The partitions of a layout as values."""
+    return [
+        {"topic": tp.topic, "partition": tp.partition, "replicas": list(replicas)}
+        for tp, replicas in sorted(layout.items())
+    ]
 
 
 def _check(there: Standing, wanted: Layout, override: bool) -> None:

@@ -16,6 +16,8 @@ from typing import Final
 from tests.clients import go_client, java_probe
 from tests.oracle import apache
 
+#: Of the clients that connect with TLS and SASL.
+OLDEST: Final = "0.10.2.2"
 ATTEMPTS: Final = 3
 #: Brokers and tools; 0.8 for its Scala clients.
 KAFKA: Final = ("3.9.1", "2.8.2", "4.1.0", "0.8.2.2")
@@ -42,6 +44,7 @@ def main() -> int:
         *(partial(apache.classpath, release) for release in KAFKA),
         *(partial(apache.classpath, release, of="kafka-streams") for release in STREAMS),
         *(partial(java_probe.classpath, release) for release in CLIENTS),
+        partial(apache.classpath, OLDEST, of=apache.CLIENTS_ALONE),
     ]
     if shutil.which("go") is not None:
         wanted.append(go_client.program)

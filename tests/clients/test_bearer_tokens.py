@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,12 +17,10 @@ from kafka.net.sasl.oauth import AbstractTokenProvider
 
 from barnabas_broker.testing import Broker
 from barnabas_kafka.client import Admin, ClientConfig, OAuthBearer, describe_cluster
-from tests.oracle.apache import run_tool
 from tests.oracle.tokens import Signer, key_set
 from tests.waiting import ANSWER, seconds, wait_for
 
 RECORDS = [b"record %d" % number for number in range(200)]
-JAAS = "org.apache.kafka.common.security.oauthbearer"
 SIGNER = Signer("first", "RS256")
 AUDIENCE = "kafka"
 
@@ -178,31 +175,3 @@ def test_the_admin_client(secured: Secured) -> None:
     config = ClientConfig(bootstrap_servers=secured.address, sasl=OAuthBearer(token))
     with Admin(config) as admin:
         assert admin.call(describe_cluster()).cluster_id
-
-
-@pytest.mark.jvm
-def test_java(secured: Secured, topic: str, tmp_path: Path) -> None:
-    """Java's console producer and consumer, with a token in a file."""
-    (tmp_path / "token").write_text(token(scope="kafka"))
-    properties = tmp_path / "client.properties"
-    lines = [
-        "security.protocol=SASL_PLAINTEXT",
-        "sasl.mechanism=OAUTHBEARER",
-        f"sasl.login.callback.handler.class={JAAS}.OAuthBearerLoginCallbackHandler",
-        f"sasl.oauthbearer.token.endpoint.url={(tmp_path / 'token').as_uri()}",
-        f'sasl.jaas.config={JAAS}.OAuthBearerLoginModule required extension_traceId="7";',
-    ]
-    properties.write_text("\n".join(lines))
-    address = ("--bootstrap-server", secured.address, "--topic", topic)
-    sent = run_tool(
-        "kafka.tools.ConsoleProducer", *address, "--producer.config", str(properties),
-        version="3.9.1", input="one\ntwo\nthree\n",
-    )  # fmt: skip
-    assert sent.returncode == 0, sent.stderr
-    read = run_tool(
-        "org.apache.kafka.tools.consumer.ConsoleConsumer", *address,
-        "--consumer.config", str(properties), "--from-beginning",
-        "--max-messages", "3", "--timeout-ms", str(int(seconds(ANSWER) * 1000)),
-        version="3.9.1",
-    )  # fmt: skip
-    assert read.stdout.split() == ["one", "two", "three"], read.stderr

@@ -1,6 +1,6 @@
 """Each client, over each protocol and mechanism it has: records go out and come back.
 
-Java's are in `test_secured_listeners`, with what is refused.
+What is refused is in `test_secured_listeners` and `test_bearer_tokens`.
 """
 
 from __future__ import annotations
@@ -18,16 +18,23 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from confluent_kafka import Consumer, Producer, TopicPartition
 from kafka import KafkaConsumer, KafkaProducer
 
-from barnabas_broker.security.sasl_settings import PLAIN_MODULE
+from barnabas_broker.security.sasl_settings import OAUTHBEARER_MODULE, PLAIN_MODULE, SCRAM_MODULE
 from barnabas_broker.testing import Broker
 from barnabas_kafka.client import Admin, ClientConfig, ScramCredential, alter_scram_credentials
 from tests.clients import go_client
+from tests.clients.releases import OLDEST
 from tests.clients.test_bearer_tokens import AUDIENCE, SIGNER, AsyncProvider, Provider, token
+from tests.oracle.apache import CLIENTS_ALONE, run_tool
 from tests.oracle.certificates import Certificate
 from tests.oracle.tokens import key_set
 from tests.waiting import ANSWER, seconds, wait_for
 
 PASSWORD: Final = "pencil, ="
+STORE_PASSWORD: Final = "of the trust store"
+PROGRAM: Final = str(Path(__file__).parent / "programs" / "RoundTrip.java")
+TOKENS_OF_JAVA: Final = (
+    "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler"
+)
 RECORDS: Final = [b"record %d" % number for number in range(50)]
 PASSWORDS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 MECHANISMS: Final = (*PASSWORDS, "OAUTHBEARER")
@@ -49,6 +56,17 @@ WAYS: Final = (
     Way("SSL"),
     *(Way(of, mechanism) for of in ("SASL_PLAINTEXT", "SASL_SSL") for mechanism in MECHANISMS),
 )
+#: What Java does in every run; the rest of its ways are for `make soak`.
+OF_EVERY_RUN: Final = (
+    Way("SSL"),
+    Way("SASL_PLAINTEXT", "PLAIN"),
+    Way("SASL_SSL", "SCRAM-SHA-512"),
+    Way("SASL_SSL", "OAUTHBEARER"),
+)
+#: `OLDEST` is the first that has login modules in its properties.
+JAVA: Final = (OLDEST, "2.8.2", "3.9.1", "4.1.0")
+#: Bearer tokens came with 2.0, and a client's own way to get a signed one with 3.1.
+WITHOUT_TOKENS: Final = (OLDEST, "2.8.2")
 
 
 @dataclass(frozen=True)
@@ -89,6 +107,36 @@ class Place:
             found["sasl_oauth_token_provider"] = provider
         return found
 
+    def java(self, way: Way, release: str) -> dict[str, str]:
+        """Properties of kafka-clients; PEM came with 2.7."""
+        found = {
+            "bootstrap.servers": self.broker.listeners[way.protocol],
+            "security.protocol": way.protocol,
+        }
+        if way.protocol.endswith("SSL") and release != OLDEST:
+            trust = str(self.files / "trust.pem")
+            found |= {"ssl.truststore.type": "PEM", "ssl.truststore.location": trust}
+        elif way.protocol.endswith("SSL"):
+            found |= {
+                "ssl.truststore.type": "PKCS12",
+                "ssl.truststore.location": str(self.files / "trust.p12"),
+                "ssl.truststore.password": STORE_PASSWORD,
+            }
+        if way.mechanism in PASSWORDS:
+            module = PLAIN_MODULE if way.mechanism == "PLAIN" else SCRAM_MODULE
+            login = f'{module} required username="alice" password="{PASSWORD}";'
+            found |= {"sasl.mechanism": way.mechanism, "sasl.jaas.config": login}
+        elif way.mechanism:
+            given = self.files / "token"
+            given.write_text(token(scope="kafka"))
+            found |= {
+                "sasl.mechanism": way.mechanism,
+                "sasl.jaas.config": f'{OAUTHBEARER_MODULE} required extension_traceId="7";',
+                "sasl.login.callback.handler.class": TOKENS_OF_JAVA,
+                "sasl.oauthbearer.token.endpoint.url": given.as_uri(),
+            }
+        return found
+
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
@@ -96,6 +144,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     files = tmp_path_factory.mktemp("files")
     authority = Certificate("authority")
     authority.write_trust(files / "trust.pem")
+    authority.write_trust(files / "trust.p12", STORE_PASSWORD)
     Certificate("broker", authority, host="localhost").write_pem(files / "broker.pem")
     (files / "keys.json").write_bytes(key_set(SIGNER))
     protocols = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
@@ -180,25 +229,48 @@ def by_go(library: str) -> Callable[[Place, Way, str], list[bytes]]:
     return run
 
 
+def by_java(release: str) -> Callable[[Place, Way, str], list[bytes]]:
+    """By one release of kafka-clients."""
+
+    def run(place: Place, way: Way, topic: str) -> list[bytes]:
+        lines = (f"{name}={value}\n" for name, value in place.java(way, release).items())
+        arguments = (PROGRAM, topic, str(len(RECORDS)))
+        of = CLIENTS_ALONE if release == OLDEST else ""
+        done = run_tool(*arguments, version=release, of=of, input="".join(lines))
+        assert done.returncode == 0, done.stderr
+        return done.stdout.encode().splitlines()
+
+    return run
+
+
 CLIENTS: Final = {
     "librdkafka": librdkafka,
     "kafka-python": kafka_python,
     "aiokafka": aiokafka,
     **{library: by_go(library) for library in go_client.LIBRARIES},
+    **{f"Java-{release}": by_java(release) for release in JAVA},
 }
 
 
-@pytest.mark.parametrize("way", WAYS, ids=str)
-@pytest.mark.parametrize(
-    "client",
-    [
-        pytest.param(name, marks=[pytest.mark.go] if name in go_client.LIBRARIES else [])
-        for name in CLIENTS
-    ],
-)
+def table() -> Iterator[Any]:
+    """Clients and ways, as parameters."""
+    for client in CLIENTS:
+        release = client.removeprefix("Java-")
+        for way in WAYS:
+            marks = [pytest.mark.go] if client in go_client.LIBRARIES else []
+            if release in JAVA:
+                marks = [pytest.mark.jvm]
+                if way.mechanism == "OAUTHBEARER" and release in WITHOUT_TOKENS:
+                    continue
+                if way not in OF_EVERY_RUN:
+                    marks.append(pytest.mark.soak)
+            yield pytest.param(client, way, id=f"{client}-{way}", marks=marks)
+
+
+@pytest.mark.parametrize(("client", "way"), list(table()))
 def test_records_come_back(place: Place, client: str, way: Way) -> None:
     """All of them, in order."""
-    topic = place.broker.create_topic(f"{client}-{way}".replace(" ", "-"), partitions=1)
+    topic = place.broker.create_topic(f"{client}-{way}", partitions=1)
     assert CLIENTS[client](place, way, topic) == RECORDS
 
 

@@ -40,6 +40,8 @@ from tests.waiting import ATTEMPT_S, RUN, SETTLE, forget, seconds, wait_for, wat
 CACHE: Final = Path(__file__).resolve().parents[2] / ".cache" / "apache"
 DEFAULT_VERSION: Final = "3.9.1"
 KRAFT_VERSION: Final = "4.1.0"
+CLIENTS_ALONE: Final = "kafka-clients"
+"""The artifact of releases whose brokers and tools are not run."""
 
 BROKER_JVM_FLAGS: Final = (
     "-server",
@@ -127,16 +129,18 @@ def run_tool(
     main_class: str,
     *args: str,
     version: str = DEFAULT_VERSION,
+    of: str = "",
     input: str | None = None,  # noqa: A002 - the name subprocess.run gives it
     within: float = RUN,
 ) -> subprocess.CompletedProcess[str]:
     """Run one of Apache's command-line tools, or a source file, and return what it printed.
 
-    Tools of one version run in one JVM, one after the other (java_host.py). The exit code is not
-    checked. After so many machine seconds the tool is killed and subprocess.TimeoutExpired raised.
+    The class path is the one of `classpath(version, of=of)`. Programs of one class path run in one
+    JVM, one after the other (java_host.py). The exit code is not checked. After so many machine
+    seconds the program is killed and subprocess.TimeoutExpired raised.
     """
     flags = (*TOOL_JVM_FLAGS, _quiet())
-    host = java_host.java_host(classpath(version), flags)
+    host = java_host.java_host(classpath(version, of=of), flags)
     return host.run(main_class, *args, input=input or "", within=within)
 
 
@@ -603,6 +607,8 @@ def _resolve(version: str, of: str = "") -> str:
         *(("org.apache.kafka", artifact, version) for artifact in kafka),
         # The broker's pom leaves the logging binding to the distribution.
         ("org.slf4j", "slf4j-reload4j", "1.7.36"),
+        # SCRAM of releases before 2.0 uses what Java had until 11.
+        *([("javax.xml.bind", "jaxb-api", "2.3.1")] if of == CLIENTS_ALONE else []),
     ]
     dependencies = "\n".join(
         f"    <dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId>"

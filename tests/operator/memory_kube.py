@@ -257,8 +257,9 @@ class MemoryKube:
         old, body = self.objects.get(key), written.body
         validation.add_defaults(body)
         try:
-            spec = body.get("spec") or {}
-            expandable = spec.get("storageClassName") not in self.fixed_classes
+            spec = body.get("spec")
+            storage_class = spec.get("storageClassName") if isinstance(spec, dict) else None
+            expandable = storage_class not in self.fixed_classes
             validation.check(old, body, expandable=expandable)
         except validation.InvalidError as error:
             raise KubeError(error.status, str(error)) from error

@@ -174,6 +174,18 @@ def test_no_ensemble_member_is_replaced_while_a_broker_is_not_ready() -> None:
     assert "the roll of the ensemble waits: quickstart-broker-0 is not ready" in _waiting(plan)
 
 
+def test_no_broker_is_replaced_while_a_member_of_the_ensemble_is_not_ready() -> None:
+    """Brokers that come back need their sessions, and another member may go at any time."""
+    kube, context, document = _rolling()
+    while _deleted(lines := _take(context, document))[0].startswith("quickstart-zoo"):
+        kube.settle(only=_deleted(lines)[0])
+    kube.settle(only="quickstart-broker-1")
+    kube.unready("quickstart-zookeeper-1")
+    plan = _plan(context, document)
+    assert plan.steps == ()
+    assert "the roll of the brokers waits: quickstart-zookeeper-1 is not ready" in _waiting(plan)
+
+
 def test_no_roll_without_a_quorum_of_which_all_members_are_known() -> None:
     """A member that names no mode may be the one without which there is no quorum."""
     _, context, document = _rolling(ensemble_mode=lambda host: "")

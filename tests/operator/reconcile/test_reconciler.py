@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
+import pytest
+
 from barnabas_operator.handlers.resource_index import ResourceIndex
 from barnabas_operator.kube import Document, Kind, KubeError
 from barnabas_operator.reconcile.reconciler import (
@@ -78,6 +80,22 @@ def test_a_resource_that_cannot_be_read_is_told_so_and_the_rest_goes_on() -> Non
     kube.writes.clear()
     reconcile(KEY, context_on(kube, brokers))
     assert kube.writes == []
+
+
+@pytest.mark.parametrize("spec", ["text", ["quickstart"], 7, None])
+def test_a_resource_whose_spec_is_no_object_stops_nothing(spec: object) -> None:
+    """What is stored is not checked again when a definition changes."""
+    broken = {**examples.topic("broken"), "spec": spec}
+    kube, brokers = MemoryKube(examples.cluster(), broken, examples.topic()), MemoryBrokers()
+    index = ResourceIndex()
+    found = find_keys(kube, ["default"], index)
+    assert (found.keys, found.errors) == ({KEY}, {})
+    context = context_on(kube, brokers)
+    for _ in range(2):
+        reconcile(KEY, context)
+        kube.settle()
+    reconcile(KEY, dataclasses.replace(context, index=index.named))
+    assert list(brokers.views) == ["packages"]
 
 
 def test_a_cluster_that_goes_is_left_alone() -> None:

@@ -104,7 +104,8 @@ def key_of(document: Any) -> Key | None:
     namespace = namespace_of(document)
     if document.get("kind") == CLUSTERS.kind:
         return Key(namespace, document["metadata"]["name"])
-    cluster = (document.get("spec") or {}).get("cluster")
+    spec = document.get("spec")
+    cluster = spec.get("cluster") if isinstance(spec, Mapping) else None
     named_in = cluster_namespace_of(document)
     if not (isinstance(cluster, str) and cluster and named_in):
         return None

@@ -6,6 +6,17 @@ from zlib import crc32
 import pytest
 from confluent_kafka import Producer
 
+from barnabas_broker.log.validator import AT_ONCE_BYTES
+from barnabas_kafka.errors import ErrorCode
+from barnabas_kafka.protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceResponse,
+    TopicProduceData,
+)
+from barnabas_kafka.records.builder import build_batch
+from barnabas_kafka.records.compression import Codec
+from tests.clients import START_MS
+from tests.clients.wire import Wire, produce, some_batch
 from tests.cluster.load import NEVER_MS, Writer, read_all
 from tests.cluster.running import Cluster
 from tests.waiting import ANSWER, seconds
@@ -117,6 +128,24 @@ def test_who_was_away_for_long_is_brought_up_to_date(cluster: Cluster, topic: st
     )
     # It had more than that segment where the machine is slow, and deletes it in its own time.
     until_deleted(cluster, absent, topic, first)
+
+
+def test_what_counts_before_the_rest_was_looked_at_is_acknowledged(three: Cluster) -> None:
+    """A request is worked on in turns, and by its end nothing moves in its first partition."""
+    three.create("in-turns", 1)
+    three.create("in-turns-compacted", 12, cleanup_policy="compact")
+    three.until_whole("in-turns-compacted")
+    leader = three.leader("in-turns")
+    led = [at for at, (it, _) in enumerate(three.leadership("in-turns-compacted")) if it == leader]
+    # Looked at in a thread while followers fetch what is before it, and refused: it has no key.
+    keyless = build_batch([(START_MS, None, bytes(32 * AT_ONCE_BYTES), ())], codec=Codec.GZIP)
+    rest = [PartitionProduceData(index=each, records=keyless) for each in led]
+    request = produce("in-turns", some_batch())
+    request.topic_data.append(TopicProduceData(name="in-turns-compacted", partition_data=rest))
+    with Wire(three.address(leader), patience_s=2 * seconds(ANSWER)) as connection:
+        answer = connection.ask(request, ProduceResponse, 9)
+    codes = [[each.error_code for each in it.partition_responses] for it in answer.responses]
+    assert codes == [[ErrorCode.NONE], [ErrorCode.INVALID_RECORD] * len(led)]
 
 
 def until_deleted(cluster: Cluster, broker: int, topic: str, segment: str) -> None:

@@ -68,6 +68,25 @@ def test_it_waits_for_every_partition() -> None:
     asyncio.run(story())
 
 
+def test_what_counts_by_then_is_told_as_it_begins_to_wait() -> None:
+    """Its partitions moved while the request was worked on, and may never move again."""
+
+    async def story() -> None:
+        first, second, failed = Shelf(), Shelf(), Shelf()
+        first.see(counts=3)
+        failed.see(fault=ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        write = Write((first, 3), (second, 5), (failed, 1))
+        assert write.told == [(0, ErrorCode.NONE), (2, ErrorCode.NOT_LEADER_OR_FOLLOWER)]
+        assert (first.produce_waiters, failed.produce_waiters) == (set(), set())
+        second.see(counts=5)
+        assert await write.waits.future == "response"
+        whole = Write((first, 3))
+        assert whole.waits.future.done()
+        assert first.produce_waiters == set()
+
+    asyncio.run(story())
+
+
 def test_time_is_up() -> None:
     """What does not count by then has timed out; what does is told so."""
 

@@ -2,6 +2,10 @@
 
 A request waits on each of its partitions that is undecided. It is answered when all of them are
 decided, or when its time is up; then the rest has timed out. Subclasses say what is waited for.
+
+Partitions do not stand still until a request waits on them: one that is worked on in turns comes
+to its end after others have had theirs. So it looks as it begins to wait, and what was decided by
+then is told (Kafka's `tryCompleteElseWatch`).
 """
 
 import asyncio
@@ -45,6 +49,7 @@ class DelayedOperation(ABC, Generic[Part]):
         self._timer = loop.call_later(max(timeout_ms, 0) / 1000, self._expire)
         for each in self._pending:
             self._waiters(each).add(self)
+        self.look()
 
     @abstractmethod
     def _verdict(self, part: Part) -> ErrorCode | None:

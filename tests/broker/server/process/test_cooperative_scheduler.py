@@ -1,6 +1,7 @@
 """Long work in turns with everybody else's."""
 
 import asyncio
+from collections.abc import Callable
 
 import pytest
 
@@ -66,6 +67,27 @@ def test_long_works_take_turns_with_each_other_and_with_the_loop() -> None:
 
     seen = "".join(asyncio.run(story()))
     assert seen.startswith("aba-b-a-b-"), seen
+
+
+def test_work_is_told_that_others_had_their_turns() -> None:
+    """Once for each time, through the parts that it is made of."""
+
+    def part(times: int) -> Work[list[bool]]:
+        told: list[bool] = []
+        while len(told) < times:
+            told.append(bool((yield)))
+        return told
+
+    def whole() -> Work[list[bool]]:
+        first = yield from part(2)
+        return first + (yield from part(2))
+
+    async def story(clock: Callable[[], float]) -> list[bool]:
+        told = Turns(clock=clock).begin(whole())
+        return await told.future if isinstance(told, Unfinished) else told
+
+    assert asyncio.run(story(lambda: 0.0)) == [False] * 4
+    assert asyncio.run(story(Clock())) == [True] * 4
 
 
 def test_what_long_work_raises_comes_with_its_future() -> None:

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from barnabas_broker.cluster.image import BrokerRegistration
+from barnabas_broker.replica.partition import Partition
 from barnabas_broker.server.node import broker_server as node_module
+from barnabas_broker.server.requests import follower_fetches
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.protocol.messages.fetch import (
     FetchPartition,
@@ -98,6 +100,22 @@ def test_a_parked_fetch_is_answered_by_an_append(cluster: HandMade, wire: Wire) 
         wire.send(fetch(1, wait_ms=20_000), 12)
         answered = producer.receive_frame()
         assert answered
+
+
+def test_what_comes_while_others_have_their_turns_is_not_waited_for(
+    wire: Wire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A record that is appended after its partition was looked at, without a fetch session."""
+    read = follower_fetches._FollowerFetch._read_partition
+
+    def then_append(self: Any, partition: Partition, *args: Any, **more: Any) -> PartitionData:
+        data = read(self, partition, *args, **more)
+        if not partition.log.log_end_offset:
+            partition.append_own(bytearray(batch(b"late")), now_ms=0)
+        return data
+
+    monkeypatch.setattr(follower_fetches._FollowerFetch, "_read_partition", then_append)
+    assert told(wire, fetch(0, wait_ms=10_000_000)).records
 
 
 def test_a_producer_does_not_wait_for_good_for_a_replica_outside_the_isr(

@@ -22,8 +22,11 @@ TURN_S: Final = 0.001
 T = TypeVar("T")
 A = TypeVar("A")
 
-Work = Generator[None, None, T]
-"""Yields where it may be interrupted, and returns what it is for."""
+Work = Generator[None, bool | None, T]
+"""Yields where it may be interrupted, and returns what it is for.
+
+A yield gives True after others had their turns: what was read before may have changed since.
+"""
 
 
 def each(items: Iterable[A], do: Callable[[A], T]) -> Work[list[T]]:
@@ -111,21 +114,20 @@ class Turns:
         self._line.join(partial(self._go_on, work, future))
         return Unfinished(future)
 
-    def _turn(self, work: Work[Any]) -> None:
+    def _turn(self, work: Work[Any], *, goes_on: bool = False) -> None:
         """Go on with the work until the turn is over; raises StopIteration at its end."""
         clock = self._clock
         end = clock() + TURN_S
-        while True:
+        work.send(True if goes_on else None)
+        while clock() < end:
             next(work)
-            if clock() >= end:
-                return
 
     def _go_on(self, work: Work[Any], future: "asyncio.Future[Any]") -> None:
         if future.done():
             work.close()
             return
         try:
-            self._turn(work)
+            self._turn(work, goes_on=True)
         except StopIteration as finished:
             future.set_result(finished.value)
         except Exception as error:  # Whoever waits for the work reports it, not the loop.

@@ -71,8 +71,8 @@ def handle(
     missing_bytes, watched = request.min_bytes - first.size, first.watched
     if session is not None:
         missing_bytes, watched = missing_bytes - session.grown, [session]
-        if missing_bytes <= 0:  # Something came while others had their turns.
-            return (yield from fetch.again())
+    if missing_bytes <= 0 or any(it.log.log_end_offset != end for it, end in first.ends):
+        return (yield from fetch.again())  # Something came while others had their turns.
     return DelayedFetch(
         get_running_loop(),
         watched,
@@ -105,10 +105,14 @@ def _targets(request: FetchRequest, call: RequestContext) -> Work[dict[Key, Targ
 
 @dataclass(slots=True)
 class _Read:
-    """What one pass over the partitions found; `at_once`: something that must be told now."""
+    """What one pass over the partitions found; `at_once`: something that must be told now.
+
+    `ends`: how far the logs had come that are watched without a session.
+    """
 
     answers: list[tuple[Key, FollowerTarget, PartitionData]] = field(default_factory=list)
     watched: list[Waitable] = field(default_factory=list)
+    ends: list[tuple[Partition, int]] = field(default_factory=list)
     size: int = 0
     throttled: int = 0  # Bytes of `size` that are of throttled partitions.
     at_once: bool = False
@@ -196,6 +200,7 @@ class _FollowerFetch:
             self._session.watch(key, target, partition, deaf=withheld)
         elif not withheld:
             found.watched.append(partition.appends)
+            found.ends.append((partition, partition.log.log_end_offset))
         data = self._read_partition(
             partition, target, max_bytes, at_least_one=at_least_one, arriving=arriving
         )

@@ -1,12 +1,17 @@
 """Fetch, as a client sees it."""
 
+import asyncio
+from functools import partial
 from pathlib import Path
 from socket import MSG_PEEK
 from threading import Thread
+from typing import Any
 
 import pytest
 
+from barnabas_broker.replica.partition import Partition
 from barnabas_broker.server.node.broker_server import BrokerServer
+from barnabas_broker.server.process import cooperative_scheduler
 from barnabas_broker.server.requests.handlers import fetch
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import ZERO_UUID
@@ -135,6 +140,27 @@ def test_a_fetch_waits_for_min_bytes(node: BrokerServer, wire: Wire, topic: str)
             producer.produce(topic, batch(b"x" * 100))
     _, response = wire.receive(FetchResponse, 12)
     assert offsets(response.responses[0].partitions[0]) == [0, 1, 2]
+
+
+def test_what_comes_while_others_have_their_turns_is_not_waited_for(
+    wire: Wire, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A record for the first partition, appended before the second has been looked at."""
+    monkeypatch.setattr(cooperative_scheduler, "TURN_S", -1.0)
+    read = fetch._Fetch._read_partition
+
+    def append_after(self: Any, partition: Partition, *args: Any, **more: Any) -> PartitionData:
+        data = read(self, partition, *args, **more)
+        if partition.tp.partition == 0 and not partition.log.log_end_offset:
+            late = partial(partition.append_own, bytearray(batch(b"late")), now_ms=0)
+            asyncio.get_running_loop().call_soon(late)
+        return data
+
+    monkeypatch.setattr(fetch._Fetch, "_read_partition", append_after)
+    wire.create_topic("in-turns", partitions=2)
+    request = fetch_request([("in-turns", 0, 0), ("in-turns", 1, 0)], max_wait_ms=10_000_000)
+    response = wire.ask(request, 12)
+    assert offsets(response.responses[0].partitions[0]) == [0]
 
 
 def test_a_fetch_ends_at_its_max_wait(wire: Wire, topic: str) -> None:

@@ -82,6 +82,8 @@ def handle(request: FetchRequest, call: RequestContext) -> Work[FetchResponse | 
     min_bytes = min(request.min_bytes, limit)
     if request.max_wait_ms <= 0 or not context.targets or first.at_once or first.size >= min_bytes:
         return (yield from fetch.response(first))
+    if first.interrupted and fetch.missed_any(first):
+        return (yield from fetch.again())
     return DelayedFetch(
         get_running_loop(),
         first.watched,
@@ -121,12 +123,16 @@ _Answer = tuple[Key, Target, PartitionData, Partition | None]
 
 @dataclass(slots=True)
 class _Read:
-    """What one pass over the partitions found; `at_once`: something that must be told now."""
+    """What one pass over the partitions found; `at_once`: something that must be told now.
+
+    `interrupted`: others had their turns meanwhile.
+    """
 
     answers: list[_Answer]
     watched: list[Partition]
     size: int = 0
     at_once: bool = False
+    interrupted: bool = False
 
 
 class _Fetch:
@@ -156,8 +162,9 @@ class _Fetch:
         found = _Read([], [])
         unknown_ids: list[_Answer] = []
         refused: list[_Answer] = []
-        for key, target in (yield from self._loud(found.watched)):
-            yield
+        for key, target in (yield from self._loud(found)):
+            if (yield):
+                found.interrupted = True
             partition = None
             try:
                 partition = self._partition(target)
@@ -187,7 +194,22 @@ class _Fetch:
         found.answers += unknown_ids + refused
         return found
 
-    def _loud(self, watched: list[Partition]) -> Work[list[tuple[Key, Target]]]:
+    def missed_any(self, found: _Read) -> bool:
+        """Whether more can be read of some partition than when it was looked at."""
+        isolation_level = self._request.isolation_level
+        for _, _, data, partition in found.answers:
+            committed = isolation_level == READ_COMMITTED
+            seen = data.last_stable_offset if committed else data.high_watermark
+            if partition is not None and partition.readable_until(isolation_level) != seen:
+                return True
+        read = {key for key, *_ in found.answers}
+        return any(
+            target.quiet is not None and not still_quiet(target, target.quiet, isolation_level)
+            for key, target in self._context.targets.items()
+            if key not in read
+        )
+
+    def _loud(self, found: _Read) -> Work[list[tuple[Key, Target]]]:
         """The partitions to read; those that are as quiet as before are only waited on.
 
         A consumer of a thousand partitions polls many times for each time that one of them has
@@ -203,15 +225,15 @@ class _Fetch:
         passed = 0
         for key, target in list(targets.items()):
             passed += 1
-            if not passed & MANY_AT_ONCE:
-                yield
+            if not passed & MANY_AT_ONCE and (yield):
+                found.interrupted = True
             partition = target.quiet
             if partition is not None and still_quiet(target, partition, isolation_level):
                 topic = target.topic
                 if topic not in allowed:
                     allowed[topic] = may_read(self._call, topic)
                 if allowed[topic]:
-                    watched.append(partition)
+                    found.watched.append(partition)
                     continue
             loud.append((key, target))
         return loud

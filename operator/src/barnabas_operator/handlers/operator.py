@@ -19,7 +19,8 @@ from typing import Final
 from barnabas_kafka.settings.keys.identity import INTER_BROKER_PROTOCOL_VERSION
 from barnabas_kafka.settings.metadata_version import MetadataVersion
 from barnabas_operator import __version__, ensemble, progress, restart_check
-from barnabas_operator.brokers import AdminBrokers
+from barnabas_operator.brokers import AdminBrokers, Brokers, Endpoint
+from barnabas_operator.handlers.clients import Clients
 from barnabas_operator.handlers.controller import Controller
 from barnabas_operator.handlers.election import Election
 from barnabas_operator.handlers.event_recorder import EventLimits, EventRecorder
@@ -44,8 +45,9 @@ from barnabas_operator.reconcile.reconciler import (
 from barnabas_operator.reconcile.steady import SteadyClusters
 
 HEALTH_PORT: Final = 8080
-# A client keeps connections and threads; a few clusters' worth of them is kept.
-CLIENTS: Final = 32
+# A client keeps its connections, one or two to each broker. Those of more clusters connect again in
+# each pass.
+CLIENTS: Final = 128
 RENEWALS_AT_ONCE: Final = 8
 # Of a pass that was asked to end: no call takes longer, and Kubernetes waits for thirty seconds.
 LAST_CALL_S: Final = 20.0
@@ -148,6 +150,10 @@ class Stopping:
             await self._event.wait()
 
 
+def _connect(at: Endpoint) -> AdminBrokers:
+    return AdminBrokers(at.servers, at.tls)
+
+
 class Passes:
     """What the controller calls in threads, and what is remembered between passes."""
 
@@ -169,7 +175,7 @@ class Passes:
         self._stopping = stopping
         self._expiries = expiries
         self._steady = SteadyClusters(self.index.revision)
-        self._brokers = functools.lru_cache(CLIENTS)(AdminBrokers)
+        self._clients = Clients(_connect, CLIENTS)
         self._limits = EventLimits()
         self._count_step = count_step
         self._figures = RateLimit(FIGURES_S)
@@ -178,12 +184,20 @@ class Passes:
 
     def work(self, key: Key) -> float:
         """See Controller."""
+        with self._clients.lease() as client_of:
+            return self._work(key, client_of)
+
+    def _work(self, key: Key, client_of: Callable[[Endpoint], AdminBrokers]) -> float:
         deadline = time.monotonic() + PASS_DEADLINE_S
         check = Deadline(deadline, self._stopping, functools.partial(self.leads, key)).check
         kube = guarded(self._kube, check)
+
+        def brokers(at: Endpoint) -> Brokers:
+            return guarded(client_of(at), check)
+
         context = Context(
             kube=kube,
-            brokers=lambda at: guarded(self._brokers(at.servers, at.tls), check),
+            brokers=brokers,
             progress=progress.ask,
             restart_check=restart_check.restart_check,
             in_sync=restart_check.in_sync,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import (
     BestAvailableEncryption,
     Encoding,
@@ -25,9 +25,16 @@ LIFE = dt.timedelta(days=2)
 class Certificate:
     """A key with its certificate, in memory; `chain` is its own and those above it, as PEM."""
 
-    def __init__(self, name: str, signer: Certificate | None = None, *, host: str = "") -> None:
+    def __init__(
+        self,
+        name: str,
+        signer: Certificate | None = None,
+        *,
+        host: str = "",
+        key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey | None = None,
+    ) -> None:
         """Signed by itself where nobody else does; `host` is a name or an address."""
-        self.key = ec.generate_private_key(ec.SECP256R1())
+        self.key = key or ec.generate_private_key(ec.SECP256R1())
         self.name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
         now = dt.datetime.now(dt.UTC)
         unsigned = (
@@ -42,8 +49,8 @@ class Certificate:
         )
         if host:
             unsigned = unsigned.add_extension(x509.SubjectAlternativeName([_host(host)]), False)
-        key = self.key if signer is None else signer.key
-        self.certificate = unsigned.sign(key, hashes.SHA256())
+        signing_key = self.key if signer is None else signer.key
+        self.certificate = unsigned.sign(signing_key, hashes.SHA256())
 
     @property
     def pem(self) -> bytes:

@@ -6,6 +6,7 @@ import ssl
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric import rsa
 
 from barnabas_broker.security.stores import Store, StoreError, load_identity, load_trust
 from tests.oracle.certificates import Certificate
@@ -29,6 +30,8 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
         authority.write_trust(directory / name, PASSWORD)
     server.write_trust(directory / "only-the-server.pem")
     Certificate("stranger").write_trust(directory / "other.pem")
+    short = rsa.generate_private_key(65537, 1024)
+    Certificate("weak", key=short).write_pkcs12(directory / "weak.p12", PASSWORD)
     (directory / "empty.pem").write_text("nothing\n")
     (directory / "store.jks").write_bytes(b"\xfe\xed\xfe\xed")
     return directory
@@ -96,6 +99,7 @@ def test_others_are_not_trusted(files: Path) -> None:
         ("plain.pem", None, "PKCS12", "it is no PKCS12 store"),
         ("trust.p12", PASSWORD, None, "there is no private key"),
         ("trust.pem", None, None, "does not hold a private key"),
+        ("weak.p12", PASSWORD, None, "a certificate has a key below 2048 bits"),
         ("none.pem", None, None, "No such file"),
         ("none.p12", None, None, "No such file"),
         ("store.jks", None, None, "keytool -importkeystore -srckeystore store.jks -destkeystore"),

@@ -23,6 +23,8 @@ PKCS12: Final = "PKCS12"
 JKS: Final = "JKS"
 
 _JKS_MAGIC: Final = b"\xfe\xed\xfe\xed"
+_TOO_WEAK: Final = frozenset({"CA_MD_TOO_WEAK", "CA_KEY_TOO_SMALL", "EE_KEY_TOO_SMALL"})
+"""What OpenSSL says of certificates below its security level 2; Java shows and trusts them."""
 _PEM_BLOCK: Final = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----([A-Za-z0-9+/=\s]+)-----END \1-----")
 _ENDINGS: Final = {".pem": PEM, ".p12": PKCS12, ".pfx": PKCS12, ".jks": JKS}
 
@@ -165,6 +167,9 @@ def _load_chain(context: ssl.SSLContext, name: str, file: str, password: str | N
         # Without a password OpenSSL would ask the terminal for one.
         context.load_cert_chain(file, password=password or "")
     except ssl.SSLError as error:
+        if error.reason in _TOO_WEAK:
+            weak = "a certificate has a key below 2048 bits (RSA) or is signed with SHA-1"
+            raise StoreError(f"{name}: {weak} ({error.reason}); replace it") from error
         wrong = "the password is wrong, or it does not hold a private key and its certificate"
         raise StoreError(f"{name}: {wrong} ({error.reason or error})") from error
     except OSError as error:

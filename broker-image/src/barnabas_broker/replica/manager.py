@@ -3,7 +3,6 @@
 import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
-from concurrent.futures import Future as ThreadFuture
 from dataclasses import replace
 from functools import partial
 from typing import Final, Protocol
@@ -36,8 +35,16 @@ WHOLE_TOPIC: Final = -1
 """In place of a partition: what concerns all partitions of a topic."""
 
 
+Ended = Callable[[Exception | None], None]
+"""Called when something has ended, with its error."""
+
+
 def _nobody() -> None:
     """Stands where nobody goes by what the replicas have done."""
+
+
+def _unheard(_: Exception | None) -> None:
+    """Stands where nobody waits for the end of what was asked for."""
 
 
 class Copying(Protocol):
@@ -242,12 +249,13 @@ class ReplicaManager:
         held, self._context.held = self._context.held, set()
         each_isolated(held, Partition.recheck_high_watermark, "High watermark check", name=_tp_of)
 
-    def stop(self, tp: TopicPartition, *, delete: bool) -> "ThreadFuture[None] | None":
+    def stop(self, tp: TopicPartition, *, delete: bool, ended: Ended = _unheard) -> bool:
         """Hold a partition no more; its log is deleted, or left where it is.
 
-        Returns a future of that where the log is being truncated: until then a crash would leave it
-        behind, and a deletion must not be confirmed. Raises KafkaError KAFKA_STORAGE_ERROR where a
-        log is out of reach that is to be deleted.
+        False where its log is being truncated: that is done afterwards, and `ended` is called with
+        the error, or None. Until then a crash would leave the log behind: a deletion must not be
+        confirmed. Raises KafkaError KAFKA_STORAGE_ERROR where a log is out of reach that is to be
+        deleted.
         """
         if delete and self.is_out_of_reach(tp):
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "its log directory is offline")
@@ -257,22 +265,19 @@ class ReplicaManager:
         partition = self._partitions.pop(tp, None)
         if partition is not None and self._copying is not None:
             self._copying.leave(tp)
-        stopped: ThreadFuture[None] = ThreadFuture()
 
         def stop_late() -> None:
             try:
                 self._stop(tp, partition, delete=delete)
             except Exception as error:
-                if not stopped.done():  # Else it was retried, or nobody waits any more.
-                    stopped.set_exception(error)
+                ended(error)
                 raise
-            if not stopped.done():
-                stopped.set_result(None)
+            ended(None)
 
         if self._put_off(tp, stop_late):
-            return stopped
+            return False
         self._stop(tp, partition, delete=delete)
-        return None
+        return True
 
     def _stop(self, tp: TopicPartition, partition: Partition | None, *, delete: bool) -> None:
         if partition is not None:

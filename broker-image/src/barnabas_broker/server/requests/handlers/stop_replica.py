@@ -5,7 +5,7 @@ nothing, unless it is -2, of a topic that is being deleted, or -1, of old contro
 none.
 """
 
-from asyncio import Future, ensure_future, wrap_future
+from asyncio import Future, wrap_future
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future as ThreadFuture
 from functools import partial
@@ -87,18 +87,18 @@ def _stopped(
         held = broker.replicas.get(tp)
         if held is not None and 0 <= epoch < held.leader_epoch:
             return ErrorCode.FENCED_LEADER_EPOCH
-        stopped = broker.replicas.stop(tp, delete=delete)
+        late: ThreadFuture[ErrorCode] = ThreadFuture()
+
+        def ended(error: Exception | None) -> None:
+            if not late.done():  # A deletion that failed is retried.
+                told = ErrorCode.NONE if error is None else refusal(error, "StopReplica", tp).code
+                late.set_result(told)
+
+        if broker.replicas.stop(tp, delete=delete, ended=ended):
+            return ErrorCode.NONE
     except Exception as error:
         return refusal(error, "StopReplica", tp).code
-    return ErrorCode.NONE if stopped is None else ensure_future(_stopped_late(tp, stopped))
-
-
-async def _stopped_late(tp: TopicPartition, stopped: ThreadFuture[None]) -> ErrorCode:
-    try:
-        await wrap_future(stopped)
-    except Exception as error:
-        return refusal(error, "StopReplica", tp).code
-    return ErrorCode.NONE
+    return wrap_future(late)
 
 
 HANDLER = Handler(ApiKey.STOP_REPLICA, VersionRange(1, 4), handle, offered=among_others)

@@ -54,3 +54,13 @@ def test_a_leader_that_has_recovered_may_say_so() -> None:
     change = replace(CHANGE, isr=(1,))
     assert judge(recovering, change, broker_id=1, eligible={1}, version=2) is None
     assert granted(change, broker_id=1, controller_epoch=3) == LeaderAndIsr(1, 5, (1,), 3)
+
+
+@pytest.mark.parametrize(
+    ("isr", "expected"), [((1,), ErrorCode.NONE), ((1, 2), ErrorCode.INVALID_REQUEST)]
+)
+def test_a_leader_that_recovers_is_alone(isr: tuple[int, ...], expected: ErrorCode) -> None:
+    """It may have lost records that others are in sync with."""
+    recovering = replace(STATE, isr=(1,), recovering=True)
+    change = replace(CHANGE, isr=isr, recovering=True)
+    assert judge(recovering, change, broker_id=1, eligible={1, 2}, version=2) is expected

@@ -171,6 +171,8 @@ def test_who_may_come_in() -> None:
     assert change is not None
     assert change.isr == (1, 2)
     assert view.wanted_expansion(9, high_watermark=0) is None, "not a replica"
+    fetch(view, 3, 6, end=9)
+    assert view.wanted_expansion(3, high_watermark=6) is None, "one change at a time"
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ answers the error of one of them with a code of its own, UNKNOWN_SERVER_ERROR fo
 """
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Generic, NamedTuple, TypeVar
 
 from barnabas_kafka.errors import ErrorCode, KafkaError
@@ -14,6 +14,7 @@ from barnabas_kafka.errors import ErrorCode, KafkaError
 log = logging.getLogger(__name__)
 
 Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 class Failed(NamedTuple, Generic[Item]):
@@ -60,6 +61,23 @@ def each_isolated(
                 log.error("%s of %s failed: %s", doing, name(item), error)
             failed.append(Failed(item, refusal(error, doing, name(item)), error))
     return failed
+
+
+def chain_isolated(
+    items: Iterable[Item],
+    give: Callable[[Item], Iterable[Result]],
+    doing: str,
+    *,
+    name: Callable[[Item], object] = lambda item: item,
+) -> Iterator[Result]:
+    """What `give` gives for every item, whatever it raises for one of them; as `each_isolated`."""
+    for item in items:
+        try:
+            yield from give(item)
+        except Exception as error:  # The boundary between one item and the others.
+            if isinstance(error, KafkaError):
+                log.error("%s of %s failed: %s", doing, name(item), error)
+            refusal(error, doing, name(item))
 
 
 def call_isolated(steps: Iterable[Callable[[], object]], doing: str, subject: object) -> None:

@@ -418,8 +418,12 @@ class Runtime(Generic[S, R]):
         """Have all shards that are loaded do some work of their own."""
 
         def swept(held: Held[S]) -> None:
-            for turn in work(held.shard, self._clock_ms()):
-                self.perform(held, turn)
+            def perform(turn: CoordinatorResult[R]) -> None:
+                if held.loading is None:  # Else a turn has failed, and its shard is another one.
+                    self.perform(held, turn)
+
+            turns = work(held.shard, self._clock_ms())
+            each_isolated(turns, perform, "Periodic work", name=lambda _: held.partition.tp)
 
         loaded = [held for held in self._held.values() if held.loading is None]
         each_isolated(loaded, swept, "Periodic work", name=lambda held: held.partition.tp)
@@ -452,9 +456,7 @@ class Runtime(Generic[S, R]):
             if not code:
                 self._hand_out(held, turn)
                 return
-            for waiter, _ in turn.answers:
-                if isinstance(waiter, _WAITING) and not waiter.done():
-                    waiter.fail(KafkaError(code))
+            _fail(turn, code)
             turn.answers = []
             if code is ErrorCode.REQUEST_TIMED_OUT and turn.orders and self.is_held(held):
                 self._when_counted(held, turn)
@@ -486,8 +488,12 @@ class Runtime(Generic[S, R]):
     def _hand_out(self, held: Held[S], turn: CoordinatorResult[R]) -> None:
         _tell(turn)
         if turn.orders and self.is_held(held):
-            for order in turn.orders:
-                self._carry_out(held, order)
+            each_isolated(
+                turn.orders,
+                lambda order: self._carry_out(held, order),
+                "Work of a coordinator",
+                name=lambda _: held.partition.tp,
+            )
 
     def _append(self, held: Held[S], turn: CoordinatorResult[R]) -> ErrorCode | None:
         partition = held.partition
@@ -575,7 +581,19 @@ def steady_ms(loop: asyncio.AbstractEventLoop) -> int:
 
 
 def _tell(turn: CoordinatorResult[Any]) -> None:
-    for waiter, response in turn.answers:
+    def tell(answer: tuple[object, object]) -> None:
+        waiter, response = answer
         # A client that has gone cancelled its wait; its member's session decides about it.
         if isinstance(waiter, _WAITING) and not waiter.done():
             waiter.set_result(response)
+
+    each_isolated(turn.answers, tell, "Answering", name=lambda _: "one who waits")
+
+
+def _fail(turn: CoordinatorResult[Any], code: ErrorCode) -> None:
+    def fail(answer: tuple[object, object]) -> None:
+        waiter, _ = answer
+        if isinstance(waiter, _WAITING) and not waiter.done():
+            waiter.fail(KafkaError(code))
+
+    each_isolated(turn.answers, fail, "Refusing", name=lambda _: "one who waits")

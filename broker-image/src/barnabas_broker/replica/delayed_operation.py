@@ -11,8 +11,10 @@ then is told (Kafka's `tryCompleteElseWatch`).
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
+from barnabas_broker.cluster.failures import call_isolated
 from barnabas_broker.invariants import violated
 from barnabas_kafka.errors import ErrorCode
 
@@ -69,13 +71,13 @@ class DelayedOperation(ABC, Generic[Part]):
             if code is None:
                 undecided.append(each)
             else:
-                each.tell(code)
+                _tell(each, code)
         self._keep(undecided)
 
     def _expire(self) -> None:
         if not self.future.done():
             for each in self._pending:
-                each.tell(ErrorCode.REQUEST_TIMED_OUT)
+                _tell(each, ErrorCode.REQUEST_TIMED_OUT)
             self._keep([])
 
     def _keep(self, undecided: list[Part]) -> None:
@@ -96,3 +98,8 @@ class DelayedOperation(ABC, Generic[Part]):
         for each in self._pending:
             self._waiters(each).discard(self)
         self._pending = []
+
+
+def _tell(part: Undecided, code: ErrorCode) -> None:
+    """Whoever cannot take a verdict keeps none from the others, nor from what they wait for."""
+    call_isolated((partial(part.tell, code),), "Verdict", part.partition)

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Final, Protocol
 from uuid import UUID
 
-from barnabas_broker.cluster.failures import each_isolated
+from barnabas_broker.cluster.failures import call_isolated, each_isolated
 from barnabas_broker.cluster.image import (
     NO_LEADER,
     MetadataImage,
@@ -476,7 +476,7 @@ class ReplicaManager:
             partition = self._partitions.pop(tp, None)
             if partition is not None:
                 if self._copying is not None:
-                    self._copying.leave(tp)
+                    call_isolated((partial(self._copying.leave, tp),), "End of replication", tp)
                 self._attempt(tp, partial(self._give_up, partition), failures)
         self.traffic.pop(topic.name, None)
         self._failed.pop(topic.name, None)

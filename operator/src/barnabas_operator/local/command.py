@@ -261,7 +261,9 @@ def _document(told: object, output: str) -> str:
 
 def _check_broker_installed() -> None:
     if importlib.util.find_spec("barnabas_broker") is None:
-        raise CommandError("there is no broker to run here: install all of Barnabas (`make install` in a clone)")
+        raise CommandError(
+            "there is no broker to run here: install all of Barnabas (`make install` in a clone)"
+        )
 
 
 # --- telling and waiting --------------------------------------------------------------------------

@@ -13,8 +13,15 @@ from typing import Any
 import pytest
 
 from barnabas_broker.cluster.quota_entity import DEFAULT, QuotaEntity
+from barnabas_broker.log.validator import TooMuchAtOnce, validate_produce
 from barnabas_broker.replica.partition import Partition
 from barnabas_broker.server.node.broker_server import BrokerServer
+from barnabas_broker.server.process import cooperative_scheduler
+from barnabas_broker.server.process.cooperative_scheduler import Turns
+from barnabas_broker.server.requests import client_quotas, dispatch
+from barnabas_broker.server.requests.client_quotas import ClientQuotas
+from barnabas_broker.server.requests.fast import produce as fast_produce
+from barnabas_broker.server.requests.handlers import metadata, produce
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.protocol.messages.alter_client_quotas import (
     AlterClientQuotasRequest,
@@ -31,13 +38,14 @@ from barnabas_kafka.protocol.messages.create_topics import CreatableTopic, Creat
 from barnabas_kafka.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from barnabas_kafka.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from barnabas_kafka.protocol.messages.list_groups import ListGroupsRequest
-from barnabas_kafka.protocol.messages.metadata import MetadataRequest
+from barnabas_kafka.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from barnabas_kafka.protocol.messages.write_txn_markers import (
     WritableTxnMarker,
     WriteTxnMarkersRequest,
 )
 from barnabas_kafka.protocol.schema import Message
 from barnabas_kafka.records.builder import build_batch
+from barnabas_kafka.records.compression import Codec
 from tests.broker.server.running import (
     Wire,
     loop_of,
@@ -345,6 +353,58 @@ def test_time_is_rationed(node: BrokerServer, wire: Wire) -> None:
         pass_time(node, 2)
         assert wire.ask(request, version).throttle_time_ms == 1000
     assert is_muted(wire)
+
+
+@pytest.mark.parametrize("served", ["in turns", "as a large request", "in a thread"])
+def test_time_beyond_the_first_turn_counts(
+    node: BrokerServer, wire: Wire, monkeypatch: pytest.MonkeyPatch, served: str
+) -> None:
+    """Of requests that are worked on while others are served: all of it, and no other time."""
+    names = [f"t{number}" for number in range(20)]
+    wire.create_topic("t")
+    set_quota(wire, CLIENT, request_percentage=1)
+    clock, spent = [1], []
+    requested = ClientQuotas.requested
+
+    def spy(self: ClientQuotas, user: str, client_id: str | None, spent_ns: int) -> int:
+        spent.append(spent_ns)
+        return requested(self, user, client_id, spent_ns)
+
+    def look(*args: Any, **more: Any) -> Any:
+        clock[0] += 1000
+        return True
+
+    def validate(*args: Any, at_once: int = 0, **more: Any) -> Any:
+        if at_once:
+            raise TooMuchAtOnce
+        clock[0] += 1000
+        return validate_produce(*args, **more)
+
+    def turn(self: Turns, *args: Any) -> None:
+        clock[0] += 50_000  # What others do meanwhile.
+        go_on(self, *args)
+
+    go_on = Turns._go_on
+    monkeypatch.setattr(ClientQuotas, "requested", spy)
+    monkeypatch.setattr(Turns, "_go_on", turn)
+    for module in (client_quotas, dispatch):
+        monkeypatch.setattr(module, "perf_counter_ns", lambda: clock[0])
+    monkeypatch.setattr(cooperative_scheduler, "TURN_S", 0.0)
+    if served == "in a thread":
+        monkeypatch.setattr(fast_produce, "PACKED_BYTES_MAX", 0)
+        monkeypatch.setattr(produce, "validate_produce", validate)
+        batch = build_batch([(1000, b"k", b"v" * 100, ())], codec=Codec.LZ4)
+        answer = wire.ask(produce_request("t", batch), 9)
+        assert answer.responses[0].partition_responses[0].error_code == 0
+        assert spent == [1000]
+        return
+    if served == "as a large request":
+        monkeypatch.setattr(dispatch, "ELEMENTS_AT_ONCE", 5)
+    monkeypatch.setattr(metadata, "_may_describe", look)
+    asked = [MetadataRequestTopic(name=name) for name in names]
+    answer = wire.ask(MetadataRequest(topics=asked, allow_auto_topic_creation=False), 9)
+    assert len(answer.topics) == len(names)
+    assert spent == [1000 * len(names)]
 
 
 def test_who_poses_as_a_broker_is_not_exempt(tmp_path: Path) -> None:

@@ -232,10 +232,10 @@ def test_others_have_their_turn_after_each_thing(
     taken = 0
     original = Turns._turn
 
-    def count(self: Turns, work: Any) -> None:
+    def count(self: Turns, *args: Any, **more: Any) -> None:
         nonlocal taken
         taken += 1
-        original(self, work)
+        original(self, *args, **more)
 
     monkeypatch.setattr(cooperative_scheduler, "TURN_S", 0.0)
     monkeypatch.setattr(Turns, "_turn", count)

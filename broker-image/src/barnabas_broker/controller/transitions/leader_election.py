@@ -41,10 +41,7 @@ def elect(
     except KafkaError as error:
         return dict.fromkeys(wanted, error)
     for tp in wanted:
-        try:
-            elected = _elected(context, kind, tp)
-        except Exception as error:  # The boundary between one partition and the others.
-            elected = refusal(error, "Leader election", tp)
+        elected = _outcome(context, kind, tp)
         if isinstance(elected, LeaderAndIsr):
             changes[tp] = elected
             answers[tp] = None
@@ -56,6 +53,15 @@ def elect(
         except KafkaError as error:
             answers |= dict.fromkeys(changes, error)
     return answers
+
+
+def _outcome(
+    context: ControllerContext, kind: ElectionType, tp: TopicPartition
+) -> LeaderAndIsr | KafkaError:
+    try:
+        return _elected(context, kind, tp)
+    except Exception as error:  # The boundary between one partition and the others.
+        return refusal(error, "Leader election", tp)
 
 
 def _elected(
@@ -105,7 +111,7 @@ def balance(context: ControllerContext, imbalance_percentage: int) -> Transition
             by_broker.setdefault(state.replicas[0], []).append(tp)
     changes: dict[TopicPartition, LeaderAndIsr] = {}
     for preferring in by_broker.values():
-        elected = {tp: _elected(context, ElectionType.PREFERRED, tp) for tp in preferring}
+        elected = {tp: _outcome(context, ElectionType.PREFERRED, tp) for tp in preferring}
         elsewhere = [
             tp
             for tp, outcome in elected.items()

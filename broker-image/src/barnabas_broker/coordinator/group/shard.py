@@ -9,7 +9,7 @@ the log, and the only thing that changes offsets, makes an assignment hold, or e
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 
-from barnabas_broker.cluster.failures import refusal
+from barnabas_broker.cluster.failures import chain_isolated, each_isolated, refusal
 from barnabas_broker.cluster.image import MetadataImage
 from barnabas_broker.coordinator.group import commits
 from barnabas_broker.coordinator.group.consumer import fencing, migration
@@ -398,23 +398,25 @@ class Shard:
 
     def expire(self, now_ms: int) -> Iterator[CoordinatorResult]:
         """Forget offsets that are kept no longer, and groups that nothing is left of."""
-        for group in list(self.groups.values()):
-            due = list(commits.expired(group, retention_ms=self.limits.retention_ms, now_ms=now_ms))
-            for start in range(0, len(due), TOMBSTONES_MAX):
-                turn = CoordinatorResult(now_ms)
-                turn.records += commits.tombstones(group, due[start : start + TOMBSTONES_MAX])
-                yield turn
+
+        def expire(group: Group) -> Iterator[CoordinatorResult]:
+            due = commits.expired(group, retention_ms=self.limits.retention_ms, now_ms=now_ms)
+            yield from _forget_offsets(group, list(due), now_ms)
             if group.is_empty and not (group.offsets or group.pending or group.pending_offsets):
                 yield CoordinatorResult(now_ms, records=ending(group))
 
+        groups = list(self.groups.values())
+        yield from chain_isolated(groups, expire, "Expiration", name=_id_of)
+
     def forget_topics(self, names: Collection[str], now_ms: int) -> Iterator[CoordinatorResult]:
         """Delete the offsets of topics that are no more."""
-        for group in list(self.groups.values()):
+
+        def forget(group: Group) -> Iterator[CoordinatorResult]:
             gone = [partition for partition in group.offsets if partition.topic in names]
-            for start in range(0, len(gone), TOMBSTONES_MAX):
-                turn = CoordinatorResult(now_ms)
-                turn.records += commits.tombstones(group, gone[start : start + TOMBSTONES_MAX])
-                yield turn
+            yield from _forget_offsets(group, gone, now_ms)
+
+        groups = list(self.groups.values())
+        yield from chain_isolated(groups, forget, "Deletion of offsets", name=_id_of)
 
     # --- time
 
@@ -572,13 +574,16 @@ class Shard:
     def resign(self, now_ms: int) -> CoordinatorResult:
         """Send everybody who waits to look for another coordinator, and forget all groups."""
         turn = CoordinatorResult(now_ms)
-        for group in self.groups.values():
+
+        def refuse(group: Group) -> None:
             for member in group.members.values():
                 if member.joining is not None:
                     turn.answer(member.joining, error(ErrorCode.NOT_COORDINATOR, member.id))
                 if member.syncing is not None:
                     refused = SyncGroupResponse(error_code=ErrorCode.NOT_COORDINATOR)
                     turn.answer(member.syncing, refused)
+
+        each_isolated(self.groups.values(), refuse, "Resignation", name=_id_of)
         self.groups = {}
         self._in_transactions = {}
         self.account.leave()
@@ -608,3 +613,17 @@ def ending(group: Group) -> list[Record]:
 def refused_beat(fault: KafkaError) -> ConsumerGroupHeartbeatResponse:
     """A refused ConsumerGroupHeartbeat."""
     return ConsumerGroupHeartbeatResponse(error_code=fault.code, error_message=fault.message)
+
+
+def _id_of(group: Group) -> str:
+    return group.id
+
+
+def _forget_offsets(
+    group: Group, gone: Sequence[TopicPartition], now_ms: int
+) -> Iterator[CoordinatorResult]:
+    """Delete these offsets of a group, so many in a turn."""
+    for start in range(0, len(gone), TOMBSTONES_MAX):
+        turn = CoordinatorResult(now_ms)
+        turn.records += commits.tombstones(group, gone[start : start + TOMBSTONES_MAX])
+        yield turn

@@ -14,6 +14,7 @@ Apache Kafka's TransactionCoordinator.
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
+from barnabas_broker.cluster.failures import chain_isolated
 from barnabas_broker.coordinator import results
 from barnabas_broker.coordinator.memory import Account, has_room
 from barnabas_broker.coordinator.results import Producer, Waiter
@@ -324,7 +325,8 @@ class Shard:
 
     def abort_timed_out(self, now_ms: int) -> Iterator[Turn]:
         """Abort transactions that are open for too long, and shut their producers out."""
-        for each in list(self.transactions.values()):
+
+        def abort(each: Transaction) -> Iterator[Turn]:
             if each.timed_out(now_ms):
                 turn = Turn(now_ms)
                 fenced = each.fenced(protocol=self.limits.protocol)
@@ -333,12 +335,19 @@ class Shard:
                 )
                 yield turn
 
+        every = list(self.transactions.values())
+        yield from chain_isolated(every, abort, "Abort after a timeout", name=_id_of)
+
     def expire(self, now_ms: int) -> Iterator[Turn]:
         """Forget transactional ids that were not used for long."""
-        for each in list(self.transactions.values()):
+
+        def expire(each: Transaction) -> Iterator[Turn]:
             age_ms = now_ms - each.updated_ms
             if each.state in AT_REST and age_ms >= self.limits.expiration_ms:
                 yield Turn(now_ms, records=[TransactionRecord(each.id, None)])
+
+        every = list(self.transactions.values())
+        yield from chain_isolated(every, expire, "Expiration", name=_id_of)
 
     # --- state
 
@@ -454,3 +463,7 @@ _UNAVAILABLE = (
 )
 _ELSEWHERE = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.KAFKA_STORAGE_ERROR)
 _TOO_LARGE = (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE)
+
+
+def _id_of(transaction: Transaction) -> str:
+    return transaction.id

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, Final
 
-from barnabas_broker.cluster.failures import each_isolated, refusal
+from barnabas_broker.cluster.failures import chain_isolated, each_isolated, refusal
 from barnabas_broker.log import segment_stats
 from barnabas_broker.log.batches import CorruptSegmentError
 from barnabas_broker.log.directories import LogDirectories
@@ -202,14 +202,15 @@ class BackgroundTasks:
 
     async def _count_segments(self) -> None:
         """Count what is in segments that came without their numbers, some at each turn."""
+        logs = [log for log in self._logs.logs.values() if log.failure is None]
+        segments = chain_isolated(logs, lambda it: it.uncounted, "Search", name=lambda it: it.tp)
         budget = COUNTED_BYTES
-        for partition_log in list(self._logs.logs.values()):
-            for segment in partition_log.uncounted:
-                if budget <= 0 or partition_log.failure is not None:
-                    return
-                budget -= segment.size
-                work = partial(_count, segment, segment.file)
-                await self._each_in_thread("Count of records", (work,))
+        for segment in segments:
+            if budget <= 0:
+                return
+            budget -= segment.size
+            work = partial(_count, segment, segment.file)
+            await self._each_in_thread("Count of records", (work,))
 
     async def _checkpoint_marks(self) -> None:
         await self._each_in_thread("High watermark checkpoint", self._logs.mark_work())

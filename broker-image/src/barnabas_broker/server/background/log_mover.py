@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
 
+from barnabas_broker.cluster.failures import each_isolated
 from barnabas_broker.cluster.image import MetadataImage
 from barnabas_broker.log import names
 from barnabas_broker.log.directories import LogDirectories
@@ -79,7 +80,9 @@ class LogMover:
     def start(self) -> None:
         """Go on with what an earlier process left unfinished; the event loop must be running."""
         unfinished, self._logs.unfinished = self._logs.unfinished, {}
-        for tp, (target, path) in unfinished.items():
+
+        def resume(tp: TopicPartition) -> None:
+            target, path = unfinished[tp]
             if tp in self._logs.logs and self._logs.home_of(tp) is not target:
                 log.info(
                     "Resuming a move between log directories: partition=%s to=%s", tp, target.path
@@ -90,6 +93,8 @@ class LogMover:
             else:
                 log.info("Deleting a future log without a current log: %s", path)
                 self._threads.submit(_remove, path)
+
+        each_isolated(unfinished, resume, "Move between log directories")
 
     async def stop(self) -> None:
         """End or interrupt every move and wait for its threads."""

@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from barnabas_broker.cluster.failures import each_isolated
 from barnabas_broker.security.acl_rules import Rules
 from barnabas_broker.security.authorizer import AllowAll, Authorizer
 from barnabas_broker.server.control.acl_manager import AclManager, rules_from
@@ -66,9 +67,8 @@ class SecurityState:
 
     def hear(self, path: str | None) -> None:
         """Somebody wrote to a znode, None for any; called from any thread."""
-        for part in (self.acls, self.tokens):
-            if part is not None:
-                part.hear(path)
+        parts = [part for part in (self.acls, self.tokens) if part is not None]
+        each_isolated(parts, lambda part: part.hear(path), "Change notification", name=_kind_of)
 
     @property
     def authorizer(self) -> Authorizer:
@@ -79,3 +79,7 @@ class SecurityState:
         """Log how many denials were not logged."""
         if self.acls is not None:
             self.acls.authorizer.audit.tell_left_out()
+
+
+def _kind_of(part: object) -> str:
+    return type(part).__name__

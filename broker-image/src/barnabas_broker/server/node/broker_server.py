@@ -455,8 +455,8 @@ class BrokerServer:
 
     def _heard_znode(self, controller: ControllerThread, path: str | None) -> None:
         """Another broker wrote to a znode, None for any; called from any thread."""
-        controller.hear(path)
-        self._security.hear(path)
+        steps = (partial(controller.hear, path), partial(self._security.hear, path))
+        call_isolated(steps, "Change notification", path)
 
     def _channels(self, controller: ControllerThread) -> ControllerChannelManager:
         """How this broker tells the others what it decides when it is the controller."""

@@ -9,6 +9,7 @@ that a hundred large requests delay a small one no more than one does.
 import asyncio
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from time import monotonic
@@ -27,6 +28,8 @@ Work = Generator[None, bool | None, T]
 
 A yield gives True after others had their turns: what was read before may have changed since.
 """
+
+Working = Callable[[], AbstractContextManager[None]]
 
 
 def each(items: Iterable[A], do: Callable[[A], T]) -> Work[list[T]]:
@@ -100,37 +103,39 @@ class Turns:
         self._clock = clock
         self._line = Line()
 
-    def begin(self, work: Work[T]) -> T | Unfinished[T]:
+    def begin(self, work: Work[T], working: Working = nullcontext) -> T | Unfinished[T]:
         """Do work for a turn; returns what it comes to where that was enough.
 
-        What `work` raises is raised, or given to the future. Cancelling the future ends the work.
+        Each turn is done within what `working` gives, which may count its time. What `work` raises
+        is raised, or given to the future. Cancelling the future ends the work.
         """
         try:
-            self._turn(work)
+            self._turn(work, working)
         except StopIteration as finished:
             answer: T = finished.value
             return answer
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._line.join(partial(self._go_on, work, future))
+        self._line.join(partial(self._go_on, work, future, working))
         return Unfinished(future)
 
-    def _turn(self, work: Work[Any], *, goes_on: bool = False) -> None:
+    def _turn(self, work: Work[Any], working: Working, *, goes_on: bool = False) -> None:
         """Go on with the work until the turn is over; raises StopIteration at its end."""
         clock = self._clock
         end = clock() + TURN_S
-        work.send(True if goes_on else None)
-        while clock() < end:
-            next(work)
+        with working():
+            work.send(True if goes_on else None)
+            while clock() < end:
+                next(work)
 
-    def _go_on(self, work: Work[Any], future: "asyncio.Future[Any]") -> None:
+    def _go_on(self, work: Work[Any], future: "asyncio.Future[Any]", working: Working) -> None:
         if future.done():
             work.close()
             return
         try:
-            self._turn(work, goes_on=True)
+            self._turn(work, working, goes_on=True)
         except StopIteration as finished:
             future.set_result(finished.value)
         except Exception as error:  # Whoever waits for the work reports it, not the loop.
             future.set_exception(error)
         else:
-            self._line.join(partial(self._go_on, work, future))
+            self._line.join(partial(self._go_on, work, future, working))

@@ -8,6 +8,7 @@ fetch beyond it is answered without records, and they are not counted.
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from time import perf_counter_ns
 from typing import Final
 
@@ -191,6 +192,11 @@ class Usage:
         self.settled = False
         self.throttle_ms = 0
 
+    @property
+    def is_paused(self) -> bool:
+        """Whether nothing is done for it at the moment."""
+        return not self._began_ns
+
     def pause(self) -> None:
         """The request waits: this time does not count."""
         self._spent_ns = self._spent
@@ -199,6 +205,18 @@ class Usage:
     def go_on(self) -> None:
         """There is something to do for it again."""
         self._began_ns = perf_counter_ns()
+
+    @contextmanager
+    def working(self) -> Iterator[None]:
+        """Count the time within the block, in which something is done for a request that waits."""
+        if not self.is_paused:  # It counts already.
+            yield
+            return
+        self.go_on()
+        try:
+            yield
+        finally:
+            self.pause()
 
     @property
     def _spent(self) -> int:

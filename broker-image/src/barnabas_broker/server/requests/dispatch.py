@@ -422,7 +422,7 @@ def _abandoned(call: RequestContext, future: "asyncio.Future[Any]") -> None:
 
 def _ending(route: Route, call: RequestContext) -> Ending:
     """What becomes of a response that took turns: it is counted, and encoded in a thread."""
-    return Ending(partial(settle, route.api, call), partial(_body, call))
+    return Ending(partial(settle, route.api, call), partial(_body, call), call.working)
 
 
 def _body(call: RequestContext, response: Any) -> bytes | list[Item]:

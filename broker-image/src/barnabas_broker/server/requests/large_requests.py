@@ -12,16 +12,20 @@ from functools import partial
 from types import GeneratorType
 from typing import Any, NamedTuple
 
-from barnabas_broker.server.process.cooperative_scheduler import Turns, Unfinished, Work
+from barnabas_broker.server.process.cooperative_scheduler import Turns, Unfinished, Work, Working
 from barnabas_broker.server.process.fair_queue import Flow
 from barnabas_broker.server.process.offload_pool import FairPlace, OffloadPool
 
 
 class Ending(NamedTuple):
-    """What becomes of a response: `settle` on the loop, then `encode`, to the parts of its body."""
+    """What becomes of a response: `settle` on the loop, then `encode`, to the parts of its body.
+
+    Whatever is done for the request before, in turns and in threads, is done within `working`.
+    """
 
     settle: Callable[[Any], Any]
     encode: Callable[[Any], Any]
+    working: Working
 
 
 class LargeRequests:
@@ -36,7 +40,7 @@ class LargeRequests:
         """The answer that work comes to in its first turn, else a future of an encoded one."""
         answer: Any = work
         while isinstance(answer, GeneratorType):
-            answer = self._turns.begin(answer)
+            answer = self._turns.begin(answer, ending.working)
             if isinstance(answer, Unfinished):
                 return asyncio.ensure_future(self._encoded(answer.future, ending))
         return answer
@@ -76,7 +80,9 @@ class LargeRequests:
         may_wait: bool,
     ) -> Any:
         try:
-            answer = await self._worked_on(handle(await self._heavy.code(decode)))
+            request = await self._heavy.code(partial(_within, ending.working, decode))
+            answer = _within(ending.working, partial(handle, request))
+            answer = await self._worked_on(answer, ending)
             if not may_wait:
                 return await self._encoded(answer, ending)
         finally:
@@ -85,18 +91,23 @@ class LargeRequests:
 
     async def _encoded(self, answer: Any, ending: Ending) -> Any:
         """Wait for an answer, whatever it takes, and encode it in the thread."""
-        answer = await self._worked_on(answer)
+        answer = await self._worked_on(answer, ending)
         while isinstance(answer, asyncio.Future):
-            answer = await self._worked_on(await answer)
+            answer = await self._worked_on(await answer, ending)
         answer = ending.settle(answer)
         if answer is None:
             return None
         return await self._heavy.code(partial(ending.encode, answer))
 
-    async def _worked_on(self, answer: Any) -> Any:
+    async def _worked_on(self, answer: Any, ending: Ending) -> Any:
         """What is left of an answer when its work is done: the response, or a future of it."""
         while isinstance(answer, GeneratorType):
-            answer = self._turns.begin(answer)
+            answer = self._turns.begin(answer, ending.working)
             if isinstance(answer, Unfinished):
                 answer = await answer.future
         return answer
+
+
+def _within(working: Working, do: Callable[[], Any]) -> Any:
+    with working():
+        return do()

@@ -1,7 +1,8 @@
 """One request in the hands of its handler: who asks, from where, and what may be used to answer."""
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from barnabas_broker.security.acls import (
     CLUSTER_NAME,
@@ -18,6 +19,8 @@ from barnabas_kafka.errors import KafkaError
 if TYPE_CHECKING:  # The bundle imports what handlers are made of; handlers only name its type.
     from barnabas_broker.server.requests.broker_services import BrokerServices
     from barnabas_broker.server.requests.client_quotas import MutationQuota, Usage
+
+NOTHING_COUNTS: Final = nullcontext()
 
 
 @dataclass(slots=True)
@@ -48,6 +51,13 @@ class RequestContext:
         self.client_id = client_id
         if self.usage is not None:
             self.usage.client_id = client_id
+
+    def working(self) -> AbstractContextManager[None]:
+        """Within it something is done for the request, which counts for quotas (`Usage.working`).
+
+        A handler needs it where it works on beyond its answer, in a task or a thread of its own.
+        """
+        return NOTHING_COUNTS if self.usage is None else self.usage.working()
 
     def allowed(
         self,

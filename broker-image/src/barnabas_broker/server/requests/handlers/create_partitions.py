@@ -4,6 +4,7 @@ from asyncio import Future
 from collections import Counter
 from typing import Final
 
+from barnabas_broker.cluster.failures import refusal
 from barnabas_broker.controller.controller import Controller
 from barnabas_broker.controller.requests import Growth, Outcome, admit_all
 from barnabas_broker.security.acls import AclOperation, ResourceType
@@ -30,18 +31,11 @@ def handle(
     answers: dict[str, CreatePartitionsTopicResult] = {}
     wanted = []
     for topic in request.topics:
-        if sent[topic.name] > 1:
-            answers[topic.name] = _refused(
-                topic.name, ErrorCode.INVALID_REQUEST, "Duplicate topic in request."
-            )
-        elif not call.allowed(AclOperation.ALTER, ResourceType.TOPIC, topic.name):
-            answers[topic.name] = _refused(
-                topic.name,
-                ErrorCode.TOPIC_AUTHORIZATION_FAILED,
-                "The topic authorization is failed.",
-            )
-        else:
+        refused = _fault(topic.name, sent[topic.name], call)
+        if refused is None:
             wanted.append(topic)
+        else:
+            answers[topic.name] = _refused(topic.name, refused.code, refused.message)
     quota = None if request.validate_only else call.mutation_quota(strict_since=STRICT_SINCE)
 
     def grow(controller: Controller) -> list[Outcome] | KafkaError:
@@ -66,6 +60,19 @@ def handle(
         return CreatePartitionsResponse(results=[answers[name] for name in sent])
 
     return call.broker.controller.ask(grow, answer)
+
+
+def _fault(name: str, times: int, call: RequestContext) -> KafkaError | None:
+    """Why a topic is not looked at further."""
+    if times > 1:
+        return KafkaError(ErrorCode.INVALID_REQUEST, "Duplicate topic in request.")
+    try:
+        if call.allowed(AclOperation.ALTER, ResourceType.TOPIC, name):
+            return None
+    except Exception as error:  # The boundary between one topic and the others.
+        return refusal(error, "CreatePartitions", name)
+    message = "The topic authorization is failed."
+    return KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, message)
 
 
 def _growth(topic: CreatePartitionsTopic) -> Growth:

@@ -5,6 +5,7 @@ from collections import Counter
 from functools import partial
 from typing import Final
 
+from barnabas_broker.cluster.failures import refusal
 from barnabas_broker.controller.controller import Controller
 from barnabas_broker.controller.requests import CreatedTopic, admit_all
 from barnabas_broker.controller.topics import CLUSTER_METADATA_TOPIC, NewTopic
@@ -37,11 +38,14 @@ def handle(
     new = []
     quota = None if request.validate_only else call.mutation_quota(strict_since=STRICT_SINCE)
     for topic in request.topics:
-        refusal = _refusal(topic.name, sent[topic.name], on_cluster, call)
-        if refusal is None:
-            new.append(_new_topic(topic))
-        else:
-            answers[topic.name] = refusal
+        try:
+            refused = _refusal(topic.name, sent[topic.name], on_cluster, call)
+            if refused is None:
+                new.append(_new_topic(topic))
+        except Exception as error:  # The boundary between one topic and the others.
+            refused = _refused(refusal(error, "CreateTopics", topic.name), topic.name)
+        if refused is not None:
+            answers[topic.name] = refused
         yield
 
     def create(controller: Controller) -> list[CreatedTopic] | KafkaError:

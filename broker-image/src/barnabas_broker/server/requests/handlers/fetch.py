@@ -150,8 +150,6 @@ class _Fetch:
 
     def again(self) -> Work[FetchResponse]:
         """The response to what is there now."""
-        if self._call.usage is not None:
-            self._call.usage.go_on()
         return (yield from self.response((yield from self.read())))
 
     def read(self) -> Work[_Read]:

@@ -1,5 +1,9 @@
 """ListGroups: the groups that this broker coordinates, by state and type if asked (KIP-518)."""
 
+from operator import attrgetter
+
+from barnabas_broker.cluster.failures import each_isolated
+from barnabas_broker.coordinator.group.group import Group
 from barnabas_broker.security.acls import AclOperation, ResourceType
 from barnabas_broker.server.requests.handler import Handler, VersionRange
 from barnabas_broker.server.requests.request_context import RequestContext
@@ -17,24 +21,32 @@ def handle(request: ListGroupsRequest, call: RequestContext) -> ListGroupsRespon
     states = {state.lower() for state in request.states_filter}
     types = {kind.lower() for kind in request.types_filter}
     everything = call.allowed_on_cluster(AclOperation.DESCRIBE, audited=False)
-    groups = [
-        ListedGroup(
-            group_id=group.id,
-            protocol_type=group.protocol_type or "",
-            group_state=group.state_name,
-            group_type=group.kind,
-        )
-        for group in call.broker.groups.groups()
-        if (not states or group.state_name.lower() in states)
-        and (not types or group.kind in types)
-        and (
-            everything
-            or call.allowed(AclOperation.DESCRIBE, ResourceType.GROUP, group.id, audited=False)
-        )
-    ]
+    groups: list[ListedGroup] = []
+
+    def look(group: Group) -> None:
+        if (
+            (not states or group.state_name.lower() in states)
+            and (not types or group.kind in types)
+            and (everything or _may_describe(group.id, call))
+        ):
+            groups.append(
+                ListedGroup(
+                    group_id=group.id,
+                    protocol_type=group.protocol_type or "",
+                    group_state=group.state_name,
+                    group_type=group.kind,
+                )
+            )
+
+    # One that cannot be listed is left out, and logged: an entry has no place for an error.
+    each_isolated(call.broker.groups.groups(), look, "ListGroups", name=attrgetter("id"))
     loading = call.broker.groups.loading
     code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if loading else ErrorCode.NONE
     return ListGroupsResponse(error_code=code, groups=groups)
+
+
+def _may_describe(group_id: str, call: RequestContext) -> bool:
+    return call.allowed(AclOperation.DESCRIBE, ResourceType.GROUP, group_id, audited=False)
 
 
 HANDLER = Handler(ApiKey.LIST_GROUPS, VersionRange(0, 5), handle)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from uuid import UUID
 
+from barnabas_broker.cluster.failures import refusal
 from barnabas_broker.cluster.image import (
     NO_CONTROLLER,
     Endpoint,
@@ -348,8 +349,11 @@ def _describing(
         topic = image.topics[name]
         partitions = known.get(name)
         if partitions is None:
-            seen = replicas.as_served(topic)
-            partitions = known[name] = _partitions(seen, image, endpoints, call.version)
+            try:
+                seen = replicas.as_served(topic)
+                partitions = known[name] = _partitions(seen, image, endpoints, call.version)
+            except Exception as error:  # The boundary between one topic and the others.
+                return _refused(refusal(error, "Metadata", name).code, name, topic.id)
         return MetadataResponseTopic(
             name=name,
             topic_id=topic.id,

@@ -24,6 +24,7 @@ from barnabas_broker.log.predicted import most_inflated
 from barnabas_broker.log.validator import (
     AT_ONCE_BYTES,
     InvalidBatch,
+    ProduceRules,
     TooMuchAtOnce,
     ValidatedBatches,
     validate_produce,
@@ -252,7 +253,8 @@ async def _append_slowly(
     append = partial(_append, request, call, topic, data, allowed=allowed, course=course)
     for _ in range(ASKED_AT_MOST):
         try:
-            return append(found=found)
+            with call.working():
+                return append(found=found)
         except TooMuchAtOnce:
             found = await _looked_at(call, topic, data)
         except Unasked as unasked:
@@ -269,7 +271,7 @@ async def _looked_at(
     try:
         rules = call.broker.replicas.led(topic, data.index).rules.produce_rules(call.version)
         looking = call.broker.heavy.run(
-            partial(validate_produce, records, rules=rules, now_ms=call.now_ms),
+            partial(_validate, call, records, rules),
             flow=_flow(call, len(records)),
             cost=most_inflated(records, limit=rules.inflated_limit),
         )
@@ -278,6 +280,11 @@ async def _looked_at(
     looking.add_done_callback(_heed)
     await wait({looking})
     return looking.result
+
+
+def _validate(call: RequestContext, records: Any, rules: ProduceRules) -> ValidatedBatches:
+    with call.working():
+        return validate_produce(records, rules=rules, now_ms=call.now_ms)
 
 
 def _flow(call: RequestContext, size: int) -> Flow:

@@ -41,8 +41,6 @@ from tests.oracle.apache import DEFAULT_VERSION, free_port
 ATTACKS: Final = ("many-bombs", "large-joins", "old-commits")
 ADMIN_ATTACK: Final = "admin-drippers"
 PROBE_EVERY_S: Final = 0.1
-UNFOLD_S: Final = 4.0
-"""How long the attacks take to begin in full."""
 TIMES_BEFORE: Final = 5.0
 MEMORY_MIB: Final = 300.0
 LIVE_MS: Final = 1000.0
@@ -160,12 +158,10 @@ def measure(
         attacks[ADMIN_ATTACK] = admin_port
     for name, attacked in attacks.items():
         with under_attack(name, attacked):
-            time.sleep(UNFOLD_S)
             note(f"{name} alone")
     with ExitStack() as stack:
         for name, attacked in attacks.items():
             stack.enter_context(under_attack(name, attacked))
-        time.sleep(UNFOLD_S)
         note(DURING)
     return seen
 

@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from multiprocessing.synchronize import Event
 from pathlib import Path
 from statistics import quantiles
 from typing import Final
@@ -31,6 +32,7 @@ from benchmarks.metering import memory_mib
 from benchmarks.targets import Apache, Barnabas, Target
 from benchmarks.workers.frames import fetch_frame, produce_frame
 from tests.oracle.apache import DEFAULT_VERSION
+from tests.waiting import RUN, seconds
 
 NICE: Final = 19
 PACE_S: Final = 0.005
@@ -108,24 +110,30 @@ def set_priority(pid: int, nice: int) -> None:
         Path(f"/proc/{pid}/autogroup").write_text(str(nice), "ascii")
 
 
-def _attack(name: str, port: int) -> None:
+def _attack(name: str, port: int, begun: Event) -> None:
     """An attack as it would be from elsewhere: its processor time is not taken from the others."""
     os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
     os.setsid()
     set_priority(os.getpid(), NICE)
-    (ATTACKS | ADMIN_ATTACKS)[name](port, VICTIM)
+    (ATTACKS | ADMIN_ATTACKS)[name](port, VICTIM, begun.set)
 
 
 @contextmanager
 def under_attack(name: str, port: int) -> Iterator[None]:
-    """Run an attack beside; `none` is none."""
+    """Run an attack beside, from when it has begun in full on; `none` is none.
+
+    Raises TimeoutError where it does not begin.
+    """
     if name == "none":
         yield
         return
     context = multiprocessing.get_context("spawn")
-    process = context.Process(target=_attack, args=(name, port), daemon=True)
+    begun = context.Event()
+    process = context.Process(target=_attack, args=(name, port, begun), daemon=True)
     process.start()
     try:
+        if not begun.wait(seconds(RUN)):
+            raise TimeoutError(f"{name} has not begun")
         yield
     finally:
         process.kill()
@@ -133,11 +141,10 @@ def under_attack(name: str, port: int) -> Iterator[None]:
 
 
 def measure(name: str, port: int, pid: int, *, seconds: float) -> Row:
-    """Sing during an attack, after a second for it to unfold."""
+    """Sing during an attack."""
     times: list[float] = []
     largest_rss, note = 0.0, ""
     with under_attack(name, port):
-        time.sleep(2.0)
         try:
             canary = Canary(port)
             end = time.monotonic() + seconds

@@ -82,6 +82,15 @@ def test_a_move_does_not_end_without_anybody_to_lead() -> None:
     assert assignment == assignment_of(state)
 
 
+def test_a_move_keeps_the_isr_that_there_is() -> None:
+    """Where none of it is among the replicas any more: only it has what is committed."""
+    state = PartitionState((4, 5), (1,), leader=-1, leader_epoch=5, controller_epoch=1)
+    moved, assignment = advance(state, assignment_of(state), live=LIVE, controller_epoch=2)
+    assert moved.isr == (1,)
+    assert moved.leader == -1
+    assert assignment == assignment_of(state)
+
+
 def test_a_move_that_is_called_off_ends_at_once() -> None:
     """What it had added is in sync no longer, and if that led, another one does."""
     led_by_new = PartitionState(

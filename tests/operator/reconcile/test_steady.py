@@ -14,7 +14,13 @@ from barnabas_operator.plan.observed import ClusterView
 from barnabas_operator.plan.topics import TopicView
 from barnabas_operator.plan.user_acls import Acl
 from barnabas_operator.reconcile.context import Context
-from barnabas_operator.reconcile.reconciler import OWNED, RESYNC_S, Key, index_owned
+from barnabas_operator.reconcile.reconciler import (
+    OWNED,
+    RESYNC_S,
+    SOON_S,
+    Key,
+    index_owned,
+)
 from barnabas_operator.reconcile.steady import FULL_PASS_S, SteadyClusters
 from barnabas_operator.resources.objects import digest
 from tests.operator import examples
@@ -83,6 +89,27 @@ def test_a_settled_cluster_costs_no_request_to_the_api_server(operator: Operator
     assert operator.run_pass() == RESYNC_S
     assert operator.kube.requests == []
     assert len(operator.brokers.requests) > asked
+
+
+def test_what_is_waited_for_long_is_looked_at_seldom(operator: Operator) -> None:
+    """A broker that is away for a day is no pass every two seconds; any change is one soon."""
+    operator.kube.unready("quickstart-broker-0")
+    for _ in range(2):
+        operator.hear()
+        assert operator.run_pass() == SOON_S
+    operator.now += 100.0
+    operator.hear()
+    assert operator.run_pass() == 10.0
+    operator.now += 10_000.0
+    operator.hear()
+    assert operator.run_pass() == RESYNC_S
+    operator.kube.edit("Pod", "quickstart-broker-0", lambda body: body["metadata"].update(x="y"))
+    operator.hear()
+    assert operator.run_pass() == SOON_S
+    operator.now += 100.0
+    # What the index does not know may have changed at any time.
+    operator.index.invalidate(SERVICES, None)
+    assert operator.run_pass() == SOON_S
 
 
 CHANGES: dict[str, Callable[[MemoryKube], object]] = {
@@ -297,3 +324,16 @@ def test_users_that_brokers_describe_otherwise_are_read(with_users: Operator) ->
     with_users.brokers.credentials["billing"].clear()
     with_users.run_pass()
     assert with_users.brokers.credentials["billing"]
+
+
+def test_passes_go_on_while_clusters_are_forgotten(operator: Operator) -> None:
+    """Else the resync of all namespaces ends with an error when a cluster is no longer settled."""
+    operator.kube.unready("quickstart-broker-0")
+    operator.hear()
+
+    def gone(_: Key) -> bool:
+        operator.run_pass()
+        return False
+
+    operator.steady.forget(gone)
+    assert operator.kube.writes

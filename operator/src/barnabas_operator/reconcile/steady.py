@@ -4,6 +4,9 @@ A settled pass follows from the API's objects and the brokers' answers alone. Wa
 count the changes of the objects; the brokers are asked in every pass. Where either is not as it was
 the pass is made, and reads everything it acts on from the API server: what is cached never decides
 what is done, only that nothing is. After a while a pass is made in any case.
+
+A cluster that waits for something has its next pass soon. While no object changes that becomes a
+tenth of the time for which it waits, up to the resync: a broker that is away for a day is no load.
 """
 
 from __future__ import annotations
@@ -21,10 +24,13 @@ from barnabas_operator.plan.passwords import SecretView
 from barnabas_operator.plan.topics import TopicView
 from barnabas_operator.plan.users import UserView
 from barnabas_operator.reconcile.context import Context
-from barnabas_operator.reconcile.reconciler import RESYNC_S, Key, reconcile
+from barnabas_operator.reconcile.reconciler import RESYNC_S, SOON_S, Key, reconcile
 
 # A whole pass after that, whatever the cache says.
 FULL_PASS_S: Final = 600.0
+
+# Of the time since the last change of an object, until the next look at what is waited for.
+PATIENCE: Final = 0.1
 
 # The last changes of a cluster's objects, and of those that may be any cluster's.
 Revision = tuple[int, int]
@@ -63,6 +69,8 @@ class SteadyClusters:
         self._revision = revision
         self._clock = clock
         self._settled: dict[Key, _Settled] = {}
+        # Since when each cluster has the revision that its last pass began with.
+        self._since: dict[Key, tuple[Revision | None, float]] = {}
 
     def reconcile(self, key: Key, context: Context) -> float:
         """One pass; returns the seconds until the next one is due. Raises KubeError."""
@@ -74,12 +82,15 @@ class SteadyClusters:
             return RESYNC_S
         recorder = _Recorder(context.brokers)
         outcome = reconcile(key, replace(context, brokers=recorder.connect))
+        patience, again_in = self._patience(key, revision), outcome.again_in
+        if again_in == SOON_S:
+            again_in = max(again_in, patience)
         known = all(
             context.index(kind, key.namespace, key.cluster) is not None for kind in (TOPICS, USERS)
         )
         view, endpoint = recorder.view, recorder.endpoint
         if not (outcome.settled and revision and known):
-            return outcome.again_in
+            return again_in
         if view is not None and endpoint is not None:
             self._settled[key] = _Settled(
                 revision=revision,
@@ -92,12 +103,22 @@ class SteadyClusters:
                 # Clusters that were settled together are not all read together.
                 until=self._clock() + FULL_PASS_S * random.uniform(0.5, 1.0),  # noqa: S311
             )
-        return outcome.again_in
+        return again_in
+
+    def _patience(self, key: Key, revision: Revision | None) -> float:
+        """Seconds until the next pass at the earliest; changes have events."""
+        before, since = self._since.get(key, (None, 0.0))
+        if revision is None or revision != before:
+            since = self._clock()
+            self._since[key] = revision, since
+        return min((self._clock() - since) * PATIENCE, RESYNC_S)
 
     def forget(self, gone: Callable[[Key], bool]) -> None:
         """Drop the clusters for which it holds."""
-        for key in [key for key in self._settled if gone(key)]:
-            self._settled.pop(key, None)
+        for known in (self._settled, self._since):
+            # A copy: passes add to them at the same time.
+            for key in filter(gone, list(known)):
+                known.pop(key, None)
 
     def _is_as_before(
         self, key: Key, before: _Settled, revision: Revision | None, context: Context

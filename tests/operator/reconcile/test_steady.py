@@ -336,4 +336,4 @@ def test_passes_go_on_while_clusters_are_forgotten(operator: Operator) -> None:
         return False
 
     operator.steady.forget(gone)
-    assert operator.kube.writes
+    assert operator.kube.requests

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from barnabas_operator.kube import Document
 from barnabas_operator.plan.topics import TopicView
 from barnabas_operator.progress import Progress
 from barnabas_operator.reconcile.reconciler import FIGURES_S, SOON_S, Key, reconcile
@@ -111,6 +112,39 @@ def test_more_storage_is_a_larger_claim() -> None:
     assert f"patch PersistentVolumeClaim data-{NAME}-pipeline-0" in kube.writes
     templates = kube.find("StatefulSet", f"{NAME}-pipeline")["spec"]["volumeClaimTemplates"]
     assert templates[0]["spec"]["resources"]["requests"]["storage"] == "1Gi"
+
+
+def _claim(name: str) -> Document:
+    labels = {"app.kubernetes.io/component": "pipeline", "barnabas.io/pipeline": NAME}
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": name, "labels": labels},
+        "spec": {"resources": {"requests": {"storage": "1Gi"}}},
+    }
+
+
+def test_claims_of_others_are_not_grown() -> None:
+    """Labels prove nothing, nor does a name as long as another has the StatefulSet."""
+    brokers = MemoryBrokers(views={"packages": PACKAGES})
+    kube = _up(brokers)
+    labels = {"app": "another"}
+    pod = {"metadata": {"labels": labels}, "spec": {"containers": []}}
+    kube.put(
+        {
+            "apiVersion": "apps/v1",
+            "kind": "StatefulSet",
+            "metadata": {"name": f"{NAME}-pipeline", "labels": labels},
+            "spec": {"selector": {"matchLabels": labels}, "template": pod},
+        }
+    )
+    kube.put(_claim("somebodys"))
+    kube.put(_claim(f"data-{NAME}-pipeline-0"))
+    kube.put(examples.pipeline(storage={"size": "9Gi"}))
+    kube.writes.clear()
+    reconcile(KEY, context_on(kube, brokers, RUNNING))
+    assert not [each for each in kube.writes if "PersistentVolumeClaim" in each]
+    assert _status(kube)["conditions"][0]["reason"] == "Refused"
 
 
 def test_figures_alone_are_not_written_in_each_pass() -> None:

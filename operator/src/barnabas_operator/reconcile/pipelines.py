@@ -10,15 +10,16 @@ from barnabas_operator.api.conditions import Verdict
 from barnabas_operator.api.pipelines import KafkaPipeline, PipelineStatus
 from barnabas_operator.api.reading import Resource
 from barnabas_operator.brokers import BrokersError
-from barnabas_operator.kube import CLAIMS, KINDS, PIPELINES
+from barnabas_operator.kube import CLAIMS, KINDS, PIPELINES, STATEFUL_SETS
 from barnabas_operator.names import PipelineNames
-from barnabas_operator.plan.claims import growth, with_present_templates
+from barnabas_operator.plan.claims import claims_of, growth, with_present_templates
 from barnabas_operator.plan.drift import drift
-from barnabas_operator.plan.steps import Apply, Step
+from barnabas_operator.plan.steps import Apply, GrowClaim, Step
 from barnabas_operator.progress import Progress
 from barnabas_operator.reconcile.apply import apply_steps, summary
 from barnabas_operator.reconcile.clusters import bootstrap_servers, connect
 from barnabas_operator.reconcile.context import Context
+from barnabas_operator.reconcile.ownership import is_ours
 from barnabas_operator.reconcile.status import write_status
 from barnabas_operator.resources.pipelines import pipeline_objects
 
@@ -95,10 +96,19 @@ def apply(pipeline: Pipeline, cluster: Resource[KafkaCluster], context: Context)
         possible = with_present_templates(body, found)
         if reason := drift(possible, found):
             steps.append(Apply(body=possible, reason=reason))
+    steps += _grown(pipeline, context)
+    return summary(apply_steps(steps, pipeline.meta, context, kind=PIPELINES))
+
+
+def _grown(pipeline: Pipeline, context: Context) -> list[GrowClaim]:
+    """The claims to grow. Those of the name may be another's as long as the StatefulSet is."""
     names = PipelineNames(pipeline.meta.name, pipeline.meta.namespace)
-    claims = context.kube.list(CLAIMS, names.namespace, names.selector())
+    owner = context.kube.get(STATEFUL_SETS, names.namespace, names.all)
+    if owner is None or not is_ours(owner, pipeline.meta.uid):
+        return []
+    claims = claims_of(context.kube.list(CLAIMS, names.namespace), names.all)
     grown, _ = growth(claims, pipeline.body.spec.storage.size)
-    return summary(apply_steps([*steps, *grown], pipeline.meta, context, kind=PIPELINES))
+    return grown
 
 
 def status_of(before: PipelineStatus, told: Progress | None) -> PipelineStatus:

@@ -8,8 +8,8 @@ import pytest
 from barnabas_broker.security.client_security import ClientSecurity, client_security
 from barnabas_broker.security.jaas import Sections, parse
 from barnabas_broker.security.listener_tls import listener_tls
-from barnabas_broker.security.sasl_settings import PLAIN_MODULE, SCRAM_MODULE
-from barnabas_kafka.client.sasl import Plain, Scram
+from barnabas_broker.security.sasl_settings import OAUTHBEARER_MODULE, PLAIN_MODULE, SCRAM_MODULE
+from barnabas_kafka.client.sasl import OAuthBearer, Plain, Scram
 from barnabas_kafka.settings.broker import BrokerSettings
 from barnabas_kafka.settings.definitions import SettingError
 from barnabas_kafka.settings.listeners import SecurityProtocol
@@ -27,7 +27,9 @@ def read(
     """The client's role on the listener IN of a broker with these settings."""
     settings = BrokerSettings.from_mapping(given)
     tls = listener_tls(settings, "IN") if protocol.tls else None
-    return client_security(settings, "IN", protocol, tls=tls, sections=sections or {})
+    return client_security(
+        settings, "IN", protocol, tls=tls, sections=sections or {}, tokens=lambda it: lambda: it.url
+    )
 
 
 @pytest.fixture
@@ -111,6 +113,24 @@ def test_a_login_module_without_user_or_password(module: str) -> None:
         given[JAAS.format("scram-sha-256")] = module
     name = JAAS.format("scram-sha-256")
     with pytest.raises(SettingError, match=rf"{name}: .*brokers.*(password|delegation tokens)"):
+        read(SecurityProtocol.SASL_PLAINTEXT, given)
+
+
+def test_bearer_tokens() -> None:
+    """Come from where the listener's settings say, for what its login module says."""
+    options = 'clientId="broker" clientSecret="secret" extension_of="IN"'
+    server = 'unsecuredValidatorScopeClaimName="s"'
+    endpoint = "listener.name.in.oauthbearer.sasl.oauthbearer.token.endpoint.url"
+    given = {
+        MECHANISM: "OAUTHBEARER",
+        endpoint: "https://idp/token",
+        JAAS.format("oauthbearer"): f"{OAUTHBEARER_MODULE} required {options} {server};",
+    }
+    found = read(SecurityProtocol.SASL_PLAINTEXT, given).mechanism
+    assert isinstance(found, OAuthBearer)
+    assert (found.token_provider(), found.extensions) == ("https://idp/token", {"of": "IN"})
+    del given[endpoint]
+    with pytest.raises(SettingError, match=r"brokers connect.*token.endpoint.url is missing"):
         read(SecurityProtocol.SASL_PLAINTEXT, given)
 
 

@@ -12,6 +12,7 @@ from barnabas_broker.cluster.image import Endpoint
 from barnabas_broker.security.client_security import ClientSecurity, client_security
 from barnabas_broker.security.listener_tls import listener_tls
 from barnabas_broker.security.sasl_settings import PLAIN_MODULE, SCRAM_MODULE
+from barnabas_broker.server.network.token_endpoint import TokenEndpoint
 from barnabas_broker.server.node.broker_server import BrokerServer
 from barnabas_broker.server.peers.peers import PeerAuthenticationError, Peers, UnreachableError
 from barnabas_kafka.client.sasl import Scram, salted_password
@@ -30,11 +31,13 @@ from tests.broker.server.moved_clock import MovedLoop
 from tests.broker.server.peers.test_peers import ANSWER_S, receive, respond
 from tests.broker.server.running import Wire, pass_time, port_of, running_node
 from tests.oracle.certificates import Certificate
+from tests.oracle.tokens import Signer, key_set
 from tests.waiting import wait_for
 
 SESSION_S = 600
 Story = Callable[[Peers], Awaitable[None]]
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+SIGNER = Signer("first", "ES256")
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +48,8 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> Path:
         authority = Certificate(name)
         authority.write_trust(directory / f"{name}-trust.pem")
         Certificate("broker", authority, host="localhost").write_pem(directory / f"{name}.pem")
+    (directory / "keys.json").write_bytes(key_set(SIGNER))
+    (directory / "token").write_text(SIGNER.token("broker"))
     return directory
 
 
@@ -53,7 +58,9 @@ def settings_of(stores: Path, mechanism: str = "PLAIN", authority: str = "author
     user = 'username="broker" password="secret"'
     listeners = ("SSL", "SASL_SSL", "SASL_PLAINTEXT")
     return {
-        "sasl.enabled.mechanisms": ",".join(MECHANISMS),
+        "sasl.enabled.mechanisms": ",".join((*MECHANISMS, "OAUTHBEARER")),
+        "sasl.oauthbearer.jwks.endpoint.url": (stores / "keys.json").as_uri(),
+        "sasl.oauthbearer.token.endpoint.url": (stores / "token").as_uri(),
         "sasl.mechanism.inter.broker.protocol": mechanism,
         "connections.max.reauth.ms": str(SESSION_S * 1000),
         "connection.failed.authentication.delay.ms": "1",
@@ -97,7 +104,10 @@ def security(stores: Path, protocol: SecurityProtocol, **given: str) -> ClientSe
     """How another broker of the cluster connects to a listener with that protocol."""
     settings = BrokerSettings.from_mapping(settings_of(stores, **given))
     tls = listener_tls(settings, protocol.name) if protocol.tls else None
-    return client_security(settings, protocol.name, protocol, tls=tls, sections={})
+    return client_security(
+        settings, protocol.name, protocol,
+        tls=tls, sections={}, tokens=lambda login: TokenEndpoint(login).provide,
+    )  # fmt: skip
 
 
 def endpoint_of(
@@ -133,7 +143,7 @@ async def metadata(peers: Peers) -> MetadataResponse:
     return await peers.send(0, request, MetadataResponse, timeout_s=ANSWER_S + SESSION_S)
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("mechanism", [*MECHANISMS, "OAUTHBEARER"])
 @pytest.mark.parametrize("protocol", [it for it in SecurityProtocol if it.value])
 def test_a_real_broker_answers(
     node: BrokerServer, stores: Path, protocol: SecurityProtocol, mechanism: str
@@ -180,6 +190,26 @@ def test_a_broker_that_is_refused(
         assert "secret" not in str(caught.value)
 
     tell(story, endpoint, wrong)
+
+
+def test_without_a_token_of_ones_own(node: BrokerServer, stores: Path) -> None:
+    """Connecting fails as it does with a peer that is down; a token that is renewed ends that."""
+    of = SecurityProtocol.SASL_PLAINTEXT
+    token = stores / "token"
+    sound = token.read_text()
+    shown = security(stores, of, mechanism="OAUTHBEARER")
+
+    async def story(peers: Peers) -> None:
+        token.write_text(SIGNER.token("broker", exp=1))
+        with pytest.raises(UnreachableError, match=r"no bearer token.*the token has expired"):
+            await metadata(peers)
+        token.write_text(Signer("another", "ES256").token("broker"))
+        with pytest.raises(PeerAuthenticationError, match="invalid_token"):
+            await metadata(peers)
+        token.write_text(sound)
+        assert (await metadata(peers)).brokers
+
+    tell(story, endpoint_of(node, of), shown)
 
 
 def test_certificates_that_are_not_trusted(node: BrokerServer, stores: Path) -> None:

@@ -138,4 +138,9 @@ def _sasl(properties: Mapping[str, str]) -> Mechanism:
         return Scram(username, password, "SCRAM-SHA-256", delegation_token=token)
     if mechanism == "SCRAM-SHA-512":
         return Scram(username, password, "SCRAM-SHA-512", delegation_token=token)
+    if mechanism == "OAUTHBEARER":
+        # Late, for few commands want it.
+        from barnabas_broker.cli.bearer import oauth_bearer
+
+        return oauth_bearer(properties)
     raise InputError(f"sasl.mechanism={mechanism} is not supported by this command")

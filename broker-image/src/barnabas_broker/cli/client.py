@@ -61,17 +61,28 @@ class Connection:
             "client.id": "barnabas-cli",
             "log_level": 0,  # Failures reach the user as one line; `-X log_level=7` shows all.
             **(extra or {}),
-            **self.properties,
+            **self._properties(),
         }
+
+    def _properties(self) -> dict[str, Any]:
+        """The user's, for librdkafka."""
+        mechanism = self.properties.get("sasl.mechanism") or self.properties.get("sasl.mechanisms")
+        if mechanism != "OAUTHBEARER":
+            return dict(self.properties)
+        # Late, for few commands want it.
+        from barnabas_broker.cli.bearer import for_librdkafka
+
+        return for_librdkafka(self.properties)
 
     def admin(self) -> tuple[AdminClient, ClusterMetadata]:
         """An admin client that has reached the cluster, and what it learnt of it."""
         from confluent_kafka.admin import AdminClient
 
-        self.knock()
         errors: list[KafkaError] = []
+        config = self.config({"error_cb": errors.append})
+        self.knock()
         with failures("the client configuration is refused", InputError):
-            client = AdminClient(self.config({"error_cb": errors.append}))
+            client = AdminClient(config)
         return client, self.metadata(client, errors)
 
     def metadata(

@@ -30,6 +30,17 @@ LEFT_OUT = re.compile(
     r"|ssl\.(truststore|keystore)\.type|ssl\.truststore\.password|ssl\.protocol"
     r"|ssl\.enabled\.protocols|ssl\.provider|buffer\.memory|max\.block\.ms|max\.poll\.records"
 )
+BEARER = "sasl.oauthbearer."
+#: Options of Kafka's OAuthBearerLoginModule, as librdkafka calls them.
+BEARER_OPTIONS = {
+    "clientId": f"{BEARER}client.id",
+    "clientSecret": f"{BEARER}client.secret",
+    "scope": f"{BEARER}scope",
+    "ssl.truststore.location": "https.ca.location",
+}
+BEARER_EXTENSIONS = f"{BEARER}extensions"
+_BEARER_MODULE = "OAuthBearerLoginModule"
+_EXTENSION = "extension_"
 TOKEN_AUTH = "sasl.tokenauth"  # noqa: S105 - a name
 """Ours, for `tokenauth="true"` of a login line."""
 
@@ -67,8 +78,12 @@ def client_properties(path: Path) -> dict[str, str]:
 def java_properties(given: Mapping[str, str], origin: str) -> dict[str, str]:
     """Java client properties in librdkafka's terms; complaints begin with `origin`."""
     properties: dict[str, str] = {}
+    if given.get("sasl.mechanism") == "OAUTHBEARER":
+        _check_handler(given, origin)
     for name, value in given.items():
-        if name == "sasl.jaas.config":
+        if name == "sasl.jaas.config" and _BEARER_MODULE in value:
+            properties |= _bearer(value, origin)
+        elif name == "sasl.jaas.config":
             properties |= _credentials(value)
         elif name == "ssl.keystore.location":
             properties |= _key_pair(value)
@@ -96,6 +111,40 @@ def _credentials(jaas: str) -> dict[str, str]:
     if found.pop("tokenauth", "false").lower() == "true":
         found["tokenauth"] = "true"
     return {f"sasl.{name}": value for name, value in found.items()}
+
+
+def _check_handler(given: Mapping[str, str], origin: str) -> None:
+    # Late, for few commands want it.
+    from barnabas_broker.security.bearer_login import HANDLER, HANDLERS
+
+    if given.get(HANDLER, HANDLERS[0]).strip() not in HANDLERS:
+        raise InputError(f"{origin}{HANDLER}: classes are not loaded; known: {HANDLERS[0]}")
+
+
+def _bearer(jaas: str, origin: str) -> dict[str, str]:
+    """What tokens are given for, out of the login line of OAUTHBEARER (KIP-768)."""
+    from barnabas_broker.security.jaas import JaasError, parse
+
+    try:
+        ((module,),) = parse(f"KafkaClient {{ {jaas}\n}};").values()
+    except (JaasError, ValueError):
+        raise InputError(f"{origin}sasl.jaas.config: it has to be one login module") from None
+    options = {name: it for name, it in module.options.items() if it != ""}
+    if options.get("ssl.truststore.type") == "PEM":
+        del options["ssl.truststore.type"]
+    extensions = {name: it for name, it in options.items() if name.startswith(_EXTENSION)}
+    if unknown := sorted(options.keys() - extensions.keys() - BEARER_OPTIONS.keys()):
+        raise InputError(
+            f"{origin}sasl.jaas.config: the option {unknown[0]} is not supported; known: "
+            f"{', '.join(BEARER_OPTIONS)} (PEM), {_EXTENSION}<name>"
+        )
+    if any("," in value for value in extensions.values()):
+        raise InputError(f"{origin}sasl.jaas.config: extensions cannot contain a comma")
+    found = {BEARER_OPTIONS[name]: it for name, it in options.items() if name in BEARER_OPTIONS}
+    if extensions:
+        pairs = (f"{name.removeprefix(_EXTENSION)}={it}" for name, it in extensions.items())
+        found[BEARER_EXTENSIONS] = ",".join(pairs)
+    return found
 
 
 def _key_pair(location: str) -> dict[str, str]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from barnabas_broker.security.bearer_login import BearerLogin, BearerLoginError
 from barnabas_kafka.settings import broker as keys
 from barnabas_kafka.settings.broker import BrokerSettings
 from barnabas_kafka.settings.definitions import Key, SettingError
@@ -100,6 +101,23 @@ def key_file(settings: BrokerSettings, listener: str) -> tuple[Path, ...]:
     """The file that holds a listener's keys, if they are in one."""
     url = _Of(settings, listener)(keys.SASL_OAUTHBEARER_JWKS_ENDPOINT_URL) or ""
     return (Path(urlsplit(url).path),) if url.startswith("file:") else ()
+
+
+def client_login(
+    settings: BrokerSettings, listener: str, options: Mapping[str, str]
+) -> BearerLogin:
+    """How the broker gets tokens for other brokers; raises SettingError.
+
+    `options` are the listener's login module's, of which some are for the broker as a server.
+    """
+    of = _Of(settings, listener)
+    own = {name: value for name, value in options.items() if not name.startswith(_PREFIX)}
+    handler = of(keys.SASL_LOGIN_CALLBACK_HANDLER_CLASS) or ""
+    try:
+        return BearerLogin.read(of(keys.SASL_OAUTHBEARER_TOKEN_ENDPOINT_URL) or "", own, handler)
+    except BearerLoginError as error:
+        key = keys.SASL_JAAS_CONFIG
+        raise of.error(key, f"brokers connect to each other with {MECHANISM}: {error}") from None
 
 
 def _source(of: "_Of", options: Mapping[str, str]) -> KeySource:

@@ -10,32 +10,19 @@ with a new key without waiting; at most once in MISSING_KEY_INTERVAL_S, for anyb
 
 import asyncio
 import logging
-import socket
-import ssl
-import threading
-import time
-import urllib.error
-import urllib.request
-from contextlib import suppress
-from http.client import HTTPConnection, HTTPException
+from http.client import HTTPException
 from pathlib import Path
-from typing import Any, Final
-from urllib.parse import urlsplit
+from typing import Final
 
 from barnabas_broker.security.bearer_settings import KeySource
 from barnabas_broker.security.jwks import BYTES_MAX, KeySet, KeySetError
-from barnabas_broker.security.stores import Store, StoreError, load_pem_trust, load_trust
-from barnabas_broker.server.peers.host_resolver import HostResolver
+from barnabas_broker.security.stores import StoreError
+from barnabas_broker.server.network.identity_provider import fetch, trusting
 
 logger = logging.getLogger(__name__)
 
-FETCH_TIMEOUT_S: Final = 10.0
-CHUNK_BYTES: Final = 65_536
 MISSING_KEY_INTERVAL_S: Final = 10.0
 REFRESH_MAX_S: Final = 365 * 86_400.0
-
-_RESOLVER: Final = HostResolver()
-"""A look-up that hangs outlives the fetch that began it, and the next one shares it."""
 
 
 class JwksEndpoint:
@@ -44,7 +31,7 @@ class JwksEndpoint:
     def __init__(self, source: KeySource) -> None:
         """Raises StoreError where the trust store for https cannot be used."""
         self.source = source
-        self._context = _context(source)
+        self._context = trusting(source.url, source.trust)
         self._keys: KeySet | None = None
         self._missing = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -91,25 +78,7 @@ class JwksEndpoint:
 
         Raises OSError, HTTPException or ValueError where there are none.
         """
-        with _Deadline(FETCH_TIMEOUT_S) as deadline:
-            opener = urllib.request.OpenerDirector()
-            for handler in (
-                _Connections(deadline, self._context),
-                urllib.request.HTTPDefaultErrorHandler(),
-                urllib.request.HTTPErrorProcessor(),
-                _SameSchemeRedirects(),
-            ):
-                opener.add_handler(handler)
-            request = urllib.request.Request(  # noqa: S310 - the settings allow http and https
-                self.source.url, headers={"Accept": "application/json"}
-            )
-            with opener.open(request) as response:
-                body = bytearray()
-                while chunk := response.read1(CHUNK_BYTES):
-                    body += chunk
-                    if len(body) > BYTES_MAX:
-                        raise KeySetError(f"more than {BYTES_MAX} bytes")
-        return KeySet.parse(bytes(body))
+        return KeySet.parse(fetch(self.source.url, self._context, bytes_max=BYTES_MAX))
 
     def _backoff_s(self, failures: int) -> float:
         first, longest = self.source.retry_backoff_ms, self.source.retry_backoff_max_ms
@@ -132,140 +101,3 @@ class FileKeys:
 
     def key_missing(self) -> None:
         """A changed file is read again anyway."""
-
-
-class _Deadline:
-    """The end of one fetch, with all its connections: a peer that drips does not put it off.
-
-    Time limits of sockets are those of single reads. When time is over, the connection is shut
-    down, which ends whatever waits for it: handshake, headers or body.
-    """
-
-    def __init__(self, timeout_s: float) -> None:
-        self._timeout_s = timeout_s
-        self._ends_at_s = time.monotonic() + timeout_s
-        self._timer = threading.Timer(timeout_s, self._end)
-        self._timer.daemon = True
-        self._lock = threading.Lock()  # Over `_socket`: none is shut down that is closed.
-        self._socket: socket.socket | None = None
-        self._over = False
-
-    def __enter__(self) -> "_Deadline":
-        self._timer.start()
-        return self
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        self._timer.cancel()
-        with self._lock:
-            self._socket = None
-        if self._over:
-            raise self._late from error
-
-    @property
-    def _late(self) -> TimeoutError:
-        return TimeoutError(f"not received in {self._timeout_s:.0f} s")
-
-    def connect(self, host: str, port: int) -> socket.socket:
-        """A connection within the time that is left. Raises OSError."""
-        error: OSError | None = None
-        for address in _RESOLVER.resolve_blocking(host, self._left_s):
-            try:
-                return self.holds(socket.create_connection((address, port), self._left_s))
-            except OSError as failed:
-                error = failed
-        raise error or OSError(f"{host} has no address")
-
-    def holds(self, connection: socket.socket) -> socket.socket:
-        """This is the one that ends when time is over. Raises TimeoutError where it is already."""
-        with self._lock:
-            if not self._over:
-                self._socket = connection
-                return connection
-        connection.close()
-        raise self._late
-
-    @property
-    def _left_s(self) -> float:
-        left_s = self._ends_at_s - time.monotonic()
-        if left_s <= 0:
-            raise self._late
-        return left_s
-
-    def _end(self) -> None:
-        with self._lock:
-            self._over = True
-            if self._socket is not None:
-                with suppress(OSError):
-                    # Not `SSLSocket.shutdown`, which takes its TLS away from who reads by it.
-                    socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
-
-
-class _Connections(urllib.request.AbstractHTTPHandler):
-    """Opens http and https, each connection under the deadline."""
-
-    def __init__(self, deadline: _Deadline, context: ssl.SSLContext | None) -> None:
-        super().__init__()
-        self._deadline = deadline
-        self._context = context
-
-    def http_open(self, req: urllib.request.Request) -> Any:
-        """Without TLS."""
-        return self.do_open(self._connection(None), req)
-
-    def https_open(self, req: urllib.request.Request) -> Any:
-        """With TLS, where the endpoint's own address is https."""
-        return self.do_open(self._connection(self._context), req)
-
-    http_request = https_request = urllib.request.AbstractHTTPHandler.do_request_
-
-    def _connection(self, context: ssl.SSLContext | None) -> type[HTTPConnection]:
-        deadline = self._deadline
-
-        class Connection(HTTPConnection):
-            default_port = 80 if context is None else 443
-
-            def connect(self) -> None:
-                self.sock = plain = deadline.connect(self.host, self.port)
-                if context is not None:
-                    secured = context.wrap_socket(
-                        plain, server_hostname=self.host, do_handshake_on_connect=False
-                    )
-                    self.sock = deadline.holds(secured)
-                    secured.do_handshake()
-
-        return Connection
-
-
-class _SameSchemeRedirects(urllib.request.HTTPRedirectHandler):
-    """Follows redirections, but never from https to http, nor to anything else."""
-
-    def redirect_request(self, req: urllib.request.Request, *args: Any) -> Any:
-        if urlsplit(args[-1]).scheme != urlsplit(req.full_url).scheme:
-            return None
-        return super().redirect_request(req, *args)
-
-
-def _context(source: KeySource) -> ssl.SSLContext | None:
-    """What an https endpoint is trusted by: the login module's store, else the system's."""
-    if urlsplit(source.url).scheme != "https":
-        return None
-    trust = source.trust
-    location, inline = (
-        trust.get("ssl.truststore.location"),
-        trust.get("ssl.truststore.certificates"),
-    )
-    if not location and not inline:
-        return ssl.create_default_context()
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    if inline:
-        load_pem_trust(context, inline)
-    else:
-        load_trust(
-            context,
-            Store(
-                path=Path(location or ""),
-                kind=trust.get("ssl.truststore.type"),
-                password=trust.get("ssl.truststore.password"),
-            ),
-        )
-    return context

@@ -42,8 +42,11 @@ from barnabas_kafka.settings.definitions import SettingError
 from barnabas_kafka.settings.listeners import Listener as Address
 
 if TYPE_CHECKING:
+    from barnabas_broker.security.bearer_login import BearerLogin
     from barnabas_broker.security.client_security import ClientSecurity
     from barnabas_broker.server.network.jwks_endpoint import JwksEndpoint
+    from barnabas_broker.server.network.token_endpoint import TokenEndpoint
+    from barnabas_kafka.client.sasl import TokenProvider
 
 log = logging.getLogger(__name__)
 
@@ -72,6 +75,7 @@ class ListenerSecurity:
         self.client: ClientSecurity | None = None
         """How to connect to this listener of other brokers; None for one that they do not use."""
         self._endpoint: JwksEndpoint | None = None
+        self._tokens: TokenEndpoint | None = None
         self._followed: JwksEndpoint | None = None
         self._renewal: asyncio.Task[None] | None = None
         self._fetching: asyncio.Task[None] | None = None
@@ -141,9 +145,18 @@ class ListenerSecurity:
             from barnabas_broker.security.client_security import client_security
 
             client = client_security(
-                settings, self._name, self._protocol, tls=tls, sections=self._sections
-            )
+                settings, self._name, self._protocol,
+                tls=tls, sections=self._sections, tokens=self._tokens_for,
+            )  # fmt: skip
         self.tls, self.sasl, self.client = tls, sasl, client
+
+    def _tokens_for(self, login: "BearerLogin") -> "TokenProvider":
+        """Those of the endpoint, with the token that it has, unless it is another one now."""
+        from barnabas_broker.server.network.token_endpoint import TokenEndpoint
+
+        if self._tokens is None or self._tokens.login != login:
+            self._tokens = TokenEndpoint(login)
+        return self._tokens.provide
 
     def _find_scram(self, mechanism: ScramMechanism, user: str) -> ScramCredential | None:
         return scram_credential(self._broker().image.user_configs, mechanism, user)

@@ -80,6 +80,7 @@ SecurityOf = Callable[[str], "ClientSecurity | None"]
 
 if TYPE_CHECKING:
     from barnabas_broker.security.client_security import ClientSecurity
+    from barnabas_kafka.client.sasl import Exchange, Mechanism
 
 
 class PeerError(Exception):
@@ -345,6 +346,22 @@ async def _connect_to_any(
     await loop.create_connection(lambda: connection, last, endpoint.port, **options)
 
 
+async def _exchange(mechanism: "Mechanism") -> "Exchange":
+    """One exchange of a mechanism. Raises UnreachableError where there is no token for it."""
+    import secrets
+
+    from barnabas_broker.security.bearer_login import BearerLoginError
+    from barnabas_kafka.client.sasl import OAuthBearer
+
+    if not isinstance(mechanism, OAuthBearer):
+        return mechanism.start(secrets.token_urlsafe(NONCE_BYTES))
+    try:
+        token = mechanism.token_provider()
+        return mechanism.start_with(token if isinstance(token, str) else await token)
+    except BearerLoginError as error:
+        raise UnreachableError(f"no bearer token for other brokers: {error}") from None
+
+
 class _Connection(asyncio.BufferedProtocol):
     """One connection; an answer is received straight into the buffer that is decoded.
 
@@ -387,8 +404,6 @@ class _Connection(asyncio.BufferedProtocol):
         Raises UnreachableError, of which PeerAuthenticationError where either side refuses.
         """
         # Late, for a broker without SASL does without them.
-        import secrets
-
         from barnabas_kafka.client.authentication import Authentication
         from barnabas_kafka.client.errors import AuthenticationError
 
@@ -398,8 +413,7 @@ class _Connection(asyncio.BufferedProtocol):
         if mechanism is None:
             return
         try:
-            nonce = secrets.token_urlsafe(NONCE_BYTES)
-            dialog = Authentication(mechanism.mechanism, mechanism.start(nonce))
+            dialog = Authentication(mechanism.mechanism, await _exchange(mechanism))
             request: Request | None = dialog.first()
             while request is not None:
                 version = self.version(ApiKey(request.api_key), None)

@@ -254,9 +254,7 @@ SASL_LOGIN_CLASS = java_class(
 SASL_LOGIN_CALLBACK_HANDLER_CLASS = java_class(
     "sasl.login.callback.handler.class",
     None,
-    "Java class that supplies login credentials.",
-    served=Served.NEVER,
-    note=NO_JAVA,
+    "Java class that supplies login credentials; only Kafka's own for OAUTHBEARER is known.",
 )
 SASL_SERVER_MAX_RECEIVE_SIZE = integer(
     "sasl.server.max.receive.size",
@@ -376,8 +374,7 @@ SASL_OAUTHBEARER_SUB_CLAIM_NAME = string(
 SASL_OAUTHBEARER_TOKEN_ENDPOINT_URL = string(
     "sasl.oauthbearer.token.endpoint.url",
     None,
-    "Address that gives tokens.",
-    served=Served.LATER,
+    "Address that gives tokens to this broker, for other brokers.",
 )
 SASL_OAUTHBEARER_JWKS_ENDPOINT_URL = string(
     "sasl.oauthbearer.jwks.endpoint.url",

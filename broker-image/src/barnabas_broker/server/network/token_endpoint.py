@@ -1,0 +1,78 @@
+"""Bearer tokens of this process: fetched when a connection needs one, and kept for a while.
+
+A token of a file is read each time, so that whoever writes the file renews it. One thread fetches,
+and all that wait meanwhile share what comes of it: an identity provider that hangs holds up nothing
+else.
+"""
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from http.client import HTTPException
+from typing import Final
+
+from barnabas_broker.security.bearer_login import (
+    BYTES_MAX,
+    AccessToken,
+    BearerLogin,
+    BearerLoginError,
+)
+from barnabas_broker.server.network.identity_provider import fetch, trusting
+
+
+class TokenEndpoint:
+    """The tokens that one login gets."""
+
+    def __init__(self, login: BearerLogin, now_s: Callable[[], float] = time.time) -> None:
+        """Raises StoreError where the trust store for https cannot be used."""
+        self.login: Final = login
+        self._context = trusting(login.url, login.trust)
+        self._now_s = now_s
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="bearer-token")
+        self._lock = threading.Lock()  # Over `_last`.
+        self._last: Future[AccessToken] | None = None
+
+    def token(self) -> AccessToken:
+        """A token that is good now; blocks. Raises BearerLoginError."""
+        return self._current().result()
+
+    async def provide(self) -> str:
+        """Its text, for the client's OAuthBearer."""
+        # The fetch is of all that wait for it, so it goes on when one of them does not any more.
+        found = await asyncio.shield(asyncio.wrap_future(self._current()))
+        return found.text
+
+    def _current(self) -> "Future[AccessToken]":
+        with self._lock:
+            if self._last is None or (self._last.done() and not self._keeps(self._last)):
+                self._last = self._thread.submit(self._fetch)
+            return self._last
+
+    def _keeps(self, last: "Future[AccessToken]") -> bool:
+        if self.login.file is not None or last.exception() is not None:
+            return False
+        return self._now_s() < last.result().refresh_at_s
+
+    def _fetch(self) -> AccessToken:
+        login = self.login
+        try:
+            if login.file is not None:
+                with login.file.open("rb") as file:
+                    return AccessToken.of_file(file.read(BYTES_MAX), self._now_s())
+            answer = fetch(
+                login.url,
+                self._context,
+                bytes_max=BYTES_MAX,
+                posted=login.form,
+                headers={"Authorization": login.authorization, "Cache-Control": "no-cache"},
+            )
+        except BearerLoginError as error:
+            raise BearerLoginError(f"{login.url}: {error}") from None
+        except (OSError, HTTPException, ValueError) as error:
+            raise BearerLoginError(f"no token from {login.url}: {error}") from None
+        try:
+            return AccessToken.of_answer(answer, self._now_s())
+        except BearerLoginError as error:
+            raise BearerLoginError(f"{login.url}: {error}") from None

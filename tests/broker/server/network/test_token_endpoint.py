@@ -1,0 +1,149 @@
+"""Bearer tokens from an endpoint: fetched for credentials, kept, shared, and refused."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from barnabas_broker.security.bearer_login import BYTES_MAX, BearerLogin, BearerLoginError
+from barnabas_broker.server.network.token_endpoint import TokenEndpoint
+from tests.oracle.tokens import HOUR_S, Signer
+from tests.waiting import SETTLE, seconds
+
+SIGNER = Signer("first", "ES256")
+CREDENTIALS = {"clientId": "alice", "clientSecret": "wonderland", "scope": "kafka"}
+
+
+class TokenProvider:
+    """An identity provider that gives tokens of its clients; each has a number."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[dict[str, str], bytes]] = []
+        self.answer: tuple[int, bytes] | None = None
+        self.open = threading.Event()
+        self.open.set()
+        provider = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                form = self.rfile.read(int(self.headers["Content-Length"]))
+                headers = {name.lower(): value for name, value in self.headers.items()}
+                provider.asked.append((headers, form))
+                provider.open.wait(seconds(SETTLE))
+                status, body = provider.answer or (200, provider.token())
+                self.send_response(status)
+                if status in (302, 307):
+                    self.send_header("Location", provider.url)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *args: Any) -> None:
+                """Nothing on the terminal."""
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.url = f"http://localhost:{self.server.server_port}/token"
+        self._thread = threading.Thread(target=self.server.serve_forever, args=(0.01,))
+        self._thread.start()
+
+    def token(self) -> bytes:
+        """What is answered where nothing else is to be."""
+        token = SIGNER.token("alice", jti=str(len(self.asked)), aud="kafka")
+        return json.dumps({"access_token": token}).encode()
+
+    def close(self) -> None:
+        """Stop."""
+        self.open.set()
+        self.server.shutdown()
+        self._thread.join()
+        self.server.server_close()
+
+
+@pytest.fixture
+def provider() -> Iterator[TokenProvider]:
+    """One for each test."""
+    started = TokenProvider()
+    yield started
+    started.close()
+
+
+def endpoint(url: str, now_s: list[float] | None = None) -> TokenEndpoint:
+    """Of alice."""
+    login = BearerLogin.read(url, CREDENTIALS)
+    return TokenEndpoint(login) if now_s is None else TokenEndpoint(login, lambda: now_s[0])
+
+
+def test_tokens_are_kept_for_most_of_their_life(provider: TokenProvider) -> None:
+    """Connections share one; a new one is fetched before it expires."""
+    import time
+
+    now_s = [time.time()]
+    tokens = endpoint(provider.url, now_s)
+    first = tokens.token()
+    assert tokens.token() == first
+    now_s[0] += HOUR_S * 0.75
+    assert asyncio.run(tokens.provide()) == first.text
+    now_s[0] += HOUR_S * 0.1
+    assert tokens.token() != first
+    ((headers, form), _) = provider.asked
+    assert form == b"grant_type=client_credentials&scope=kafka"
+    assert headers["authorization"] == "Basic YWxpY2U6d29uZGVybGFuZA=="
+    assert headers["content-type"] == "application/x-www-form-urlencoded"
+
+
+@pytest.mark.parametrize("status", [302, 307, 401, 500])
+def test_a_provider_that_gives_none(provider: TokenProvider, status: int) -> None:
+    """The status is told, no redirection gets the credentials, and the next call asks again."""
+    tokens = endpoint(provider.url)
+    provider.answer = (status, b'{"error":"invalid_client"}')
+    with pytest.raises(BearerLoginError, match=f"no token from {provider.url}.*{status}") as caught:
+        tokens.token()
+    assert "wonderland" not in str(caught.value)
+    assert len(provider.asked) == 1
+    provider.answer = None
+    assert tokens.token().text
+
+
+def test_an_answer_without_end(provider: TokenProvider) -> None:
+    """No more of it is read than a token may be."""
+    provider.answer = (200, b" " * (BYTES_MAX + 1))
+    with pytest.raises(BearerLoginError, match=f"more than {BYTES_MAX} bytes"):
+        endpoint(provider.url).token()
+
+
+def test_all_that_wait_share_one_request(provider: TokenProvider) -> None:
+    """And the end of one of them does not take it from the others."""
+    provider.open.clear()
+    tokens = endpoint(provider.url)
+
+    async def together() -> list[str]:
+        leaving, *others = [asyncio.ensure_future(tokens.provide()) for _ in range(20)]
+        await asyncio.sleep(0)
+        leaving.cancel()
+        provider.open.set()
+        return await asyncio.gather(*others)
+
+    assert len(set(asyncio.run(together()))) == 1
+    assert len(provider.asked) == 1
+
+
+def test_a_file_is_read_for_each_connection(tmp_path: Path) -> None:
+    """So whoever writes it renews the token."""
+    file = tmp_path / "token"
+    tokens = endpoint(file.as_uri())
+    with pytest.raises(BearerLoginError, match="No such file"):
+        tokens.token()
+    for jti in ("first", "second"):
+        file.write_text(SIGNER.token(jti=jti) + "\n")
+        assert tokens.token().text == file.read_text().strip()
+    file.write_text(SIGNER.token(exp=1))
+    with pytest.raises(BearerLoginError, match=f"{file}: the token has expired"):
+        tokens.token()

@@ -1,14 +1,26 @@
-"""The README on a clean machine, as printed, by a user without root, compiler, pip or ensurepip."""
+"""The README on clean machines, as printed, by a user without root, compiler, pip or ensurepip."""
 
 from __future__ import annotations
 
+import pytest
+
 from e2e.commands import run
-from e2e.newcomer import container
+from e2e.newcomer import bases, container
+
+# Those whose programs are quick to install; the others are followed on demand, as bases are.
+PAGES = ("python.md", "kcat.md")
 
 
-def test_every_command_of_the_readme_runs_as_printed() -> None:
-    """What the demonstration and the quickstart promise is there; nothing of either is left."""
-    with container.machine() as made:
+@pytest.mark.parametrize(
+    "base",
+    [
+        each if each == container.BASE else pytest.param(each, marks=pytest.mark.soak)
+        for each in bases.BASES
+    ],
+)
+def test_every_command_runs_as_printed(base: str) -> None:
+    """What the demonstration and the quickstarts promise is there; nothing of either is left."""
+    with container.machine(base) as made:
         told = container.play(made, "README.md")
         assert "every byte is the same" in told
         assert "The cluster is stopped and its files are deleted." in told
@@ -16,3 +28,5 @@ def test_every_command_of_the_readme_runs_as_printed() -> None:
         assert "ada\t3 apples\n" in told
         left = run("docker", "exec", made, "sh", "-c", "ls /tmp; cat /proc/[0-9]*/comm")
         assert set(left.decode().split()) <= {"docker-init", "tini", "sleep", "sh", "cat", "ls"}
+        followed = container.follow(made, *PAGES)
+        assert all(f"{page}: as printed" in followed for page in PAGES)

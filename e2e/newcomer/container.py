@@ -1,13 +1,14 @@
 """A clean machine in a container, with the files of this checkout and nothing else of it.
 
-`python -m e2e.newcomer.container README.md` plays documents there; `--base` names another image of
-Debian's kin.
+`python -m e2e.newcomer.container README.md` plays documents there, and then those of
+docs/quickstarts; `--base` names one of `e2e.newcomer.bases`, or is `all`.
 """
 
 from __future__ import annotations
 
 import argparse
 import io
+import os
 import subprocess
 import sys
 import tarfile
@@ -17,9 +18,21 @@ from pathlib import Path
 from typing import Final
 
 from e2e.commands import ROOT, CommandError, run
+from e2e.newcomer import bases
+from tests.waiting import RUN
 
-BASE: Final = "debian:trixie-slim"
-IMAGE: Final = "barnabas-newcomer"
+BASE: Final = "debian-13"
+QUICKSTARTS: Final = "docs/quickstarts/"
+# What the quickstarts say one needs, as packages of every base.
+PACKAGES: Final = {
+    "python.md": "python3-venv",
+    "kcat.md": "kcat",
+    "node.md": "nodejs npm",
+    "java.md": "default-jdk-headless maven",
+    "go.md": "",
+}
+# Go's own guide has one unpack it there; no base has one that is new enough.
+GO: Final = Path("/usr/local/go")
 HOME: Final = "/home/newcomer"
 UID: Final = 1234
 DOCKERFILE: Final = Path(__file__).with_name("Dockerfile")
@@ -37,6 +50,18 @@ def checkout() -> bytes:
     return content.getvalue()
 
 
+def copy_into(directory: Path) -> Path:
+    """The same as a clone there, of the user who calls this."""
+
+    def mine(entry: tarfile.TarInfo, _path: str) -> tarfile.TarInfo:
+        entry.uid, entry.gid = os.getuid(), os.getgid()
+        return entry
+
+    with tarfile.open(fileobj=io.BytesIO(checkout())) as archive:
+        archive.extractall(directory, filter=mine)
+    return directory / "barnabas"
+
+
 def _owned(entry: tarfile.TarInfo) -> tarfile.TarInfo:
     entry.uid = entry.gid = UID
     return entry
@@ -44,10 +69,16 @@ def _owned(entry: tarfile.TarInfo) -> tarfile.TarInfo:
 
 @contextmanager
 def machine(base: str = BASE) -> Iterator[str]:
-    """The name of a container with the checkout in the newcomer's home; removed afterwards."""
-    build = ("docker", "build", "--quiet", "--build-arg", f"BASE={base}", "--tag", IMAGE, "-")
-    run(*build, stdin=DOCKERFILE.read_bytes())
-    made = run("docker", "run", "--detach", "--init", IMAGE, "sleep", "infinity").decode().strip()
+    """The name of a container with the checkout in the newcomer's home; removed afterwards.
+
+    Raises CommandError.
+    """
+    given = f"--build-arg=BASE={bases.image(base)}"
+    context = bases.context(DOCKERFILE)
+    image = run("docker", "build", "--quiet", given, "-", stdin=context, within=2 * RUN)
+    name = image.decode().strip()
+    command = ("docker", "run", "--detach", "--init", *bases.trust(), name, "sleep", "infinity")
+    made = run(*command).decode().strip()
     try:
         run("docker", "cp", "-", f"{made}:{HOME}", stdin=checkout())
         yield made
@@ -57,23 +88,46 @@ def machine(base: str = BASE) -> Iterator[str]:
 
 def play(container: str, *documents: str) -> str:
     """Play documents there as the newcomer; what they print. Raises CommandError."""
-    command = ("python3", "-m", "e2e.newcomer.play", *documents)
-    return run("docker", "exec", container, *command).decode()
+    return _module(container, "e2e.newcomer.play", *documents)
+
+
+def follow(container: str, *pages: str) -> str:
+    """Follow quickstarts there, with what they ask for; what was done. Raises CommandError.
+
+    The README has been played, so Barnabas is installed.
+    """
+    packages = " ".join(PACKAGES[page] for page in pages)
+    install = f"apt-get update -qq && apt-get install -y -qq --no-install-recommends {packages}"
+    run("docker", "exec", "--user", "root", container, "sh", "-c", install, within=2 * RUN)
+    if "go.md" in pages:
+        run("docker", "cp", str(GO), f"{container}:{GO}")
+    return _module(container, "e2e.newcomer.quickstarts", *pages)
+
+
+def _module(container: str, name: str, *arguments: str) -> str:
+    command = ("docker", "exec", container, "python3", "-m", name, *arguments)
+    return run(*command, within=4 * RUN).decode()
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Play documents on a clean machine."""
+    """Play documents on clean machines."""
     parser = argparse.ArgumentParser(prog="python -m e2e.newcomer.container")
     parser.add_argument("documents", nargs="*", default=["README.md"])
-    parser.add_argument("--base", default=BASE)
+    parser.add_argument("--base", default=BASE, choices=[*bases.BASES, "all"])
     options = parser.parse_args(arguments)
-    try:
-        with machine(options.base) as container:
-            sys.stdout.write(play(container, *options.documents))
-    except CommandError as error:
-        sys.stdout.write(f"{error}\n")
-        return 1
-    return 0
+    pages = [each.removeprefix(QUICKSTARTS) for each in options.documents if QUICKSTARTS in each]
+    documents = [each for each in options.documents if QUICKSTARTS not in each]
+    failed = 0
+    for base in bases.BASES if options.base == "all" else [options.base]:
+        try:
+            with machine(base) as container:
+                told = play(container, *documents)
+                told += follow(container, *pages) if pages else ""
+        except CommandError as error:
+            told, failed = str(error), failed + 1
+        sys.stdout.write(f"==== {base}\n{told}\n")
+        sys.stdout.flush()
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

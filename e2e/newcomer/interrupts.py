@@ -8,12 +8,10 @@ by which its processes are found wherever they went. It takes some minutes.
 from __future__ import annotations
 
 import argparse
-import io
 import os
 import signal
 import subprocess
 import sys
-import tarfile
 import tempfile
 import time
 import uuid
@@ -21,7 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from e2e.newcomer.container import checkout
+from e2e.newcomer.container import copy_into
 from e2e.newcomer.play import environment
 from tests.waiting import SETTLE, seconds
 
@@ -88,9 +86,7 @@ def main(arguments: Sequence[str]) -> int:
     options = parser.parse_args(arguments)
     bad = 0
     with tempfile.TemporaryDirectory(prefix="newcomer-clone-") as place:
-        with tarfile.open(fileobj=io.BytesIO(checkout())) as archive:
-            archive.extractall(place, filter=_mine)
-        clone = Path(place, "barnabas")
+        clone = copy_into(Path(place))
         rounds = [("installing", INSTALLING)] if not options.running_only else []
         for title, moments in [*rounds, ("running", RUNNING)]:
             if title == "running":
@@ -102,11 +98,6 @@ def main(arguments: Sequence[str]) -> int:
                     told = ", ".join(left) or "nothing is left"
                     sys.stdout.write(f"{title}, {number.name} after {after:.1f} s: {told}\n")
     return 1 if bad else 0
-
-
-def _mine(entry: tarfile.TarInfo, _path: str) -> tarfile.TarInfo:
-    entry.uid, entry.gid = os.getuid(), os.getgid()
-    return entry
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ PATH: Final = "/usr/local/bin:/usr/bin:/bin"
 # Settings of the machine's administrator that a login has as well: mirrors and certificates.
 INHERITED: Final = (
     "SSL_CERT_FILE", "PIP_CERT", "PIP_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX_URL", "HTTPS_PROXY",
-    "NO_PROXY", "UV_CACHE_DIR",
+    "NO_PROXY", "UV_CACHE_DIR", "NODE_EXTRA_CA_CERTS", "GOPROXY",
 )  # fmt: skip
 LIMIT_S: Final = 600.0
 

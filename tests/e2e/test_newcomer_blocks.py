@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import os
+import tarfile
 from pathlib import Path
 
 import pytest
 
+from e2e.commands import ROOT
+from e2e.newcomer import bases, container, times
 from e2e.newcomer.blocks import Block, blocks
 from e2e.newcomer.play import PlayError, environment, play
 
@@ -62,3 +66,27 @@ def test_a_command_that_fails_is_named(tmp_path: Path, text: str) -> None:
     with pytest.raises(PlayError, match=r"==> README\.md:3") as raised:
         play(played(text), clone=tmp_path, variables=environment(tmp_path, {}))
     assert "\non\n" not in str(raised.value)
+
+
+def test_what_docker_builds_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The Dockerfile, and the administrator's certificates, which a login is told of, if any."""
+    monkeypatch.setattr(bases, "AUTHORITIES", tmp_path)
+    assert bases.trust() == []
+    (tmp_path / "ours.crt").write_text("a certificate")
+    assert f"--env=SSL_CERT_FILE={bases.BUNDLE}" in bases.trust()
+    with tarfile.open(fileobj=io.BytesIO(bases.context(container.DOCKERFILE))) as archive:
+        assert archive.getnames() == ["Dockerfile", "authorities", "authorities/ours.crt"]
+
+
+def test_every_quickstart_has_its_packages() -> None:
+    """Those that a clean machine can follow; Spark's is a download of 450 MB."""
+    pages = {path.name for path in (ROOT / container.QUICKSTARTS).glob("*.md")}
+    assert pages - {"README.md", "spark.md"} == set(container.PACKAGES)
+
+
+def test_size_counts_a_file_once(tmp_path: Path) -> None:
+    """Hard links, as uv makes them of its cache, are one file."""
+    (tmp_path / "a").write_bytes(b"x" * 1_000_000)
+    once = times.size_mb(tmp_path)
+    (tmp_path / "b").hardlink_to(tmp_path / "a")
+    assert times.size_mb(tmp_path) == once == pytest.approx(1.0, rel=0.01)

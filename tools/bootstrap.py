@@ -210,9 +210,7 @@ def inputs() -> Iterator[Path]:
 
 
 def _say_pure(python: Path) -> None:
-    command: list[str | Path] = [python.with_name("barnabas"), "--version"]
-    asked = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
-    if "(compiled)" not in asked.stdout:
+    if "(compiled)" not in steps.answer([python.with_name("barnabas"), "--version"]):
         steps.say(
             "running as pure Python, slower than compiled: a C compiler or Python's headers are "
             "missing (Debian: gcc, python3-dev)"

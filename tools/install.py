@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +20,6 @@ from tools import bootstrap, steps
 from tools.uv_program import MissingError
 
 WORKSPACE: Final = bootstrap.ROOT / ".cache" / "installing"
-QUESTION_S: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,10 +90,8 @@ def install(place: Place) -> None:
     finally:
         shutil.rmtree(WORKSPACE, ignore_errors=True)
     program = place.commands / "barnabas"
-    asked = subprocess.run(
-        [program, "--version"], capture_output=True, text=True, check=True, timeout=QUESTION_S
-    )
-    steps.say(f"{asked.stdout.strip()} is installed: {program}")
+    version = steps.answer([program, "--version"]).strip()
+    steps.say(f"{version} is installed: {program}")
     for line in advice(place, os.environ):
         sys.stderr.write(f"{line}\n")
 

@@ -127,6 +127,19 @@ def run(title: str, command: Sequence[str | Path], *, env: Mapping[str, str], cw
             raise StepError(f"{title} failed with status {status}:\n{text}")
 
 
+def answer(command: Sequence[str | Path]) -> str:
+    """What a command of a moment prints; raises StepError with what it said instead.
+
+    Without a limit, as no moment is too long on a busy machine; Ctrl-C ends it.
+    """
+    asked = subprocess.run(command, capture_output=True, text=True, check=False)
+    if asked.returncode != 0:
+        words = " ".join(map(str, command))
+        said = (asked.stdout + asked.stderr).strip()
+        raise StepError(f"{words} failed with status {asked.returncode}:\n{said}")
+    return asked.stdout
+
+
 def _watch(process: subprocess.Popen[bytes], tick: Callable[[float, bool], None]) -> int:
     began = time.monotonic()
     tick(0, False)

@@ -7,11 +7,11 @@ Some distributions keep pip and ensurepip in packages of their own, which only r
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import io
 import os
 import platform
 import shutil
-import subprocess
 import sys
 import zipfile
 from collections.abc import Mapping
@@ -23,7 +23,6 @@ from tools import package_index, steps
 VERSION: Final = "0.13.8"
 # The oldest that reads the lock file: `required-version` in pyproject.toml.
 OLDEST: Final = (0, 9)
-QUESTION_S: Final = 20
 
 # System, processor and C library, and the wheel's tags and SHA-256.
 WHEELS: Final[Mapping[tuple[str, str, str], tuple[str, str]]] = {
@@ -61,13 +60,10 @@ class MissingError(Exception):
 def version_of(program: str | Path) -> tuple[int, ...]:
     """The version of a uv; () if it does not run."""
     try:
-        asked = subprocess.run(
-            [program, "--version"], capture_output=True, text=True, check=False, timeout=QUESTION_S
-        )
-    except (OSError, subprocess.TimeoutExpired):
+        words = steps.answer([program, "--version"]).split()
+    except (OSError, steps.StepError):
         return ()
-    words = asked.stdout.split()
-    if asked.returncode != 0 or len(words) < 2 or words[0] != "uv":
+    if len(words) < 2 or words[0] != "uv":
         return ()
     return tuple(int(part) for part in words[1].split(".") if part.isdigit())
 
@@ -105,13 +101,7 @@ def bring(target: Path) -> Path:
 
 def has_pip() -> bool:
     """Whether this Python has pip."""
-    asked = subprocess.run(
-        [sys.executable, "-m", "pip", "--version"],
-        capture_output=True,
-        check=False,
-        timeout=QUESTION_S,
-    )
-    return asked.returncode == 0
+    return importlib.util.find_spec("pip") is not None
 
 
 def wheel(system: str, processor: str, library: str) -> tuple[str, str]:

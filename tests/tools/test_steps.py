@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.waiting import wait_for
-from tools import steps
+from tools import steps, uv_program
 
 ROOT = Path(__file__).resolve().parents[2]
 # A command that starts another one, and leaves its process ids where the test finds them.
@@ -20,7 +20,7 @@ FAMILY = "sleep 600 & echo $$ $! > pids; wait"
 STEP = """\
 import os, sys
 from pathlib import Path
-from tools import steps
+from tools import steps, uv_program
 steps.block()
 try:
     with steps.one_interrupt():
@@ -112,3 +112,22 @@ def test_a_signal_that_waited_arrives_where_it_is_expected() -> None:
                 steps.unblock()
     finally:
         steps.unblock()
+
+
+def test_a_question_is_answered_however_long_it_takes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No limit is set: on a busy machine a moment was longer than twenty seconds."""
+    asked = []
+
+    def ask(*arguments: object, **options: object) -> subprocess.CompletedProcess[str]:
+        asked.append(options.get("timeout"))
+        return subprocess.CompletedProcess("", 3, "to stdout\n", "to stderr\n")
+
+    echo = ["sh", "-c", "echo uv 1.2.3"]
+    assert steps.answer(echo) == "uv 1.2.3\n"
+    monkeypatch.setattr(subprocess, "run", ask)
+    with pytest.raises(steps.StepError, match="failed with status 3:\nto stdout\nto stderr"):
+        steps.answer(echo)
+    assert uv_program.version_of(tmp_path / "uv") == ()
+    assert asked == [None, None]

@@ -44,7 +44,10 @@ def checkout() -> bytes:
     listed = subprocess.run(command, cwd=ROOT, capture_output=True, check=True).stdout
     content = io.BytesIO()
     with tarfile.open(fileobj=content, mode="w") as archive:
-        for name in sorted(filter(None, listed.decode().split("\0"))):
+        names = sorted(filter(None, listed.decode().split("\0")))
+        # With their directories, which would be root's otherwise.
+        folders = {str(folder) for name in names for folder in Path(name).parents}
+        for name in (*sorted(folders), *names):
             if (ROOT / name).exists():
                 archive.add(ROOT / name, f"barnabas/{name}", recursive=False, filter=_owned)
     return content.getvalue()

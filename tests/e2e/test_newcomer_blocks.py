@@ -90,3 +90,18 @@ def test_size_counts_a_file_once(tmp_path: Path) -> None:
     once = times.size_mb(tmp_path)
     (tmp_path / "b").hardlink_to(tmp_path / "a")
     assert times.size_mb(tmp_path) == once == pytest.approx(1.0, rel=0.01)
+
+
+def test_the_clone_is_the_newcomers(tmp_path: Path) -> None:
+    """Directories as well as files, and each of them before what is in it."""
+    with tarfile.open(fileobj=io.BytesIO(container.checkout())) as archive:
+        entries = archive.getmembers()
+    assert {(each.uid, each.gid) for each in entries} == {(container.UID, container.UID)}
+    known = {"."}
+    for each in entries:
+        name = Path(each.name)
+        assert str(name.parent) in known
+        known.add(str(name))
+    assert (container.copy_into(tmp_path) / "Makefile").read_bytes() == (
+        ROOT / "Makefile"
+    ).read_bytes()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import gc
 import io
+import os
 import re
 import subprocess
 import sys
@@ -128,6 +129,8 @@ MAY_PRINT: Final = (
 HANDLERS: Final = "broker-image/src/barnabas_broker/server/requests/handlers/"
 NO_HANDLER: Final[frozenset[str]] = frozenset({"__init__.py"})
 
+# Beside what begins with a dot.
+LEFT_BY_RUNS: Final = {"build", "dist", "__pycache__"}
 BANNED_FILES: Final = {"utils", "util", "common", "helpers", "helper", "misc"}
 BANNED_CALLS: Final = {
     "time.time": "take now_ms as an argument",
@@ -542,11 +545,24 @@ def check(sources: list[Source], documents: dict[PurePosixPath, str]) -> list[Fi
 
 
 def tracked_files(root: Path) -> list[PurePosixPath]:
-    """The files that belong to the project: those git knows or would add."""
+    """The files that belong to the project: those git knows or would add.
+
+    In an unpacked archive, or without git, those that no run has left there.
+    """
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
-    listing = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
-    paths = sorted(set(listing.stdout.splitlines()))
+    try:
+        listing = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
+    except (FileNotFoundError, subprocess.CalledProcessError):
+        paths = sorted(_unpacked_files(root))
+    else:
+        paths = sorted(set(listing.stdout.splitlines()))
     return [PurePosixPath(path) for path in paths if (root / path).is_file()]
+
+
+def _unpacked_files(root: Path) -> Iterator[str]:
+    for folder, folders, names in os.walk(root):
+        folders[:] = [each for each in folders if each[0] != "." and each not in LEFT_BY_RUNS]
+        yield from (str(Path(folder, name).relative_to(root)) for name in names)
 
 
 def main() -> int:

@@ -2,12 +2,15 @@
 
 `python -m e2e.newcomer.times` does so in a copy of this checkout that it removes, with the packages
 that uv has in its cache: `make demo` once and again, the size of its environment, and how long
-`barnabas local up` takes until one broker is Ready. It says how busy the machine was.
+`barnabas local up` takes until one broker is Ready. It says how busy the machine was, and how many
+seconds of a processor the commands took, which tell what other programs have not made longer.
 """
 
 from __future__ import annotations
 
+import json
 import os
+import resource
 import statistics
 import subprocess
 import sys
@@ -17,6 +20,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from benchmarks.metering import cpu_seconds
 from e2e.newcomer.container import copy_into
 from e2e.newcomer.play import environment
 
@@ -31,12 +35,17 @@ spec:
 """
 
 
-def took_s(command: Sequence[str | Path], clone: Path) -> float:
-    """Seconds of a command that succeeds, in a login's environment."""
+def took_s(command: Sequence[str | Path], clone: Path) -> tuple[float, float]:
+    """Seconds of a command that succeeds, in a login's environment, and of processors for it.
+
+    What goes on after its end, as a broker does, is not in the latter.
+    """
     variables = environment(Path.home(), os.environ)
-    began = time.monotonic()
+    began, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(command, cwd=clone, env=variables, check=True, stdout=subprocess.DEVNULL)
-    return time.monotonic() - began
+    took, after = time.monotonic() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
+    processors = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return took, processors
 
 
 def size_mb(directory: Path) -> float:
@@ -48,15 +57,20 @@ def size_mb(directory: Path) -> float:
     return sum(files.values()) / 1e6
 
 
-def starts_s(clone: Path) -> list[float]:
-    """Seconds of `barnabas local up` for one broker, each with a new directory."""
+def starts_s(clone: Path) -> list[tuple[float, float]]:
+    """Seconds of `barnabas local up` for one broker, each with a new directory; and of processors.
+
+    The latter with the broker's own up to then, which run beside those of the command.
+    """
     barnabas = clone / ".venv-demo" / "bin" / "barnabas"
     manifest = clone / "one.yaml"
     manifest.write_text(MANIFEST)
     place = ("--dir", clone / "state")
     found = []
     for _ in range(STARTS):
-        found.append(took_s((barnabas, "local", "up", manifest, *place), clone))
+        took, processors = took_s((barnabas, "local", "up", manifest, *place), clone)
+        pid = json.loads((clone / "state" / "broker-0" / "broker.pid").read_text())["pid"]
+        found.append((took, processors + cpu_seconds(pid)))
         took_s((barnabas, "local", "down", "--delete-data", *place), clone)
     return found
 
@@ -66,13 +80,18 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="newcomer-clone-") as place:
         clone = copy_into(Path(place))
         for title in ("make demo, the first time", "make demo, the second time"):
-            sys.stdout.write(f"{title}: {took_s(('make', 'demo'), clone):.1f} s, {_load()}\n")
+            took, processors = took_s(("make", "demo"), clone)
+            used = f"{processors:.1f} s of processors"
+            sys.stdout.write(f"{title}: {took:.1f} s, {used}, {_load()}\n")
             sys.stdout.flush()
         sys.stdout.write(f".venv-demo: {size_mb(clone / '.venv-demo'):.0f} MB\n")
-        starts = starts_s(clone)
+        starts, processors_of = zip(*starts_s(clone), strict=True)
         spread = f"median of {STARTS}, {min(starts):.2f} to {max(starts):.2f}"
-        median = statistics.median(starts)
-        sys.stdout.write(f"barnabas local up, one broker: {median:.2f} s, {spread}, {_load()}\n")
+        used = f"{statistics.median(processors_of):.2f} s of processors"
+        took = statistics.median(starts)
+        sys.stdout.write(
+            f"barnabas local up, one broker: {took:.2f} s, {spread}, {used}, {_load()}\n"
+        )
     return 0
 
 

@@ -167,3 +167,16 @@ def test_the_projects_files_are_those_of_git() -> None:
     assert PurePosixPath("tools/tidy.py") in paths
     assert not any(path.parts[0] in (".venv", ".cache") for path in paths)
     assert Path(tidy.ROOT / "Makefile").exists()
+
+
+def test_the_files_of_an_unpacked_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Outside of a clone, and on a machine without git; what runs have left is not among them."""
+    for name in ("tools/a.py", "README.md", ".venv/b.py", "build/c.py", "tools/__pycache__/d.py"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    files = [PurePosixPath("README.md"), PurePosixPath("tools/a.py")]
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    assert tidy.tracked_files(tmp_path) == files
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert tidy.tracked_files(tmp_path) == files

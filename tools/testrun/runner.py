@@ -354,8 +354,10 @@ def _commit(root: Path) -> str:
 
 
 def _git(root: Path, *arguments: str) -> str:
-    """What git prints, nothing where it fails."""
-    asked = subprocess.run(
-        ["git", *arguments], cwd=root, capture_output=True, text=True, check=False
-    )
+    """What git prints, nothing where it fails or is not installed."""
+    command = ["git", *arguments]
+    try:
+        asked = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    except FileNotFoundError:
+        return ""
     return asked.stdout.strip()

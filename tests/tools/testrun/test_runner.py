@@ -369,3 +369,11 @@ def test_a_second_run_in_one_checkout_is_refused(root: Path) -> None:
     assert f"in progress in this checkout, process {os.getpid()}; wait for its end" in printed
     assert "ran\n" not in printed
     assert run(root, step_suite("steps", python("")))[0] == 0
+
+
+def test_a_machine_without_git(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An unpacked archive is tested as well; its commit is unknown."""
+    monkeypatch.setenv("PATH", str(root))
+    status, _ = run(root, step_suite("steps", python("print('live output')")))
+    assert status == 0
+    assert saved(root, "run.json")["commit"] == "unknown"

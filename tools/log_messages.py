@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -69,10 +69,10 @@ def messages() -> list[Message]:
     return sorted(each for each in found if re.search("[a-z]", PLACEHOLDER.sub("", each.text)))
 
 
-def entries() -> Mapping[str, Entry]:
-    """What the messages mean; raises EntriesError where these are not the messages of the code."""
+def entries(found: Iterable[Message]) -> Mapping[str, Entry]:
+    """What the messages of the code mean; raises EntriesError where those are others."""
     read = {text: Entry(*told) for text, told in tomllib.loads(ENTRIES.read_text()).items()}
-    known = {each.text for each in messages()}
+    known = {each.text for each in found}
     problems = [f"no entry: {text}" for text in sorted(known - read.keys())]
     problems += [f"no such message: {text}" for text in sorted(read.keys() - known)]
     if problems:
@@ -82,7 +82,8 @@ def entries() -> Mapping[str, Entry]:
 
 def page(generated: str) -> str:
     """The reference page."""
-    told = entries()
+    found = messages()
+    told = entries(found)
     lines = [
         "# Log messages",
         "",
@@ -94,7 +95,7 @@ def page(generated: str) -> str:
         "",
     ]
     for level in ORDER:
-        those = [each for each in messages() if each.level == level]
+        those = [each for each in found if each.level == level]
         lines += [f"## {level}", "", "| Message | Meaning | Action | Logger |", "|---|---|---|---|"]
         for text in sorted({each.text for each in those}):
             loggers = ", ".join(f"`{each.logger}`" for each in those if each.text == text)
@@ -111,7 +112,10 @@ def shown(text: str) -> str:
 
 
 def _logged(path: Path) -> Iterator[tuple[str, str]]:
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    source = path.read_text(encoding="utf-8")
+    if not any(f"{name}." in source for name in LOGGERS):
+        return
+    tree = ast.parse(source)
     for scope in ast.walk(tree):
         if not isinstance(scope, ast.FunctionDef | ast.AsyncFunctionDef):
             continue

@@ -15,7 +15,8 @@ from barnabas_broker.controller import commands, events
 from barnabas_broker.controller.commands import Answer, Command
 from barnabas_broker.controller.core import ControllerCore
 from barnabas_broker.controller.isr_changes import InSyncChange, IsrAnswer, IsrRequest
-from barnabas_broker.controller.stored import StoredState, StoredTopics
+from barnabas_broker.controller.requests import CreatedTopic, Outcome
+from barnabas_broker.controller.stored import StoredProducerIdBlock, StoredState, StoredTopics
 from barnabas_broker.controller.topics import NewTopic
 from barnabas_broker.zk.operations import Create, Delete, Operation, SetData
 from barnabas_kafka.errors import KafkaError
@@ -103,7 +104,8 @@ class _Listened(ControllerCore):
         elif isinstance(event, events.Failed):
             self._say(f"  < {_error(event.error)}")
         else:
-            self._pending = ["", f"{_event(event)}    [controller {self._broker}]"]
+            gap = [""] if self._play.lines[-1] else []
+            self._pending = [*gap, f"{_event(event)}    [controller {self._broker}]"]
             self._image = self.context.image
         before = self._image
         try:
@@ -186,8 +188,15 @@ def _event(event: events.Event) -> str:
 
 def _other_event(event: events.Event) -> str:
     match event:
-        case events.TopicDeletion(names):
-            return f"TopicDeletion: {', '.join(names)}"
+        case events.TopicCreation(new, _, _):
+            return f"TopicCreation: {', '.join(it.name for it in new)}"
+        case events.PartitionCreation(growths, _, _):
+            wanted = ", ".join(f"{it.name} to {it.count} partitions" for it in growths)
+            return f"PartitionCreation: {wanted}"
+        case events.AllocateProducerIds(broker, _, above):
+            return f"AllocateProducerIds: broker {broker}, above {above}"
+        case events.TopicDeletion(names) | events.TopicChange(names):
+            return f"{type(event).__name__}: {', '.join(names)}"
         case events.TopicDeletionStopReplicaResponseReceived(broker, deleting, _):
             names = ", ".join(deleting) or "nothing"
             return f"TopicDeletionStopReplicaResponseReceived: broker {broker}, {names}"
@@ -257,6 +266,8 @@ def _published(before: MetadataImage, after: MetadataImage) -> list[str]:
 
 def _result(result: Any) -> str:
     match result:
+        case StoredProducerIdBlock(block, version):
+            return f"up to {block.last}, version {version}"
         case StoredTopics():
             return f"topics {', '.join(sorted(result.found)) or 'none'}"
         case frozenset():
@@ -296,6 +307,9 @@ def _answer(value: Any) -> str:
                 it.error.name + ("" if it.state is None else f", {_state(it.state)}")
                 for it in value
             )
+        case [CreatedTopic() | Outcome(), *_]:
+            outcomes = [it.outcome if isinstance(it, CreatedTopic) else it for it in value]
+            return ", ".join(f"{it.name} {it.error.name}" for it in outcomes)
         case list():
             return "left: " + (", ".join(map(_tp, value)) or "none")
         case _:

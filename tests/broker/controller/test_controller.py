@@ -200,15 +200,15 @@ def test_deleting_what_does_not_exist_is_an_answer(embedded: Embedded) -> None:
 
 
 def test_listeners_see_each_change_once(embedded: Embedded) -> None:
-    """They get the image before and after; images are versioned."""
+    """They get the image before and after; images are versioned. A deletion has a second one."""
     seen: list[tuple[MetadataImage, MetadataImage]] = []
     embedded.controller.add_listener(lambda old, new: seen.append((old, new)))
     embedded.create("a", "b")
     embedded.delete("a")
     names = [(sorted(old.topics), sorted(new.topics)) for old, new in seen]
-    assert names == [([], ["a", "b"]), (["a", "b"], ["b"])]
+    assert names == [([], ["a", "b"]), (["a", "b"], ["b"]), (["b"], ["b"])]
     versions = [image.version for pair in seen for image in pair]
-    assert versions == [versions[0], versions[0] + 1, versions[0] + 1, versions[0] + 2]
+    assert versions == [versions[0] + it for it in (0, 1, 1, 2, 2, 3)]
 
 
 def test_a_crash_while_logs_are_deleted_is_finished_at_the_next_start(embedded: Embedded) -> None:

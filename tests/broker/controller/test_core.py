@@ -22,7 +22,7 @@ from barnabas_broker.controller.commands import Answer, ReadBrokers
 from barnabas_broker.controller.configs import ConfigChange, ConfigResource
 from barnabas_broker.controller.context import ControllerContext
 from barnabas_broker.controller.core import TRANSITIONS, ControllerCore
-from barnabas_broker.controller.requests import ConfigRequest, ElectionType
+from barnabas_broker.controller.requests import ConfigRequest, ElectionType, Growth
 from barnabas_broker.controller.topics import NewTopic
 from barnabas_broker.security.principals import ANONYMOUS
 from barnabas_broker.zk.store import CoordinationError, Create, Delete, SetData
@@ -31,6 +31,9 @@ from barnabas_broker.zk.znodes import (
     PartitionStateZnode,
     PreferredElectionZnode,
     ReassignPartitionsZnode,
+    ReplicaAssignment,
+    TopicAssignment,
+    TopicZnode,
 )
 from barnabas_kafka.ids import TopicPartition
 from tests.broker.controller.ensemble import NOW_MS, Lost
@@ -152,6 +155,65 @@ def a_topic_is_deleted() -> Play:
     return play
 
 
+def topics_are_created() -> Play:
+    """Each in a transaction of its own; one that somebody else has written is left alone."""
+    play = Play("Topics are created", brokers=2)
+    play.cluster.ensemble.commit([Create("/config/topics/left", b'{"version":1,"config":{}}')])
+    stray = b'{"version":1,"partitions":{"0":[1]}}'
+    play.cluster.ensemble.commit([Create("/brokers/topics/stray", stray)])
+    new = [topic((1, 2), (2, 1), name="left"), topic((2,), name="stray"), topic((9,), name="no")]
+    play.process(events.TopicCreation(new))
+    play.outcome("left")
+    return play
+
+
+def partitions_are_added() -> Play:
+    """Those that there are keep their states; brokers about to stop are not in sync."""
+    play = Play("Partitions are added", topic((1, 2)), topic((2,), name="whole"))
+    play.process(events.ControlledShutdown(2, play.cluster.image.brokers[2].epoch))
+    growths = [Growth("t", 2, [(2, 1)]), Growth("whole", 1), Growth("no", 2)]
+    play.process(events.PartitionCreation(growths))
+    play.outcome("t")
+    return play
+
+
+def producer_ids_are_allocated() -> Play:
+    """By the version of the block before, which a broker that claims for itself may have set."""
+    play = Play("Producer ids are allocated")
+    play.process(events.AllocateProducerIds(2, play.cluster.image.brokers[2].epoch, -1))
+    play.tell("Broker 3 claims a block by itself.")
+    play.cluster.controllers[3].active.process(
+        events.AllocateProducerIds(3, None, 4711), now_ms=NOW_MS
+    )
+    play.process(events.AllocateProducerIds(2, play.cluster.image.brokers[2].epoch - 1, -1))
+    return play
+
+
+def a_topic_of_a_broker_alone_is_deleted() -> Play:
+    """Nobody else is waited for, wherever its replicas are; its own failure is."""
+    play = Play("A broker with a store of its own deletes topics", topic((1, 2)), brokers=2)
+    play.cluster.kill(2)
+    play.cluster.reigning.active.context.alone = True
+    play.process(events.TopicDeletion(["t"]))
+    return play
+
+
+def an_old_tool_creates_a_topic() -> Play:
+    """And adds a partition to another: both get what they lack."""
+    play = Play("A tool up to 2.8 creates and grows topics", topic((1, 2)))
+    created = TopicZnode("old").encode(TopicAssignment(None, {0: ReplicaAssignment((2, 3))}))
+    play.cluster.ensemble.commit([Create("/brokers/topics/old", created)])
+    play.cluster.settle()
+    znode = TopicZnode("t")
+    known = znode.decode(play.cluster.stores[1].get(znode.path)[0])
+    grown = TopicAssignment(known.id, {**known.partitions, 1: ReplicaAssignment((9, 2))})
+    play.cluster.ensemble.commit([SetData(znode.path, znode.encode(grown))])
+    play.cluster.settle()
+    for name in ("old", "t"):
+        play.outcome(name)
+    return play
+
+
 def a_log_directory_fails() -> Play:
     """Its replicas leave the ISR, and are led by others; both again when it works."""
     play = Play("A log directory fails, and works again", topic((2, 3, 1)))
@@ -253,12 +315,17 @@ PLAYS: dict[str, Callable[[], Play]] = {
         a_log_directory_fails,
         a_partition_moves,
         a_topic_is_deleted,
+        a_topic_of_a_broker_alone_is_deleted,
         an_answer_is_lost,
+        an_old_tool_creates_a_topic,
         another_controller_has_followed,
         elections_asked_for,
         leadership_is_balanced,
         old_tools_ask,
+        partitions_are_added,
+        producer_ids_are_allocated,
         the_store_refuses_an_election,
+        topics_are_created,
         unclean_elections_are_allowed,
     )
 }

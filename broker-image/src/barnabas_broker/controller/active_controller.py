@@ -15,7 +15,6 @@ from barnabas_broker.controller.commands import Answer, Command
 from barnabas_broker.controller.config_manager import ConfigManager
 from barnabas_broker.controller.context import ControllerContext
 from barnabas_broker.controller.core import ControllerCore
-from barnabas_broker.controller.election_context import ElectionContext
 from barnabas_broker.controller.events import Event, Failed, Performed
 from barnabas_broker.controller.metadata_store import MetadataStore
 from barnabas_broker.controller.performing import perform
@@ -75,12 +74,6 @@ class ActiveController:
         """What is to be true in the cluster."""
         self._sync()
         return self.context.view
-
-    @property
-    def leading(self) -> ElectionContext:
-        """In whose name leaders of topics are elected that tools have made."""
-        self._sync()
-        return self.context.leading(first_epoch=0)
 
     def under_way(
         self, partitions: Iterable[TopicPartition] | None = None

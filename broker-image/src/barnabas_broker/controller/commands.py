@@ -63,10 +63,12 @@ class ReadExisting(NamedTuple):
 class ReadTopics(NamedTuple):
     """Read topics with their partitions and settings, all that there are where no names are given.
 
-    Result: a `StoredTopics`; topics that cannot be read are logged and left out.
+    To `watch` is to hear of the next change of each assignment. Result: a `StoredTopics`; topics
+    that cannot be read are logged and left out.
     """
 
     names: Collection[str] | None = None
+    watch: bool = False
 
 
 class ReadBrokers(NamedTuple):
@@ -101,6 +103,14 @@ class ReadAdminRequest(NamedTuple):
     watch: bool = True
 
 
+class ReadProducerIdBlock(NamedTuple):
+    """Read the block of producer ids claimed last. Result: `StoredProducerIdBlock`, or None."""
+
+
+class ReadAllAgain(NamedTuple):
+    """Have everything read again soon: somebody else wrote where nobody else should."""
+
+
 class Publish(NamedTuple):
     """Make an image the current one, from which all brokers are told what concerns them.
 
@@ -128,6 +138,8 @@ Command: TypeAlias = (
     | ReadIsrChanges
     | ReadLogDirEvents
     | ReadAdminRequest
+    | ReadProducerIdBlock
+    | ReadAllAgain
     | Publish
 )
 
@@ -165,9 +177,11 @@ def read_existing(paths: Sequence[str]) -> Transition[Collection[str]]:
     return found
 
 
-def read_topics(names: Collection[str] | None = None) -> Transition[StoredTopics]:
+def read_topics(
+    names: Collection[str] | None = None, *, watch: bool = False
+) -> Transition[StoredTopics]:
     """`ReadTopics`; nothing is asked for nothing."""
     if names is not None and not names:
         return StoredTopics((), {})
-    found: StoredTopics = yield ReadTopics(names)
+    found: StoredTopics = yield ReadTopics(names, watch)
     return found

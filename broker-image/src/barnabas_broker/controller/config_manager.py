@@ -12,7 +12,7 @@ from barnabas_broker.controller.configs import ConfigResource
 from barnabas_broker.controller.metadata_store import MetadataStore
 from barnabas_broker.controller.requests import ConfigRequest, Outcome
 from barnabas_broker.controller.stored_passwords import StoredPasswords
-from barnabas_broker.controller.topics import check_cleanup_policy, validate_name
+from barnabas_broker.controller.topics import TopicDefaults, check_cleanup_policy, validate_name
 from barnabas_broker.security.principals import Principal
 from barnabas_broker.zk.znodes import ConfigZnode
 from barnabas_kafka.errors import ErrorCode, KafkaError
@@ -66,6 +66,14 @@ class ConfigManager:
     def elects_carefully(self) -> bool:
         """Whether replicas are asked before one is elected that may have lost its end."""
         return self.settings[keys.BARNABAS_CAREFUL_ELECTION]
+
+    @property
+    def topic_defaults(self) -> TopicDefaults:
+        """What topics have that say nothing else."""
+        return TopicDefaults(
+            num_partitions=self.settings[keys.NUM_PARTITIONS],
+            replication_factor=self.settings[keys.DEFAULT_REPLICATION_FACTOR],
+        )
 
     def elects_uncleanly(self, overrides: Mapping[str, str]) -> bool:
         """Whether a topic with these settings may have a leader that was not in sync."""

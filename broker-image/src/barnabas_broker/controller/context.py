@@ -28,11 +28,12 @@ from barnabas_broker.controller.isr_changes import stored
 from barnabas_broker.controller.partition_index import PartitionIndex
 from barnabas_broker.controller.registrations import doubtful
 from barnabas_broker.controller.target_state import TargetState
+from barnabas_broker.controller.topics import TakenNames, TopicDefaults
 from barnabas_kafka.ids import TopicPartition
 
 
-class ElectionSettings(Protocol):
-    """How the settings in effect want leaders to be elected."""
+class ControllerSettings(Protocol):
+    """What the settings in effect say about elections and topics."""
 
     @property
     def elects_carefully(self) -> bool:
@@ -42,8 +43,15 @@ class ElectionSettings(Protocol):
     def deletion_enabled(self) -> bool:
         """Whether topics may be deleted."""
 
+    @property
+    def topic_defaults(self) -> TopicDefaults:
+        """What topics have that say nothing else."""
+
     def elects_uncleanly(self, overrides: Mapping[str, str]) -> bool:
         """Whether a topic with these settings may have a leader that was not in sync."""
+
+    def check_topic(self, name: str, overrides: Mapping[str, str]) -> None:
+        """Raise KafkaError INVALID_CONFIG unless a topic can have these settings."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -55,16 +63,20 @@ class ControllerContext:
     """
 
     broker_id: int
-    settings: ElectionSettings
+    settings: ControllerSettings
     random: Random
     image: MetadataImage
     epoch: int = 0
     stale: bool = False
     #: brokers in controlled shutdown
     stopping: frozenset[int] = frozenset()
+    #: whether no other broker can be a member of the cluster
+    alone: bool = False
     #: topics on their way out, and who has not confirmed yet that nothing is left of them
     deleting: dict[str, TopicImage] = field(default_factory=dict)
     unconfirmed: dict[str, set[int]] = field(default_factory=dict)
+    #: those of them whose logs this broker could not delete: only its restart tries again
+    undeleted: set[str] = field(default_factory=set)
     #: brokers whose replica of a partition cannot be used, for its log directory
     offline: dict[TopicPartition, frozenset[int]] = field(default_factory=dict)
     #: how often each broker has been asked about all its replicas
@@ -80,6 +92,7 @@ class ControllerContext:
         self.stopping = frozenset()
         self.deleting = {}
         self.unconfirmed = {}
+        self.undeleted = set()
         self.offline = {}  # All are told everything by the next controller, and answer.
         self.asked = {}
         self.ends = {}
@@ -171,7 +184,20 @@ class ControllerContext:
             if waits(state.replicas, stored(state), live)
         }
 
-    # --- partitions
+    # --- topics and partitions
+
+    def delete(self, topics: Mapping[str, TopicImage]) -> None:
+        """Have topics be on their way out until each broker that may have a log has confirmed."""
+        self.deleting |= topics
+        self.unconfirmed |= {
+            name: {self.broker_id} if self.alone else topic.brokers
+            for name, topic in topics.items()
+        }
+
+    def topic_names(self) -> TakenNames:
+        """The names of the topics that there are."""
+        self.index.follow(self.image)
+        return self.index.names
 
     def leaderless(self) -> dict[TopicPartition, PartitionState]:
         """The partitions that nobody leads."""

@@ -1,8 +1,7 @@
-"""The controller as handlers see it: performs what the pure modules beside it decide.
+"""The controller as handlers see it: turns requests into events, and lets the core decide.
 
-Each public method takes a request apart, asks the cores (`topics`, `configs`, `adoption`), has
-what was granted written as one transaction, and answers for each part of the request. It decides
-nothing itself.
+Each public method takes a request apart, hands an event to the core or asks the pure modules beside
+it (`configs`, `adoption`), and answers for each part of the request. It decides nothing itself.
 
 Every broker has one. With a store of its own it is the controller for good; at a shared store it
 stands for election, and is a member (`member`) while another broker holds the office, in which it
@@ -12,11 +11,9 @@ makes all of them (`server.control.controller_thread`).
 
 import logging
 from collections.abc import Collection, Mapping, Sequence
-from functools import partial
 from random import Random
 from uuid import UUID
 
-from barnabas_broker.cluster.failures import refusal
 from barnabas_broker.cluster.image import BrokerRegistration, MetadataImage, PartitionState
 from barnabas_broker.controller import events
 from barnabas_broker.controller.active_controller import ActiveController
@@ -29,7 +26,6 @@ from barnabas_broker.controller.identity import new_id
 from barnabas_broker.controller.internal import automatic_topic
 from barnabas_broker.controller.isr_changes import IsrAnswer, IsrRequest, partitions_of
 from barnabas_broker.controller.isr_writes import tell_in_sync, write_in_sync
-from barnabas_broker.controller.loading import load_topic_znodes
 from barnabas_broker.controller.metadata_listener import MetadataListener
 from barnabas_broker.controller.metadata_store import Listener, MetadataStore
 from barnabas_broker.controller.offline_replicas import Answered
@@ -53,20 +49,11 @@ from barnabas_broker.controller.startup import (
 from barnabas_broker.controller.steps import Steps
 from barnabas_broker.controller.target_state import TargetState
 from barnabas_broker.controller.topic_znodes import (
-    FirstState,
     create_topic,
-    delete_topic,
-    first_states,
     grow_topic,
 )
 from barnabas_broker.controller.topics import (
     NewTopic,
-    Start,
-    TakenNames,
-    TopicDefaults,
-    TopicPlan,
-    plan_growth,
-    plan_topic,
 )
 from barnabas_broker.controller.user_credential_manager import UserCredentialManager
 from barnabas_broker.controller.zookeeper_changes import Follower, ZnodeChanges, events_of
@@ -171,6 +158,7 @@ class Controller:
             now_ms=now_ms,
         )
         self._first_epoch = 0
+        self.active.context.alone = True
         self.stored = taken.image
         self._metadata.load(taken.image)
         self._metadata.claim = taken.claim
@@ -414,7 +402,9 @@ class Controller:
             wished, pointless = [], wished + pointless
         self._follower.remove_marks(pointless, now_ms=now_ms)
         self._follower.ignored = frozenset(self.active.context.deleting)
-        self._follower.read_topics(heard, self.active.leading, now_ms=now_ms)
+        changed = self._follower.changed_topics(heard)
+        if changed:
+            self.active.process(events.TopicChange(changed), now_ms=now_ms)
         wished = [name for name in wished if name not in self.active.context.deleting]
         if wished:
             self.delete_topics(wished, principal=COORDINATION_DATA, now_ms=now_ms)
@@ -471,7 +461,9 @@ class Controller:
         topic_id = adoption.id
         if topic_id is None or topic_id in self.image.topic_ids:
             topic_id = new_id(self._random)
-        return self._created(adoption.topic, topic_id, states, {})
+        name = adoption.topic
+        configured = self._store.exists(ConfigZnode.for_topic(name).path) is not None
+        return create_topic(name, topic_id, states=states, config={}, configured=configured)
 
     def finish_deletions(self, *, now_ms: int) -> None:
         """Say that no log of a topic in `deleting` is left on disk."""
@@ -497,39 +489,17 @@ class Controller:
         """Create topics, or only say whether they could be; one answer for each, in order."""
         if not self.is_active:
             return [CreatedTopic(outcome=self._elsewhere(each.name)) for each in new]
-        taken = TakenNames([*self.image.topics, *self.active.context.deleting])
-        answers: list[CreatedTopic] = []
-        operations: dict[str, list[Operation]] = {}
-        for each in new:
-            topic_id = None if validate_only else new_id(self._random)
-            try:
-                plan = self._plan(each, taken)
-                if topic_id is not None:
-                    admit(len(plan.replicas))
-                    operations[plan.name] = self._creation(plan, topic_id)
-            except Exception as error:  # The boundary between one topic and the others.
-                told = refusal(error, "CreateTopics", each.name)
-                answers.append(CreatedTopic(outcome=Outcome.refused(each.name, told)))
-                continue
-            taken.add(plan.name)
-            answers.append(CreatedTopic.planned(plan, topic_id))
-        try:
-            failures, refused = self._metadata.commit_each(operations, now_ms=now_ms)
-        except KafkaError as error:
-            return [CreatedTopic(outcome=answer.outcome.unless_failed(error)) for answer in answers]
-        answers = [answer.unless_among(refused) for answer in answers]
-        created = [answer.outcome.name for answer in answers if answer.outcome.granted]
-        if failures:
-            # Without its logs the topic is of no use, and in the way of the next try.
-            self.delete_topics(list(failures), principal=principal, now_ms=now_ms)
-            answers = [answer.unless_among(failures) for answer in answers]
-            created = [name for name in created if name not in failures]
+        asked = events.TopicCreation(new, validate_only, admit)
+        answers: list[CreatedTopic] = self.active.process(asked, now_ms=now_ms)
         if not validate_only:
-            for name in created:
-                count = len(self.image.topics[name].partitions)
-                _log.info(
-                    "Created topic: topic=%s partitions=%d principal=%s", name, count, principal
-                )
+            for topic in answers:
+                if topic.outcome.granted:
+                    _log.info(
+                        "Created topic: topic=%s partitions=%d principal=%s",
+                        topic.outcome.name,
+                        topic.num_partitions,
+                        principal,
+                    )
         return answers
 
     def auto_create(
@@ -538,39 +508,6 @@ class Controller:
         """Create topics that somebody asked about, with the settings that such topics get."""
         wanted = [automatic_topic(name, self.settings) for name in names]
         return self.create_topics(wanted, admit=admit, principal=principal, now_ms=now_ms)
-
-    def _plan(self, new: NewTopic, taken: TakenNames) -> TopicPlan:
-        brokers = max(1, len(self.image.brokers))
-        return plan_topic(
-            new,
-            self.image,
-            taken=taken,
-            defaults=TopicDefaults(
-                num_partitions=self.settings[keys.NUM_PARTITIONS],
-                replication_factor=self.settings[keys.DEFAULT_REPLICATION_FACTOR],
-            ),
-            start=Start(self._random.randrange(brokers), self._random.randrange(brokers)),
-            check_config=partial(self._settings.check_topic, new.name),
-        )
-
-    def _creation(self, plan: TopicPlan, topic_id: UUID) -> list[Operation]:
-        states = self._first_states(plan.replicas)
-        with self._metadata.reading():
-            return self._created(plan.name, topic_id, states, plan.config)
-
-    def _created(
-        self, name: str, topic_id: UUID, states: Sequence[FirstState], config: Mapping[str, str]
-    ) -> list[Operation]:
-        configured = self._store.exists(ConfigZnode.for_topic(name).path) is not None
-        return create_topic(name, topic_id, states=states, config=config, configured=configured)
-
-    def _first_states(self, replicas: Sequence[tuple[int, ...]]) -> list[FirstState]:
-        """What new partitions start as; replicas that stand to stop are not in sync."""
-        return first_states(
-            replicas,
-            controller_epoch=self._metadata.controller_epoch,
-            without=self.active.context.stopping,
-        )
 
     def _elsewhere(self, name: str) -> Outcome:
         """The answer of a broker that is not the controller."""
@@ -590,36 +527,13 @@ class Controller:
             (Outcome(name) if name in self.image.topics else Outcome.refused(name, unknown))
             .unless_among(beyond) for name in names
         ]  # fmt: skip
-        if self._shared:
-            try:
-                refused = self.active.process(events.TopicDeletion(known), now_ms=now_ms)
-            except KafkaError as error:
-                return [answer.unless_failed(error) for answer in answers]
-            known = [name for name in known if name not in refused]
-            _log.info("Deleting topics: topics=%s principal=%s", ", ".join(known), principal)
-            return [answer.unless_among(refused) for answer in answers]
         try:
-            with self._metadata.reading():
-                operations = {
-                    name: delete_topic(name, load_topic_znodes(self._store, name)) for name in known
-                }
-            # The marks say what is to go: a crash ends with logs deleted, not with topics back.
-            failures, refused = self._metadata.commit_each(operations, removed=True, now_ms=now_ms)
+            refused = self.active.process(events.TopicDeletion(known), now_ms=now_ms)
         except KafkaError as error:
             return [answer.unless_failed(error) for answer in answers]
-        answers = [answer.unless_among(refused) for answer in answers]
         known = [name for name in known if name not in refused]
-        self.deleting |= frozenset(known)
-        try:
-            self.finish_deletions(now_ms=now_ms)
-        except KafkaError as error:
-            # The topics are gone; only the marks are left, and the next start looks after those.
-            _log.warning("Topic deletion not completed yet: %s", error.message)
-        for name in known:
-            if name in failures:
-                _log.error("Failed to delete logs: topic=%s %s", name, failures[name].message)
-            _log.info("Deleted topic: topic=%s principal=%s", name, principal)
-        return answers
+        _log.info("Deleting topics: topics=%s principal=%s", ", ".join(known), principal)
+        return [answer.unless_among(refused) for answer in answers]
 
     def create_partitions(
         self,
@@ -633,39 +547,35 @@ class Controller:
         """Add partitions to topics, or only say whether they could be; one answer for each."""
         if not self.is_active:
             return [self._elsewhere(growth.name) for growth in growths]
-        answers: list[Outcome] = []
-        operations: dict[str, list[Operation]] = {}
-        for growth in growths:
-            try:
-                added = self._growth(growth)
-                if not validate_only:
-                    admit(growth.count - len(self.image.topics[growth.name].partitions))
-                operations[growth.name] = added
-                answers.append(Outcome(growth.name))
-            except Exception as error:  # The boundary between one topic and the others.
-                told = refusal(error, "CreatePartitions", growth.name)
-                answers.append(Outcome.refused(growth.name, told))
-        if validate_only:
-            return answers
-        try:
-            failures, refused = self._metadata.commit_each(operations, now_ms=now_ms)
-        except KafkaError as error:
-            return [answer.unless_failed(error) for answer in answers]
-        answers = [answer.unless_among({**failures, **refused}) for answer in answers]
-        for name in operations.keys() - refused.keys():
-            count = len(self.image.topics[name].partitions)
-            _log.info(
-                "Created partitions: topic=%s partitions=%d principal=%s", name, count, principal
-            )
+        asked = events.PartitionCreation(growths, validate_only, admit)
+        answers: list[Outcome] = self.active.process(asked, now_ms=now_ms)
+        if not validate_only:
+            for growth, answer in zip(growths, answers, strict=True):
+                if answer.granted:
+                    _log.info(
+                        "Created partitions: topic=%s partitions=%d principal=%s",
+                        growth.name,
+                        growth.count,
+                        principal,
+                    )
         return answers
 
-    def _growth(self, growth: Growth) -> list[Operation]:
-        topic = self.image.topic(growth.name)
-        if topic is None:
-            message = f"The topic '{growth.name}' does not exist."
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
-        added = plan_growth(topic, self.image, count=growth.count, assignments=growth.assignments)
-        return grow_topic(topic, self._first_states(added))
+    def allocate_producer_ids(
+        self, broker: int, broker_epoch: int | None, *, above: int, now_ms: int
+    ) -> int:
+        """The first id of a block for a broker; a broker claims its own, with no `broker_epoch`.
+
+        Raises KafkaError NOT_CONTROLLER, BROKER_ID_NOT_REGISTERED, STALE_BROKER_EPOCH for others;
+        COORDINATOR_LOAD_IN_PROGRESS where no block can be claimed now.
+        """
+        if broker_epoch is not None:
+            self.check_reigns()
+        asked = events.AllocateProducerIds(broker, broker_epoch, above)
+        try:
+            first: int = self.active.process(asked, now_ms=now_ms)
+        except (CoordinationError, ZooKeeperError) as error:
+            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, str(error)) from error
+        return first
 
     # --- settings
 

@@ -37,7 +37,10 @@ from barnabas_broker.controller.transitions.partition_reassignment import (
     moves_asked_for,
     reassign,
 )
+from barnabas_broker.controller.transitions.producer_ids import allocate
 from barnabas_broker.controller.transitions.settling import settle_refused
+from barnabas_broker.controller.transitions.topic_change import topics_changed
+from barnabas_broker.controller.transitions.topic_creation import create, grow
 from barnabas_broker.controller.transitions.topic_deletion import complete_all, confirm, delete
 from barnabas_broker.invariants import violated
 
@@ -47,6 +50,15 @@ TRANSITIONS: Final[dict[type[Event], Begin]] = {
     events.ControllerChange: lambda its, it: begin(its, first_epoch=it.first_epoch),
     events.AlterPartitionReceived: lambda its, it: alter_partitions(its, it.request),
     events.ControlledShutdown: lambda its, it: controlled_shutdown(its, it.broker, it.broker_epoch),
+    events.TopicCreation: lambda its, it: create(
+        its, it.new, validate_only=it.validate_only, admit=it.admit
+    ),
+    events.PartitionCreation: lambda its, it: grow(
+        its, it.growths, validate_only=it.validate_only, admit=it.admit
+    ),
+    events.AllocateProducerIds: lambda its, it: allocate(
+        its, it.broker, it.broker_epoch, above=it.above
+    ),
     events.TopicDeletion: lambda its, it: delete(its, it.names),
     events.ReplicaLeaderElection: lambda its, it: elect(its, it.kind, it.partitions),
     events.ApiPartitionReassignment: lambda its, it: reassign(
@@ -59,6 +71,7 @@ TRANSITIONS: Final[dict[type[Event], Begin]] = {
     events.BrokerChange: lambda its, _: broker_change(its),
     events.IsrChangeNotification: lambda its, it: isr_changes_written(its, anything=it.anything),
     events.LogDirEventNotification: lambda its, _: log_dir_event(its),
+    events.TopicChange: lambda its, it: topics_changed(its, it.names),
     events.UncleanLeaderElectionEnable: lambda its, _: unclean_elections(its),
     events.PartitionReassignmentIsrChange: lambda its, it: complete_moves(its, it.partitions),
     events.ZkReplicaLeaderElection: lambda its, _: elections_asked_for(its),

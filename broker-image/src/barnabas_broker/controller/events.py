@@ -12,7 +12,8 @@ from barnabas_broker.cluster.image import TopicImage
 from barnabas_broker.controller.careful_election import EndsAnswer
 from barnabas_broker.controller.isr_changes import IsrRequest
 from barnabas_broker.controller.offline_replicas import Answered
-from barnabas_broker.controller.requests import ElectionType, Wanted
+from barnabas_broker.controller.requests import Admit, ElectionType, Growth, Wanted, admit_all
+from barnabas_broker.controller.topics import NewTopic
 from barnabas_kafka.ids import TopicPartition
 
 # --- the beginning
@@ -38,6 +39,36 @@ class ControlledShutdown(NamedTuple):
 
     broker: int
     broker_epoch: int
+
+
+class TopicCreation(NamedTuple):
+    """Topics are to be created, or only judged. Answer: a `CreatedTopic` for each.
+
+    `admit` takes each topic's partitions from a quota.
+    """
+
+    new: Sequence[NewTopic]
+    validate_only: bool = False
+    admit: Admit = admit_all
+
+
+class PartitionCreation(NamedTuple):
+    """Topics are to have more partitions. Answer: an `Outcome` for each; else as for topics."""
+
+    growths: Sequence[Growth]
+    validate_only: bool = False
+    admit: Admit = admit_all
+
+
+class AllocateProducerIds(NamedTuple):
+    """A broker needs a block of producer ids above `above`. Answer: the first of them.
+
+    `broker_epoch` is None where a broker claims for itself, which it may without a controller.
+    """
+
+    broker: int
+    broker_epoch: int | None
+    above: int
 
 
 class TopicDeletion(NamedTuple):
@@ -91,6 +122,12 @@ class IsrChangeNotification(NamedTuple):
 
 class LogDirEventNotification(NamedTuple):
     """Log directories of brokers may have changed."""
+
+
+class TopicChange(NamedTuple):
+    """Tools may have created topics, or added partitions to them."""
+
+    names: Sequence[str]
 
 
 class UncleanLeaderElectionEnable(NamedTuple):
@@ -160,6 +197,9 @@ Event: TypeAlias = (
     ControllerChange
     | AlterPartitionReceived
     | ControlledShutdown
+    | TopicCreation
+    | PartitionCreation
+    | AllocateProducerIds
     | TopicDeletion
     | ReplicaLeaderElection
     | ApiPartitionReassignment
@@ -168,6 +208,7 @@ Event: TypeAlias = (
     | BrokerChange
     | IsrChangeNotification
     | LogDirEventNotification
+    | TopicChange
     | UncleanLeaderElectionEnable
     | PartitionReassignmentIsrChange
     | ZkReplicaLeaderElection

@@ -155,29 +155,6 @@ class MetadataStore:
         others = {it: found for it, found in self.image.user_configs.items() if it not in users}
         return {**others, **load_user_configs(self.store, names)}
 
-    def commit_each(
-        self, topics: Mapping[str, Sequence[Operation]], *, removed: bool = False, now_ms: int
-    ) -> tuple[Failures, Failures]:
-        """Commit the operations of each topic, and publish them as they are then, or as `removed`.
-
-        A topic that is refused holds back no other one. Returns what listeners could not do, and
-        the refused. Raises as `commit` where nothing can be written at all.
-        """
-        if not topics:
-            return {}, {}
-        refused = self.write_each(topics, now_ms=now_ms)
-        if refused:
-            self.fail()  # Somebody else wrote there.
-        done = [name for name in topics if name not in refused]
-        if removed:
-            return self.publish(self.image.with_changes(remove=frozenset(done))), refused
-        with self.reading():
-            put = tuple(
-                load_topic(self.store, name).with_offline_of(self.image.topics.get(name))
-                for name in done
-            )
-        return self.publish(self.image.with_changes(put=put)), refused
-
     @contextmanager
     def reading(self) -> Iterator[None]:
         """Turn failures of the store inside into KafkaError, as `commit` does."""

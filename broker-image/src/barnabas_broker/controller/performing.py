@@ -12,11 +12,13 @@ from barnabas_broker.controller.commands import (
     Command,
     Publish,
     ReadAdminRequest,
+    ReadAllAgain,
     ReadBrokers,
     ReadDeletionMarks,
     ReadExisting,
     ReadIsrChanges,
     ReadLogDirEvents,
+    ReadProducerIdBlock,
     ReadStates,
     ReadTopics,
     ReadTopicZnodes,
@@ -35,13 +37,19 @@ from barnabas_broker.controller.loading import (
 )
 from barnabas_broker.controller.metadata_store import MetadataStore
 from barnabas_broker.controller.registrations import counts_as_away
-from barnabas_broker.controller.stored import StoredState, StoredTopics, TopicZnodes
+from barnabas_broker.controller.stored import (
+    StoredProducerIdBlock,
+    StoredState,
+    StoredTopics,
+    TopicZnodes,
+)
 from barnabas_broker.zk.store import Watch
 from barnabas_broker.zk.znodes import (
     BrokerZnode,
     DeleteTopicZnode,
     IsrChangeZnode,
     LogDirEventZnode,
+    ProducerIdBlockZnode,
     TopicZnode,
 )
 from barnabas_kafka.errors import KafkaError
@@ -100,6 +108,8 @@ def _read_existing(command: ReadExisting, metadata: MetadataStore, _: int) -> fr
 def _read_topics(command: ReadTopics, metadata: MetadataStore, _: int) -> StoredTopics:
     store, names = metadata.store, command.names
     wanted = store.children(TopicZnode.ROOT) if names is None else [*names]
+    if command.watch:
+        store.watch_many([TopicZnode(name).path for name in wanted], Watch.DATA)
     return StoredTopics(wanted, load_topics(store, wanted, tell=log_malformed))
 
 
@@ -141,6 +151,20 @@ def _read_admin_request(
         return None
 
 
+def _read_producer_id_block(
+    _: ReadProducerIdBlock, metadata: MetadataStore, __: int
+) -> StoredProducerIdBlock | None:
+    try:
+        data, stat = metadata.store.get(ProducerIdBlockZnode.PATH)
+    except NoNodeError:
+        return None
+    return StoredProducerIdBlock(ProducerIdBlockZnode.decode(data), stat.version)
+
+
+def _read_all_again(_: ReadAllAgain, metadata: MetadataStore, __: int) -> None:
+    metadata.fail()
+
+
 def _publish(command: Publish, metadata: MetadataStore, _: int) -> Mapping[str, KafkaError]:
     return metadata.publish(command.image)
 
@@ -157,5 +181,7 @@ _PERFORMERS: Final[dict[type[Command], Callable[[Any, MetadataStore, int], Any]]
     ReadIsrChanges: _read_isr_changes,
     ReadLogDirEvents: _read_log_dir_events,
     ReadAdminRequest: _read_admin_request,
+    ReadProducerIdBlock: _read_producer_id_block,
+    ReadAllAgain: _read_all_again,
     Publish: _publish,
 }

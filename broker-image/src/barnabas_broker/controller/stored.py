@@ -4,7 +4,12 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from barnabas_broker.cluster.image import NO_LEADER, PartitionState, TopicImage
-from barnabas_broker.zk.znodes import LeaderAndIsr, ReplicaAssignment, TopicAssignment
+from barnabas_broker.zk.znodes import (
+    LeaderAndIsr,
+    ProducerIdBlock,
+    ReplicaAssignment,
+    TopicAssignment,
+)
 from barnabas_kafka.ids import ZERO_UUID
 
 # A partition that has replicas but was never led: only tools make such, by writing the topic alone.
@@ -17,6 +22,13 @@ class StoredState(NamedTuple):
     state: LeaderAndIsr
     version: int
     mzxid: int
+
+
+class StoredProducerIdBlock(NamedTuple):
+    """The block of producer ids that was claimed last, with the version of its znode."""
+
+    block: ProducerIdBlock
+    version: int
 
 
 class StoredTopic(NamedTuple):
@@ -53,6 +65,11 @@ class TopicZnodes(NamedTuple):
     paths: tuple[str, ...]
     marked: bool
     configured: bool
+
+
+def new_partition(replicas: tuple[int, ...], state: LeaderAndIsr) -> PartitionState:
+    """A partition whose znode has been created with that state: its version is 0."""
+    return _partition(ReplicaAssignment(replicas), StoredState(state, version=0, mzxid=0))
 
 
 def _partition(assignment: ReplicaAssignment, loaded: StoredState | None) -> PartitionState:

@@ -77,16 +77,30 @@ class TakenNames:
     Metric names turn dots into underscores, so `a.b` and `a_b` cannot both exist (KAFKA-2145).
     """
 
-    def __init__(self, names: Iterable[str]) -> None:
-        self._by_metric_name = {_metric_name(name): name for name in names}
+    def __init__(self, names: Iterable[str] = (), *, beside: "TakenNames | None" = None) -> None:
+        """Those of `beside` are taken, too."""
+        self._by_metric_name: dict[str, set[str]] = {}
+        self._beside = beside
+        for name in names:
+            self.add(name)
 
     def add(self, name: str) -> None:
         """Take another name."""
-        self._by_metric_name[_metric_name(name)] = name
+        self._by_metric_name.setdefault(_metric_name(name), set()).add(name)
+
+    def remove(self, name: str) -> None:
+        """Free a name that was added."""
+        colliding = self._by_metric_name[_metric_name(name)]
+        colliding.remove(name)
+        if not colliding:
+            del self._by_metric_name[_metric_name(name)]
 
     def collision(self, name: str) -> str | None:
         """The existing name that `name` would collide with, or equal; None where it is free."""
-        return self._by_metric_name.get(_metric_name(name))
+        found = self._by_metric_name.get(_metric_name(name))
+        if found is None:
+            return None if self._beside is None else self._beside.collision(name)
+        return name if name in found else min(found)
 
 
 def _metric_name(name: str) -> str:

@@ -17,14 +17,11 @@ from barnabas_broker.cluster.image import TopicImage
 from barnabas_broker.cluster.quota_entity import QuotaConfigs, QuotaEntity
 from barnabas_broker.controller import events
 from barnabas_broker.controller.config_manager import ConfigManager
-from barnabas_broker.controller.election_context import ElectionContext, in_question, lead_topic
 from barnabas_broker.controller.events import Event
 from barnabas_broker.controller.loading import (
     load_broker_configs,
     load_configs,
-    load_existing,
     load_quota_configs,
-    load_topics,
     load_user_configs,
 )
 from barnabas_broker.controller.metadata_store import MetadataStore
@@ -89,6 +86,8 @@ class Follower:
     ignored: frozenset[str] = frozenset()
     _last_change: str = ""
     _missing: set[str] = field(default_factory=set)
+    #: topics whose assignments are watched, those that this controller has created among them
+    _watched: set[str] = field(default_factory=set)
 
     @property
     def _store(self) -> CoordinationStore:
@@ -113,6 +112,24 @@ class Follower:
         gone = [Delete(path) for path, mark in zip(marks, found, strict=True) if mark is not None]
         if gone:
             self.metadata.write(gone, now_ms=now_ms)
+
+    def changed_topics(self, heard: ZnodeChanges) -> list[str]:
+        """The topics that others may have created or grown; reading them watches them."""
+        known = self.metadata.image.topics
+        wanted = heard.topics() & known.keys()
+        if not heard.of(TopicZnode.ROOT):
+            return sorted(wanted)
+        self._store.watch(TopicZnode.ROOT, Watch.CHILDREN)
+        present = set(self._store.children(TopicZnode.ROOT)) - self.ignored
+        gone = known.keys() - present
+        for name in sorted(gone - self._missing):
+            # Apache's brokers, too, go on serving it until they are restarted; deleting records
+            # because of a slip with the ensemble is nothing to be done at once.
+            _log.error("Topic znode missing: topic=%s; serving the topic until a restart", name)
+        self._missing = gone
+        unread = present - known.keys() | present - self._watched
+        self._watched = present
+        return sorted(present if heard.paths is None else wanted | unread)
 
     def read_settings(self, heard: ZnodeChanges) -> None:
         """Bring settings of topics and brokers up to date that others have changed."""
@@ -145,33 +162,12 @@ class Follower:
             quota_configs = None
         self._publish(put, configs, user_configs, quota_configs)
 
-    def read_topics(self, heard: ZnodeChanges, leading: ElectionContext, *, now_ms: int) -> None:
-        """Bring topics up to date that others have made or grown, and see that they are led."""
-        names = sorted(self._topics_to_read(heard))
-        self._store.watch_many([TopicZnode(name).path for name in names], Watch.DATA)
-        found = load_topics(self._store, names, tell=_stays)
-        needed = {
-            name: lead_topic(it, leading, existing=load_existing(self._store, in_question(it)))
-            for name, it in found.items()
-        }
-        needed = {name: operations for name, operations in needed.items() if operations}
-        refused = self.metadata.write_each(needed, now_ms=now_ms)
-        if refused:
-            self.metadata.fail()  # They are read, and led, again.
-        for name in needed.keys() - refused.keys():
-            _log.info("Topic changed in ZooKeeper: topic=%s", name)
-        found = {name: it for name, it in found.items() if name not in needed}
-        found |= load_topics(self._store, needed, tell=_stays)
-        known = self.metadata.image.topics
-        images = [it.image.with_offline_of(known.get(name)) for name, it in found.items()]
-        self._publish([image for image in images if image != known.get(image.name)])
-
     def _publish(
         self,
         put: list[TopicImage],
-        configs: Mapping[str, Mapping[str, str]] | None = None,
-        users: Mapping[str, Mapping[str, str]] | None = None,
-        quotas: QuotaConfigs | None = None,
+        configs: Mapping[str, Mapping[str, str]] | None,
+        users: Mapping[str, Mapping[str, str]] | None,
+        quotas: QuotaConfigs | None,
     ) -> None:
         if not put and configs is None and users is None and quotas is None:
             return
@@ -180,21 +176,6 @@ class Follower:
         )
         for name, error in self.metadata.publish(image).items():
             _log.error("Topic rejected: topic=%s %s", name, error.message)
-
-    def _topics_to_read(self, heard: ZnodeChanges) -> set[str]:
-        known = self.metadata.image.topics
-        wanted = heard.topics() & known.keys()
-        if not heard.of(TopicZnode.ROOT):
-            return wanted
-        self._store.watch(TopicZnode.ROOT, Watch.CHILDREN)
-        present = set(self._store.children(TopicZnode.ROOT)) - self.ignored
-        gone = known.keys() - present
-        for name in sorted(gone - self._missing):
-            # Apache's brokers, too, go on serving it until they are restarted; deleting records
-            # because of a slip with the ensemble is nothing to be done at once.
-            _log.error("Topic znode missing: topic=%s; serving the topic until a restart", name)
-        self._missing = gone
-        return present if heard.paths is None else wanted | (present - known.keys())
 
     def _config_changes(
         self, heard: ZnodeChanges

@@ -6,8 +6,9 @@ from pathlib import Path
 from random import Random
 
 from barnabas_broker.controller.controller import Controller
+from barnabas_broker.controller.transitions.producer_ids import BLOCK_SIZE
 from barnabas_broker.server.control.controller_thread import ControllerThread
-from barnabas_broker.server.control.producer_ids import BLOCK_SIZE, ProducerIds
+from barnabas_broker.server.control.producer_ids import ProducerIds
 from barnabas_broker.zk.embedded import EmbeddedStore
 from barnabas_broker.zk.store import Create
 from barnabas_broker.zk.znodes import ProducerIdBlock, ProducerIdBlockZnode
@@ -26,7 +27,7 @@ def ids_of(store: EmbeddedStore, brokers: Sequence[int]) -> list[int]:
             loop=asyncio.get_running_loop(),
             clock_ms=lambda: NOW_MS,
         )
-        ids = {each: ProducerIds(store, each, controller=controller) for each in set(brokers)}
+        ids = {each: ProducerIds(each, controller=controller) for each in set(brokers)}
         try:
             return [await ids[each].next(NOW_MS) for each in brokers]
         finally:
@@ -55,7 +56,7 @@ def test_a_burst_of_producers_claims_one_block(tmp_path: Path) -> None:
             loop=asyncio.get_running_loop(),
             clock_ms=lambda: NOW_MS,
         )
-        ids = ProducerIds(store, 1, controller=controller)
+        ids = ProducerIds(1, controller=controller)
         try:
             return await asyncio.gather(*(ids.next(NOW_MS) for _ in range(50)))
         finally:

@@ -15,13 +15,12 @@ from barnabas_broker.controller.commands import (
     Write,
     read_existing,
     read_topics,
-    write_each,
 )
 from barnabas_broker.controller.context import ControllerContext
-from barnabas_broker.controller.election_context import ElectionContext, in_question, lead_topic
+from barnabas_broker.controller.election_context import ElectionContext
 from barnabas_broker.controller.leaderless import tell_leaderless
 from barnabas_broker.controller.registrations import doubtful
-from barnabas_broker.controller.stored import StoredTopic
+from barnabas_broker.controller.transitions.topic_change import Led, lead
 from barnabas_broker.controller.transitions.topic_deletion import publish
 from barnabas_broker.zk.operations import Create
 from barnabas_broker.zk.znodes import FeatureZnode, TopicZnode
@@ -46,13 +45,13 @@ def begin(context: ControllerContext, *, first_epoch: int) -> Transition[None]:
     yield from _make_feature()
     lasting = {name: topic for name, topic in stored.found.items() if name not in marked}
     doomed = {name: topic for name, topic in stored.found.items() if name in marked}
-    led = yield from _lead(context, lasting, leading)
-    topics = {name: _kept(known, topic.image) for name, topic in led.items()}
+    led = yield from lead(lasting, leading)
+    _settle_later(context, led, leading)
+    topics = {name: _kept(known, topic.image) for name, topic in led.topics.items()}
     unread = set(stored.names).difference(topics, doomed) & known.keys()
     there = yield from read_existing([TopicZnode(name).path for name in sorted(unread)])
     topics |= {name: known[name] for name in unread if TopicZnode(name).path in there}
-    context.deleting = {name: topic.image for name, topic in doomed.items()}
-    context.unconfirmed = {name: topic.brokers for name, topic in context.deleting.items()}
+    context.delete({name: topic.image for name, topic in doomed.items()})
     yield from publish(
         context,
         replace(
@@ -73,26 +72,13 @@ def _make_feature() -> Transition[None]:
         yield Write([Create(FeatureZnode.PATH, FeatureZnode().encode())])
 
 
-def _lead(
-    context: ControllerContext, topics: Mapping[str, StoredTopic], leading: ElectionContext
-) -> Transition[dict[str, StoredTopic]]:
-    """Have topics led, each by itself; returns them as they are afterwards.
-
-    Of one that is refused, all partitions are settled later.
-    """
-    existing = yield from read_existing(
-        [path for topic in topics.values() for path in in_question(topic)]
-    )
-    needed = {name: lead_topic(it, leading, existing=existing) for name, it in topics.items()}
-    needed = {name: operations for name, operations in needed.items() if operations}
-    refused = yield from write_each(needed)
-    again = yield from read_topics(needed)
-    for name in refused.keys() & again.found.keys():
-        for number, state in again.found[name].states.items():
+def _settle_later(context: ControllerContext, led: Led, leading: ElectionContext) -> None:
+    """Of a topic that the store has refused, all partitions are settled later."""
+    for name in led.topics.keys() & led.refused:
+        for number, state in led.topics[name].states.items():
             tp = TopicPartition(name, number)
             live = None if state is None else leading.present_for(tp, state)
             context.unsettled[tp] = frozenset(live.restarted if live else ())
-    return {name: it for name, it in topics.items() if name not in needed} | dict(again.found)
 
 
 def _kept(known: Mapping[str, TopicImage], topic: TopicImage) -> TopicImage:

@@ -38,8 +38,7 @@ def delete(context: ControllerContext, names: Collection[str]) -> Transition[dic
     missing = {name: [Create(path)] for name, path in marks.items() if path not in existing}
     refused = yield from write_each(missing)
     topics = {name: topic for name, topic in topics.items() if name not in refused}
-    context.deleting |= topics
-    context.unconfirmed |= {name: topic.brokers for name, topic in topics.items()}
+    context.delete(topics)
     gone = [tp for tp in context.offline if tp.topic in topics]
     for tp in gone:
         del context.offline[tp]
@@ -47,18 +46,20 @@ def delete(context: ControllerContext, names: Collection[str]) -> Transition[dic
     return refused
 
 
-def publish(context: ControllerContext, image: MetadataImage) -> Transition[None]:
-    """Make an image the current one.
+def publish(context: ControllerContext, image: MetadataImage) -> Transition[Failures]:
+    """Make an image the current one; returns the topics of which this broker could not do it.
 
-    Of topics on their way out this broker has then nothing left, but for those that failed.
+    Of topics on their way out it has then nothing left, but for those that failed.
     """
     context.image = image
     deleting = dict(context.deleting)
     failures: Failures = yield Publish(image)
     for name, error in failures.items():
-        _log.error("topic %s: %s", name, error.message)
+        _log.error("Topic rejected: topic=%s %s", name, error.message)
+    context.undeleted |= failures.keys() & deleting.keys()
     if deleting:
-        yield from confirm(context, context.broker_id, deleting, failures.keys())
+        yield from confirm(context, context.broker_id, deleting, context.undeleted)
+    return failures
 
 
 def confirm(

@@ -254,7 +254,7 @@ class BrokerServer:
             memory_bytes=memory_bytes(),
         )
         producer_ids = ProducerIds(
-            store, broker_id, controller=controller, above=largest_id(logs.logs.values())
+            broker_id, controller=controller, above=largest_id(logs.logs.values())
         )
         markers = MarkerWriter(
             leader=replicas.leader, ended=groups.transaction_ended, clock_ms=clock_ms

@@ -6,8 +6,9 @@ import json
 from types import SimpleNamespace
 from typing import Any
 
+from barnabas_broker.controller.transitions.producer_ids import BLOCK_SIZE
 from barnabas_broker.security.acls import AclOperation, ResourceType
-from barnabas_broker.server.control.producer_ids import BLOCK_SIZE, ProducerIds
+from barnabas_broker.server.control.producer_ids import ProducerIds
 from barnabas_broker.server.requests.handlers.allocate_producer_ids import HANDLER, handle
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.protocol.messages.allocate_producer_ids import AllocateProducerIdsRequest
@@ -20,7 +21,7 @@ LATEST = HANDLER.versions.max
 def ask(cluster: Cluster, broker: int, request: AllocateProducerIdsRequest, **more: Any) -> Any:
     """What a broker answers."""
     thread: Any = SimpleNamespace()
-    ids = ProducerIds(cluster.stores[broker], broker, controller=thread)
+    ids = ProducerIds(broker, controller=thread)
     return cluster.ask(broker, handle, request, LATEST, producer_ids=ids, **more)
 
 

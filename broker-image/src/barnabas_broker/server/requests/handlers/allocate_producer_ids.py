@@ -6,18 +6,16 @@ Our own brokers claim theirs from the coordination data; Apache's, since 3.0, as
 from asyncio import Future
 
 from barnabas_broker.controller.controller import Controller
+from barnabas_broker.controller.transitions.producer_ids import BLOCK_SIZE
 from barnabas_broker.security.acls import AclOperation
-from barnabas_broker.server.control.producer_ids import BLOCK_SIZE
 from barnabas_broker.server.requests.handler import Handler, among_others
 from barnabas_broker.server.requests.request_context import RequestContext
-from barnabas_broker.zk.store import CoordinationError
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.protocol.messages.allocate_producer_ids import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
 )
 from barnabas_kafka.protocol.registry import ApiKey, VersionRange
-from barnabas_zookeeper.errors import ZooKeeperError
 
 Response = AllocateProducerIdsResponse
 
@@ -30,18 +28,15 @@ def handle(
         return Response(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
 
     def claim(controller: Controller) -> Response:
-        registered = controller.image.brokers.get(request.broker_id)
         try:
-            controller.check_reigns()
-            if registered is None:
-                raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED)
-            if registered.epoch != request.broker_epoch:
-                raise KafkaError(ErrorCode.STALE_BROKER_EPOCH)
-            first = call.broker.producer_ids.claim(call.now_ms, broker_id=request.broker_id)
+            first = controller.allocate_producer_ids(
+                request.broker_id,
+                request.broker_epoch,
+                above=call.broker.producer_ids.above,
+                now_ms=call.now_ms,
+            )
         except KafkaError as error:
             return Response(error_code=error.code)
-        except (CoordinationError, ZooKeeperError):
-            return Response(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
         return Response(producer_id_start=first, producer_id_len=BLOCK_SIZE)
 
     return call.broker.controller.run(claim)

@@ -91,7 +91,7 @@ ARMS: Final[Mapping[str, Callable[[Path], Cluster]]] = {
 }
 
 
-STOPPED: Final = "it is told to stop (SIGTERM)"
+STOPPED: Final = "it is asked to stop (SIGTERM)"
 
 
 @contextmanager

@@ -121,7 +121,7 @@ def main(*, rolls: int, kills: int, keep: Path | None, out: Path | None) -> None
                 measure(
                     cluster,
                     "rolled",
-                    "told to stop (SIGTERM), in turn",
+                    "asked to stop (SIGTERM), in turn",
                     lambda load: [
                         each for _ in range(rolls) for each in roll(cluster, "rolled", load)
                     ],

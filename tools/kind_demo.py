@@ -171,7 +171,7 @@ def compare(topic: str, found: list[kafka.Record], expected: list[kafka.Record])
     strange = set(found) - set(expected)
     raise DemoError(
         f"{topic}: {len(expected)} records sent, {len(found)} read,"
-        f" {len(missing)} missing, {len(strange)} that nobody sent"
+        f" {len(missing)} missing, {len(strange)} that were not sent"
     )
 
 

@@ -253,6 +253,12 @@ def _is_called_by_name(node: Function) -> bool:
 # --- words ----------------------------------------------------------------------------------------
 
 
+def message_words(source: Source) -> Iterator[Finding]:
+    """A message has the words of the field."""
+    for line, message in words.messages(source.path, source.tree):
+        yield source.finding(line, "words", message)
+
+
 def module_docstring(source: Source) -> Iterator[Finding]:
     """A module says in its first sentence what it is."""
     docstring = ast.get_docstring(source.tree)
@@ -528,7 +534,7 @@ def wording(path: PurePosixPath, text: str) -> Iterator[Finding]:
 # --- running --------------------------------------------------------------------------------------
 
 RULES: Final[tuple[Callable[[Source], Iterator[Finding]], ...]] = (
-    module_size, function_size, module_docstring, test_docstring, documented_states,
+    module_size, function_size, message_words, module_docstring, test_docstring, documented_states,
     unnumbered_notes, file_name, handlers, broad_excepts, banned_calls, supervised_tasks,
     global_statements, private_imports, honest_tests, bare_seconds,
 )  # fmt: skip

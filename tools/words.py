@@ -1,11 +1,13 @@
-"""Words that no page for users holds, with what to write instead; nor does one name tests.
+"""Words that no page for users and no message holds, with what to write instead.
 
-Readers search for the words of the field, and those of another first language know them. Code is
-not looked at. `tools.tidy` runs this.
+Readers search for the words of the field, and those of another first language know them. Pages for
+users name no tests either. Messages are the texts in code that are no docstrings: log lines,
+errors, help of metrics, settings and commands. `tools.tidy` runs this.
 """
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 from pathlib import PurePosixPath
@@ -22,6 +24,18 @@ INSTEAD: Final = {
     "whoever": "the client, broker or user",
     "whom": "which broker, which client",
 }
+IN_MESSAGES: Final = INSTEAD | {
+    "hear": "be notified, receive",
+    "heard": "notified, received",
+    "hears": "is notified, receives",
+    "nobody": "no client, no broker, no replica",
+    "reign": "the time as the controller",
+    "reigns": "is the active controller",
+    "tell": "report, send, notify",
+    "tells": "reports, sends, notifies",
+    "told": "reported, sent, notified",
+}
+MESSAGES_IN: Final = ("broker-image/src/", "operator/src/", "libs/", "benchmarks/")
 FOR_DEVELOPERS: Final = (
     "docs/adr/",
     "docs/contributing/",
@@ -32,6 +46,7 @@ NAMES_TESTS: Final = ("docs/bounds.md", "docs/security.md", "README.md", "SECURI
 """The tables of attacks and of bounds name the test of each row."""
 
 _WORD: Final = re.compile(rf"\b({'|'.join(INSTEAD)})\b", re.IGNORECASE)
+_IN_MESSAGE: Final = re.compile(rf"\b({'|'.join(IN_MESSAGES)})\b", re.IGNORECASE)
 _CODE: Final = re.compile(r"`[^`]*`|\(#[^)]*\)")
 _TEST: Final = re.compile(r"\btests/[a-z_]+|\btest_[a-z_]+\.py")
 
@@ -50,6 +65,21 @@ def findings(path: PurePosixPath, text: str) -> Iterator[tuple[int, str]]:
             yield number, f"{found[0]!r}: write {INSTEAD[found[0].lower()]}"
         if name not in NAMES_TESTS and (test := _TEST.search(line)):
             yield number, f"{test[0]}: a page for users names no tests"
+
+
+def messages(path: PurePosixPath, tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Line and message of each word that a text in code should not have."""
+    if not str(path).startswith(MESSAGES_IN):
+        return
+    nodes = list(ast.walk(tree))
+    documents = {
+        id(each.value) for each in nodes if isinstance(each, ast.Expr)
+    }  # Docstrings, and what stands below a constant.
+    for node in nodes:
+        if isinstance(node, ast.Constant) and id(node) not in documents:
+            text = node.value if isinstance(node.value, str) and " " in node.value else ""
+            for found in _IN_MESSAGE.finditer(text):
+                yield node.lineno, f"{found[0]!r}: write {IN_MESSAGES[found[0].lower()]}"
 
 
 def _is_for_users(name: str) -> bool:

@@ -92,7 +92,7 @@ def test_watchers_are_called_without_a_state(violations: list[str]) -> None:
     with on_violation(lambda _invariant, state: told.append(state)):
         Broken().check()
     violations.clear()
-    assert told == ["its state cannot be told: ValueError('__dict__')"]
+    assert told == ["its state cannot be described: ValueError('__dict__')"]
 
 
 def assertions() -> Iterator[tuple[Path, ast.Assert]]:

@@ -177,7 +177,7 @@ def test_disk_full(tmp_path: Path, row: Row) -> None:
         settings = {
             "broker.id": "0",
             "log.dirs": str(tmp_path / "logs"),
-            "barnabas.log.dirs.reserve.bytes": "0",
+            "barnabas.log.dirs.min.free.bytes": "0",
             "barnabas.log.dirs.resume.bytes": "1",
         }
         with Barnabas(tmp_path / "broker", settings, disk.environment) as broker:

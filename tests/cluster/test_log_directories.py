@@ -60,7 +60,7 @@ def stricken(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stricken]:
             prefix = directory / f"disk-{broker}"
             prefix.mkdir()
             disks.append(running.enter_context(FaultyDisk(prefix)))
-        settings = {"barnabas.log.dirs.reserve.bytes": "0"}
+        settings = {"barnabas.log.dirs.min.free.bytes": "0"}
         cluster = running.enter_context(Cluster(directory, settings=settings, disks=disks))
         yield Stricken(cluster, dict(enumerate(disks)))
 

@@ -26,7 +26,7 @@ class Mixed(Cluster):
     """Brokers 0 and 1 are ours, broker 2 is Apache's; each has a second log directory to lose."""
 
     def __init__(self, directory: Path, disks: list[FaultyDisk], volume: Path) -> None:
-        super().__init__(directory, 2, {"barnabas.log.dirs.reserve.bytes": "0"}, disks=disks)
+        super().__init__(directory, 2, {"barnabas.log.dirs.min.free.bytes": "0"}, disks=disks)
         self.disks = disks
         self.volume = volume
         directories = f"{directory / 'apache-logs'},{volume / 'apache-logs'}"

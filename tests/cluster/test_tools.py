@@ -190,9 +190,11 @@ def test_tools_tell_moves_as_kafkas_do(cluster: Cluster, tmp_path: Path) -> None
             until=lambda found: found != {"count": 0, "partitions": []},
         )
         ill = barnabas(cluster, "cluster", "health", fails=1)
-        assert "brokers away:                     2\n" in ill.stdout
+        assert "offline brokers:                  2\n" in ill.stdout
         assert f"leaderless partitions:            {whose}-waits-0\n" in ill.stdout
-        assert "the cluster is not healthy: 1 brokers away; 1 leaderless partitions" in ill.stderr
+        assert (
+            "the cluster is not healthy: 1 offline brokers; 1 leaderless partitions" in ill.stderr
+        )
         reassign = partial(told_by, whose, cluster, REASSIGN)
         file = ("--reassignment-json-file", plan)
         lines += [reassign("--execute", *file), reassign("--list"), reassign("--verify", *file)]

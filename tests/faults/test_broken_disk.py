@@ -77,7 +77,7 @@ def settings(*directories: Path, **more: str) -> dict[str, str]:
     return {
         "broker.id": "0",
         "log.dirs": ",".join(map(str, directories)),
-        "barnabas.log.dirs.reserve.bytes": "0",
+        "barnabas.log.dirs.min.free.bytes": "0",
     } | {name.replace("_", "."): value for name, value in more.items()}
 
 

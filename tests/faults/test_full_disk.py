@@ -32,7 +32,7 @@ def settings(volume: Path, reserve: str) -> dict[str, str]:
         "log.segment.bytes": str(MEGABYTE),
         "log.index.size.max.bytes": "4096",
         "offsets.topic.num.partitions": "1",
-        "barnabas.log.dirs.reserve.bytes": reserve,
+        "barnabas.log.dirs.min.free.bytes": reserve,
         "barnabas.log.dirs.resume.bytes": str(4 * MEGABYTE),
     }
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import PurePosixPath
 
 import pytest
 
-from tools.words import findings
+from tools.words import findings, messages
 
 
 @pytest.mark.parametrize(
@@ -29,3 +30,19 @@ from tools.words import findings
 def test_words_of_a_page(path: str, text: str, lines: list[int]) -> None:
     """What is found, and where."""
     assert [line for line, _ in findings(PurePosixPath(path), text)] == lines
+
+
+@pytest.mark.parametrize(
+    ("path", "code", "lines"),
+    [
+        ("libs/kafka/src/a.py", "log.info('nobody has come')", [1]),
+        ("libs/kafka/src/a.py", "x = f'{n} of us\\nare told'", [1]),
+        ("libs/kafka/src/a.py", "'nobody has come'\ndef told(): 'what nobody is told'", []),
+        ("libs/kafka/src/a.py", "told = {'told': 1}", []),
+        ("tests/a.py", "log.info('nobody has come')", []),
+    ],
+)
+def test_words_of_messages(path: str, code: str, lines: list[int]) -> None:
+    """Names and docstrings are not looked at."""
+    found = messages(PurePosixPath(path), ast.parse(code))
+    assert [line for line, _ in found] == lines

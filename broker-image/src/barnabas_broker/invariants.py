@@ -44,7 +44,7 @@ def violated(invariant: str) -> str:
         try:
             state = _state(sys._getframe(1))
         except Exception as error:  # Whatever it is, the watchers are called.
-            state = f"its state cannot be told: {error!r}"
+            state = f"its state cannot be described: {error!r}"
         for watcher in tuple(_WATCHERS):
             watcher(invariant, state)
     return f"invariant violated: {invariant}"

@@ -16,7 +16,7 @@ from tests.broker.controller.ensemble import NOW_MS, Cluster
 
 ALONE = LeaderAndIsr(-1, 4, (2,), 1)
 T0 = TopicPartition("t", 0)
-BLIND = {"barnabas.careful.election": "false"}
+BLIND = {"barnabas.leader.recovery.election.enable": "false"}
 
 
 @pytest.mark.parametrize(

@@ -425,6 +425,6 @@ def test_znodes_that_would_belong_to_nobody(zookeeper: ZooKeeper) -> None:
         zookeeper.connect, session_timeout_ms=SESSION_MS, credentials=Credentials(set_acl=True)
     )
     store.open(connection_timeout_ms=CONNECTION_MS)
-    with pytest.raises(CoordinationError, match="knows nobody whom /nobodys could belong to"):
+    with pytest.raises(CoordinationError, match="knows no owner that /nobodys could have"):
         store.commit([Create("/nobodys")], now_ms=1)
     store.close()

@@ -170,3 +170,14 @@ def test_a_broker_has_one_number(name: str) -> None:
     settings = BrokerSettings.from_mapping({name: "7"})
     assert (settings[broker.BROKER_ID], settings[broker.NODE_ID]) == (7, 7)
     assert settings.changed == {name: "7"}
+
+
+def test_old_names_of_our_own_settings_are_read() -> None:
+    """They are checked as the new ones are, which go first; each is told."""
+    old, new = "barnabas.log.dirs.reserve.bytes", broker.BARNABAS_LOG_DIRS_MIN_FREE_BYTES
+    settings = BrokerSettings.from_mapping({old: "7"})
+    assert (settings[new], settings.renamed, settings.unknown) == (7, {old: new.name}, {})
+    assert BrokerSettings.from_mapping({old: "7", new.name: "8"})[new] == 8
+    assert settings.with_dynamic({}, {old: "9"})[new] == 9
+    with pytest.raises(SettingError, match=old):
+        BrokerSettings.from_mapping({old: "x"})

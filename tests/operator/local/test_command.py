@@ -83,7 +83,7 @@ def test_a_damaged_record_is_repaired(laptop: Laptop, terminal: Terminal) -> Non
     assert "Error: two: " in shown
     assert "`barnabas local up FILE --repair`" in terminal.run("up", laptop.file, code=1)
     out = terminal.run("up", laptop.file, "--repair")
-    assert "two: the record is made anew from the files beside it" in out
+    assert "two: the record is written again from the files beside it" in out
     after = terminal.status("--name", "two")[0]
     assert after["ready"] is True
     assert after["status"]["listeners"] == before["status"]["listeners"]

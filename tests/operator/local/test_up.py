@@ -162,7 +162,9 @@ def test_a_broker_that_was_killed_is_started_again(laptop: Laptop) -> None:
     assert seen.brokers[0].pid is None
     assert seen.topics["packages"].partitions == 3
     laptop.up()
-    assert laptop.said[0].startswith("the broker had ended without being told to; its last words:")
+    assert laptop.said[0].startswith(
+        "the broker had ended without a request to stop; its last words:"
+    )
     assert laptop.broker.running
 
 

@@ -30,21 +30,21 @@ def cluster() -> None:
 @connection_options
 def info(output: str, connection: Connection) -> None:
     """Show the cluster's id, controller, brokers, and how many topics and partitions there are."""
-    told = _metadata(connection)
+    metadata = _metadata(connection)
     brokers = [
         {
             "broker": each.node_id,
             "address": f"{each.host}:{each.port}",
             "rack": each.rack or None,
-            "controller": each.node_id == told.controller_id,
+            "controller": each.node_id == metadata.controller_id,
         }
-        for each in sorted(told.brokers, key=lambda each: each.node_id)
+        for each in sorted(metadata.brokers, key=lambda each: each.node_id)
     ]
     facts: Fields = {
-        "cluster": told.cluster_id,
-        "controller": told.controller_id if told.controller_id >= 0 else None,
-        "topics": len(told.topics),
-        "partitions": sum(len(topic.partitions) for topic in told.topics),
+        "cluster": metadata.cluster_id,
+        "controller": metadata.controller_id if metadata.controller_id >= 0 else None,
+        "topics": len(metadata.topics),
+        "partitions": sum(len(topic.partitions) for topic in metadata.topics),
     }
     if output == "json":
         print_json({**facts, "brokers": brokers})
@@ -61,12 +61,13 @@ def info(output: str, connection: Connection) -> None:
 def health(output: str, connection: Connection) -> None:
     """Say whether every partition has a leader and all its replicas; exits with 0 if so.
 
-    There must be a controller, too. A broker that is away shows as the replicas that it has.
+    There must be a controller, too. Offline brokers are those that have replicas and are not
+    registered.
     """
-    told = _metadata(connection)
+    metadata = _metadata(connection)
     used: set[int] = set()
     leaderless, behind, offline = [], [], []
-    for topic in told.topics:
+    for topic in metadata.topics:
         for each in topic.partitions:
             used.update(each.replica_nodes)
             name = f"{topic.name}-{each.partition_index}"
@@ -77,8 +78,8 @@ def health(output: str, connection: Connection) -> None:
             if each.offline_replicas:
                 offline.append(name)
     facts: Fields = {
-        "controller": told.controller_id if told.controller_id >= 0 else None,
-        "brokers_away": sorted(used - {each.node_id for each in told.brokers}),
+        "controller": metadata.controller_id if metadata.controller_id >= 0 else None,
+        "offline_brokers": sorted(used - {each.node_id for each in metadata.brokers}),
         "leaderless_partitions": sorted(leaderless),
         "under_replicated_partitions": sorted(behind),
         "partitions_with_offline_replicas": sorted(offline),

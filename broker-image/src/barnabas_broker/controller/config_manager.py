@@ -65,7 +65,7 @@ class ConfigManager:
     @property
     def elects_carefully(self) -> bool:
         """Whether replicas are asked before one is elected that may have lost its end."""
-        return self.settings[keys.BARNABAS_CAREFUL_ELECTION]
+        return self.settings[keys.BARNABAS_LEADER_RECOVERY_ELECTION_ENABLE]
 
     @property
     def topic_defaults(self) -> TopicDefaults:

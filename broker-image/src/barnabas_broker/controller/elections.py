@@ -131,7 +131,7 @@ def settle(
     if not left:
         careful = present.is_careful_about(replicas, state.isr[-1:])
         left = state.isr[-1:] if careful and not unclean else state.isr
-    assert set(left) <= set(state.isr), violated("nobody joins the ISR without having all")
+    assert set(left) <= set(state.isr), violated("no replica joins the ISR without having all")
     assert left or not state.isr, violated("the last replica in sync stays on record")
     steady = tuple(
         broker for broker in left if broker in present.brokers and broker not in present.restarted
@@ -139,7 +139,9 @@ def settle(
     if state.leader in steady:
         if steady == state.isr:
             return None
-        assert set(steady) <= set(state.isr), violated("nobody joins the ISR without having all")
+        assert set(steady) <= set(state.isr), violated(
+            "no replica joins the ISR without having all"
+        )
         return _successor(state, state.leader, steady, controller_epoch)
     if not unclean and present.is_careful_about(replicas, left):
         elected = None

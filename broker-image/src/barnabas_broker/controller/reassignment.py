@@ -83,7 +83,7 @@ def _led(
     live: Collection[int],
     controller_epoch: int,
 ) -> LeaderAndIsr:
-    assert set(in_sync) <= set(state.isr), violated("nobody joins the ISR without having all")
+    assert set(in_sync) <= set(state.isr), violated("no replica joins the ISR without having all")
     before = LeaderAndIsr(
         leader=state.leader,
         leader_epoch=state.leader_epoch,

@@ -161,7 +161,7 @@ def _time(claims: Mapping[str, Any], name: str) -> float | None:
 def _subject(claims: Mapping[str, Any], name: str) -> str:
     value = claims.get(name)
     if not isinstance(value, str) or not value.strip():
-        raise TokenError(f"its claim {name} names nobody")
+        raise TokenError(f"its claim {name} is empty")
     return value.strip()
 
 

@@ -526,7 +526,7 @@ class SessionStore:
             case NoAuthError():
                 reason = f"{ensemble} does not permit this at {path}: its ACL is for others"
             case InvalidACLError():
-                reason = f"{ensemble} knows nobody whom {path} could belong to: it has accepted "
+                reason = f"{ensemble} knows no owner that {path} could have: it has accepted "
                 reason += "neither a user nor a certificate (zookeeper.set.acl)"
             case _:
                 reason = f"{ensemble} refuses {path}: {type(error).__name__} {error}".strip()

@@ -126,7 +126,7 @@ class ErrorCode(IntEnum):
     FENCED_LEADER_EPOCH = 74, "the leader epoch of the request is older than the broker's", _REFRESH
     UNKNOWN_LEADER_EPOCH = 75, "the leader epoch of the request is newer than the broker's", _RETRY
     UNSUPPORTED_COMPRESSION_TYPE = 76, "the version of the request does not know the compression"
-    STALE_BROKER_EPOCH = 77, "the broker has registered anew since"
+    STALE_BROKER_EPOCH = 77, "the broker has registered again since"
     OFFSET_NOT_AVAILABLE = 78, "a new leader does not know yet which offsets are committed", _RETRY
     MEMBER_ID_REQUIRED = 79, "the member must join again with the id it was given"
     PREFERRED_LEADER_NOT_AVAILABLE = 80, "the preferred leader is not available", _REFRESH
@@ -178,7 +178,7 @@ class ErrorCode(IntEnum):
     DUPLICATE_VOTER = 126, "the voter is there already"
     VOTER_NOT_FOUND = 127, "there is no such voter"
     INVALID_REGULAR_EXPRESSION = 128, "the regular expression is invalid"
-    REBOOTSTRAP_REQUIRED = 129, "the client must start anew from its bootstrap servers"
+    REBOOTSTRAP_REQUIRED = 129, "the client must start again from its bootstrap servers"
     STREAMS_INVALID_TOPOLOGY = 130, "the topology is invalid"
     STREAMS_INVALID_TOPOLOGY_EPOCH = 131, "the topology's epoch is invalid"
     STREAMS_TOPOLOGY_FENCED = 132, "the topology's epoch is an old one"

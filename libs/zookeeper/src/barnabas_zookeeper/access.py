@@ -77,7 +77,7 @@ def resolve(path: str, acl: Iterable[Acl], identities: Collection[Identity]) -> 
         else:
             raise InvalidAclError(path, f"{each.scheme}:{each.id} cannot be checked")
     if not kept:
-        raise InvalidAclError(path, "nobody is given any access")
+        raise InvalidAclError(path, "it gives no access at all")
     return tuple(dict.fromkeys(kept))
 
 

@@ -118,7 +118,7 @@ _ROUTING_RULES: Final = (
         f"!(self.type in ['ingress', 'tlsroute']) || (has(self.tls) && {_GIVEN}.hostTemplate) &&"
         " has(self.configuration.bootstrap) && has(self.configuration.bootstrap.host))",
         "ingress and tlsroute need tls, configuration.hostTemplate and"
-        " configuration.bootstrap.host: connections are told apart by their host",
+        " configuration.bootstrap.host: the host of a connection names the broker",
     ),
     Rule(f"self.type != 'tlsroute' || ({_GIVEN}.gateway))", "tlsroute needs configuration.gateway"),
 )
@@ -145,7 +145,7 @@ class Listener:
         *_ROUTING_RULES,
         Rule(
             f"self.port != {ADMIN_PORT} && self.name != 'metrics'",
-            f"the name metrics and port {ADMIN_PORT} are taken: brokers tell their metrics there",
+            f"the name metrics and port {ADMIN_PORT} are taken: brokers serve their metrics there",
         ),
         Rule(
             "!has(self.authentication) || self.authentication.type != 'tls' || has(self.tls)",
@@ -179,7 +179,7 @@ class Listener:
     ] = None
     advertised_host: Annotated[
         str | None,
-        Doc("Host that clients are told instead of the node's address, as for a tunnel."),
+        Doc("Advertised host instead of the node's address, as for a tunnel."),
         HOST,
         Longest(253),
     ] = None
@@ -301,7 +301,7 @@ class Brokers:
     rack: Annotated[
         Rack | None,
         Doc(
-            "Spread brokers over racks, and tell each broker its own: replicas of a partition are"
+            "Spread brokers over racks, and set each broker's rack: replicas of a partition are"
             " then placed in different racks. The operator needs the right to get nodes."
         ),
     ] = None

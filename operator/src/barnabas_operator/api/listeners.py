@@ -70,12 +70,8 @@ class ListenerBroker:
     host: Annotated[
         str | None, Doc("Host that is routed to it, for ingress and tlsroute."), HOST, Longest(253)
     ] = None
-    advertised_host: Annotated[
-        str | None, Doc("Host that clients are told."), HOST, Longest(253)
-    ] = None
-    advertised_port: Annotated[
-        int | None, Doc("Port that clients are told."), Between(1, 65535)
-    ] = None
+    advertised_host: Annotated[str | None, Doc("Advertised host."), HOST, Longest(253)] = None
+    advertised_port: Annotated[int | None, Doc("Advertised port."), Between(1, 65535)] = None
     node_port: Annotated[
         int | None, Doc("Port of the nodes, for nodeport."), Between(1024, 65535)
     ] = None
@@ -114,13 +110,13 @@ class ListenerConfiguration:
     ] = None
     advertised_host_template: Annotated[
         str | None,
-        Doc("Host that clients are told of each broker, instead of the one that Kubernetes gives."),
+        Doc("Advertised host of each broker, instead of the one that Kubernetes gives."),
         HOST_TEMPLATE,
         Longest(253),
     ] = None
     advertised_port_template: Annotated[
         str | None,
-        Doc("Port that clients are told of each broker: 443, or {9100+broker}."),
+        Doc("Advertised port of each broker: 443, or {9100+broker}."),
         PORT_TEMPLATE,
         Longest(20),
     ] = None

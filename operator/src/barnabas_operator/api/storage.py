@@ -96,7 +96,7 @@ class BrokerStorage:
         str | None, Doc("Size of each broker's claim, such as 100Gi."), QUANTITY, Longest(20)
     ] = None
     sizing: Annotated[
-        Sizing | None, Doc("What to reckon the size from; status shows the arithmetic.")
+        Sizing | None, Doc("What to compute the size from; status shows the arithmetic.")
     ] = None
     storage_class: Annotated[
         str | None, Doc("StorageClass of the claim; the cluster's default if absent."), Longest(253)

@@ -97,7 +97,7 @@ def local() -> None:
     help="Come back when everything is Ready, or stay until Ctrl-C and stop it then.",
 )
 @click.option("--replace", is_flag=True, help="Take the place of the file used before.")
-@click.option("--repair", is_flag=True, help="Make a damaged cluster.json anew; ports stay.")
+@click.option("--repair", is_flag=True, help="Write a damaged cluster.json again; ports stay.")
 @click.option("--restart", is_flag=True, help="With --foreground: start again what ends by itself.")
 @_timeout
 def up(
@@ -122,7 +122,7 @@ def up(
     from barnabas_operator.local.up import up as bring_up
 
     if restart and detach:
-        raise UsageError("--restart goes with --foreground: somebody must watch to start it again")
+        raise UsageError("--restart goes with --foreground: a process must watch to start it again")
     with _told():
         manifest = documents.read_file(file, name=name)
         cluster = manifest.cluster.meta.name

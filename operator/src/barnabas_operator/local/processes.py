@@ -108,7 +108,7 @@ def pid_of(entry: Entry | None) -> int | None:
 
 def told_end(name: str, log: Path) -> str:
     """That a process has ended although nobody stopped it, for a person."""
-    return f"{name} had ended without being told to; its last words: {last_words(log)}"
+    return f"{name} had ended without a request to stop; its last words: {last_words(log)}"
 
 
 def launch(

@@ -136,7 +136,7 @@ class StateDirectory:
         except OSError as error:
             raise LocalError(f"cannot read {path}: {error.strerror}") from error
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            text = f"{path} is damaged ({error}); `barnabas local up FILE --repair` makes it anew"
+            text = f"{path} is damaged ({error}); `barnabas local up FILE --repair` writes it again"
             raise DamagedError(f"{text} from the files beside it") from error
         text = f"{path} was written by another version ({version}, this one knows {VERSION})"
         raise LocalError(f"{text}; use that version, or another directory with --dir")

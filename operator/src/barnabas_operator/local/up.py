@@ -100,7 +100,7 @@ def _repair(manifest: Manifest, file: Path, state: StateDirectory, *, say: Say) 
         record = repairing.remade(state, manifest.cluster, file)
         record.documents = list(manifest.documents)
         state.save(record)
-        say(f"the record is made anew from the files beside it; the damaged one is {aside}")
+        say(f"the record is written again from the files beside it; the damaged one is {aside}")
     else:
         say("the record is not damaged: there is nothing to repair")
 

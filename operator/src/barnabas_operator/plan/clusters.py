@@ -222,7 +222,7 @@ def check_size(snapshot: Snapshot, draft: Draft) -> None:
     ]
     if removed:
         text = f"claims of removed brokers are kept: {shortened(removed, separator=', ')}"
-        draft.find(Reason.CLAIMS_KEPT, f"{text}; delete them once nobody needs their data")
+        draft.find(Reason.CLAIMS_KEPT, f"{text}; delete them once their data is not needed")
 
 
 def check_claims(snapshot: Snapshot, draft: Draft) -> None:

@@ -164,7 +164,7 @@ class _Pass:
             raise CertificatesUnavailableError(
                 Finding(
                     reason=Reason.CERTIFICATE_AUTHORITY_INVALID,
-                    message=f"{text}; {remedy} anew, and clients have to trust a new authority",
+                    message=f"{text}; {remedy} again, and clients have to trust a new authority",
                 )
             )
         given = self._given(source) if source is not None else None

@@ -206,7 +206,7 @@ def test_room_is_looked_for_before_the_first_records_come(
         wire.create_topic("t")
         assert wire.produce("t", OLD).error_code == ErrorCode.NONE
     without_room = {
-        "barnabas.log.dirs.reserve.bytes": str(1 << 60),
+        "barnabas.log.dirs.min.free.bytes": str(1 << 60),
         "barnabas.log.dirs.resume.bytes": str(1 << 60),
     }
     with running_node(tmp_path, without_room) as node, Wire(port_of(node)) as wire:

@@ -40,7 +40,7 @@ def test_which_id(tmp_path: Path, given: str, stored: int | None, expected: int)
 def test_protection_that_cannot_be(tmp_path: Path) -> None:
     """Refused before anybody is asked, and of no interest to a broker that has its own file."""
     settings = {"zookeeper.connect": "nowhere:2181", "zookeeper.set.acl": "true"}
-    with pytest.raises(StartupError, match=r"zookeeper\.set\.acl=true needs somebody"):
+    with pytest.raises(StartupError, match=r"zookeeper\.set\.acl=true needs an owner"):
         Coordination(BrokerSettings.from_mapping(settings), tmp_path)
     del settings["zookeeper.connect"]
     assert not Coordination(BrokerSettings.from_mapping(settings), tmp_path).shared

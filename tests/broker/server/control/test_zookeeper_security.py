@@ -105,7 +105,7 @@ def test_acls_need_somebody(tmp_path: Path) -> None:
     """Kafka refuses to start, too; a certificate is somebody, TLS alone is nobody."""
     acls = {"zookeeper.set.acl": "true"}
     for settings in (acls, acls | TLS):
-        with pytest.raises(StartupError, match=r"zookeeper\.set\.acl=true needs somebody"):
+        with pytest.raises(StartupError, match=r"zookeeper\.set\.acl=true needs an owner"):
             shown(settings)
     own = Certificate("kafka").write_pem(tmp_path / "own.pem")
     found = shown(acls | TLS | {"zookeeper.ssl.keystore.location": str(own)})

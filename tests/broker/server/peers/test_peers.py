@@ -436,7 +436,7 @@ def test_the_controller_is_asked_that_the_image_names(node: BrokerServer) -> Non
             told = await link.ask(MetadataRequest(topics=[]), MetadataResponse, timeout_s=ANSWER_S)
             assert told.controller_id == 0
             images.append(MetadataImage(cluster_id="c", controller_id=NO_CONTROLLER))
-            with pytest.raises(UnreachableError, match="nobody is known"):
+            with pytest.raises(UnreachableError, match="no controller is known"):
                 await link.ask(MetadataRequest(topics=[]), MetadataResponse, timeout_s=ANSWER_S)
         finally:
             link.close()

@@ -215,7 +215,7 @@ class Groups:
         for each in found.members:
             topics = subscribed_topics(each.metadata)
             if topics is None:
-                raise CommandError(f"group {group} does not tell what {each.client_id} reads")
+                raise CommandError(f"group {group} does not report what {each.client_id} reads")
             partitions = frozenset(has.get(each.member_id, ()))
             members.append(
                 Subscriber(

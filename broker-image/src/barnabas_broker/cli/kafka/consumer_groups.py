@@ -38,7 +38,9 @@ DELETED_COLUMNS = ("TOPIC", "PARTITION", "STATUS")
 @click.option("--describe", is_flag=True, help="Show offsets and lag, members or states.")
 @click.option("--delete", is_flag=True, help="Delete groups that have no members.")
 @click.option("--reset-offsets", is_flag=True, help="Move the offsets of groups without members.")
-@click.option("--delete-offsets", is_flag=True, help="Forget offsets of topics nobody reads.")
+@click.option(
+    "--delete-offsets", is_flag=True, help="Delete offsets of topics that no member reads."
+)
 @click.option("--group", "groups", multiple=True)
 @click.option("--all-groups", is_flag=True)
 @click.option("--offsets", is_flag=True, help="With --describe: offsets, as by default.")

@@ -31,7 +31,7 @@ HEADER = (
 @click.option("--message-size", type=int, help="Not needed; sizes are those of the records.")
 @click.option("--threads", "--num-fetch-threads", type=int, hidden=True)
 @refused("--show-detailed-stats", "--print-metrics", "--reporting-interval", "--date-format",
-         why="one line at the end tells everything")  # fmt: skip
+         why="one line at the end reports everything")  # fmt: skip
 @connected("--broker-list", config="--consumer.config", properties="--consumer-property")
 def main(topic: str, messages: int, connection: Connection, **options: Any) -> None:
     """Read records and report the throughput as a line of CSV."""

@@ -23,7 +23,7 @@ from barnabas_broker.cli.kafka.tool import refused, tool
     "--offsets-decoder", "--transaction-log-decoder", "--cluster-metadata-decoder",
     "--remote-log-metadata-decoder", "--share-group-state-decoder",
     "--skip-record-metadata", "--key-decoder-class", "--value-decoder-class",
-    why="records are printed as text; barnabas dump-log --output json tells their bytes",
+    why="records are printed as text; barnabas dump-log --output json prints their bytes",
 )  # fmt: skip
 def main(files: str, deep_iteration: bool, max_message_size: int | None, **options: Any) -> None:
     """Show what is in the files of a data directory."""

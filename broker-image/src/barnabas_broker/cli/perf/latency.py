@@ -74,5 +74,5 @@ def _one(
     if (failure := message.error()) is not None:
         raise CommandError(f"cannot read {topic}: {describe(failure)}")
     if message.value() != payload:
-        raise CommandError(f"somebody else writes to {topic}: measure on a topic of its own")
+        raise CommandError(f"another producer writes to {topic}: measure on a topic of its own")
     return acknowledged_s - began_s, read_s - began_s

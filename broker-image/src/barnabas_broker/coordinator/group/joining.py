@@ -184,7 +184,7 @@ class Joining:
         )
         group.add(member, join.request.protocol_type)
         assert group.members[member_id] is member, violated("who joins is a member")
-        assert group.state is not GroupState.DEAD, violated("nobody joins a group that has ended")
+        assert group.state is not GroupState.DEAD, violated("no member joins a group that is dead")
         key = TimerKey(Wait.SESSION, group.id, member_id)
         self._rebalancer.timers.start(key, NEW_MEMBER_TIMEOUT_MS)
         self._rebalancer.begin(group, turn)

@@ -176,7 +176,7 @@ class Rebalancer:
         for member in group.members.values():
             answer_join(member, turn, generation_for(group, member))
             self.touch(group, member)
-            assert member.joining is None, violated("whoever joined has been answered")
+            assert member.joining is None, violated("every member that joined has been answered")
             member.is_new = False
         key = TimerKey(Wait.SYNC, group.id)
         self.timers.start(key, group.rebalance_timeout_ms)
@@ -207,7 +207,9 @@ class Rebalancer:
                 self.touch(group, member)
             answer_sync(member, turn, SyncGroupResponse(error_code=code))
 
-            assert member.syncing is None, violated("nobody waits for what does not come")
+            assert member.syncing is None, violated(
+                "no member waits for a rebalance that does not come"
+            )
 
     def _time_join(self, group: Group, delay_ms: int) -> None:
         self.timers.start(TimerKey(Wait.JOIN, group.id), delay_ms)

@@ -60,7 +60,7 @@ class GroupEvent(Enum):
 
     REBALANCE_BEGUN = "a rebalance begins"
     MEMBERS_JOINED = "those who came are the next generation"
-    NOBODY_JOINED = "nobody has come"
+    NOBODY_JOINED = "no member has joined"
     GENERATION_WRITTEN = "a record of the group with its members and their assignment counts"
     EMPTY_WRITTEN = "a record of the group without members counts"
     ENDED = "the record says that there is no such group"

@@ -144,7 +144,7 @@ class BackgroundTasks:
         """Hold the free room of each log directory against what producers are to leave."""
         settings = self._settings()
         reserve = Reserve(
-            keep=settings[keys.BARNABAS_LOG_DIRS_RESERVE_BYTES],
+            keep=settings[keys.BARNABAS_LOG_DIRS_MIN_FREE_BYTES],
             resume=settings[keys.BARNABAS_LOG_DIRS_RESUME_BYTES],
         )
         await self._in_thread(partial(self._logs.probe, reserve))

@@ -60,7 +60,7 @@ def credentials(settings: BrokerSettings, environment: Mapping[str, str]) -> Cre
     shown = tls is not None and settings[keys.ZOOKEEPER_SSL_KEYSTORE_LOCATION]
     if set_acl and login is None and digest is None and not shown:
         raise StartupError(
-            f"{keys.ZOOKEEPER_SET_ACL.name}=true needs somebody whom the znodes belong to: a user "
+            f"{keys.ZOOKEEPER_SET_ACL.name}=true needs an owner of the znodes: a user "
             f"in the section {SECTION} of a JAAS file ({keys.BARNABAS_ZOOKEEPER_JAAS_FILE.name}, "
             f"or -D{FILE_PROPERTY} in KAFKA_OPTS), or a certificate "
             f"({keys.ZOOKEEPER_SSL_CLIENT_ENABLE.name}, "

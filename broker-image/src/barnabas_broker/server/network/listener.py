@@ -97,7 +97,7 @@ class Entrance:
         self._counters.note(
             Cause.TOO_MANY_CONNECTIONS,
             now,
-            "%s accepts nobody until somebody leaves: there are %d connections",
+            "%s accepts no connection until another one closes: there are %d",
             listener,
             self._admission.total,
         )
@@ -138,7 +138,11 @@ class Entrance:
     def cannot_accept(self, listener: str, error: OSError, now: float) -> None:
         """The operating system had no descriptor or memory; a broker gets that of a client."""
         self._counters.note(
-            Cause.NO_DESCRIPTORS, now, "%s accepts nobody for now: %s", listener, error.strerror
+            Cause.NO_DESCRIPTORS,
+            now,
+            "%s accepts no connections for now: %s",
+            listener,
+            error.strerror,
         )
         if listener in self._admission.limits.protected:
             self._evict()

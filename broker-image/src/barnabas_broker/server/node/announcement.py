@@ -29,6 +29,8 @@ def announce(settings: BrokerSettings, image: MetadataImage, broker_id: int) -> 
         log.info("setting %s = %s", name, value)
     for name, key in sorted(settings.without_effect.items()):
         log.warning("setting %s has no effect here: %s", name, key.note or "not acted on yet")
+    for name, now in sorted(settings.renamed.items()):
+        log.warning("Setting renamed: %s is %s now", name, now)
     for name, near in sorted(settings.unknown.items()):
         hint = f"; did you mean {near}?" if near else ""
         log.warning("setting %s is unknown and kept as given%s", name, hint)

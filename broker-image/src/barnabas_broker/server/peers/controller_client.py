@@ -21,7 +21,7 @@ class ControllerClient:
         """The controller's answer; raises PeerError, and EncodeError as `Peers.send` does."""
         controller = self._image().controller_id
         if controller == NO_CONTROLLER:
-            raise UnreachableError("nobody is known to be the controller")
+            raise UnreachableError("no controller is known")
         return await self._peers.send(controller, request, kind, timeout_s=timeout_s)
 
     def close(self) -> None:

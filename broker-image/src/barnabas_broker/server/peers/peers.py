@@ -394,7 +394,7 @@ class _Connection(asyncio.BufferedProtocol):
         told = await self._answer(ApiVersionsRequest(), ApiVersionsResponse, 0)
         if told.error_code != ErrorCode.NONE:
             raise UnreachableError(
-                f"{self._name} does not tell its versions: error {told.error_code}"
+                f"{self._name} does not list its API versions: error {told.error_code}"
             )
         self._versions = {api.api_key: (api.min_version, api.max_version) for api in told.api_keys}
 

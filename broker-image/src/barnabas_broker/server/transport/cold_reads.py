@@ -72,5 +72,7 @@ def bring_in(file: DataFile, start: int, end: int, limit: int) -> None:
     while start < end:
         got = os.preadv(file.fd, (scratch[: end - start],), start)
         if not got:
-            raise OSError(f"{file.path} ends at {start}, within what a client was told of")
+            raise OSError(
+                f"{file.path} ends at {start}, below the end of a response whose header was sent"
+            )
         start += got

@@ -47,4 +47,4 @@ class SendBuffers:
         """`reader` has taken everything, or is gone."""
         self.held -= self._waiting.pop(reader, 0)
         assert self.held >= 0, violated("memory is given back once")
-        assert self._waiting or not self.held, violated("where nobody waits nothing is held")
+        assert self._waiting or not self.held, violated("nothing is held unless a client waits")

@@ -204,7 +204,7 @@ class Connection:
             self._send(ApiVersionsRequest(), 0)
             return
         if response.error_code != ErrorCode.NONE:
-            raise BrokerError(response.error_code, "the broker does not tell its versions")
+            raise BrokerError(response.error_code, "the broker does not list its API versions")
         self._versions = {
             api.api_key: (api.min_version, api.max_version) for api in response.api_keys
         }

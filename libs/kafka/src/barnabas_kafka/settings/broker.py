@@ -17,7 +17,7 @@ from typing import Any, Final, TypeVar, cast
 
 from . import checks
 from .definitions import Key, Served, SettingError
-from .effective import EFFECTIVE, synonyms_of, with_twins
+from .effective import EFFECTIVE, RENAMED, synonyms_of, with_twins
 from .keys import (
     absent,
     coordination,
@@ -63,6 +63,7 @@ _OF_AUTHORIZERS = frozenset({"super.users", "allow.everyone.if.no.acl.found"})
 
 def find_key(name: str) -> Key[Any] | None:
     """The key of a name; `listener.name.<listener>.[<mechanism>.]<key>` finds the last part."""
+    name = RENAMED.get(name, name)
     if name in KEYS:
         return KEYS[name]
     if not name.startswith(_LISTENER_PREFIX):
@@ -184,6 +185,11 @@ class BrokerSettings:
         return self[key] if text is None else key.parse(text)
 
     @property
+    def renamed(self) -> dict[str, str]:
+        """Old names that were given, and what each is called today."""
+        return {name: RENAMED[name] for name in self.explicit if name in RENAMED}
+
+    @property
     def without_effect(self) -> dict[str, Key[Any]]:
         """Settings given that this engine does not act on, or not in the way the name says."""
         found = ((name, find_key(name)) for name in self.explicit)
@@ -246,7 +252,8 @@ class BrokerSettings:
         """Parsed values of every key; a stronger layer removes the synonyms a weaker one gave."""
         texts = dict(self.static)
         for layer in (self.cluster_wide, self.per_broker):
-            for name, text in layer.items():
+            for given, text in layer.items():
+                name = RENAMED.get(given, given)
                 for synonym in synonyms_of(name):
                     texts.pop(synonym, None)
                 texts[name] = text

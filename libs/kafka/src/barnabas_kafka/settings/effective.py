@@ -32,9 +32,20 @@ SYNONYMS: Final[tuple[tuple[str, ...], ...]] = (
 TWINS: Final = (("broker.id", "node.id"), ("node.id", "broker.id"))
 
 
+RENAMED: Final[Mapping[str, str]] = {
+    "barnabas.careful.election": "barnabas.leader.recovery.election.enable",
+    "barnabas.log.dirs.reserve.bytes": "barnabas.log.dirs.min.free.bytes",
+}
+"""Old names that are still read where the new one is not given; the broker warns of each."""
+
+
 def with_twins(given: Mapping[str, str]) -> dict[str, str]:
     """What was given, each of two twins standing for the other where that was not given."""
-    twins = {twin: given[name] for name, twin in TWINS if name in given and twin not in given}
+    twins = {
+        twin: given[name]
+        for name, twin in (*TWINS, *RENAMED.items())
+        if name in given and twin not in given
+    }
     return {**given, **twins}
 
 

@@ -57,7 +57,7 @@ def assign_uniform(
     even.level()
     even.give_back()
     assert sum(map(len, even.assigned.values())) == even.total, violated(
-        "every partition that somebody wants has one reader"
+        "every partition of a subscribed topic has one reader"
     )
     return {member: frozenset(some) for member, some in even.assigned.items()}
 
@@ -133,7 +133,7 @@ class _Evening:
             )
         self._free.clear()
         assert sum(map(len, self.assigned.values())) == self.total, violated(
-            "every partition that somebody wants has one reader"
+            "every partition of a subscribed topic has one reader"
         )
 
     def level(self) -> None:

@@ -55,8 +55,8 @@ def reconciled(
     missing = target - kept
     assert not kept & missing, violated("what is kept is not missing")
     taken = is_held(missing)
-    assert taken <= missing, violated("only what is asked for is told")
-    assert kept <= target, violated("a member reads what it shall")
+    assert taken <= missing, violated("only what is asked for is answered")
+    assert kept <= target, violated("a member reads its target assignment")
     return replace(
         member,
         epoch=epoch,

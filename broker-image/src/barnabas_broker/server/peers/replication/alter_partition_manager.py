@@ -124,7 +124,7 @@ class AlterPartitionManager:
     ) -> dict[TopicPartition, PartitionState | ErrorCode]:
         controller = self._controller_id()
         if controller == NO_CONTROLLER:
-            raise UnreachableError("nobody is known to be the controller")
+            raise UnreachableError("no controller is known")
         version = await self._peers.version(controller, ApiKey.ALTER_PARTITION, timeout_s=TIMEOUT_S)
         if any(wanted.topic_id == ZERO_UUID for wanted in batch.values()):
             version = min(version, FIRST_WITH_TOPIC_IDS - 1)

@@ -18,7 +18,7 @@ LISTENERS = string(
 ADVERTISED_LISTENERS = string(
     "advertised.listeners",
     ELSEWHERE,
-    "Addresses that clients and brokers are told to use; those of listeners where it is not given.",
+    "Addresses that clients and brokers are to use; those of listeners where it is not given.",
     importance=Importance.HIGH,
     update=UpdateMode.PER_BROKER,
 )

@@ -77,7 +77,7 @@ METRICS_NUM_SAMPLES = integer(
     rule=at_least(1),
     importance=Importance.LOW,
     served=Served.NEVER,
-    note="Metrics are counters; whoever reads them forms rates.",
+    note="Metrics are counters; the monitoring system computes rates.",
 )
 METRICS_SAMPLE_WINDOW_MS = long(
     "metrics.sample.window.ms",
@@ -86,7 +86,7 @@ METRICS_SAMPLE_WINDOW_MS = long(
     rule=at_least(1),
     importance=Importance.LOW,
     served=Served.NEVER,
-    note="Metrics are counters; whoever reads them forms rates.",
+    note="Metrics are counters; the monitoring system computes rates.",
 )
 METRICS_RECORDING_LEVEL = string(
     "metrics.recording.level",
@@ -99,7 +99,7 @@ METRICS_RECORDING_LEVEL = string(
 METRIC_REPORTERS = words(
     "metric.reporters",
     (),
-    "Java classes that are told of metrics.",
+    "Java classes that metrics are reported to.",
     importance=Importance.LOW,
     update=UpdateMode.CLUSTER_WIDE,
     served=Served.NEVER,
@@ -116,7 +116,7 @@ AUTO_INCLUDE_JMX_REPORTER = boolean(
 KAFKA_METRICS_REPORTERS = words(
     "kafka.metrics.reporters",
     (),
-    "Java classes that are told of old metrics.",
+    "Java classes that old metrics are reported to.",
     importance=Importance.LOW,
     served=Served.NEVER,
     note=NO_JAVA,

@@ -53,8 +53,8 @@ BARNABAS_UNCLEAN_REGISTRATION = boolean(
     ),
     importance=Importance.MEDIUM,
 )
-BARNABAS_CAREFUL_ELECTION = boolean(
-    "barnabas.careful.election",
+BARNABAS_LEADER_RECOVERY_ELECTION_ENABLE = boolean(
+    "barnabas.leader.recovery.election.enable",
     True,
     (
         "Whether a controller, before it elects a sole in-sync replica whose broker has said that "
@@ -107,7 +107,7 @@ BARNABAS_ADMIN_SSL_KEYSTORE_LOCATION = string(
 BARNABAS_ADMIN_SSL_KEYSTORE_TYPE = string(
     "barnabas.admin.ssl.keystore.type",
     None,
-    "PEM or PKCS12; where it is not given, the end of the file's name tells.",
+    "PEM or PKCS12; where it is not given, the end of the file's name decides.",
     importance=Importance.LOW,
 )
 BARNABAS_ADMIN_SSL_KEYSTORE_PASSWORD = password(
@@ -128,7 +128,7 @@ BARNABAS_ADMIN_SSL_TRUSTSTORE_LOCATION = string(
 BARNABAS_ADMIN_SSL_TRUSTSTORE_TYPE = string(
     "barnabas.admin.ssl.truststore.type",
     None,
-    "PEM or PKCS12; where it is not given, the end of the file's name tells.",
+    "PEM or PKCS12; where it is not given, the end of the file's name decides.",
     importance=Importance.LOW,
 )
 BARNABAS_ADMIN_SSL_TRUSTSTORE_PASSWORD = password(
@@ -144,8 +144,8 @@ BARNABAS_LOG_FORMAT = string(
     rule=one_of(TEXT, JSON),
     importance=Importance.LOW,
 )
-BARNABAS_LOG_DIRS_RESERVE_BYTES = long(
-    "barnabas.log.dirs.reserve.bytes",
+BARNABAS_LOG_DIRS_MIN_FREE_BYTES = long(
+    "barnabas.log.dirs.min.free.bytes",
     32 * 1024 * 1024,
     (
         "Room that producers leave in each log directory. With less free, their records are "
@@ -169,8 +169,8 @@ BARNABAS_GROUPS_MEMORY_MAX_BYTES = long(
     "barnabas.groups.memory.max.bytes",
     0,
     (
-        "Memory that all groups of a broker may take with their members and what these tell about "
-        "themselves, committed offsets aside. Beyond it new groups and members, and those that "
+        "Memory that all groups of a broker may take with their members and the metadata of "
+        "these, committed offsets aside. Beyond it new groups and members, and those that "
         "need more, are answered COORDINATOR_NOT_AVAILABLE, which clients try again; the last "
         "quarter is for members of up to 64 KiB. 0 is a sixteenth of the container's or machine's "
         "memory, from 32 to 128 MiB. Apache Kafka has no limit."

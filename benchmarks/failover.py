@@ -7,21 +7,16 @@ acknowledged records, and what clients did and saw goes through the checker of `
 
 from __future__ import annotations
 
-import os
-import shlex
-import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
-from statistics import median
 from typing import Any, Final, cast
 
 import click
 
-from benchmarks.report import machine_description
+from benchmarks.report import Page, runs_cell
 from tests.cluster.history import anomalies
 from tests.cluster.load import PER_SECOND, Load, under_load
 from tests.cluster.running import Cluster
@@ -132,15 +127,9 @@ class Figures:
         lines = ["| The leader: " + "".join(f"| {arm} " for arm in ARMS) + "|"]
         lines += ["|---" * (len(ARMS) + 1) + "|"]
         for fault in dict.fromkeys(fault for fault, _ in self.gaps):
-            cells = [_cell(self.gaps.get((fault, arm), [])) for arm in ARMS]
+            cells = [runs_cell(self.gaps.get((fault, arm), [])) for arm in ARMS]
             lines.append(f"| {fault} " + "".join(f"| {cell} " for cell in cells) + "|")
         return "\n".join(lines)
-
-
-def _cell(seconds: list[float]) -> str:
-    if not seconds:
-        return ""
-    return f"{median(seconds):.2f} ({min(seconds):.2f} to {max(seconds):.2f})"
 
 
 def measure(cluster: Cluster, topic: str, fault: str) -> Load:
@@ -175,11 +164,10 @@ def _await_records(cluster: Cluster, load: Load) -> None:
 )
 def main(*, runs: int, faults: str, output: Path | None) -> None:
     """Measure how long a partition takes no records when its leader is killed, stopped or hangs."""
-    began = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S}"
     figures = Figures()
     chosen = [it for it in FAULTS if any(f"({name})" in it for name in faults.split(","))]
     with tempfile.TemporaryDirectory(prefix="barnabas-failover-") as root:
-        machine = machine_description(Path(root))
+        page = Page("When a leader goes", "benchmarks.failover", Path(root))
         for run in range(runs):
             for number, (arm, start) in enumerate(ARMS.items()):
                 with start(Path(root) / f"{run}-{number}") as cluster:
@@ -189,31 +177,15 @@ def main(*, runs: int, faults: str, output: Path | None) -> None:
                         load = measure(cluster, f"t-{each}", fault)
                         figures.add(fault, arm, load)
                         click.echo(f"{arm}, {fault}: {load.gap_s:.2f} s", err=True)
-            _write(figures, began, machine, output)
+            page.write(
+                output,
+                NOTE,
+                figures.table(),
+                f"\n{figures.runs} runs of each.",
+                f"Anomalies in the histories of all runs: {figures.anomalies}.\n",
+            )
     if output is None:
         click.echo(figures.table())
-
-
-def _write(figures: Figures, began: str, machine: Mapping[str, str], output: Path | None) -> None:
-    """What has been measured so far: an interrupt loses only the run under way."""
-    if output is None:
-        return
-    command = shlex.join(["python", "-m", "benchmarks.failover", *sys.argv[1:]])
-    described = ", ".join(f"{name} {value}" for name, value in machine.items())
-    load = " ".join(f"{it:.0f}" for it in os.getloadavg())
-    ended = f"{datetime.now(UTC):%H:%M:%S}"
-    text = "\n".join(
-        [
-            "# When a leader goes\n",
-            f"`{command}`, {began} UTC to {ended} UTC, {figures.runs} of each.\n",
-            f"**Machine**: {described}; load average at the end {load}.\n",
-            NOTE,
-            figures.table(),
-            f"\nAnomalies in the histories of all runs: {figures.anomalies}.\n",
-        ]
-    )
-    output.mkdir(parents=True, exist_ok=True)
-    (output / "README.md").write_text(text)
 
 
 if __name__ == "__main__":

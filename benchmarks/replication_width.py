@@ -8,14 +8,10 @@ each record, so work for each partition in a fetch shows in the latency.
 
 from __future__ import annotations
 
-import os
-import shlex
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from itertools import cycle
 from pathlib import Path
 from statistics import median, quantiles
@@ -26,7 +22,7 @@ import click
 from barnabas_kafka.protocol.messages.produce import ProduceResponse
 from barnabas_kafka.records.builder import build_batch
 from benchmarks.failover import SETTINGS, ApacheCluster
-from benchmarks.report import machine_description
+from benchmarks.report import Page, runs_cell
 from tests.broker.server.running import Wire, produce_request
 from tests.cluster.running import Cluster
 from tests.oracle.apache import DEFAULT_VERSION
@@ -67,14 +63,10 @@ class Figures:
             p50 = median(each for each, _ in runs)
             ratio = p50 / alone.setdefault(arm, p50)
             lines.append(
-                f"| {arm} | {case} | {_cell([each for each, _ in runs])} "
-                f"| {_cell([each for _, each in runs])} | {ratio:.2f}x |"
+                f"| {arm} | {case} | {runs_cell([each for each, _ in runs])} "
+                f"| {runs_cell([each for _, each in runs])} | {ratio:.2f}x |"
             )
         return "\n".join(lines)
-
-
-def _cell(times: list[float]) -> str:
-    return f"{median(times):.2f} ({min(times):.2f} to {max(times):.2f})"
 
 
 def write(cluster: Cluster, partitions: Sequence[tuple[str, int]], *, records: int) -> list[float]:
@@ -120,11 +112,11 @@ def measure(cluster: Cluster, arm: str, figures: Figures, *, partitions: int, re
 )
 def main(*, runs: int, records: int, partitions: int, arms: str, output: Path | None) -> None:
     """Measure the latency of acks=all with one and with many partitions."""
-    began = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S}"
     figures = Figures()
     chosen = {arm: it for arm, it in ARMS.items() if any(name in arm for name in arms.split(","))}
     with tempfile.TemporaryDirectory(prefix="barnabas-width-") as root:
-        machine = machine_description(Path(root))
+        title = "Latency of acks=all beside many partitions"
+        page = Page(title, "benchmarks.replication_width", Path(root))
         for run in range(runs):
             for number, (arm, start) in enumerate(chosen.items()):
                 with start(Path(root) / f"{run}-{number}") as cluster:
@@ -132,21 +124,8 @@ def main(*, runs: int, records: int, partitions: int, arms: str, output: Path | 
     if output is None:
         click.echo(figures.table())
         return
-    command = shlex.join(["python", "-m", "benchmarks.replication_width", *sys.argv[1:]])
-    described = ", ".join(f"{name} {value}" for name, value in machine.items())
-    load = " ".join(f"{it:.0f}" for it in os.getloadavg())
-    text = "\n".join(
-        [
-            "# Latency of acks=all beside many partitions\n",
-            f"`{command}`, {began} UTC to {datetime.now(UTC):%H:%M:%S} UTC.\n",
-            f"**Machine**: {described}; load average at the end {load}.\n",
-            NOTE,
-            figures.table(),
-            f"\nBar: p50 with {partitions} partitions at most {BAR}x of that with one.\n",
-        ]
-    )
-    output.mkdir(parents=True, exist_ok=True)
-    (output / "README.md").write_text(text)
+    bar = f"\nBar: p50 with {partitions} partitions at most {BAR}x of that with one.\n"
+    page.write(output, NOTE, figures.table(), bar)
 
 
 if __name__ == "__main__":

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
+import shlex
+import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 from typing import Final
@@ -116,6 +120,41 @@ def write(outcome: Outcome, directory: Path) -> None:
         "runs": [asdict(run) for run in outcome.runs],
     }
     (directory / "runs.json").write_text(json.dumps(raw, indent=1, ensure_ascii=False) + "\n")
+
+
+class Page:
+    """A page of figures: it says with which command, when and on which machine they were taken."""
+
+    def __init__(self, title: str, module: str, directory: Path) -> None:
+        """Begins now, in a directory of the file system that is measured on."""
+        self._title = title
+        self._command = shlex.join(["python", "-m", module, *sys.argv[1:]])
+        self._began = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S}"
+        self._machine = ", ".join(f"{it} {of}" for it, of in machine_description(directory).items())
+
+    def text(self, *parts: str) -> str:
+        """All of it, in Markdown, ending now."""
+        ended = f"{datetime.now(UTC):%H:%M:%S}"
+        load = " ".join(f"{it:.0f}" for it in os.getloadavg())
+        heads = (
+            f"# {self._title}\n",
+            f"`{self._command}`, {self._began} UTC to {ended} UTC.\n",
+            f"**Machine**: {self._machine}; load average at the end {load}.\n",
+        )
+        return "\n".join([*heads, *parts])
+
+    def write(self, output: Path | None, *parts: str) -> None:
+        """README.md in `output`, None for none: an interrupt loses only the run under way."""
+        if output is not None:
+            output.mkdir(parents=True, exist_ok=True)
+            (output / "README.md").write_text(self.text(*parts))
+
+
+def runs_cell(values: Sequence[float]) -> str:
+    """The median of some runs, with the lowest and the highest; empty without any."""
+    if not values:
+        return ""
+    return f"{median(values):.2f} ({min(values):.2f} to {max(values):.2f})"
 
 
 def number(value: float) -> str:

@@ -9,19 +9,16 @@ one that is controller is killed. What clients did and saw goes through the chec
 from __future__ import annotations
 
 import os
-import shlex
-import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 from typing import Final
 
 import click
 
-from benchmarks.report import machine_description
+from benchmarks.report import Page
 from tests.cluster.history import Outcome, anomalies
 from tests.cluster.load import Load, under_load
 from tests.cluster.rolling import Restart, kill_controller, roll
@@ -111,11 +108,10 @@ def measure(
 @click.option("--out", type=click.Path(path_type=Path), help="Where to write the result.")
 def main(*, rolls: int, kills: int, keep: Path | None, out: Path | None) -> None:
     """Roll three brokers under load, kill the controller, and hold the gaps against the bar."""
-    began = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S}"
     busy = os.getloadavg()[0]
     with tempfile.TemporaryDirectory(prefix="barnabas-rolls-") as root:
         directory = Path(root) if keep is None else keep
-        machine = machine_description(Path(root))
+        page = Page("Rolls of three brokers under load", "benchmarks.rolls", Path(root))
         with Cluster(directory, settings=SETTINGS) as cluster:
             shown = [
                 measure(
@@ -133,21 +129,13 @@ def main(*, rolls: int, kills: int, keep: Path | None, out: Path | None) -> None
                     lambda load: [kill_controller(cluster, "killed", load) for _ in range(kills)],
                 ),
             ]
-    command = shlex.join(["python", "-m", "benchmarks.rolls", *sys.argv[1:]])
-    described = ", ".join(f"{name} {value}" for name, value in machine.items())
     verdicts = [
         f"* {each.name}: nothing lost, no gap beyond {BAR_S:g} s: "
         f"{'met' if each.is_met else 'MISSED'}"
         for each in shown
     ]
-    loads = f"load average {busy:.0f} before, {os.getloadavg()[0]:.0f} at the end"
-    lines = [
-        "# Rolls of three brokers under load",
-        "",
-        f"`{command}`, {began} UTC to {datetime.now(UTC):%H:%M:%S} UTC",
-        "",
-        f"**Machine**: {described}; {loads}.",
-        "",
+    text = page.text(
+        f"Load average before: {busy:.0f}.\n",
         NOTE,
         HEADINGS,
         "|---|---|---|---|---|---|---|",
@@ -155,11 +143,11 @@ def main(*, rolls: int, kills: int, keep: Path | None, out: Path | None) -> None
         "",
         *verdicts,
         "",
-    ]
-    click.echo("\n".join(lines))
+    )
+    click.echo(text)
     if out is not None:
         out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text("\n".join(lines), "utf-8")
+        out.write_text(text, "utf-8")
 
 
 if __name__ == "__main__":

@@ -8,16 +8,12 @@ at half of what Apache Kafka takes, to topics of 1, 100 and 1,000 partitions; an
 from __future__ import annotations
 
 import json
-import os
-import shlex
-import sys
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 from typing import Final, Self
@@ -28,7 +24,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from benchmarks.cases.producers import PRODUCER_PERFORMANCE
 from benchmarks.clients import producer_performance_report, run_java
 from benchmarks.failover import SETTINGS, ApacheCluster, ours
-from benchmarks.report import machine_description
+from benchmarks.report import Page, runs_cell
 from tests.cluster.running import Cluster
 from tests.oracle.apache import DEFAULT_VERSION, KRAFT_VERSION, ApacheKRaft, free_port
 from tests.waiting import ANSWER, ATTEMPT_S, seconds, wait_for
@@ -172,14 +168,10 @@ class Figures:
             for name, theirs in columns.items():
                 own = self.seen.get((case, BARNABAS), {}).get(name, [])
                 ratio = f"{median(own) / median(theirs):.2f}x" if own and median(theirs) else ""
-                lines.append(f"| {case} | {name} | {_cell(theirs)} | {_cell(own)} | {ratio} |")
+                lines.append(
+                    f"| {case} | {name} | {runs_cell(theirs)} | {runs_cell(own)} | {ratio} |"
+                )
         return "\n".join(lines)
-
-
-def _cell(values: Sequence[float]) -> str:
-    if not values:
-        return ""
-    return f"{median(values):.2f} ({min(values):.2f} to {max(values):.2f})"
 
 
 def produce(arm: Arm, topic: str, records: int, per_second: int) -> dict[str, float]:
@@ -291,12 +283,11 @@ def main(
     output: Path | None,
 ) -> None:
     """Measure three brokers beside Apache Kafka's."""
-    began = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S}"
     figures = Figures()
     widths = [int(it) for it in partitions.split(",")]
     counts = [int(it) for it in producers.split(",")]
     with tempfile.TemporaryDirectory(prefix="barnabas-three-") as root:
-        machine = machine_description(Path(root))
+        page = Page("Three brokers", "benchmarks.three_brokers", Path(root))
         for run in range(runs):
             here = Path(root) / str(run)
             if only != "transactions":
@@ -307,28 +298,9 @@ def main(
                 measure_transactions(
                     figures, here / "commit", program, duration_s=duration_s, producers=counts
                 )
-            _write(figures, began, machine, output)
+            page.write(output, NOTE, figures.table(), f"\n{BARS}\n")
     if output is None:
         click.echo(figures.table())
-
-
-def _write(figures: Figures, began: str, machine: Mapping[str, str], output: Path | None) -> None:
-    """What has been measured so far: an interrupt loses only the run under way."""
-    if output is None:
-        return
-    command = shlex.join(["python", "-m", "benchmarks.three_brokers", *sys.argv[1:]])
-    described = ", ".join(f"{name} {value}" for name, value in machine.items())
-    load = " ".join(f"{it:.0f}" for it in os.getloadavg())
-    parts = [
-        "# Three brokers\n",
-        f"`{command}`, {began} UTC to {datetime.now(UTC):%H:%M:%S} UTC.\n",
-        f"**Machine**: {described}; load average at the end {load}.\n",
-        NOTE,
-        figures.table(),
-        f"\n{BARS}\n",
-    ]
-    output.mkdir(parents=True, exist_ok=True)
-    (output / "README.md").write_text("\n".join(parts))
 
 
 if __name__ == "__main__":

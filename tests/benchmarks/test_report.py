@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -84,3 +85,17 @@ def test_raw_runs_and_plot_are_written(outcome: report.Outcome, tmp_path: Path) 
 def test_numbers_have_three_digits(value: float, text: str) -> None:
     """More digits would claim a precision the runs do not have."""
     assert report.number(value) == text
+
+
+def test_a_page_says_what_was_run_and_when(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever reads the figures can take them again; without a directory nothing is written."""
+    monkeypatch.setattr(sys, "argv", ["…", "--runs", "1 2"])
+    page = report.Page("Widths", "benchmarks.widths", tmp_path)
+    page.write(None, "nothing")
+    page.write(tmp_path / "out", "| a |", f"| {report.runs_cell([3, 1, 2])} |")
+    written = (tmp_path / "out" / "README.md").read_text()
+    assert written.startswith("# Widths\n\n`python -m benchmarks.widths --runs '1 2'`, 20")
+    assert " UTC.\n\n**Machine**: " in written
+    assert written.endswith("\n| a |\n| 2.00 (1.00 to 3.00) |")
+    assert [each.name for each in tmp_path.iterdir()] == ["out"]
+    assert report.runs_cell([]) == ""

@@ -12,17 +12,9 @@ from barnabas_broker.cli.acl_plans import VALID
 from barnabas_broker.security.acls import ResourcePattern, ResourceType
 from barnabas_broker.security.principals import Principal
 from barnabas_broker.server.node.broker_server import BrokerServer
+from barnabas_kafka.acls import AclOperation, AclPermission, AclResourceType, PatternType
 from barnabas_kafka.client import Admin, ClientConfig
-from barnabas_kafka.client.security import (
-    Acl,
-    AclFilter,
-    AclOperation,
-    AclPermission,
-    AclResourceType,
-    PatternType,
-    create_acls,
-    delete_acls,
-)
+from barnabas_kafka.client.security import Acl, AclFilter, create_acls, delete_acls
 from tests.broker.cli.conftest import Outcome, run_command
 from tests.broker.security import acl_worlds as worlds
 from tests.broker.server.running import port_of, running_node
@@ -113,7 +105,7 @@ def test_the_verdicts_are_the_brokers(node: BrokerServer, config: str) -> None:
         for each in found:
             resource = ResourcePattern(kind, each["name"])
             authorize = node._security.authorizer.authorize
-            wanted = authorize(Principal.parse(who), host, operation, resource)  # type: ignore[arg-type]
+            wanted = authorize(Principal.parse(who), host, operation, resource)
             assert each["allowed"] is wanted, each
             verdicts.append(wanted)
     assert min(verdicts.count(True), verdicts.count(False)) > len(verdicts) // 10

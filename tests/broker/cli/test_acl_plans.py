@@ -16,12 +16,7 @@ from barnabas_broker.cli.acl_plans import (
 )
 from barnabas_broker.cli.errors import InputError
 from barnabas_broker.security.acls import OPERATIONS_OF, ResourceType
-from barnabas_kafka.client.security import (
-    AclOperation,
-    AclPermission,
-    AclResourceType,
-    PatternType,
-)
+from barnabas_kafka.acls import AclOperation, AclPermission, AclResourceType, PatternType
 
 TOPIC = Resource(AclResourceType.TOPIC, "t", PatternType.PREFIXED)
 GROUP = Resource(AclResourceType.GROUP, "g", PatternType.LITERAL)

@@ -131,6 +131,12 @@ class SharedStore:
         self.behind.clear()
         return committed
 
+    def take_heard(self) -> bool:
+        """Whether it was told of anything since the last time."""
+        told = bool(self.heard)
+        self.heard.clear()
+        return told
+
     def subscribe(self, subscriber: Subscriber) -> None:
         """The cluster looks at `heard` instead."""
 

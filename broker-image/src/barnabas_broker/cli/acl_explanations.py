@@ -25,8 +25,8 @@ from barnabas_broker.security.acls import (
     ResourceType,
 )
 from barnabas_broker.security.principals import Principal
+from barnabas_kafka.acls import AclOperation as Operation
 from barnabas_kafka.client.security import Acl, AclFilter, describe_acls
-from barnabas_kafka.client.security import AclOperation as Operation
 
 UNKNOWN_SETTINGS: Final = (
     "Brokers do not show super.users and allow.everyone.if.no.acl.found: where the broker has set"
@@ -135,7 +135,7 @@ def _acl(binding: AclBinding) -> dict[str, str]:
 
 
 def _of_client(kind: ResourceType) -> Any:
-    from barnabas_kafka.client.security import AclResourceType
+    from barnabas_kafka.acls import AclResourceType
 
     return AclResourceType(kind)
 

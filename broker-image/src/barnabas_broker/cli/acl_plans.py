@@ -10,14 +10,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from barnabas_broker.cli.errors import InputError
-from barnabas_kafka.client.security import (
-    Acl,
-    AclFilter,
-    AclOperation,
-    AclPermission,
-    AclResourceType,
-    PatternType,
-)
+from barnabas_kafka.acls import AclOperation, AclPermission, AclResourceType, PatternType
+from barnabas_kafka.client.security import Acl, AclFilter
 
 CLUSTER_NAME: Final = "kafka-cluster"
 NAMED: Final = {
@@ -112,9 +106,10 @@ class Roles:
 def operation_of(text: str) -> AclOperation:
     """The operation called so, in any case, with or without underscores. Raises InputError."""
     wanted = text.strip().replace("_", "").upper()
-    found = [each for each in Op if each.name.replace("_", "") == wanted and each is not Op.ANY]
+    operations = [each for each in Op if each not in (Op.UNKNOWN, Op.ANY)]
+    found = [each for each in operations if each.name.replace("_", "") == wanted]
     if not found:
-        known = ", ".join(each.name for each in Op if each is not Op.ANY)
+        known = ", ".join(each.name for each in operations)
         raise InputError(f"there is no operation {text}, only {known}")
     return found[0]
 

@@ -23,15 +23,8 @@ from barnabas_broker.cli.admin import call
 from barnabas_broker.cli.client import Connection, connection_options
 from barnabas_broker.cli.errors import CommandError, InputError
 from barnabas_broker.cli.output import done, output_option, print_json, print_table, results_option
-from barnabas_kafka.client.security import (
-    Acl,
-    AclFilter,
-    AclResourceType,
-    PatternType,
-    create_acls,
-    delete_acls,
-    describe_acls,
-)
+from barnabas_kafka.acls import AclResourceType, PatternType
+from barnabas_kafka.client.security import Acl, AclFilter, create_acls, delete_acls, describe_acls
 
 Command = Callable[..., Any]
 

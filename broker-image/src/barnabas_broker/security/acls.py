@@ -8,57 +8,29 @@ from collections.abc import Iterable
 from enum import IntEnum
 from typing import NamedTuple, TypeVar
 
+from barnabas_kafka.acls import AclOperation, AclPermission, AclResourceType, PatternType
 
-class AclOperation(IntEnum):
-    """What somebody may do to a resource."""
+__all__ = [
+    "CLUSTER_NAME",
+    "OPERATIONS_NOT_REQUESTED",
+    "WILDCARD",
+    "WILDCARD_PRINCIPAL",
+    "AccessControlEntry",
+    "AclBinding",
+    "AclOperation",
+    "Entries",
+    "PatternType",
+    "Permission",
+    "ResourcePattern",
+    "ResourceType",
+    "from_code",
+    "from_kafka_name",
+    "kafka_name",
+    "operation_bits",
+]
 
-    UNKNOWN = 0
-    ANY = 1
-    ALL = 2
-    READ = 3
-    WRITE = 4
-    CREATE = 5
-    DELETE = 6
-    ALTER = 7
-    DESCRIBE = 8
-    CLUSTER_ACTION = 9
-    DESCRIBE_CONFIGS = 10
-    ALTER_CONFIGS = 11
-    IDEMPOTENT_WRITE = 12
-    CREATE_TOKENS = 13
-    DESCRIBE_TOKENS = 14
-
-
-class ResourceType(IntEnum):
-    """The kinds of thing that rules protect."""
-
-    UNKNOWN = 0
-    ANY = 1
-    TOPIC = 2
-    GROUP = 3
-    CLUSTER = 4
-    TRANSACTIONAL_ID = 5
-    DELEGATION_TOKEN = 6
-    USER = 7
-
-
-class PatternType(IntEnum):
-    """How a rule's resource name is compared with the name asked about (KIP-290)."""
-
-    UNKNOWN = 0
-    ANY = 1
-    MATCH = 2
-    LITERAL = 3
-    PREFIXED = 4
-
-
-class Permission(IntEnum):
-    """What a rule says of an operation."""
-
-    UNKNOWN = 0
-    ANY = 1
-    DENY = 2
-    ALLOW = 3
+ResourceType = AclResourceType
+Permission = AclPermission
 
 
 class ResourcePattern(NamedTuple):

@@ -22,7 +22,7 @@ from barnabas_broker.security.authorizer import AclAuthorizer
 from barnabas_broker.server.control import acl_store
 from barnabas_broker.server.control.acl_store import AclStore
 from barnabas_broker.zk.acl_znodes import CHANGE_ROOTS, LITERAL, PREFIXED
-from barnabas_broker.zk.store import CoordinationError, Create, Delete, Operation, SetData
+from barnabas_broker.zk.store import CoordinationError, Create, Delete, SetData
 from barnabas_broker.zk.znodes import MalformedZnodeError
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from tests.broker.controller.ensemble import NOW_MS, Ensemble, Lost
@@ -61,28 +61,15 @@ class Member:
 
     def hear(self) -> bool:
         """Read what it was told of; whether that was anything."""
-        told = bool(self.store.heard)
-        self.store.heard.clear()
-        if told:
+        if told := self.store.take_heard():
             self.acls.catch_up(now_ms=NOW_MS, everything=False)
         return told
-
-
-@pytest.fixture
-def ensemble() -> Ensemble:
-    """A new one."""
-    return Ensemble()
 
 
 @pytest.fixture
 def members(ensemble: Ensemble) -> tuple[Member, Member]:
     """Two brokers."""
     return Member(ensemble), Member(ensemble)
-
-
-def write(ensemble: Ensemble, *operations: Operation) -> None:
-    """As another program writes."""
-    ensemble.session().commit(operations, now_ms=NOW_MS)
 
 
 def test_another_broker_goes_by_a_change(members: tuple[Member, Member]) -> None:
@@ -219,8 +206,8 @@ def test_a_znode_that_nobody_can_read(
     one.add(TOPIC, READ)
     other.hear()
     for broken in (b"{", b"[]", b'{"version":2}', b'{"version":1,"acls":[{"host":"*"}]}'):
-        write(ensemble, SetData(TOPIC_PATH, broken))
-        write(ensemble, Create(f"{CHANGE_ROOTS[LITERAL]}/acl_changes_", b"Topic:orders", True))
+        ensemble.commit([SetData(TOPIC_PATH, broken)])
+        ensemble.commit([Create(f"{CHANGE_ROOTS[LITERAL]}/acl_changes_", b"Topic:orders", True)])
         other.hear()
         assert other.known == {TOPIC: {READ}}
         assert TOPIC_PATH in caplog.text
@@ -243,7 +230,7 @@ def test_announcements_that_name_nothing(
         (PREFIXED, b"{"),
         (PREFIXED, b'{"resourceType":"TOPIC","name":"a","patternType":"MATCH"}'),
     ):
-        write(ensemble, Create(f"{CHANGE_ROOTS[root]}/acl_changes_", data, True))
+        ensemble.commit([Create(f"{CHANGE_ROOTS[root]}/acl_changes_", data, True)])
     members[0].add(TOPIC, READ)
     assert members[1].hear()
     assert caplog.text.count("ACL change notification ignored") == 6
@@ -255,8 +242,8 @@ def test_types_and_operations_of_later_releases(ensemble: Ensemble) -> None:
     Member(ensemble).add(TOPIC, READ)
     entry = {"principal": "User:b", "permissionType": "Allow", "operation": "Fly", "host": "*"}
     data = json.dumps({"version": 1, "acls": [entry]}).encode()
-    write(ensemble, Create("/kafka-acl/Fish"), Create("/kafka-acl/Fish/orders", data))
-    write(ensemble, Create("/kafka-acl/Topic/air", data), Create("/kafka-acl/Topic/none", None))
+    ensemble.commit([Create("/kafka-acl/Fish"), Create("/kafka-acl/Fish/orders", data)])
+    ensemble.commit([Create("/kafka-acl/Topic/air", data), Create("/kafka-acl/Topic/none", None)])
     known = Member(ensemble).known
     assert known.pop(TOPIC) == {READ}
     ((pattern, entries),) = known.items()
@@ -281,7 +268,7 @@ def test_more_than_a_znode_holds(members: tuple[Member, Member]) -> None:
 
 def test_znodes_that_somebody_deleted(ensemble: Ensemble, members: tuple[Member, Member]) -> None:
     """Parents come back with the next reading of everything, and changes count again."""
-    write(ensemble, Delete(CHANGE_ROOTS[LITERAL]))
+    ensemble.commit([Delete(CHANGE_ROOTS[LITERAL])])
     with pytest.raises(Exception, match=CHANGE_ROOTS[LITERAL]):
         members[0].acls.catch_up(now_ms=NOW_MS, everything=False)
     members[0].acls.catch_up(now_ms=NOW_MS, everything=True)

@@ -43,28 +43,15 @@ class Member:
 
     def hear(self) -> bool:
         """Read what it was told of; whether that was anything."""
-        told = bool(self.store.heard)
-        self.store.heard.clear()
-        if told:
+        if told := self.store.take_heard():
             self.tokens.catch_up(now_ms=NOW_MS, everything=False)
         return told
-
-
-@pytest.fixture
-def ensemble() -> Ensemble:
-    """A new one."""
-    return Ensemble()
 
 
 @pytest.fixture
 def members(ensemble: Ensemble) -> tuple[Member, Member]:
     """Two brokers."""
     return Member(ensemble), Member(ensemble)
-
-
-def write(ensemble: Ensemble, *operations: Operation) -> None:
-    """As another program writes."""
-    ensemble.session().commit(operations, now_ms=NOW_MS)
 
 
 def test_another_broker_knows_of_a_change(members: tuple[Member, Member]) -> None:
@@ -88,7 +75,7 @@ def test_a_broker_that_starts_knows_all(ensemble: Ensemble, members: tuple[Membe
     for each in made:
         members[0].tokens.create(each, now_ms=NOW_MS)
     assert Member(ensemble).cache.tokens == {each.id: each for each in made}
-    write(ensemble, Delete(f"{TOKENS}/{made[0].id}"))
+    ensemble.commit([Delete(f"{TOKENS}/{made[0].id}")])
     members[0].tokens.catch_up(now_ms=NOW_MS, everything=True)
     assert made[0].id not in members[0].cache.tokens
 
@@ -207,16 +194,17 @@ def test_malformed_znodes_are_passed_over(
     """One token that cannot be read does not hide the others."""
     made = token()
     members[0].tokens.create(made, now_ms=NOW_MS)
-    write(
-        ensemble,
-        Create(f"{TOKENS}/broken", b"{}"),
-        Create(f"{CHANGES}/token_change_", b"a/b", sequential=True),
-        Create(f"{CHANGES}/token_change_", b"broken", sequential=True),
+    ensemble.commit(
+        [
+            Create(f"{TOKENS}/broken", b"{}"),
+            Create(f"{CHANGES}/token_change_", b"a/b", sequential=True),
+            Create(f"{CHANGES}/token_change_", b"broken", sequential=True),
+        ]
     )
     assert members[1].hear()
     assert members[1].cache.tokens == {made.id: made}
     assert Member(ensemble).cache.tokens == {made.id: made}
     assert "/delegation_token/tokens/broken" in caplog.text
-    write(ensemble, SetData(f"{TOKENS}/{made.id}", b"not JSON"))
+    ensemble.commit([SetData(f"{TOKENS}/{made.id}", b"not JSON")])
     members[1].tokens.catch_up(now_ms=NOW_MS, everything=True)
     assert members[1].cache.tokens == {}

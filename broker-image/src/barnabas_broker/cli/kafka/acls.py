@@ -23,15 +23,8 @@ from barnabas_broker.cli.admin import AdminSession
 from barnabas_broker.cli.client import Connection
 from barnabas_broker.cli.errors import CommandError
 from barnabas_broker.cli.kafka.tool import connected, refused, tool
-from barnabas_kafka.client.security import (
-    Acl,
-    AclFilter,
-    AclResourceType,
-    PatternType,
-    create_acls,
-    delete_acls,
-    describe_acls,
-)
+from barnabas_kafka.acls import AclResourceType, PatternType
+from barnabas_kafka.client.security import Acl, AclFilter, create_acls, delete_acls, describe_acls
 
 Option = Callable[[Callable[..., Any]], Callable[..., Any]]
 

@@ -1,14 +1,21 @@
 """What the four APIs of delegation tokens share: who may ask, and where (KIP-48)."""
 
-from typing import TYPE_CHECKING, Final
+from asyncio import Future
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from barnabas_broker.security.principals import ANONYMOUS
+from barnabas_broker.server.process.deferred_responses import then
 from barnabas_broker.server.requests.request_context import RequestContext
 from barnabas_kafka.errors import ErrorCode, KafkaError
+from barnabas_kafka.protocol.messages.expire_delegation_token import ExpireDelegationTokenResponse
+from barnabas_kafka.protocol.messages.renew_delegation_token import RenewDelegationTokenResponse
 from barnabas_kafka.settings.listeners import SecurityProtocol
 
 if TYPE_CHECKING:  # Not loaded where there is no secret key.
     from barnabas_broker.server.control.delegation_token_manager import DelegationTokenManager
+
+Response = TypeVar("Response", ExpireDelegationTokenResponse, RenewDelegationTokenResponse)
 
 REQUESTERS_SINCE: Final = 3
 """The version of CreateDelegationToken and DescribeDelegationToken that tells who asked for one."""
@@ -37,3 +44,21 @@ def manager(call: RequestContext) -> "DelegationTokenManager":
     if tokens is None:
         raise KafkaError(ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED)
     return tokens
+
+
+def changed_expiry(
+    call: RequestContext,
+    change: "Callable[[DelegationTokenManager], int | Future[int]]",
+    response: type[Response],
+) -> Response | Future[Response]:
+    """Change when a token expires, and answer with that time."""
+
+    def refuse(error: KafkaError) -> Response:
+        return response(error_code=error.code, expiry_timestamp_ms=NO_TIME)
+
+    try:
+        check_allowed(call)
+        changed = change(manager(call))
+    except KafkaError as error:
+        return refuse(error)
+    return then(changed, lambda until_ms: response(expiry_timestamp_ms=until_ms), refuse)

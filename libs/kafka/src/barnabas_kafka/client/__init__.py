@@ -7,6 +7,7 @@ where these change. The package is the one place of `barnabas_kafka` that does I
 only `transport`, `pool`, `directory`, `admin` and `blocking` do.
 """
 
+from barnabas_kafka.acls import AclOperation, AclPermission, AclResourceType, PatternType
 from barnabas_kafka.client.admin import AsyncAdmin
 from barnabas_kafka.client.blocking import Admin, ClientThread
 from barnabas_kafka.client.cluster import (
@@ -74,10 +75,6 @@ from barnabas_kafka.client.sasl import OAuthBearer, Plain, Scram
 from barnabas_kafka.client.security import (
     Acl,
     AclFilter,
-    AclOperation,
-    AclPermission,
-    AclResourceType,
-    PatternType,
     QuotaEntity,
     ScramCredential,
     alter_quotas,

@@ -3,9 +3,9 @@
 import secrets
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from enum import IntEnum
 from typing import Any, Final
 
+from barnabas_kafka.acls import AclOperation, AclPermission, AclResourceType, PatternType
 from barnabas_kafka.client.cluster import ANY_BROKER, CONTROLLER
 from barnabas_kafka.client.errors import BrokerError, check
 from barnabas_kafka.client.operation import (
@@ -38,54 +38,6 @@ _MECHANISMS: Final[Mapping[ScramMechanism, int]] = {"SCRAM-SHA-256": 1, "SCRAM-S
 
 QuotaEntity = frozenset[tuple[str, str | None]]
 """Of pairs such as ("user", "alice"); the types are user, client-id and ip."""
-
-
-class AclResourceType(IntEnum):
-    """What an ACL protects, by the numbers of the protocol; ANY is for filters."""
-
-    ANY = 1
-    TOPIC = 2
-    GROUP = 3
-    CLUSTER = 4
-    TRANSACTIONAL_ID = 5
-    DELEGATION_TOKEN = 6
-    USER = 7
-
-
-class PatternType(IntEnum):
-    """How the name of the resource is compared; ANY and MATCH are for filters."""
-
-    ANY = 1
-    MATCH = 2
-    LITERAL = 3
-    PREFIXED = 4
-
-
-class AclOperation(IntEnum):
-    """What an ACL allows or denies; ANY is for filters."""
-
-    ANY = 1
-    ALL = 2
-    READ = 3
-    WRITE = 4
-    CREATE = 5
-    DELETE = 6
-    ALTER = 7
-    DESCRIBE = 8
-    CLUSTER_ACTION = 9
-    DESCRIBE_CONFIGS = 10
-    ALTER_CONFIGS = 11
-    IDEMPOTENT_WRITE = 12
-    CREATE_TOKENS = 13
-    DESCRIBE_TOKENS = 14
-
-
-class AclPermission(IntEnum):
-    """Which of both; ANY is for filters."""
-
-    ANY = 1
-    DENY = 2
-    ALLOW = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

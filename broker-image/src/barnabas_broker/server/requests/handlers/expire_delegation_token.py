@@ -2,15 +2,9 @@
 
 from asyncio import Future
 
-from barnabas_broker.server.process.deferred_responses import then
-from barnabas_broker.server.requests.delegation_token_requests import (
-    NO_TIME,
-    check_allowed,
-    manager,
-)
+from barnabas_broker.server.requests.delegation_token_requests import changed_expiry
 from barnabas_broker.server.requests.handler import Handler
 from barnabas_broker.server.requests.request_context import RequestContext
-from barnabas_kafka.errors import KafkaError
 from barnabas_kafka.protocol.messages.expire_delegation_token import (
     ExpireDelegationTokenRequest,
     ExpireDelegationTokenResponse,
@@ -24,22 +18,13 @@ def handle(
     request: ExpireDelegationTokenRequest, call: RequestContext
 ) -> Response | Future[Response]:
     """Have a token expire, at once where the period is negative."""
-    try:
-        check_allowed(call)
-        changed = manager(call).expire(
+    return changed_expiry(
+        call,
+        lambda tokens: tokens.expire(
             call.principal, bytes(request.hmac), period_ms=request.expiry_time_period_ms
-        )
-    except KafkaError as error:
-        return _refuse(error)
-    return then(changed, _answer, _refuse)
-
-
-def _answer(until_ms: int) -> Response:
-    return Response(expiry_timestamp_ms=until_ms)
-
-
-def _refuse(error: KafkaError) -> Response:
-    return Response(error_code=error.code, expiry_timestamp_ms=NO_TIME)
+        ),
+        Response,
+    )
 
 
 HANDLER = Handler(ApiKey.EXPIRE_DELEGATION_TOKEN, VersionRange(0, 2), handle)

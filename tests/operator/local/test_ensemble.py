@@ -125,7 +125,7 @@ def test_a_member_that_was_killed_is_told_and_started_again(state: StateDirector
     assert [each.pid is None for each in servers] == [False, True, False]
     pids = [each.pid for each in servers]
     said = ensure(record, state)
-    assert said[0].startswith("ZooKeeper member 2 had ended without being told to")
+    assert said[0].startswith("ZooKeeper member 2 had ended without a request to stop")
     assert len(said) == 2
     assert record.ensemble == before
     assert [each.pid for each in coordination.servers(record, state)][::2] == pids[::2]

@@ -69,7 +69,7 @@ def test_three_brokers_and_the_loss_of_one(laptop: Laptop) -> None:
     sent |= kafka.send(servers, "packages", [(b"%d" % n, b"after") for n in range(100)])
     assert not is_ready(laptop.look().status.conditions)
     seen = laptop.up()
-    assert laptop.said[0].startswith("broker 1 had ended without being told to")
+    assert laptop.said[0].startswith("broker 1 had ended without a request to stop")
     assert is_ready(seen.status.conditions)
     assert kafka.read(servers, "packages") == sent
     with pytest.raises(LocalError, match="brokers can be added, not taken away"):

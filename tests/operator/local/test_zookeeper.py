@@ -58,7 +58,7 @@ def test_it_is_started_once_and_again_after_a_crash(state: StateDirectory) -> No
     os.kill(first.pid, signal.SIGKILL)
     wait_for("the end of the ZooKeeper", lambda: first.running, until=lambda it: not it)
     said, port = ensure(record, state)[0], record.zookeeper
-    assert "had ended without being told to" in said
+    assert "had ended without a request to stop" in said
     assert coordination.connect(record) == connect
     assert zookeeper.end(ZooKeeperFiles(state.zookeeper), timeout_s=seconds(START))
     assert not zookeeper.end(ZooKeeperFiles(state.zookeeper), timeout_s=seconds(START))

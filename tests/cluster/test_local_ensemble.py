@@ -65,7 +65,8 @@ def test_three_members_and_the_loss_of_their_leader(laptop: Laptop) -> None:
     assert condition.message.startswith(f"ZooKeeper member {leader} ended by itself; its last")
 
     laptop.up(timeout_s=seconds(START))
-    assert laptop.said[0].startswith(f"ZooKeeper member {leader} had ended without a request to stop")
+    ended = f"ZooKeeper member {leader} had ended without a request to stop"
+    assert laptop.said[0].startswith(ended)
     await_whole(laptop)
     assert {"meanwhile", "packages"} <= set(admin.list_topics(timeout=seconds(ANSWER)).topics)
 

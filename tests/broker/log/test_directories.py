@@ -10,6 +10,7 @@ import textwrap
 import threading
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,6 +19,7 @@ from barnabas_broker.log.config import LogConfig
 from barnabas_broker.log.directories import LogDirectories, LogDirectoryError
 from barnabas_broker.log.health import Finding, Reserve
 from barnabas_broker.log.parallel import GivenUpError
+from barnabas_broker.log.partition_log import PartitionLog
 from barnabas_broker.log.recovery_progress import RecoveryProgress, SegmentScan
 from barnabas_broker.log.removals import Work
 from barnabas_kafka.errors import ErrorCode, KafkaError
@@ -454,6 +456,44 @@ def test_a_failed_log_leaves_no_clean_marker(tmp_path: Path) -> None:
     logs.create(TP, LogConfig(), None, NOW).health.found(Finding.BROKEN, "Input/output error")
     logs.close()
     assert not (tmp_path / ".kafka_cleanshutdown").exists()
+
+
+@pytest.mark.parametrize(("clean", "failing"), [(True, "close"), (True, "flush"), (False, "close")])
+def test_a_log_that_cannot_be_closed_holds_back_no_other(
+    tmp_path: Path,
+    clean: bool,
+    failing: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Other directories are marked as clean, and nobody holds a lock afterwards."""
+    paths = [tmp_path / name for name in ("first", "bad", "last")]
+    logs = LogDirectories.take(paths)
+    logs.claim(broker_id=1, cluster_id=CLUSTER)
+    homes = {}
+    for index in range(3):
+        logs.create(TopicPartition("t", index), LogConfig(), None, NOW)
+        homes[index] = logs.home_of(TopicPartition("t", index)).path
+    assert len({*homes.values()}) == 3
+    real, closed = getattr(PartitionLog, failing), []
+
+    def faulty(self: PartitionLog, *args: Any, **more: Any) -> Any:
+        if self.tp.partition == 1:
+            raise ZeroDivisionError("a defect")
+        closed.append(self.tp.partition)
+        return real(self, *args, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(PartitionLog, failing, faulty)
+        logs.close(clean=clean)
+    assert {*closed} == {0, 2}
+    assert "Closing of " in caplog.text
+    assert "a defect" in caplog.text
+    marked = {index for index in homes if (homes[index] / ".kafka_cleanshutdown").exists()}
+    assert marked == ({0, 2} if clean else set())
+    again = LogDirectories.take(paths)
+    again.claim(broker_id=1, cluster_id=CLUSTER)
+    again.close(clean=False)
 
 
 def test_topics_are_loaded_with_their_own_settings(tmp_path: Path) -> None:

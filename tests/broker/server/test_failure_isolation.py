@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from barnabas_broker.controller.config_manager import ConfigManager
 from barnabas_broker.controller.controller import Controller
 from barnabas_broker.controller.transitions import leader_election, partition_reassignment
+from barnabas_broker.coordinator.group.group import Group
 from barnabas_broker.coordinator.group.group_coordinator import GroupCoordinator
 from barnabas_broker.coordinator.group.membership import Membership
 from barnabas_broker.coordinator.transaction.transaction_coordinator import TransactionCoordinator
@@ -16,6 +18,7 @@ from barnabas_broker.replica.manager import ReplicaManager
 from barnabas_broker.replica.partition import Partition
 from barnabas_broker.server.node.broker_server import BrokerServer
 from barnabas_broker.server.requests.handlers import alter_configs as alter_configs_handler
+from barnabas_broker.server.requests.handlers import create_topics as create_topics_handler
 from barnabas_broker.server.requests.handlers import delete_topics as delete_topics_handler
 from barnabas_broker.server.requests.handlers import describe_configs as describe_configs_handler
 from barnabas_broker.server.requests.handlers import describe_log_dirs as describe_log_dirs_handler
@@ -24,6 +27,7 @@ from barnabas_broker.server.requests.handlers import (
 )
 from barnabas_broker.server.requests.handlers import list_transactions as list_transactions_handler
 from barnabas_broker.server.requests.request_context import RequestContext
+from barnabas_broker.zk.znodes import ConfigZnode
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import LATEST_TIMESTAMP, TopicPartition
 from barnabas_kafka.protocol.messages.add_partitions_to_txn import (
@@ -36,6 +40,10 @@ from barnabas_kafka.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
     ReassignableTopic,
+)
+from barnabas_kafka.protocol.messages.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    ScramCredentialUpsertion,
 )
 from barnabas_kafka.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -76,6 +84,7 @@ from barnabas_kafka.protocol.messages.incremental_alter_configs import (
 )
 from barnabas_kafka.protocol.messages.init_producer_id import InitProducerIdRequest
 from barnabas_kafka.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from barnabas_kafka.protocol.messages.list_groups import ListGroupsRequest
 from barnabas_kafka.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -363,7 +372,33 @@ def leave_group(wire: Wire, names: Sequence[str]) -> list[int]:
     return [it.error_code for it in answer.members]
 
 
+def metadata(wire: Wire, names: Sequence[str]) -> list[int]:
+    """Topics and their partitions, as clients ask for them."""
+    topics = [MetadataRequestTopic(name=it) for it in names]
+    answer = wire.ask(MetadataRequest(topics=topics), 12)
+    codes = {it.name: it.error_code for it in answer.topics}
+    return [codes[it] for it in names]
+
+
+def alter_credentials(wire: Wire, names: Sequence[str]) -> list[int]:
+    """Set passwords of users."""
+    upsertions = [
+        ScramCredentialUpsertion(
+            name=it, mechanism=1, iterations=4096, salt=b"salt", salted_password=b"p" * 32
+        )
+        for it in names
+    ]
+    answer = wire.ask(AlterUserScramCredentialsRequest(upsertions=upsertions), 0)
+    return [it.error_code for it in answer.results]
+
+
 BY_NAME = [
+    (metadata, ReplicaManager, "as_served"),
+    (alter_credentials, ConfigZnode, "for_user"),
+    (alter_configs, ConfigManager, "_alter_topic"),
+    (incremental_alter_configs, ConfigManager, "_alter_topic"),
+    (create_topics, create_topics_handler, "_refusal"),
+    (create_partitions, RequestContext, "allowed"),
     (describe_topics, ReplicaManager, "as_served"),
     (leave_group, Membership, "leave"),
     (offset_commit, RequestContext, "allowed"),
@@ -438,6 +473,27 @@ def test_the_other_log_directories_are_described(
     assert sorted(it.error_code for it in answer.results) == sorted([FAILED, FINE])
     (described,) = (it for it in answer.results if not it.error_code)
     assert [it.partition_index for it in described.topics[0].partitions] == [1]
+
+
+def test_the_other_groups_are_listed(wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that cannot be looked at is left out: an entry has no place for an error."""
+    wire.ask(FindCoordinatorRequest(key_type=0, coordinator_keys=["bad"]), 4)
+    wire.ask(MetadataRequest(topics=[MetadataRequestTopic(name="fine")]), 4)
+    partition = OffsetCommitRequestPartition(partition_index=0, committed_offset=1)
+    topics = [OffsetCommitRequestTopic(name="fine", partitions=[partition])]
+    for name in ("bad", "good"):
+        answer = wire.ask(OffsetCommitRequest(group_id=name, topics=topics), 8)
+        assert answer.topics[0].partitions[0].error_code == FINE
+
+    def kind(self: Group) -> str:
+        if self.id == "bad":
+            raise ValueError("a defect")
+        return "classic"
+
+    monkeypatch.setattr(Group, "kind", property(kind))
+    answer = wire.ask(ListGroupsRequest(), 5)
+    listed = [it.group_id for it in answer.groups if it.group_id != "offsets"]
+    assert (answer.error_code, listed) == (FINE, ["good"])
 
 
 def test_the_other_transactions_are_listed(wire: Wire, monkeypatch: pytest.MonkeyPatch) -> None:

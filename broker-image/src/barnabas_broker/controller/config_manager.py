@@ -6,6 +6,7 @@ Holds the broker settings in effect, which are those given at start under those 
 import logging
 from collections.abc import Mapping, Sequence
 
+from barnabas_broker.cluster.failures import refusal
 from barnabas_broker.cluster.image import DEFAULT_BROKER
 from barnabas_broker.controller import configs, writes
 from barnabas_broker.controller.configs import ConfigResource
@@ -136,8 +137,8 @@ class ConfigManager:
                         ErrorCode.INVALID_REQUEST,
                         f"Settings of resource type {request.resource.name} cannot be altered.",
                     )
-        except KafkaError as error:
-            return Outcome.refused(request.name, error)
+        except Exception as error:  # The boundary between one resource and the others.
+            return Outcome.refused(request.name, refusal(error, "AlterConfigs", request.name))
         return Outcome(request.name)
 
     def _alter_topic(

@@ -3,13 +3,13 @@
 import logging
 from collections.abc import Sequence
 
+from barnabas_broker.cluster.failures import refusal
 from barnabas_broker.controller import writes
 from barnabas_broker.controller.metadata_store import MetadataStore
 from barnabas_broker.controller.requests import Outcome
 from barnabas_broker.controller.scram_credentials import Deletion, Upsertion, plan_credentials
 from barnabas_broker.security.principals import Principal
 from barnabas_broker.zk.znodes import ConfigZnode
-from barnabas_kafka.errors import KafkaError
 
 _log = logging.getLogger(__name__)
 
@@ -38,8 +38,8 @@ class UserCredentialManager:
                     store = self._metadata.store
                     operations = writes.change_config(store, znode, config, now_ms=now_ms)
                 self._metadata.commit(operations, users=[user], now_ms=now_ms)
-            except KafkaError as error:
-                refused[user] = error
+            except Exception as error:  # The boundary between one user and the others.
+                refused[user] = refusal(error, "AlterUserScramCredentials", user)
             else:
                 _log.info("Altered SCRAM credentials: user=%r principal=%s", user, principal)
         changes: list[Deletion | Upsertion] = [*deletions, *upsertions]

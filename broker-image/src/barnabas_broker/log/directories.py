@@ -21,7 +21,7 @@ from time import monotonic as _clock_s
 from typing import Final, TypeVar
 from uuid import UUID
 
-from barnabas_broker.cluster.failures import each_isolated
+from barnabas_broker.cluster.failures import call_isolated, each_isolated
 from barnabas_broker.log import future_log_recovery, move_record, names, parallel
 from barnabas_broker.log.config import LogConfig
 from barnabas_broker.log.directory import (
@@ -650,17 +650,19 @@ class LogDirectories:
         Clean: everything is put on the device, then the marker says so, in each directory whose
         logs all closed without an error; one that is offline is not touched. Blocks.
         """
+
+        def close(directory: DirectoryState) -> None:
+            if clean and directory.health.readable:
+                self._close_clean(directory, broker_epoch, now_ms, threads)
+                return
+            logs = [partial(log.close, clean=False) for log in self._logs_in(directory)]
+            call_isolated(logs, "Closing", directory.path)
+            if not clean and any(each.refused for each in self._directories):
+                directory.restore_marker()
+
+        each_isolated(self._directories, close, "Closing", name=lambda it: it.path)
         for directory in self._directories:
-            try:
-                if clean and directory.health.readable:
-                    self._close_clean(directory, broker_epoch, now_ms, threads)
-                else:
-                    for log in self._logs_in(directory):
-                        log.close(clean=False)
-                    if not clean and any(each.refused for each in self._directories):
-                        directory.restore_marker()
-            finally:
-                directory.lock.release()
+            directory.lock.release()
         self.logs = {}
 
     def _close_clean(
@@ -692,9 +694,4 @@ def _in_threads(
 
 
 def _succeeds(log: PartitionLog, work: Work) -> bool:
-    try:
-        work()
-    except KafkaError as error:
-        _log.error("Failed to close a log: partition=%s %s", log.tp, error)
-        return False
-    return True
+    return not each_isolated((log,), lambda _: work(), "Closing", name=lambda it: it.tp)

@@ -136,6 +136,18 @@ def test_a_full_fetch_closes_the_session_it_names(
     assert cache.sessions == {}
 
 
+@pytest.mark.parametrize("epoch", [INITIAL_EPOCH, FINAL_EPOCH])
+def test_nobody_closes_the_session_of_another(
+    cache: SessionCache, draw_id: Callable[[], int], epoch: int
+) -> None:
+    """Its id can be guessed, or seen in an answer."""
+    kept = cache.begin(request(0, INITIAL_EPOCH), targets(0), draw_id=draw_id, now_ms=0)
+    mallory = request(kept.session_id, epoch, owner="User:mallory")
+    cache.begin(mallory, targets(0), draw_id=draw_id, now_ms=1)
+    again = cache.begin(request(kept.session_id, 1), {}, draw_id=draw_id, now_ms=2)
+    assert again.session_id == kept.session_id
+
+
 def test_the_epoch_wraps_to_one(cache: SessionCache, draw_id: Callable[[], int]) -> None:
     """0 opens sessions, so the epoch after the greatest is 1."""
     opened = cache.begin(request(0, INITIAL_EPOCH), targets(0), draw_id=draw_id, now_ms=0)

@@ -9,7 +9,7 @@ What a request means, by (session id, epoch):
     (0, -1)        a fetch without session
     (0, 0)         a full fetch that opens a session, if the cache has room
     (id, -1)       a full fetch that closes session `id`
-    (id, 0)        a full fetch that closes session `id` and opens another
+    (id, 0)        a full fetch that closes session `id` and opens another; it closes its own only
     (id, epoch)    an incremental fetch: changes of the request are merged into the session
 
 Errors are FETCH_SESSION_ID_NOT_FOUND for a session that was evicted or never existed, and
@@ -161,9 +161,10 @@ class SessionCache:
         FETCH_SESSION_TOPIC_ID_ERROR.
         """
         if request.epoch in (INITIAL_EPOCH, FINAL_EPOCH):
-            self.drop(request.session_id)
+            named = self.sessions.get(request.session_id)
+            if named is not None and named.owner == request.owner:  # Ids can be guessed.
+                self.drop(named.id)
             session = None
-            assert request.session_id not in self.sessions, violated("a full fetch ends a session")
             if request.epoch == INITIAL_EPOCH:
                 session = self._open(request, targets, draw_id, now_ms)
             return FetchContext(targets, session, incremental=False)

@@ -29,7 +29,7 @@ from barnabas_kafka.protocol.messages.produce import ProduceResponse
 from tests.broker.server.moved_clock import loops_monotonic_ms
 from tests.broker.server.peers.replication.hand_made import T_ID, HandMade, hand_made
 from tests.broker.server.peers.replication.test_replica_fetcher import batch
-from tests.broker.server.running import Wire, produce_request
+from tests.broker.server.running import Wire, port_of, produce_request, running_node
 from tests.waiting import wait_for
 
 LAG_S = 30
@@ -157,6 +157,27 @@ def test_a_stranger_is_refused(wire: Wire) -> None:
     assert told(wire, fetch(0, follower=9)).error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
     stranger = fetch(0, follower=9, current_leader_epoch=-1)
     assert told(wire, stranger).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_who_poses_as_a_follower_gets_no_session(tmp_path: Path) -> None:
+    """Else it could use up those of the followers, with partitions that it may not read."""
+    settings = {
+        "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
+        "super.users": "User:nobody",
+    }
+    with running_node(tmp_path, settings) as node, Wire(port_of(node)) as wire:
+        for version, request in (
+            (12, fetch(0, session_epoch=0)),
+            (15, fetch(0, follower=-1, session_epoch=0)),
+        ):
+            if version == 15:
+                request.replica_state = ReplicaState(replica_id=1, replica_epoch=0)
+                request.topics[0].topic_id = T_ID
+            response = wire.ask(request, version)
+            assert (response.error_code, response.session_id) == (0, 0)
+            codes = {each.error_code for it in response.responses for each in it.partitions}
+            assert codes == {ErrorCode.TOPIC_AUTHORIZATION_FAILED}
+            assert not node.broker.follower_sessions.sessions
 
 
 def test_epochs_are_fenced(wire: Wire) -> None:

@@ -18,7 +18,13 @@ from typing import cast
 
 from barnabas_broker.cluster.failures import refusal
 from barnabas_broker.replica.delayed_fetch import DelayedFetch, Waitable
-from barnabas_broker.replica.fetch_session import FetchContext, Key, Target
+from barnabas_broker.replica.fetch_session import (
+    FINAL_EPOCH,
+    INITIAL_EPOCH,
+    FetchContext,
+    Key,
+    Target,
+)
 from barnabas_broker.replica.follower_session import FollowerSession, FollowerTarget
 from barnabas_broker.replica.partition import Partition
 from barnabas_broker.replica.replication_quota import leader_withholds
@@ -48,10 +54,12 @@ def handle(
     request: FetchRequest, call: RequestContext, follower: int, broker_epoch: int
 ) -> Work[FetchResponse | Future[object]]:
     """Answer a follower, now or when there is enough to answer it with."""
-    if call.usage is not None and call.allowed_on_cluster(
-        AclOperation.CLUSTER_ACTION, audited=False
-    ):
+    allowed = call.allowed_on_cluster(AclOperation.CLUSTER_ACTION, audited=False)
+    if call.usage is not None and allowed:
         call.usage.exempt()
+    if not allowed and request.session_epoch == INITIAL_EPOCH:
+        # Each partition is refused to it, and followers' sessions are none of its business.
+        request.session_epoch = FINAL_EPOCH
     targets = yield from _targets(request, call)
     try:
         context = begin(request, call, targets, call.broker.follower_sessions)

@@ -119,10 +119,12 @@ RELEASE ?=
 release: .venv/.synced ## Makes wheels, sdist, SBOM, changelog, chart and manifests in dist/ (RELEASE="cibuildwheel images")
 	@$(BIN)/python -m tools.release $(addprefix --,$(RELEASE))
 
+# Who knows the vulnerabilities: pypi (the JSON interface of the index, which few mirrors have), or osv (its database).
+AUDIT_SERVICE ?= pypi
 audit: .venv/.synced ## Looks for known vulnerabilities in the versions of the lock file (needs the network)
 	@mkdir -p .cache
 	@$(BIN)/uv export --quiet --frozen --all-packages --all-extras --all-groups --no-emit-workspace --output-file .cache/audited.txt
-	$(BIN)/uv tool run --from pip-audit==2.10.1 pip-audit --disable-pip --require-hashes --progress-spinner off --strict -r .cache/audited.txt
+	$(BIN)/uv tool run --from pip-audit==2.10.1 pip-audit --vulnerability-service $(AUDIT_SERVICE) --disable-pip --require-hashes --progress-spinner off --strict -r .cache/audited.txt
 
 docs: .venv-docs/.synced ## Checks the spelling and builds the documentation site in build/site; any warning fails it
 	@.venv-docs/bin/codespell --skip docs/reference/names-in-old-notes.md,'*.svg','*.json','*.py' docs README.md CONTRIBUTING.md SECURITY.md

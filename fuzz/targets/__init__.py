@@ -21,6 +21,7 @@ NAMES: Final = (
     "coordination",
     "directory",
     "framing",
+    "login",
     "produce",
     "records",
     "request",

@@ -121,7 +121,7 @@ def commands(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[s
 
 # What has no document to print.
 RUNS_UNTIL_STOPPED = {
-    "broker start", "zookeeper start", "zookeeper member", "pipeline run", "local up", "local down",
+    "broker start", "zookeeper start", "zookeeper member", "pipeline run",
 }  # fmt: skip
 PROBES_AND_SCRIPTS = {
     "broker ready", "broker wait-for-rack", "completion", "pipeline jars", "pipeline selftest",

@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from tests.waiting import RUN, seconds
 
 COMMAND = (sys.executable, "-P", "-m", "barnabas_broker.cli", "local")
@@ -40,3 +42,16 @@ class Terminal:
         told = json.loads(self.run("status", "--output", "json", *arguments))
         clusters: list[dict[str, Any]] = told["clusters"]
         return clusters
+
+    def document(self, *arguments: object) -> Any:
+        """What a command prints for programs; what it tells people is on standard error."""
+        done = subprocess.run(
+            [*COMMAND, *map(str, arguments), "--output", "yaml"],
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=seconds(RUN),
+            check=True,
+        )
+        assert done.stderr.startswith("quickstart: ")
+        return yaml.safe_load(done.stdout)

@@ -42,6 +42,17 @@ def test_up_status_down(laptop: Laptop, terminal: Terminal) -> None:
     assert "Nothing is known of a cluster in" in terminal.run("down", laptop.file)
 
 
+def test_up_and_down_have_documents(laptop: Laptop, terminal: Terminal) -> None:
+    """Standard output is the document alone; what is told on the way is on standard error."""
+    laptop.write(cluster())
+
+    (seen,) = terminal.document("up", laptop.file)["clusters"]
+    assert (seen["name"], seen["ready"]) == ("quickstart", True)
+    directory = str(terminal.directory / "quickstart")
+    gone = {"name": "quickstart", "directory": directory, "deleted": True}
+    assert terminal.document("down", "--delete-data") == {"clusters": [gone]}
+
+
 def test_something_that_is_not_ready_is_a_failure(laptop: Laptop, terminal: Terminal) -> None:
     """Exit code 1, and the reason on a line."""
     laptop.write(cluster(), topic(replicas=2))

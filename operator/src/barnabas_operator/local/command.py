@@ -82,6 +82,16 @@ def _timeout(command: Command) -> Command:
     )(command)
 
 
+def _output(plain: str) -> Callable[[Command], Command]:
+    return click.option(
+        "--output",
+        type=click.Choice([plain, "json", "yaml"]),
+        default=plain,
+        show_default=True,
+        help=f"{plain} for people, JSON or YAML for programs.",
+    )
+
+
 @click.group(epilog="More: docs/tasks/local.md.")
 def local() -> None:
     """Run custom resources on this machine, without Kubernetes."""
@@ -99,6 +109,7 @@ def local() -> None:
 @click.option("--replace", is_flag=True, help="Take the place of the file used before.")
 @click.option("--repair", is_flag=True, help="Write a damaged cluster.json again; ports stay.")
 @click.option("--restart", is_flag=True, help="With --foreground: start again what ends by itself.")
+@_output("text")
 @_timeout
 def up(
     file: Path,
@@ -108,6 +119,7 @@ def up(
     replace: bool,
     repair: bool,
     restart: bool,
+    output: str,
     timeout_s: float,
 ) -> None:
     """Bring up the KafkaCluster of FILE with its topics and pipelines.
@@ -128,14 +140,16 @@ def up(
         cluster = manifest.cluster.meta.name
         _check_broker_installed()
         state = _state(directory, cluster)
-        say = functools.partial(_say, cluster)
+        say = functools.partial(_say, cluster, err=output != "text")
         try:
             with _signals_interrupt():
                 bring = functools.partial(
                     bring_up, manifest, file.resolve(), state, say=say, timeout_s=timeout_s
                 )
                 seen = bring(replace=replace, repair=repair)
-                failed = _summary(seen)
+                failed = _summary(seen, say)
+                if output != "text":
+                    click.echo(_document({"clusters": [seen.as_json()]}, output))
                 if not detach:
                     _watch(state, say, timeout_s, Restarts(bring) if restart else None)
         except KeyboardInterrupt:
@@ -150,9 +164,7 @@ def up(
 @local.command()
 @click.argument("file", type=_file, required=False)
 @_place
-@click.option(
-    "--output", type=click.Choice(["table", "json", "yaml"]), default="table", show_default=True
-)
+@_output("table")
 def status(file: Path | None, name: str | None, directory: Path | None, output: str) -> None:
     """Show what runs: of FILE, of --name or --dir, or of all clusters on this machine."""
     from barnabas_operator.local import tables
@@ -191,17 +203,20 @@ def status(file: Path | None, name: str | None, directory: Path | None, output: 
 @click.argument("file", type=_file, required=False)
 @_place
 @click.option("--delete-data", is_flag=True, help="Delete records, checkpoints and all.")
+@_output("text")
 @_timeout
 def down(
     file: Path | None,
     name: str | None,
     directory: Path | None,
     delete_data: bool,
+    output: str,
     timeout_s: float,
 ) -> None:
     """Stop a cluster and its pipelines; the data stay unless --delete-data is given."""
     from barnabas_operator.local.state import DamagedError
 
+    stopped = []
     with _told():
         for state in _chosen(file, name, directory, all_of_them=False):
             try:
@@ -210,11 +225,14 @@ def down(
                 called = state.path.name
             else:
                 if record is None:
-                    click.echo(f"Nothing is known of a cluster in {state.path}.")
+                    click.echo(f"Nothing is known of a cluster in {state.path}.", err=True)
                     continue
                 called = record.cluster
-            say = functools.partial(_say, called)
+            say = functools.partial(_say, called, err=output != "text")
             _stop(state, say, timeout_s, delete_data=delete_data)
+            stopped.append({"name": called, "directory": str(state.path), "deleted": delete_data})
+    if output != "text":
+        click.echo(_document({"clusters": stopped}, output))
 
 
 # --- which cluster --------------------------------------------------------------------------------
@@ -245,7 +263,7 @@ def _chosen(
         raise UsageError(f"there are several clusters ({', '.join(known)}): choose with --name")
     chosen = known if name is None else [name]
     if not chosen and not all_of_them:
-        click.echo("No cluster is known here.")
+        click.echo("No cluster is known here.", err=True)
     return [_state(None, each) for each in chosen]
 
 
@@ -269,11 +287,11 @@ def _check_broker_installed() -> None:
 # --- telling and waiting --------------------------------------------------------------------------
 
 
-def _say(cluster: str, text: str) -> None:
-    click.echo(f"{cluster}: {text}")
+def _say(cluster: str, text: str, *, err: bool = False) -> None:
+    click.echo(f"{cluster}: {text}", err=err)
 
 
-def _summary(view: View) -> bool:
+def _summary(view: View, say: Callable[[str], None]) -> bool:
     """Tell where the cluster is and what is not Ready; whether that is a failure."""
     from barnabas_operator.api.conditions import READY
     from barnabas_operator.local.pipelines import NOT_INSTALLED
@@ -285,11 +303,11 @@ def _summary(view: View) -> bool:
                 failed = failed or each.reason != NOT_INSTALLED
                 click.echo(f"{resource} is not Ready: {each.reason}: {each.message}", err=True)
     where = ", ".join(f"{each.name} {each.bootstrap_servers}" for each in view.status.listeners)
-    _say(view.name, where)
+    say(where)
     for warning in (each.message for each in view.status.conditions if each.type == "Warning"):
-        _say(view.name, warning)
+        say(warning)
     if not failed:
-        _say(view.name, f"Ready; its files are in {view.directory}")
+        say(f"Ready; its files are in {view.directory}")
     return failed
 
 

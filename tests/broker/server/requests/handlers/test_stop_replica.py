@@ -114,8 +114,13 @@ def test_a_deletion_is_confirmed_when_the_log_is_gone(
         directory = partition.log.directory
         cut: Future[object] = Future()
         on_loop(node, lambda: partition.begin_cut(cut))
+        assert ask(node, stop(False, partition.leader_epoch)) == ErrorCode.NONE, "at once"
         answer = pool.submit(ask, node, stop(True, -2))
-        wait_for("StopReplica", lambda: on_loop(node, lambda: node.broker.replicas.get(tp) is None))
+        wait_for(
+            "both to wait for the truncation",
+            lambda: on_loop(node, lambda: len(node.broker.replicas._after_cut.get(tp, ()))),
+            until=lambda waiting: waiting == 2,
+        )
         assert directory.exists()
         assert not answer.done()
         if failure is not None:

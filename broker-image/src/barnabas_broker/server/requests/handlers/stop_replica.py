@@ -94,7 +94,7 @@ def _stopped(
                 told = ErrorCode.NONE if error is None else refusal(error, "StopReplica", tp).code
                 late.set_result(told)
 
-        if broker.replicas.stop(tp, delete=delete, ended=ended):
+        if broker.replicas.stop(tp, delete=delete, ended=ended) or not delete:
             return ErrorCode.NONE
     except Exception as error:
         return refusal(error, "StopReplica", tp).code

@@ -54,7 +54,7 @@ def test_what_is_refused(url: str, options: dict[str, str], handler: str, reason
 
 def test_a_file_needs_no_credentials() -> None:
     """Whoever reads the file has the token."""
-    assert str(BearerLogin.read("file:///run/token", {}).file) == "/run/token"
+    assert str(BearerLogin.read("file:///run/the%20token", {}).file) == "/run/the token"
 
 
 def encoded(claims: Any) -> str:

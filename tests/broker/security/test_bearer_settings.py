@@ -25,6 +25,11 @@ HANDLER_OF_SCRAM = "listener.name.out.scram-sha-256.sasl.server.callback.handler
 OAUTHBEARER = {"sasl.enabled.mechanisms": "OAUTHBEARER"}
 
 
+def of_login(handler: str) -> str:
+    """The setting for the handler that gives credentials, not for the one that checks them."""
+    return handler.replace(".server.", ".login.")
+
+
 def settings(**given: str) -> BrokerSettings:
     """A broker's settings; `_` stands for a dot."""
     return BrokerSettings.from_mapping({**OAUTHBEARER, **given})
@@ -52,11 +57,11 @@ def test_signed_tokens() -> None:
 
 def test_keys_in_a_file() -> None:
     """It is watched, like a key store."""
-    given = settings(**{URL: "file:///etc/keys.json"})
-    assert key_file(given, "OUT") == (Path("/etc/keys.json"),)
+    given = settings(**{URL: "file:///etc/the%20keys.json"})
+    assert key_file(given, "OUT") == (Path("/etc/the keys.json"),)
     found = bearer_settings(given, "OUT", {})
     assert isinstance(found, SignedTokenSettings)
-    assert found.source.file == Path("/etc/keys.json")
+    assert found.source.file == Path("/etc/the keys.json")
     assert key_file(settings(), "OUT") == ()
 
 
@@ -86,6 +91,11 @@ def test_unsecured_tokens_only_where_kafkas_handler_is_named() -> None:
         ({HANDLER: "com.example.Handler"}, "not loaded"),
         ({URL: "file:///keys", HANDLER_OF_ALL: UNSECURED_HANDLER}, "can have one of"),
         ({"sasl.enabled.mechanisms": "SCRAM-SHA-256", HANDLER_OF_SCRAM: "x"}, "can have one of"),
+        (
+            {"sasl.enabled.mechanisms": "SCRAM-SHA-256", of_login(HANDLER_OF_SCRAM): "x"},
+            "login.callback.*can have one of",
+        ),
+        ({URL: "file:///keys", of_login(HANDLER_OF_ALL): "x"}, "login.callback.*can have one of"),
     ],
 )
 def test_what_a_listener_cannot_start_with(given: dict[str, str], message: str) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import unquote, urlencode, urlsplit
 
 ENDPOINT: Final = "sasl.oauthbearer.token.endpoint.url"
 HANDLER: Final = "sasl.login.callback.handler.class"
@@ -101,7 +101,7 @@ class BearerLogin:
     def file(self) -> Path | None:
         """The file of a file:// address, None for another."""
         parts = urlsplit(self.url)
-        return Path(parts.path) if parts.scheme == "file" else None
+        return Path(unquote(parts.path)) if parts.scheme == "file" else None
 
     @property
     def form(self) -> bytes:

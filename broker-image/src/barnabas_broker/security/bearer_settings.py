@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from barnabas_broker.security.bearer_login import BearerLogin, BearerLoginError
 from barnabas_kafka.settings import broker as keys
@@ -44,7 +44,7 @@ class KeySource:
     def file(self) -> Path | None:
         """The file of a file:// address, None for another."""
         parts = urlsplit(self.url)
-        return Path(parts.path) if parts.scheme == "file" else None
+        return Path(unquote(parts.path)) if parts.scheme == "file" else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +100,7 @@ def bearer_settings(
 def key_file(settings: BrokerSettings, listener: str) -> tuple[Path, ...]:
     """The file that holds a listener's keys, if they are in one."""
     url = _Of(settings, listener)(keys.SASL_OAUTHBEARER_JWKS_ENDPOINT_URL) or ""
-    return (Path(urlsplit(url).path),) if url.startswith("file:") else ()
+    return (Path(unquote(urlsplit(url).path)),) if url.startswith("file:") else ()
 
 
 def client_login(
@@ -112,9 +112,13 @@ def client_login(
     """
     of = _Of(settings, listener)
     own = {name: value for name, value in options.items() if not name.startswith(_PREFIX)}
-    handler = of(keys.SASL_LOGIN_CALLBACK_HANDLER_CLASS) or ""
+    handler = settings.own_of_listener(
+        listener, keys.SASL_LOGIN_CALLBACK_HANDLER_CLASS, mechanism=MECHANISM
+    )
     try:
-        return BearerLogin.read(of(keys.SASL_OAUTHBEARER_TOKEN_ENDPOINT_URL) or "", own, handler)
+        return BearerLogin.read(
+            of(keys.SASL_OAUTHBEARER_TOKEN_ENDPOINT_URL) or "", own, handler or ""
+        )
     except BearerLoginError as error:
         key = keys.SASL_JAAS_CONFIG
         raise of.error(key, f"brokers connect to each other with {MECHANISM}: {error}") from None

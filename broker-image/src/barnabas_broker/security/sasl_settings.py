@@ -83,16 +83,17 @@ def listener_sasl(settings: BrokerSettings, listener: str, sections: Sections) -
 
 
 def _check_handlers(settings: BrokerSettings, listener: str, enabled: tuple[str, ...]) -> None:
-    """Refuse Java classes that would have to check credentials of other mechanisms."""
-    key = keys.SASL_SERVER_CALLBACK_HANDLER_CLASS
-    given = [
-        f"listener.name.{listener.lower()}.{each.lower()}.{key.name}"
-        for each in enabled
-        if each != "OAUTHBEARER"
-        and settings.own_of_listener(listener, key, mechanism=each) is not None
-    ]
-    if settings.of_listener(listener, key) is not None:
-        given.append(key.name)
+    """Refuse Java classes that would have to check, or to give, credentials by other mechanisms."""
+    given = []
+    for key in (keys.SASL_SERVER_CALLBACK_HANDLER_CLASS, keys.SASL_LOGIN_CALLBACK_HANDLER_CLASS):
+        given += [
+            f"listener.name.{listener.lower()}.{each.lower()}.{key.name}"
+            for each in enabled
+            if each != "OAUTHBEARER"
+            and settings.own_of_listener(listener, key, mechanism=each) is not None
+        ]
+        if settings.of_listener(listener, key) is not None:
+            given.append(key.name)
     if given:
         message = "only listener.name.<listener>.oauthbearer can have one of Kafka's own classes"
         raise SettingError(given[0], None, message)

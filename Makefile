@@ -23,7 +23,7 @@ SPARK := tests/pipelines/spark
 TESTRUN := $(BIN)/python -m tools.testrun
 
 .DEFAULT_GOAL := help
-.PHONY: help demo install uninstall test check black-box black-box-handlers handlers pipelines spark bench fuzz sim mutate mutate-cores gen fmt soak clean release audit docs \
+.PHONY: help demo install uninstall test check black-box black-box-handlers handlers pipelines spark bench fuzz sim mutate mutate-cores mutate-operator gen fmt soak clean release audit docs \
 	images kind-demo kind-down e2e
 
 help: ## Lists the verbs
@@ -113,6 +113,10 @@ SAMPLE ?= 10
 SEED ?= 1
 mutate-cores: .venv/.synced ## The same for a sample of each module of the cores (CORES="replica log" SAMPLE=10 SEED=1)
 	$(BIN)/python -m tools.mutate --cores $(CORES) --sample $(SAMPLE) --seed $(SEED)
+
+RULES ?=
+mutate-operator: .venv/.synced ## Runs the operator without each rule by which it does no harm; a test must fail (RULES="leaders last")
+	$(BIN)/python -m tools.operator_rules --rules '$(RULES)'
 
 # `cibuildwheel` and `images`, for a release that is published.
 RELEASE ?=

@@ -22,7 +22,7 @@ from barnabas_operator.handlers.health import Health
 from barnabas_operator.handlers.metrics import Metrics
 from barnabas_operator.plan.clusters import CHECKS
 from barnabas_operator.plan.findings import Reason
-from tools import log_messages, pictures, readme_plot, reference_cli, reference_crds
+from tools import log_messages, operator_rules, pictures, readme_plot, reference_cli, reference_crds
 from tools.testrun import record
 
 DIRECTORY: Final = Path(__file__).resolve().parent.parent / "docs" / "reference"
@@ -78,6 +78,7 @@ def pages() -> dict[Path, str]:
         DIRECTORY / "names-in-old-notes.md": old_names_page(),
         DIRECTORY / "operator-reasons.md": operator_reasons_page(),
         DIRECTORY / "operator-metrics.md": operator_metrics_page(),
+        operator_rules.PAGE: operator_rules.page(GENERATED),
         DIRECTORY / "log-messages.md": log_messages.page(GENERATED),
         DIRECTORY / "cli.md": reference_cli.page(GENERATED),
         **{DIRECTORY / name: text for name, text in reference_crds.pages(GENERATED).items()},

@@ -87,7 +87,8 @@ def test_items_of_others_are_no_drift() -> None:
 
     kube = MemoryKube()
     kube.webhooks.append(inject)
-    assert drift(_stateful_set(), kube.apply(_stateful_set())) is None
+    found = kube.apply(_stateful_set())
+    assert compare(_stateful_set(), found, now=kube.now) == Difference()
 
 
 def test_a_value_that_a_webhook_alters_is_a_warning() -> None:

@@ -59,11 +59,13 @@ def test_key_stores_of_every_form(tmp_path: Path) -> None:
     pem = BROKER.write_pem(tmp_path / "broker.pem")
     encrypted = BROKER.write_pem(tmp_path / "encrypted.pem", password="s3cret")
     pkcs12 = BROKER.write_pkcs12(tmp_path / "broker.p12", "s3cret")
+    nameless = BROKER.write_pkcs12(tmp_path / "broker.keystore", "s3cret")
     inline = pem_in_one_line(pem)
     forms = [
         {KEY: str(pem)},
         {KEY: str(encrypted), "ssl.key.password": "s3cret", "ssl.keystore.type": "PEM"},
         {KEY: str(pkcs12), "ssl.keystore.password": "s3cret"},
+        {KEY: str(nameless), "ssl.keystore.password": "s3cret"},
         {f"listener.name.out.{KEY}": str(pem), KEY: "/nowhere.pem"},
         {
             "ssl.keystore.type": "PEM",

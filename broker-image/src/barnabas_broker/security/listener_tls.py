@@ -19,6 +19,7 @@ from barnabas_broker.security.stores import (
     load_pem_identity,
     load_pem_trust,
     load_trust,
+    named_by_ending,
 )
 from barnabas_kafka.settings import broker as keys
 from barnabas_kafka.settings.broker import BrokerSettings
@@ -163,13 +164,14 @@ class _Of:
         return SettingError(name, shown, f"{message} (listener {self._listener})")
 
     def store(self, location: Key[Any], kind: Key[Any], password: Key[Any]) -> Store:
-        """A store file. JKS is what Java says of a store whose type nobody gave."""
+        """A store file; where nobody gave a type, its name says it, else it is JKS as in Java."""
         path = Path(self(location))
         given = self(kind)
         named = self._settings.own_of_listener(self._listener, kind) or self._settings.given(
             kind.name
         )
-        return Store(path=path, kind=given if named else None, password=self(password))
+        as_given = named or not named_by_ending(path)
+        return Store(path=path, kind=given if as_given else None, password=self(password))
 
 
 def _context(protocol: int, of: _Of) -> ssl.SSLContext:

@@ -64,6 +64,11 @@ class Store:
         return PEM if kind == PEM else PKCS12
 
 
+def named_by_ending(path: Path) -> bool:
+    """Whether the end of a file's name says which format it has."""
+    return path.suffix.lower() in _ENDINGS
+
+
 def load_identity(context: ssl.SSLContext, store: Store) -> None:
     """Have a context show the certificate of a key store. Raises StoreError."""
     if store.format == PEM:
@@ -180,8 +185,11 @@ def _pkcs12(store: Store) -> PKCS12KeyAndCertificates:
     from cryptography.hazmat.primitives.serialization.pkcs12 import load_pkcs12
 
     password = None if store.password is None else store.password.encode()
+    content = _read(store)
+    if b"-----BEGIN" in content:
+        raise StoreError(f"{store.path}: it is a PEM file; give {PEM} as the type of the store")
     try:
-        return load_pkcs12(_read(store), password)
+        return load_pkcs12(content, password)
     except ValueError as error:
         wrong = "the password is wrong, or it is no PKCS12 store"
         raise StoreError(f"{store.path}: {wrong} ({error})") from error

@@ -67,7 +67,7 @@ def made(topics: int, partitions: int) -> Cluster:
             NewTopic(name=f"t{number}", num_partitions=partitions, replication_factor=BROKERS)
             for number in range(first, min(topics, first + TOPICS_PER_REQUEST))
         ]
-        cluster.reigning.create_topics(new, principal=ANONYMOUS, now_ms=NOW_MS)
+        cluster.active_controller.create_topics(new, principal=ANONYMOUS, now_ms=NOW_MS)
     cluster.settle()
     return cluster
 
@@ -96,7 +96,7 @@ def _tell(controller: Controller, before: TargetState, after: TargetState) -> No
 
 def isr_change(cluster: Cluster, number: int) -> Cost:
     """A follower leaves an ISR, or comes back into it."""
-    controller = cluster.reigning
+    controller = cluster.active_controller
     names = list(controller.image.topics)
     name = names[number % len(names)]
     partition = number // len(names) % len(controller.image.topics[name].partitions)
@@ -119,7 +119,7 @@ def isr_change(cluster: Cluster, number: int) -> Cost:
 
 def shutdown(cluster: Cluster) -> Cost:
     """A broker that leads a third of everything hands it over."""
-    controller = cluster.reigning
+    controller = cluster.active_controller
     event = ControlledShutdown(BROKERS, controller.image.brokers[BROKERS].epoch)
     left: list[TopicPartition] = []
     cost = cost_of(controller, lambda: left.extend(controller.active.process(event, now_ms=NOW_MS)))

@@ -254,9 +254,10 @@ def _is_called_by_name(node: Function) -> bool:
 
 
 def message_words(source: Source) -> Iterator[Finding]:
-    """A message has the words of the field."""
-    for line, message in words.messages(source.path, source.tree):
-        yield source.finding(line, "words", message)
+    """Messages and names have the words of the field."""
+    for found in (words.messages, words.names):
+        for line, message in found(source.path, source.tree):
+            yield source.finding(line, "words", message)
 
 
 def module_docstring(source: Source) -> Iterator[Finding]:

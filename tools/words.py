@@ -35,6 +35,15 @@ IN_MESSAGES: Final = INSTEAD | {
     "tells": "reports, sends, notifies",
     "told": "reported, sent, notified",
 }
+OLD_NAMES: Final = {
+    "agenda": "work queue",
+    "departures": "half_close",
+    "reign": "active_controller",
+    "reigning": "active_controller",
+    "reigns": "is_active",
+    "upkeep": "background_tasks",
+}
+"""Parts of names that were replaced by Kafka's."""
 MESSAGES_IN: Final = ("broker-image/src/", "operator/src/", "libs/", "benchmarks/")
 FOR_DEVELOPERS: Final = (
     "docs/adr/",
@@ -80,6 +89,25 @@ def messages(path: PurePosixPath, tree: ast.AST) -> Iterator[tuple[int, str]]:
             text = node.value if isinstance(node.value, str) and " " in node.value else ""
             for found in _IN_MESSAGE.finditer(text):
                 yield node.lineno, f"{found[0]!r}: write {IN_MESSAGES[found[0].lower()]}"
+
+
+def names(path: PurePosixPath, tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Line and message of each definition whose name has a part that was replaced."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                pass
+            case ast.ClassDef(name=name):
+                name = re.sub("(?<=[a-z])(?=[A-Z])", "_", name)
+            case ast.Name(id=name, ctx=ast.Store()) | ast.Attribute(attr=name, ctx=ast.Store()):
+                pass
+            case _:
+                continue
+        for part in name.lower().split("_"):
+            if part in OLD_NAMES:
+                yield node.lineno, f"{name}: say {OLD_NAMES[part]}"
+    if path.stem in OLD_NAMES:
+        yield 1, f"{path.name}: say {OLD_NAMES[path.stem]}"
 
 
 def _is_for_users(name: str) -> bool:

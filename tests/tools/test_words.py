@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from tools.words import findings, messages
+from tools.words import findings, messages, names
 
 
 @pytest.mark.parametrize(
@@ -46,3 +46,18 @@ def test_words_of_messages(path: str, code: str, lines: list[int]) -> None:
     """Names and docstrings are not looked at."""
     found = messages(PurePosixPath(path), ast.parse(code))
     assert [line for line, _ in found] == lines
+
+
+@pytest.mark.parametrize(
+    ("path", "code", "lines"),
+    [
+        ("libs/kafka/src/a.py", "def begin_upkeep(): pass", [1]),
+        ("libs/kafka/src/a.py", "class TheReign: pass\nself.upkeep = reign = 1", [1, 2, 2]),
+        ("libs/kafka/src/a.py", "def foreign(): upkeep()", []),
+        ("libs/kafka/src/departures.py", "", [1]),
+    ],
+)
+def test_names_that_do_not_come_back(path: str, code: str, lines: list[int]) -> None:
+    """Where they are defined, and in parts."""
+    found = names(PurePosixPath(path), ast.parse(code))
+    assert sorted(line for line, _ in found) == lines

@@ -335,7 +335,7 @@ class Cluster:
         return codes
 
     @property
-    def reigning(self) -> Controller:
+    def active_controller(self) -> Controller:
         """The one controller."""
         (found,) = (each for each in self.controllers.values() if each.is_active)
         return found
@@ -343,7 +343,7 @@ class Cluster:
     @property
     def image(self) -> MetadataImage:
         """What the controller serves, which all others serve as well."""
-        image = self.reigning.image
+        image = self.active_controller.image
         for controller in self.controllers.values():
             assert controller.image.topics == image.topics
             assert set(controller.image.brokers) == set(image.brokers)
@@ -352,13 +352,13 @@ class Cluster:
 
     def create(self, *topics: NewTopic) -> None:
         """Create topics at the controller."""
-        created = self.reigning.create_topics(topics, principal=ANONYMOUS, now_ms=NOW_MS)
+        created = self.active_controller.create_topics(topics, principal=ANONYMOUS, now_ms=NOW_MS)
         assert all(each.outcome.granted for each in created), created
         self.settle()
 
     def process(self, event: Event) -> Any:
         """What the controller answers to an event."""
-        return self.reigning.active.process(event, now_ms=NOW_MS)
+        return self.active_controller.active.process(event, now_ms=NOW_MS)
 
     def leaders(self, topic: str) -> list[tuple[int, Iterable[int]]]:
         """Leader and in-sync replicas of each partition."""

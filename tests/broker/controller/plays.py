@@ -67,7 +67,7 @@ class Play:
 
     def alter(self, broker: int, tp: TopicPartition, *isr: int) -> None:
         """The leader asks for an ISR, by what it knows, which is what the controller knows."""
-        controller = self.cluster.reigning
+        controller = self.cluster.active_controller
         state = controller.image.partition(tp)
         assert state is not None
         change = InSyncChange(
@@ -83,7 +83,7 @@ class Play:
 
     def outcome(self, topic: str) -> None:
         """How it stands in the end."""
-        partitions = self.cluster.reigning.image.topics[topic].partitions
+        partitions = self.cluster.active_controller.image.topics[topic].partitions
         self.lines.append("")
         self.lines += [f"{topic}-{number} {_state(it)}." for number, it in enumerate(partitions)]
 

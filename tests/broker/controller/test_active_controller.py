@@ -52,14 +52,14 @@ def test_a_member_refuses_what_is_the_controllers(cluster: Cluster) -> None:
     (gone,) = member.delete_topics(["t"], principal=ANONYMOUS, now_ms=NOW_MS)
     assert gone.error == ErrorCode.NOT_CONTROLLER
     with pytest.raises(KafkaError, match="not the correct controller"):
-        member.check_reigns()
+        member.check_active()
 
 
 def test_a_controller_that_dies_is_followed_by_another(cluster: Cluster) -> None:
     """In the next epoch; what it led is led by others, and it leaves the in-sync replicas."""
     cluster.create(placed((1, 2, 3), (2, 3, 1)), placed((1,), name="only"))
     cluster.kill(1)
-    assert (cluster.reigning.epoch, sorted(cluster.image.brokers)) == (2, [2, 3])
+    assert (cluster.active_controller.epoch, sorted(cluster.image.brokers)) == (2, [2, 3])
     assert cluster.leaders("t") == [(2, (2, 3)), (2, (2, 3))]
     assert cluster.leaders("only") == [(-1, (1,))]
 
@@ -198,7 +198,7 @@ def test_an_unclean_leader_where_the_topic_allows_it(cluster: Cluster) -> None:
         assert answer.error is ErrorCode.NONE
         cluster.settle()
     cluster.kill(3)
-    clean, dirty = (cluster.reigning.image.topics[name] for name in ("clean", "dirty"))
+    clean, dirty = (cluster.active_controller.image.topics[name] for name in ("clean", "dirty"))
     assert (clean.partitions[0].leader, clean.partitions[0].isr) == (-1, (3,))
     assert (dirty.partitions[0].leader, dirty.partitions[0].isr) == (1, (1,))
     assert dirty.partitions[0].recovering
@@ -277,7 +277,7 @@ def test_a_state_that_somebody_else_wrote_is_not_overwritten(cluster: Cluster) -
     request = IsrRequest(2, cluster.image.brokers[2].epoch, [change], 1)
     (answer,) = cluster.process(AlterPartitionReceived(request))
     assert answer.error is ErrorCode.INVALID_UPDATE_VERSION
-    assert cluster.reigning.image.topics["t"].partitions[0].partition_epoch == 1
+    assert cluster.active_controller.image.topics["t"].partitions[0].partition_epoch == 1
 
 
 def shrink(cluster: Cluster, *partitions: int) -> IsrRequest:
@@ -288,7 +288,7 @@ def shrink(cluster: Cluster, *partitions: int) -> IsrRequest:
 
 def is_granted(cluster: Cluster, request: IsrRequest) -> bool:
     """Whether the controller makes these changes, each once, and all brokers hear of it."""
-    answers = cluster.reigning.alter_partitions(request, now_ms=NOW_MS)
+    answers = cluster.active_controller.alter_partitions(request, now_ms=NOW_MS)
     cluster.settle()
     known = [cluster.image.topics["t"].partitions[each.partition] for each in request.changes]
     assert [each.partition_epoch for each in known] == [1] * len(known)
@@ -314,7 +314,7 @@ def test_while_nobody_knows_whether_a_change_was_made(cluster: Cluster, lost: Lo
     cluster.stores[1].losses += [lost, Lost.REQUEST]
     request = shrink(cluster, 0)
     with pytest.raises(KafkaError) as failed:
-        cluster.reigning.alter_partitions(request, now_ms=NOW_MS)
+        cluster.active_controller.alter_partitions(request, now_ms=NOW_MS)
     assert failed.value.code is ErrorCode.UNKNOWN_SERVER_ERROR
     assert is_granted(cluster, request)
 
@@ -352,10 +352,10 @@ def test_a_change_is_not_refused_by_what_a_member_that_lags_has(cluster: Cluster
     request = IsrRequest(2, cluster.image.brokers[2].epoch, [grow], version=1)
     store.losses += [Lost.ANSWER, Lost.REQUEST]
     with pytest.raises(KafkaError, match="UNKNOWN_SERVER_ERROR"):
-        cluster.reigning.alter_partitions(request, now_ms=NOW_MS)
+        cluster.active_controller.alter_partitions(request, now_ms=NOW_MS)
     store.behind[path] = before
-    cluster.reigning.active.context.stopping = frozenset({3})
-    (answer,) = cluster.reigning.alter_partitions(request, now_ms=NOW_MS)
+    cluster.active_controller.active.context.stopping = frozenset({3})
+    (answer,) = cluster.active_controller.alter_partitions(request, now_ms=NOW_MS)
     assert answer.state is not None
     assert (answer.state.isr, answer.state.partition_epoch) == ((2, 3), 2)
 
@@ -365,7 +365,7 @@ def test_others_are_changed_beside_what_somebody_else_wrote(cluster: Cluster) ->
     cluster.create(placed((2, 1), (2, 3)))
     path = PartitionStateZnode("t", 0).path
     cluster.ensemble.commit([SetData(path, cluster.stores[1].get(path)[0])])
-    answers = cluster.reigning.alter_partitions(shrink(cluster, 0, 1), now_ms=NOW_MS)
+    answers = cluster.active_controller.alter_partitions(shrink(cluster, 0, 1), now_ms=NOW_MS)
     assert [each.error for each in answers] == [
         ErrorCode.INVALID_UPDATE_VERSION,
         ErrorCode.NONE,
@@ -378,14 +378,14 @@ def test_a_topic_is_deleted_everywhere_before_it_is_forgotten(cluster: Cluster) 
     """A broker that is away is waited for; until then there can be no other of that name."""
     cluster.create(placed((2,), (3,)), placed((1,), name="other"))
     cluster.kill(3)
-    reigning = cluster.reigning
-    (answer,) = reigning.delete_topics(["t"], principal=ANONYMOUS, now_ms=NOW_MS)
+    active_controller = cluster.active_controller
+    (answer,) = active_controller.delete_topics(["t"], principal=ANONYMOUS, now_ms=NOW_MS)
     assert answer.granted
     cluster.settle()
     assert list(cluster.image.topics) == ["other"]
     assert cluster.stops[2] == [(TopicPartition("t", 0), True)]
     assert cluster.stores[1].exists("/admin/delete_topics/t") is not None
-    (refused,) = reigning.create_topics([placed((2,))], principal=ANONYMOUS, now_ms=NOW_MS)
+    (refused,) = active_controller.create_topics([placed((2,))], principal=ANONYMOUS, now_ms=NOW_MS)
     assert refused.outcome.error == ErrorCode.TOPIC_ALREADY_EXISTS
     cluster.start(3)
     assert cluster.stops[3] == [(TopicPartition("t", 1), True)]
@@ -399,7 +399,7 @@ def test_a_deletion_goes_on_under_the_next_controller(cluster: Cluster) -> None:
     """The mark is what it goes by."""
     cluster.create(placed((3,), (2,)))
     cluster.kill(3)
-    cluster.reigning.delete_topics(["t"], principal=ANONYMOUS, now_ms=NOW_MS)
+    cluster.active_controller.delete_topics(["t"], principal=ANONYMOUS, now_ms=NOW_MS)
     cluster.settle()
     cluster.kill(1)
     assert cluster.image.controller_id == 2
@@ -468,7 +468,7 @@ def test_a_topic_that_an_old_tool_made(cluster: Cluster) -> None:
     data = b'{"version":1,"partitions":{"0":[3,7],"1":[7]}}'
     cluster.ensemble.commit([Create("/brokers/topics/t", data)])
     cluster.settle()
-    first, second = cluster.reigning.image.topics["t"].partitions
+    first, second = cluster.active_controller.image.topics["t"].partitions
     assert (first.leader, first.isr, second.leader) == (3, (3,), -1)
     assert cluster.controllers[2].image.topics["t"].partitions == (first,)
 
@@ -478,7 +478,7 @@ def test_an_office_that_is_taken_away_is_contested_again(cluster: Cluster) -> No
     cluster.create(placed((3, 2, 1)))
     cluster.ensemble.commit([Delete("/controller")])
     cluster.settle()
-    assert cluster.reigning.epoch == 2
+    assert cluster.active_controller.epoch == 2
     assert cluster.leaders("t") == [(3, (3, 2, 1))]
 
 

@@ -122,7 +122,7 @@ def test_all_replicas_are_asked(cluster: Cluster) -> None:
     cluster.ends[2, T0] = LogEnd(1, 6)
     cluster.start(2)
     assert cluster.leaders("t") == [(2, (2,))]
-    assert not cluster.reigning.active.view.unheard
+    assert not cluster.active_controller.active.view.unheard
 
 
 def test_the_next_controller_asks_again(cluster: Cluster) -> None:
@@ -153,7 +153,7 @@ def test_the_next_controller_asks_about_a_leader_that_may_have_restarted(cluster
 def test_what_was_said_in_another_epoch_or_registration_does_not_count(cluster: Cluster) -> None:
     """Nor what nobody asked."""
     emptied(cluster)
-    controller, epoch = cluster.reigning, cluster.image.brokers[3].epoch
+    controller, epoch = cluster.active_controller, cluster.image.brokers[3].epoch
     now = cluster.image.topics["t"].partitions[0].leader_epoch
     for broker, broker_epoch, leader_epoch in ((3, epoch, now - 1), (3, epoch - 1, now), (9, 1, 1)):
         answered = {T0: EndsAnswer(leader_epoch, LogEnd(1, 5))}

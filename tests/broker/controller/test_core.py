@@ -193,7 +193,7 @@ def a_topic_of_a_broker_alone_is_deleted() -> Play:
     """Nobody else is waited for, wherever its replicas are; its own failure is."""
     play = Play("A broker with a store of its own deletes topics", topic((1, 2)), brokers=2)
     play.cluster.kill(2)
-    play.cluster.reigning.active.context.alone = True
+    play.cluster.active_controller.active.context.alone = True
     play.process(events.TopicDeletion(["t"]))
     return play
 
@@ -269,7 +269,9 @@ def unclean_elections_are_allowed() -> Play:
     change = ConfigChange("unclean.leader.election.enable", value="true")
     request = ConfigRequest(ConfigResource.TOPIC, "t", [change])
     play.tell("The topic's settings are changed.")
-    play.cluster.reigning.incremental_alter_configs([request], principal=ANONYMOUS, now_ms=NOW_MS)
+    play.cluster.active_controller.incremental_alter_configs(
+        [request], principal=ANONYMOUS, now_ms=NOW_MS
+    )
     play.cluster.settle()
     play.outcome("t")
     return play

@@ -54,17 +54,17 @@ def test_a_topic_without_znodes_stops_no_election(cluster: Cluster) -> None:
     znodes = delete_by_hand(cluster, "gone")
     cluster.kill(2)
     assert cluster.leaders("left") == [(3, (3,)), (3, (3,))]
-    assert cluster.reigning.unsettled
+    assert cluster.active_controller.unsettled
     assert [each.tp for each in leaderless(cluster.image)] == [
         TopicPartition("gone", number) for number in (0, 1)
     ]
     cluster.process(ElectionsRetried())
-    assert cluster.reigning.unsettled
+    assert cluster.active_controller.unsettled
     cluster.ensemble.commit([Create(path, data) for path, data in znodes])
     cluster.process(ElectionsRetried())
     cluster.settle()
     assert cluster.leaders("gone") == [(3, (3,)), (3, (3,))]
-    assert not cluster.reigning.unsettled
+    assert not cluster.active_controller.unsettled
 
 
 def test_what_somebody_asks_for_is_done_for_the_others(cluster: Cluster) -> None:
@@ -92,11 +92,11 @@ def test_a_state_that_is_missing_does_not_end_a_shutdown(cluster: Cluster) -> No
     assert cluster.leaders("left") == [(3, (3,)), (3, (3,))]
 
 
-def test_one_topic_that_cannot_be_read_does_not_end_a_reign(cluster: Cluster) -> None:
+def test_one_topic_that_cannot_be_read_does_not_end_the_controller(cluster: Cluster) -> None:
     """The next controller leaves it as it knows it, and leads the others."""
     cluster.ensemble.commit([SetData(PartitionStateZnode("gone", 0).path, b"{")])
     cluster.kill(1, 2)
-    assert cluster.reigning.image.controller_id == 3
+    assert cluster.active_controller.image.controller_id == 3
     assert cluster.leaders("left") == [(3, (3,)), (3, (3,))]
     assert "gone" in cluster.image.topics
 
@@ -108,7 +108,7 @@ def test_a_deletion_of_which_the_znodes_are_gone_is_finished(cluster: Cluster) -
     cluster.settle()
     delete_by_hand(cluster, "gone")
     cluster.start(3)
-    assert cluster.reigning.active.context.deleting == {}
+    assert cluster.active_controller.active.context.deleting == {}
 
 
 def test_groups_that_are_refused() -> None:

@@ -30,7 +30,7 @@ def cluster() -> Cluster:
 
 def write(cluster: Cluster, *isr: int, state: PartitionState | None = None) -> PartitionState:
     """The leader of t-0 writes its in-sync replicas, by the state that it knows."""
-    known = state or cluster.reigning.image.topics["t"].partitions[0]
+    known = state or cluster.active_controller.image.topics["t"].partitions[0]
     wanted = replace(known, isr=isr)
     return cluster.controllers[2].write_in_sync(T0, wanted, now_ms=NOW_MS)
 
@@ -88,7 +88,7 @@ def test_a_leader_that_dies_after_its_write(cluster: Cluster) -> None:
     """The controller is refused by the store, reads the state again, and elects by it."""
     write(cluster, 2, 3)
     cluster.kill(2)
-    assert not cluster.reigning.unsettled
+    assert not cluster.active_controller.unsettled
     assert cluster.leaders("t") == [(3, (3,))]
 
 

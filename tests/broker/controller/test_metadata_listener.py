@@ -20,7 +20,7 @@ def test_an_earlier_registration_and_an_earlier_controller_are_remembered() -> N
     """Each only ever grows."""
     cluster = Cluster(2)
     member = cluster.controllers[2].member
-    registered = cluster.reigning.image.brokers[2].epoch
+    registered = cluster.active_controller.image.brokers[2].epoch
     assert member.standing == Standing(controller_epoch=1, broker_epoch=registered)
     member.heard(4)
     member.heard(3)

@@ -81,7 +81,7 @@ def test_the_only_replica_has_no_leader_until_its_directory_is_back(cluster: Clu
     """It stays in sync, for nobody else has anything."""
     cluster.disk(2, ONLY, works=False)
     assert cluster.leaders("only") == [(-1, (2,))]
-    cluster.reigning.catch_up(None, now_ms=NOW_MS)
+    cluster.active_controller.catch_up(None, now_ms=NOW_MS)
     assert cluster.leaders("only") == [(-1, (2,))]
     cluster.disk(2, ONLY, works=True)
     assert cluster.leaders("only") == [(2, (2,))]
@@ -145,10 +145,10 @@ def test_the_next_controller_learns_of_it(cluster: Cluster) -> None:
 def test_topics_that_are_read_again_or_deleted(cluster: Cluster) -> None:
     """What is read anew keeps what is known of disks; a topic made anew has no past."""
     cluster.disk(3, T0, works=False)
-    cluster.reigning.catch_up(None, now_ms=NOW_MS)
+    cluster.active_controller.catch_up(None, now_ms=NOW_MS)
     assert offline(cluster, T0) == (3,)
     cluster.counted_out.clear()
-    cluster.reigning.delete_topics(["t"], principal=ANONYMOUS, now_ms=NOW_MS)
+    cluster.active_controller.delete_topics(["t"], principal=ANONYMOUS, now_ms=NOW_MS)
     cluster.settle()
     cluster.create(NewTopic(name="t", assignments=[(0, (3, 1))]))
     assert cluster.leaders("t") == [(3, (3, 1))]
@@ -170,7 +170,7 @@ def test_a_topic_made_anew_in_zookeeper_keeps_no_broker_from_being_noticed(
         znode.path,
     ]
     cluster.ensemble.commit([*map(Delete, gone), Create(znode.path, znode.encode(anew))])
-    cluster.reigning.catch_up(None, now_ms=NOW_MS)
+    cluster.active_controller.catch_up(None, now_ms=NOW_MS)
     cluster.settle()
     assert len(cluster.leaders("u")) == 1
     cluster.counted_out.clear()
@@ -211,8 +211,8 @@ def test_answers_to_an_earlier_epoch_do_not_count(cluster: Cluster) -> None:
     """Two that could each be done without must not both go by what was true before either."""
     for broker in (2, 3):
         answered = {T0: StorageAnswer(0, usable=False)}
-        cluster.reigning.storage_answered(broker, answered, now_ms=NOW_MS)
-    state = cluster.reigning.image.partition(T0)
+        cluster.active_controller.storage_answered(broker, answered, now_ms=NOW_MS)
+    state = cluster.active_controller.image.partition(T0)
     assert state is not None
     assert (state.leader, state.isr, state.offline) == (1, (1, 3), (2,))
 

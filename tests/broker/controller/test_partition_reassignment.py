@@ -37,12 +37,12 @@ def cluster() -> Cluster:
 
 def catch_up(cluster: Cluster, *isr: int) -> None:
     """The leader of the partition finds these in sync."""
-    state = cluster.reigning.image.partition(TP)
+    state = cluster.active_controller.image.partition(TP)
     assert state is not None
     change = InSyncChange("t", 0, state.leader_epoch, state.partition_epoch, isr)
-    epoch = cluster.reigning.image.brokers[state.leader].epoch
+    epoch = cluster.active_controller.image.brokers[state.leader].epoch
     request = IsrRequest(state.leader, epoch, [change], version=1)
-    (answer,) = cluster.reigning.alter_partitions(request, now_ms=NOW_MS)
+    (answer,) = cluster.active_controller.alter_partitions(request, now_ms=NOW_MS)
     assert answer.error is ErrorCode.NONE
     cluster.settle()
 
@@ -54,7 +54,7 @@ def codes(answers: dict[TopicPartition, KafkaError | None]) -> list[ErrorCode]:
 
 def test_a_partition_moves(cluster: Cluster) -> None:
     """New replicas copy, then the old ones are deleted; the znode says so at each step."""
-    active = cluster.reigning.active
+    active = cluster.active_controller.active
     assert codes(cluster.process(ApiPartitionReassignment({TP: [3, 4]}))) == [ErrorCode.NONE]
     cluster.settle()
     state = active.under_way()[TP]
@@ -91,7 +91,7 @@ def test_a_move_goes_on_under_the_next_controller(cluster: Cluster) -> None:
     cluster.process(ApiPartitionReassignment({TP: [2, 3]}))
     cluster.settle()
     cluster.kill(1)
-    assert cluster.reigning.image.controller_id != 1
+    assert cluster.active_controller.image.controller_id != 1
     catch_up(cluster, 2, 3)
     state = cluster.image.partition(TP)
     assert state is not None
@@ -133,14 +133,14 @@ def test_elections_that_somebody_asks_for(cluster: Cluster) -> None:
     ]
     assert cluster.process(ReplicaLeaderElection(unclean, None)) == {}
     cluster.kill(2)
-    assert cluster.reigning.image.partition(TP) is not None
+    assert cluster.active_controller.image.partition(TP) is not None
     assert codes(cluster.process(ReplicaLeaderElection(unclean, [TP]))) == [
         ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE
     ]
     cluster.start(1)
     assert codes(cluster.process(ReplicaLeaderElection(unclean, None))) == [ErrorCode.NONE]
     cluster.settle()
-    state = cluster.reigning.image.partition(TP)
+    state = cluster.active_controller.image.partition(TP)
     assert state is not None
     assert (state.leader, state.isr, state.recovering) == (1, (1,), True)
 
@@ -154,7 +154,7 @@ def test_leadership_goes_back_where_too_little_of_it_is_left(cluster: Cluster) -
         state = cluster.image.topics["u"].partitions[number]
         change = InSyncChange("u", number, state.leader_epoch, state.partition_epoch, (4, 3))
         request = IsrRequest(4, cluster.image.brokers[4].epoch, [change], version=1)
-        cluster.reigning.alter_partitions(request, now_ms=NOW_MS)
+        cluster.active_controller.alter_partitions(request, now_ms=NOW_MS)
         cluster.settle()
     assert cluster.process(AutoPreferredReplicaLeaderElection(100)) == 0
     assert cluster.process(AutoPreferredReplicaLeaderElection(99)) == 2
@@ -212,10 +212,10 @@ def test_an_error_with_one_change_of_the_isr_is_that_of_no_other(
         return real(state, change, **more) if change.topic == "t" else ErrorCode(1 // 0)
 
     monkeypatch.setattr(isr_changes, "judge", faulty)
-    epoch = cluster.reigning.image.brokers[1].epoch
+    epoch = cluster.active_controller.image.brokers[1].epoch
     changes = [InSyncChange(name, 0, 0, 0, (1,)) for name in ("odd", "t")]
     request = IsrRequest(1, epoch, changes, version=1)
-    answers = cluster.reigning.alter_partitions(request, now_ms=NOW_MS)
+    answers = cluster.active_controller.alter_partitions(request, now_ms=NOW_MS)
     assert [it.error for it in answers] == [ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.NONE]
 
 
@@ -231,17 +231,17 @@ def test_what_old_tools_ask_for_stays_until_it_is_written(cluster: Cluster, aske
         cluster.start(1)
         catch_up(cluster, 2, 1)
         assert cluster.leaders("t")[0][0] == 2
-    store = cluster.stores[cluster.reigning.image.controller_id]
+    store = cluster.stores[cluster.active_controller.image.controller_id]
     data = json.dumps({"version": 1, "partitions": [partition]}).encode()
     store.commit([Create(path, data)], now_ms=NOW_MS)
-    controller = cluster.reigning
+    controller = cluster.active_controller
     store.losses.append(Lost.REQUEST)
     with pytest.raises(KafkaError):  # And is tried again for that.
         controller.catch_up({path}, now_ms=NOW_MS)
     assert store.exists(path) is not None
     controller.catch_up(None, now_ms=NOW_MS)
     cluster.settle()
-    state = cluster.reigning.image.partition(TP)
+    state = cluster.active_controller.image.partition(TP)
     assert state is not None
     if asked == "move":
         assert 3 in state.replicas

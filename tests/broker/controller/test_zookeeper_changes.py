@@ -164,7 +164,7 @@ def test_a_registration_that_nobody_can_read() -> None:
     cluster.create(NewTopic(name="t", assignments=[(0, (2, 4)), (1, (3, 4))]))
     cluster.ensemble.commit([SetData(BrokerZnode(3).path, b"{")])
     cluster.kill(2)
-    image = cluster.reigning.image
+    image = cluster.active_controller.image
     assert [each.leader for each in image.topics["t"].partitions] == [4, 4]
     assert sorted(image.brokers) == [1, 4]
     cluster.controllers[3].catch_up(None, now_ms=NOW_MS)

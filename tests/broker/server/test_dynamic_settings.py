@@ -189,9 +189,9 @@ def test_retention_and_rolling(tmp_path: Path) -> None:
 def test_threads(node: BrokerServer, wire: Wire) -> None:
     """Work that begins after the change has as many threads as it says."""
     assert alter(wire, "background.threads", "20") == 0
-    upkeep = node._upkeep
-    assert upkeep is not None
-    threads: ThreadPoolExecutor = upkeep.threads
+    tasks = node._background
+    assert tasks is not None
+    threads: ThreadPoolExecutor = tasks.threads
     assert threads._max_workers == 20
 
 

@@ -91,7 +91,7 @@ def test_the_loop_waits_for_no_disk(tmp_path: Path, durability: str) -> None:
         member.sync({member.id: b"mine"})
         code = commit(wire, "g", "t", 3, generation=member.generation, member=member.id)
         assert code == 0
-        while ("upkeep_0", "unlink") not in watched.made:
+        while ("background_0", "unlink") not in watched.made:
             assert wire.produce("t", batch()).error_code == 0
         wire.ask(DeleteTopicsRequest(topic_names=["t"], timeout_ms=5000), 5)
         while list(tmp_path.glob("t-0*")):

@@ -4,8 +4,8 @@ Each public method takes a request apart, hands an event to the core or asks the
 it (`configs`, `adoption`), and answers for each part of the request. It decides nothing itself.
 
 Every broker has one. With a store of its own it is the controller for good; at a shared store it
-stands for election, and is a member (`member`) while another broker holds the office, in which it
-otherwise reigns (`active_controller`). Calls block for as long as the store takes, so one thread
+stands for election: it is the active controller (`active`), or a member (`member`) while another
+broker is. Calls block for as long as the store takes, so one thread
 makes all of them (`server.control.controller_thread`).
 """
 
@@ -229,7 +229,7 @@ class Controller:
         """The epoch of this controller; 0 before there was one."""
         return self._metadata.controller_epoch
 
-    def check_reigns(self) -> None:
+    def check_active(self) -> None:
         """Raise KafkaError NOT_CONTROLLER where another broker is the controller."""
         if not self.is_active:
             raise KafkaError(ErrorCode.NOT_CONTROLLER, "This is not the correct controller.")
@@ -253,7 +253,7 @@ class Controller:
 
         Raises KafkaError NOT_CONTROLLER, STALE_BROKER_EPOCH.
         """
-        self.check_reigns()
+        self.check_active()
         answers: list[IsrAnswer] = self.active.process(
             events.AlterPartitionReceived(request), now_ms=now_ms
         )
@@ -265,7 +265,7 @@ class Controller:
         return answers
 
     def storage_answered(self, broker: int, answered: Answered, *, now_ms: int) -> None:
-        """A broker has said which of its replicas can be used; raises KafkaError as the reign."""
+        """A broker has said which of its replicas can be used; raises KafkaError as `process`."""
         if self._shared and self.is_active:
             answer = events.LeaderAndIsrResponseReceived(broker, answered)
             self.active.process(answer, now_ms=now_ms)
@@ -278,7 +278,7 @@ class Controller:
         *,
         now_ms: int,
     ) -> None:
-        """A broker has said how far its logs go; raises KafkaError as the reign."""
+        """A broker has said how far its logs go; raises KafkaError as `process`."""
         if self._shared and self.is_active:
             answer = events.LogEndsReceived(broker, broker_epoch, answered)
             self.active.process(answer, now_ms=now_ms)
@@ -297,9 +297,9 @@ class Controller:
         tell_in_sync(self._store, partitions, now_ms=now_ms)
 
     def contest(self, *, now_ms: int) -> bool:
-        """Stand for election; whoever wins begins to reign, whoever does not is a member.
+        """Stand for election; the winner is the active controller, the others are members.
 
-        Says whether a reign has begun, of which everything is yet to be watched.
+        Returns whether this broker has been elected, and has everything yet to watch.
 
         Raises CoordinationError, ZooKeeperError or MalformedZnodeError where that fails half way:
         it is then tried again with the next `catch_up`.
@@ -569,7 +569,7 @@ class Controller:
         COORDINATOR_LOAD_IN_PROGRESS where no block can be claimed now.
         """
         if broker_epoch is not None:
-            self.check_reigns()
+            self.check_active()
         asked = events.AllocateProducerIds(broker, broker_epoch, above)
         try:
             first: int = self.active.process(asked, now_ms=now_ms)

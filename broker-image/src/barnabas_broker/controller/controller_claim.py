@@ -1,7 +1,7 @@
-"""The controller's office: `/controller` and `/controller_epoch`, and writes fenced by them.
+"""The claim to be the controller: `/controller` and `/controller_epoch`, and writes fenced by them.
 
 Kafka's `KafkaZkClient.registerControllerAndIncrementControllerEpoch`: one transaction makes the
-ephemeral znode and sets the next epoch, so nobody holds the office under an old one. Every later
+ephemeral znode and sets the next epoch, so no controller has an old one. Every later
 write of a controller checks the version of the epoch's znode; who has been followed by another
 writes nothing any more.
 """
@@ -62,7 +62,7 @@ def contest(store: CoordinationStore, *, broker_id: int, now_ms: int) -> Control
 
 
 def _holder(store: CoordinationStore) -> int | None:
-    """The session that holds the office."""
+    """The session that holds `/controller`."""
     stat = store.exists(ControllerZnode.PATH)
     return None if stat is None else stat.ephemeral_owner
 
@@ -100,7 +100,7 @@ def commit_fenced(
 ) -> None:
     """Commit as the controller, in as many transactions as the store needs.
 
-    Raises as `store.commit`; BadVersionError for the epoch's znode means that the office is lost.
+    Raises as `store.commit`; BadVersionError for the epoch's znode means that the claim is lost.
     """
     for batch in in_transactions(operations, store.transaction_bytes_max):
         store.commit([claim.fence, *batch], now_ms=now_ms)

@@ -1,7 +1,7 @@
 """Taking one's place at a coordination store: alone in one's own, or among others in a shared one.
 
 A broker with a store of its own becomes the controller at once. In order: find or make the
-cluster's identity, take the office with the next controller epoch, finish or note the deletions
+cluster's identity, claim `/controller` with the next controller epoch, finish or note the deletions
 that were asked for, give ids to topics from before there were any, and elect a leader for each
 partition. A crash on the way leaves what the next start completes.
 

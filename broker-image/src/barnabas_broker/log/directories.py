@@ -587,7 +587,7 @@ class LogDirectories:
         """Write a directory's checkpoints. Blocks; for a thread, too. Raises StorageError."""
         directory.write_for(self._logs_in(directory))
 
-    # --- upkeep ------------------------------------------------------------------------------
+    # --- background tasks -----------------------------------------------------------------------
 
     def housekeeping(self, now_ms: int, *, run: Callable[[Work], None] = _at_once) -> None:
         """Retention, producer expiration, and the removal of files whose delay is over.

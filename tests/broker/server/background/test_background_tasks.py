@@ -250,12 +250,12 @@ def test_work_that_fails_for_one_file_is_done_for_the_others(
             run(work)
 
     with running_node(tmp_path) as node:
-        assert node._upkeep is not None
+        assert node._background is not None
         monkeypatch.setattr(LogDirectories, "remove_due", run_all)
         monkeypatch.setattr(LogDirectories, "housekeeping", run_all)
         monkeypatch.setattr(LogDirectories, "checkpoint_work", lambda _: works)
         monkeypatch.setattr(LogDirectories, "mark_work", lambda _: works)
-        work = getattr(node._upkeep, turn)()
+        work = getattr(node._background, turn)()
         loop = node.broker.controller._loop
         asyncio.run_coroutine_threadsafe(work, loop).result(seconds(ANSWER))
         assert {"failed", "first", "second"} <= set(done)

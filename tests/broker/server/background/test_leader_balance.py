@@ -23,7 +23,7 @@ def led_elsewhere(settings: dict[str, str] | None = None) -> Cluster:
     state = cluster.image.topics["t"].partitions[0]
     change = InSyncChange("t", 0, state.leader_epoch, state.partition_epoch, (1, 2))
     request = IsrRequest(1, cluster.image.brokers[1].epoch, [change], version=1)
-    cluster.reigning.alter_partitions(request, now_ms=NOW_MS)
+    cluster.active_controller.alter_partitions(request, now_ms=NOW_MS)
     cluster.settle()
     return cluster
 
@@ -54,7 +54,7 @@ def test_leadership_is_handed_back(settings: dict[str, str], broker: int, handed
             await thread.stop()
 
     asyncio.run(story())
-    leader = cluster.reigning.image.topics["t"].partitions[0].leader
+    leader = cluster.active_controller.image.topics["t"].partitions[0].leader
     assert leader == (2 if handed_back else 1)
 
 
@@ -88,4 +88,4 @@ def test_a_look_that_fails_is_not_the_last(
 
     asyncio.run(story())
     assert str(error) in caplog.text
-    assert cluster.reigning.image.topics["t"].partitions[0].leader == 2
+    assert cluster.active_controller.image.topics["t"].partitions[0].leader == 2

@@ -59,7 +59,7 @@ WHILE_OPENING = [
     f"{SERVER}.node.broker_server:BrokerServer._assemble",
     f"{SERVER}.node.broker_server:BrokerServer._bind",
     "barnabas_broker.controller.controller:Controller.register",
-    f"{SERVER}.node.broker_server:BrokerServer._begin_upkeep",
+    f"{SERVER}.node.broker_server:BrokerServer._begin_background_tasks",
     f"{SERVER}.node.broker_server:BrokerServer._serve",
     f"{SERVER}.node.lifecycle:_write_ready_file",
 ]

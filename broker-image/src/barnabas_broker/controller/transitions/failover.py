@@ -28,7 +28,7 @@ from barnabas_kafka.ids import TopicPartition
 
 
 def begin(context: ControllerContext, *, first_epoch: int) -> Transition[None]:
-    """Read everything, see to it that it is led, and publish it; the office is taken.
+    """Read everything, see to it that it is led, and publish it; the claim is made.
 
     A topic that cannot be read stays as it was known. Until it is published nobody hears of
     anything, and what fails begins again from the start.

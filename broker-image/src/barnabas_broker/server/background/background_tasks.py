@@ -85,7 +85,7 @@ class BackgroundTasks:
             if self._thread_count:
                 self._threads.shutdown(wait=False)
             self._thread_count = count
-            self._threads = ThreadPoolExecutor(count, thread_name_prefix="upkeep")
+            self._threads = ThreadPoolExecutor(count, thread_name_prefix="background")
         return self._threads
 
     def start(self) -> None:

@@ -18,10 +18,10 @@ from barnabas_broker.coordinator.runtime import Unloaded
 from barnabas_broker.log.recovery_progress import RecoveryProgress
 from barnabas_broker.security.admin_access import AdminAccess
 from barnabas_broker.security.stores import StoreError
+from barnabas_broker.server.metrics.background import Kept
 from barnabas_broker.server.metrics.http import AdminServer, Standing
 from barnabas_broker.server.metrics.loop_lag import LoopLag
 from barnabas_broker.server.metrics.scrape import Scrape
-from barnabas_broker.server.metrics.upkeep import Kept
 from barnabas_broker.server.network.listener import Listener
 from barnabas_broker.server.process.broker_state import BrokerLifecycle, BrokerState
 from barnabas_broker.server.process.startup import StartupError

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from prometheus_client.metrics_core import Metric
 
 from barnabas_broker.server.metrics import families, quotas, waiting
+from barnabas_broker.server.metrics.background import Kept, of_background
 from barnabas_broker.server.metrics.loop_lag import LoopLag
-from barnabas_broker.server.metrics.upkeep import Kept, upkeep
 from barnabas_broker.server.network.listener import Listener
 from barnabas_broker.server.requests.broker_services import BrokerServices
 from barnabas_broker.server.transport.counters import Counters
@@ -41,7 +41,7 @@ class Scrape:
         found += families.loop_lag(self._lag, self._clock_ms())
         found += waiting.purgatories(self._broker)
         await asyncio.sleep(0)
-        found += upkeep(self._kept, self._broker.logs, self._clock_ms())
+        found += of_background(self._kept, self._broker.logs, self._clock_ms())
         found += families.requests(self._broker.requests, self._clock_ms())
         await asyncio.sleep(0)
         found += quotas.quotas(self._broker.quotas)

@@ -126,7 +126,7 @@ class BrokerServer:
         self._coordination: Coordination
         self._progress = LoopProgress(settings[keys.ZOOKEEPER_SESSION_TIMEOUT_MS] / 1000)
         self.listeners: list[Listener] = []
-        self._upkeep: BackgroundTasks | None = None
+        self._background: BackgroundTasks | None = None
         self.cleaner: LogCleaner | None = None
         self._commits: GroupCommits | None = None
         self._security: SecurityState
@@ -188,7 +188,7 @@ class BrokerServer:
         is_active = partial(controller.run, lambda governed: governed.is_active)
         self._security.start(is_controller=is_active, shared=coordination.shared)
         self._provide_for_clients(controller.settings, writability)
-        await self._begin_upkeep()
+        await self._begin_background_tasks()
         for coordinator in (self.broker.groups, self.broker.transactions):
             coordinator.start()
             self._stops.callback(coordinator.stop)
@@ -352,16 +352,16 @@ class BrokerServer:
             among_others=controller.shared,
         )
 
-    async def _begin_upkeep(self) -> None:
+    async def _begin_background_tasks(self) -> None:
         broker, controller = self.broker, self.broker.controller
-        self._upkeep = BackgroundTasks(
+        self._background = BackgroundTasks(
             broker.logs,
             watch_clients=self._watch_clients,
             drop_unused=self._shared.memory.drop_unused,
             settings=lambda: controller.settings,
             clock_ms=clock_ms,
         )
-        await self._upkeep.look_for_room()  # Before the first records come.
+        await self._background.look_for_room()  # Before the first records come.
         self.cleaner = LogCleaner(
             broker.logs, settings=lambda: controller.settings, clock_ms=clock_ms
         )
@@ -369,7 +369,7 @@ class BrokerServer:
         if self._in_sync_writes is not None:
             self._in_sync_writes.start()
             self._stops.push_async_callback(self._in_sync_writes.stop)
-        for part in (self._upkeep, self.cleaner, broker.mover):
+        for part in (self._background, self.cleaner, broker.mover):
             part.start()
             self._stops.push_async_callback(part.stop)
 
@@ -543,8 +543,8 @@ class BrokerServer:
         broker = self.broker
         steps = partial(broker.replicas.heard_of, health, broker.image), self._log_dir_events.tell
         call_isolated(steps, "Handling a change", health.path)
-        if health.state is Health.FULL and self._upkeep is not None:
-            self._upkeep.retain_soon()
+        if health.state is Health.FULL and self._background is not None:
+            self._background.retain_soon()
         lost = self.broker.logs.all_offline
         if lost is not None and not self._disks_lost.done():
             self._disks_lost.set_result(LogDirectoryError(lost))
@@ -592,7 +592,7 @@ class BrokerServer:
     def _answer_on_admin_port(self) -> None:
         if self.admin is None or self.cleaner is None:
             return
-        from barnabas_broker.server.metrics.upkeep import Kept
+        from barnabas_broker.server.metrics.background import Kept
         from barnabas_broker.server.metrics.waiting import Waits
 
         self.admin.serve(
@@ -633,8 +633,8 @@ class BrokerServer:
         call_isolated([refuse_slow, *steps], "Watching", "clients")
 
     def _flush_soon(self, partition_log: PartitionLog) -> None:
-        if self._upkeep is not None:
-            self._upkeep.flush_soon(partition_log)
+        if self._background is not None:
+            self._background.flush_soon(partition_log)
 
 
 def _govern(

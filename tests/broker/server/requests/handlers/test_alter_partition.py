@@ -30,7 +30,7 @@ def shrink(cluster: Cluster, topic_id: UUID) -> AlterPartitionRequest:
     )
     return AlterPartitionRequest(
         broker_id=2,
-        broker_epoch=cluster.reigning.image.brokers[2].epoch,
+        broker_epoch=cluster.active_controller.image.brokers[2].epoch,
         topics=[
             AlterPartitionRequestTopicData(
                 topic_name="t", topic_id=topic_id, partitions=[partition]

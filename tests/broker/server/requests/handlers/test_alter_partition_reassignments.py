@@ -44,7 +44,7 @@ def test_each_partition_is_answered_for(version: int) -> None:
         ErrorCode.NONE,
         ErrorCode.NO_REASSIGNMENT_IN_PROGRESS,
     ]
-    assert cluster.reigning.image.topics["t"].partitions[0].adding == (2,)
+    assert cluster.active_controller.image.topics["t"].partitions[0].adding == (2,)
 
 
 def test_who_cannot_ask_or_be_asked() -> None:

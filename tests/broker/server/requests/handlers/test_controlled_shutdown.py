@@ -32,7 +32,7 @@ def test_leaders_move(version: int) -> None:
     assert codec.decode(ControlledShutdownResponse, codec.encode(answer, version), version)
     assert answer.error_code == ErrorCode.NONE
     assert [each.topic_name for each in answer.remaining_partitions] == ["moves"]
-    assert cluster.reigning.image.topics["stays"].partitions[0].leader == 1
+    assert cluster.active_controller.image.topics["stays"].partitions[0].leader == 1
 
 
 def test_who_cannot_ask() -> None:

@@ -35,7 +35,7 @@ def handle(
 
     def reassign(controller: Controller) -> Answers | KafkaError:
         try:
-            controller.check_reigns()
+            controller.check_active()
         except KafkaError as error:
             return error
         asked = ApiPartitionReassignment(wanted, request.allow_replication_factor_change)

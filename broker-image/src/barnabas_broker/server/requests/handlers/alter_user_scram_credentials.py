@@ -41,7 +41,7 @@ def handle(
 
     def alter(controller: Controller) -> list[Outcome]:
         try:
-            controller.check_reigns()
+            controller.check_active()
             if not allowed:
                 message = "Cluster authorization failed."
                 raise KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, message)

@@ -26,7 +26,7 @@ def handle(
 
     def move(controller: Controller) -> tuple[ErrorCode, list[TopicPartition]]:
         try:
-            controller.check_reigns()
+            controller.check_active()
             stopping = ControlledShutdown(request.broker_id, request.broker_epoch)
             left = controller.active.process(stopping, now_ms=call.now_ms)
         except KafkaError as error:

@@ -40,7 +40,7 @@ def handle(
 
     def grow(controller: Controller) -> list[Outcome] | KafkaError:
         try:
-            controller.check_reigns()
+            controller.check_active()
         except KafkaError as error:
             return error
         return controller.create_partitions(

@@ -50,7 +50,7 @@ def handle(
 
     def create(controller: Controller) -> list[CreatedTopic] | KafkaError:
         try:
-            controller.check_reigns()
+            controller.check_active()
         except KafkaError as error:
             return error
         return controller.create_topics(

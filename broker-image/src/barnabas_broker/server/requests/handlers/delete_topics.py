@@ -53,7 +53,7 @@ def handle(
     def delete(controller: Controller) -> list[Outcome] | KafkaError:
         try:
             # Before anything that was found here: others may know of too little.
-            controller.check_reigns()
+            controller.check_active()
         except KafkaError as error:
             return error
         return controller.delete_topics(

@@ -40,7 +40,7 @@ def handle(
 
     def elect(controller: Controller) -> ElectLeadersResponse:
         try:
-            controller.check_reigns()
+            controller.check_active()
         except KafkaError as error:
             named = call.broker.image.all_partitions() if asked is None else asked
             return _response(ErrorCode.NONE, dict.fromkeys(named, error))

@@ -37,7 +37,7 @@ def handle(
 
     def find(controller: Controller) -> Moving | KafkaError:
         try:
-            controller.check_reigns()
+            controller.check_active()
         except KafkaError as error:
             return error
         return controller.active.under_way(asked)

@@ -35,7 +35,7 @@ def handle(
 
     def find(controller: Controller) -> KafkaError | None:
         try:
-            controller.check_reigns()
+            controller.check_active()
         except KafkaError as error:
             return error
         return None

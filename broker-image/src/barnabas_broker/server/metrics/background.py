@@ -27,7 +27,7 @@ class Kept(NamedTuple):
     waits: Waits
 
 
-def upkeep(kept: Kept, logs: LogDirectories, now_ms: int) -> Iterator[Metric]:
+def of_background(kept: Kept, logs: LogDirectories, now_ms: int) -> Iterator[Metric]:
     """All of them."""
     yield from _directories(logs)
     yield from _cleaner(kept.cleaner, now_ms)

@@ -105,7 +105,7 @@ COPY zookeeper-image/logback.xml zookeeper-image/java.security /opt/zookeeper/co
 COPY zookeeper-image/zookeeper_member.py /usr/local/bin/zookeeper-member
 RUN install -d -o 1001 -g 1001 /var/lib/zookeeper
 USER 1001:1001
-EXPOSE 2181 2888 3888
+EXPOSE 2181 2281 2888 3888
 CMD ["zookeeper-member"]
 
 # pyspark has no wheel: its sources are the jars, of which pipelines use less than half.

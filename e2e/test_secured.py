@@ -11,7 +11,7 @@ import pytest
 
 from e2e import images
 from e2e.cluster import Cluster
-from e2e.quickstart import FIXTURES, MAIN
+from e2e.quickstart import FIXTURES, MAIN, RELEASE
 from tests.waiting import ANSWER, RUN, seconds
 
 FILE: Final = FIXTURES / "secured.yaml"
@@ -38,9 +38,29 @@ print(told[0] if told else "silence")
 """
 
 
+# In a pod: what a member answers over TLS to a client without a certificate, if it does.
+UNKNOWN: Final = """
+import socket, ssl, sys
+context = ssl._create_unverified_context()
+try:
+    plain = socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=float(sys.argv[3]))
+    with context.wrap_socket(plain) as it:
+        it.sendall(b"srvr")
+        print(it.recv(100) or "refused")
+except TimeoutError:
+    print("silence")
+except OSError:
+    print("refused")
+"""
+LEVEL: Final = "pod-security.kubernetes.io/enforce"
+# Shorter texts than this are no secrets, but names and settings.
+SHORTEST: Final = 16
+
+
 @pytest.fixture(scope="module")
 def vault(operator: Cluster) -> Iterator[Cluster]:
-    """The cluster and a pod for clients; gone after these scenarios."""
+    """The cluster and a pod for clients in a restricted namespace; gone after these scenarios."""
+    operator.kubectl("label", "namespace", MAIN, f"{LEVEL}=restricted", "--overwrite")
     pod = (FIXTURES / "client.yaml").read_text("utf-8").replace("name: client", f"name: {POD}", 1)
     pod = pod.replace("CLIENT_IMAGE", images.name("broker"))
     operator.kubectl("apply", "-n", MAIN, "-f", str(FILE))
@@ -52,6 +72,7 @@ def vault(operator: Cluster) -> Iterator[Cluster]:
     operator.delete_objects("-n", MAIN, "-f", str(FILE), "--ignore-not-found")
     operator.wait_gone("pods", namespace=MAIN, selector="app.kubernetes.io/instance=vault")
     operator.kubectl("delete", "pvc", "-n", MAIN, "-l", "barnabas.io/cluster=vault")
+    operator.kubectl("label", "namespace", MAIN, f"{LEVEL}-")
 
 
 def settings(cluster: Cluster, user: str) -> dict[str, Any]:
@@ -104,3 +125,51 @@ def test_the_cluster_says_that_it_is_secured_and_stays_so(vault: Cluster) -> Non
     vault.kubectl("patch", "kafkacluster/vault", "-n", MAIN, "--type=merge", "-p", restored)
     vault.wait_ready("kafkacluster/vault", namespace=MAIN)
     assert produce(vault, settings(vault, "clerk")) == "sent"
+
+
+def test_zookeeper_is_reached_by_certificates_alone(vault: Cluster) -> None:
+    """Brokers and members come over TLS; without a certificate, or in plain text, nobody does."""
+    found = vault.get("kafkacluster", "vault", namespace=MAIN) or {}
+    assert found["status"]["zookeeperProtocol"] == "TLS"
+    broker = ("exec", "-n", MAIN, "vault-broker-0", "--", "barnabas", "zk", "ls", "/brokers/ids")
+    at = ("-z", f"vault-zookeeper.{MAIN}.svc:2281/vault")
+    shown = ("--zk-tls-config-file", "/etc/barnabas/server.properties")
+    assert vault.kubectl(*broker, *at, *shown).strip().rpartition("/")[2] == "0"
+    for port in ("2281", "2181"):
+        host = f"vault-zookeeper-0.vault-zookeeper-nodes.{MAIN}.svc"
+        command = ("python", "-c", UNKNOWN, host, port, str(seconds(ANSWER)))
+        said = vault.kubectl("exec", "-n", MAIN, POD, "--", *command)
+        assert said.strip() == "refused"
+
+
+def test_no_secret_is_found_where_secrets_are_not(vault: Cluster) -> None:
+    """Not in logs, Events, resources, ConfigMaps, nor in what pods are started with."""
+    listed = json.loads(vault.kubectl("get", "secret", "-n", MAIN, "-o", "json"))["items"]
+    names = ("vault-", "clerk", "visitor")
+    secrets = {
+        line
+        for each in listed
+        if each["metadata"]["name"].startswith(names)
+        for key, text in each["data"].items()
+        for line in hidden(key, b64decode(text))
+    }
+    assert len(secrets) > len(names)
+    kinds = "kafkaclusters,kafkausers,kafkatopics,configmaps,pods,statefulsets,events,services"
+    told = vault.kubectl("get", kinds, "-n", MAIN, "-o", "json")
+    pods = [*vault.names("pods", namespace=MAIN, selector="app.kubernetes.io/instance=vault")]
+    for pod in (*pods, f"deploy/{RELEASE}"):
+        told += vault.kubectl("logs", "-n", MAIN, pod, "--all-containers")
+    assert [each[:4] for each in secrets if each in told] == []
+
+
+def hidden(key: str, content: bytes) -> list[str]:
+    """What of a Secret nobody else may know: passwords, tokens, lines of private keys."""
+    try:
+        text = content.decode()
+    except UnicodeDecodeError:
+        return []
+    if "PRIVATE KEY-----" in text:
+        inner = text.partition("PRIVATE KEY-----")[2].partition("-----END")[0]
+        return [line for line in inner.split() if len(line) >= SHORTEST]
+    is_one = key in ("password", "token", "admin-token", "user.password")
+    return [text] if is_one and len(text) >= SHORTEST else []

@@ -1,11 +1,16 @@
 #!/usr/bin/python3 -IS
-"""Settles which member of a ZooKeeper ensemble this pod is, then becomes ZooKeeper's server.
+"""Settles which member of a ZooKeeper ensemble this pod is, then starts ZooKeeper's server.
 
 The configuration is an ordinary zoo.cfg, the same for all members (`ZOOKEEPER_CONFIG`, by default
 /etc/barnabas/zoo.cfg). Who a member is follows from its name: the pod `main-zookeeper-2` is
 `server.3`, since ZooKeeper counts from 1. The number is kept in the data directory as `myid`; a
 directory that has another number belongs to another member. To start on it would give one vote to
 the ensemble twice and could lose what was agreed, so that is refused.
+
+Certificates come in a directory (`ZOOKEEPER_CERTIFICATES`) whose files are links that Kubernetes
+exchanges, which ZooKeeper's watch of its key store does not notice. So their content is copied to
+another one (`ZOOKEEPER_CERTIFICATE_COPY`) by renaming, at the start and for as long as the server
+runs. Without that this process becomes the server.
 
 The image's entry point; standard library only.
 """
@@ -14,11 +19,12 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import socket
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Final
 
 DEFAULT_CONFIG: Final = "/etc/barnabas/zoo.cfg"
 DEFAULT_HOME: Final = "/opt/zookeeper"
@@ -37,6 +43,8 @@ JVM_FLAGS: Final = (
 )
 # Java remembers for ten seconds that a host has no address; that of a new pod comes in less.
 SECURITY_PROPERTIES: Final = "conf/java.security"
+# The kubelet brings a renewed certificate within about a minute; it is copied as soon after.
+RENEWAL_INTERVAL_S: Final = 2.0
 _POD_NAME: Final = re.compile(r".*-([0-9]+)")
 _SERVER: Final = re.compile(r"server\.([0-9]+)")
 
@@ -46,16 +54,16 @@ class MemberError(Exception):
 
 
 def main(environment: Mapping[str, str]) -> int:
-    """Start the server in place of this process; returns only where that cannot be, with 1."""
+    """Start the server; returns its status, or 1 where it cannot be started."""
     try:
-        start(environment)
+        return start(environment)
     except (MemberError, OSError) as error:
         sys.stderr.write(f"zookeeper-member: {error}\n")
         return 1
 
 
-def start(environment: Mapping[str, str]) -> NoReturn:
-    """Check the member against its data directory and replace this process by the server."""
+def start(environment: Mapping[str, str]) -> int:
+    """Check the member against its data directory, and run the server; returns its status."""
     config = Path(environment.get("ZOOKEEPER_CONFIG", DEFAULT_CONFIG))
     settings = read_settings(config)
     data = Path(settings.get("dataDir", ""))
@@ -68,8 +76,69 @@ def start(environment: Mapping[str, str]) -> NoReturn:
     security = f"-Djava.security.properties={home}/{SECURITY_PROPERTIES}"
     flags = [*JVM_FLAGS, security, *environment.get("ZOOKEEPER_JVM_FLAGS", "").split()]
     command = [java, *flags, "-cp", f"{home}/conf:{home}/lib/*", MAIN_CLASS, str(config)]
-    # As this very process: the SIGTERM of Kubernetes reaches Java, which closes its log and ends.
-    os.execve(java, command, dict(environment))  # noqa: S606 - no shell is the point
+    source = environment.get("ZOOKEEPER_CERTIFICATES")
+    if not source:
+        # As this very process: the SIGTERM of Kubernetes reaches Java, which closes its log.
+        os.execve(java, command, dict(environment))  # noqa: S606 - no shell is the point
+    copy = Copy(Path(source), Path(environment["ZOOKEEPER_CERTIFICATE_COPY"]))
+    return run(command, environment, copy)
+
+
+class Copy:
+    """The certificates as ZooKeeper reads them; raises OSError."""
+
+    def __init__(self, source: Path, target: Path) -> None:
+        self._source, self._target = source, target
+        self.renew()
+
+    def renew(self) -> None:
+        """Copy each file that differs, whole or not at all; nobody else may read it."""
+        for file in sorted(self._source.iterdir()):
+            if file.name.startswith("."):
+                continue
+            content, place = file.read_bytes(), self._target / file.name
+            if place.exists() and place.read_bytes() == content:
+                continue
+            partial = self._target / f".{file.name}.part"
+            partial.unlink(missing_ok=True)
+            partial.touch(0o600, exist_ok=False)
+            partial.write_bytes(content)
+            partial.replace(place)
+
+
+def run(command: list[str], environment: Mapping[str, str], copy: Copy) -> int:
+    """Run the server beside this process, which copies renewed certificates and hands on signals.
+
+    Returns the status of the server, as a shell would where a signal ended it.
+    """
+    handed_on = {signal.SIGTERM, signal.SIGINT}
+    awaited = {*handed_on, signal.SIGCHLD}
+    signal.pthread_sigmask(signal.SIG_BLOCK, awaited)
+    server = os.posix_spawn(command[0], command, dict(environment), setsigmask=())
+    while (status := _reap(server)) is None:
+        told = signal.sigtimedwait(awaited, RENEWAL_INTERVAL_S)
+        if told is not None and told.si_signo in handed_on:
+            os.kill(server, told.si_signo)
+        elif told is None:
+            try:
+                copy.renew()
+            except OSError as error:
+                # The server goes on with what it has; what it lacks is copied the next time.
+                sys.stderr.write(f"zookeeper-member: certificates are not renewed: {error}\n")
+    return status if status >= 0 else 128 - status
+
+
+def _reap(server: int) -> int | None:
+    """The exit code of the server, negative for a signal; None while it runs.
+
+    Of a container's first process orphans become children, too; several may have ended at once.
+    """
+    while True:
+        ended, status = os.waitpid(-1, os.WNOHANG)
+        if ended == server:
+            return os.waitstatus_to_exitcode(status)
+        if not ended:
+            return None
 
 
 def read_settings(path: Path) -> dict[str, str]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from tests.waiting import RUN, seconds
+from tests.waiting import RUN, seconds, wait_for
 
 PROGRAM = Path(__file__).resolve().parents[2] / "zookeeper-image" / "zookeeper_member.py"
 ENSEMBLE = """
@@ -134,3 +137,101 @@ def test_what_is_wrong_is_said_in_one_line(
     assert status == 1
     assert words in complained
     assert complained.count("\n") == 1
+
+
+class Certificates:
+    """A Secret as the kubelet mounts it: links, all of which are exchanged at once."""
+
+    def __init__(self, directory: Path) -> None:
+        self.mount, self.copy = directory / "secret", directory / "copy"
+        self.mount.mkdir()
+        self.copy.mkdir()
+        self._round = 0
+
+    def bring(self, **files: str) -> None:
+        """Other contents."""
+        self._round += 1
+        version = self.mount / f"..{self._round}"
+        version.mkdir()
+        for name, text in files.items():
+            (version / name).write_text(text)
+            link = self.mount / name
+            if not link.is_symlink():
+                link.symlink_to(f"..data/{name}")
+        link = self.mount / "..next"
+        link.symlink_to(version.name)
+        link.replace(self.mount / "..data")
+
+    def copied(self) -> dict[str, str]:
+        """What ZooKeeper finds."""
+        return {each.name: each.read_text() for each in self.copy.iterdir()}
+
+
+@pytest.fixture
+def certificates(tmp_path: Path) -> Certificates:
+    """A Secret with a first certificate."""
+    found = Certificates(tmp_path)
+    found.bring(store="one", trust="first")
+    return found
+
+
+@contextmanager
+def running(
+    container: Container, certificates: Certificates, java: str
+) -> Iterator[subprocess.Popen[str]]:
+    """A member with certificates and this script as its java, which says when it runs."""
+    (container.home / "bin" / "java").write_text(f"#!/bin/sh\n{java}\n", encoding="utf-8")
+    environment = {
+        "PATH": os.environ["PATH"],
+        "POD_NAME": "main-zookeeper-0",
+        "ZOOKEEPER_CONFIG": str(container.config),
+        "JAVA_HOME": str(container.home),
+        "ZOOKEEPER_CERTIFICATES": str(certificates.mount),
+        "ZOOKEEPER_CERTIFICATE_COPY": str(certificates.copy),
+    }
+    with subprocess.Popen(
+        [sys.executable, "-IS", str(PROGRAM)], env=environment, text=True, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "runs\n"
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+ENDS_IN_ORDER = "trap 'kill $!; exit 7' TERM; echo runs; sleep 600 & wait"
+
+
+def test_renewed_certificates_are_copied(container: Container, certificates: Certificates) -> None:
+    """By renaming, which ZooKeeper notices; nobody but ZooKeeper may read them."""
+    with running(container, certificates, ENDS_IN_ORDER) as process:
+        assert certificates.copied() == {"store": "one", "trust": "first"}
+        assert {each.stat().st_mode & 0o777 for each in certificates.copy.iterdir()} == {0o600}
+        before = (certificates.copy / "trust").stat().st_ino
+        certificates.bring(store="two", trust="first")
+        wait_for("the copy", certificates.copied, until=lambda it: it.get("store") == "two")
+        assert (certificates.copy / "trust").stat().st_ino == before
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(seconds(RUN)) == 7
+
+
+def test_the_member_ends_as_its_server_does(
+    container: Container, certificates: Certificates
+) -> None:
+    """Also by a signal, which a shell tells of so."""
+    with running(container, certificates, "echo runs; kill -9 $$") as process:
+        assert process.wait(seconds(RUN)) == 137
+
+
+def test_files_that_cannot_be_read_leave_the_server_running(
+    container: Container, certificates: Certificates
+) -> None:
+    """It goes on with what it has, and what follows is copied."""
+    with running(container, certificates, ENDS_IN_ORDER) as process:
+        gone = certificates.mount / "gone"
+        gone.symlink_to("..data/gone")
+        certificates.bring(store="two", trust="first")
+        gone.unlink()
+        wait_for("the copy", certificates.copied, until=lambda it: it.get("store") == "two")
+        assert process.poll() is None

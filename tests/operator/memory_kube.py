@@ -200,6 +200,15 @@ class MemoryKube:
                 self._choose_node_ports(applied.body)
             return copy.deepcopy(self._store(key, applied))
 
+    def create(self, kind: Kind, namespace: str, body: Document) -> Document:
+        """See Kube."""
+        refuse_unknown(body)
+        name = body["metadata"]["name"]
+        with self._request(f"create {kind.kind} {name}", write=True):
+            if (kind.kind, namespace, name) in self.objects:
+                raise KubeError(409, f'{kind.plural} "{name}" already exists')
+            return copy.deepcopy(self.put(body, manager=FIELD_MANAGER))
+
     def delete(self, kind: Kind, namespace: str, name: str, *, uid: str) -> None:
         """See Kube."""
         with self._request(f"delete {kind.kind} {name}", write=True):

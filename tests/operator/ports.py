@@ -183,7 +183,7 @@ def context_on(
         restart_check=lambda *_: CheckResult(ok=True),
         in_sync=lambda *_: CheckResult(ok=True),
         recovery=lambda *_: "",
-        ensemble_mode=lambda _: "standalone",
+        ensemble_mode=lambda *_: "standalone",
         images=IMAGES,
         now=NOW,
     )

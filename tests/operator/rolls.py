@@ -25,7 +25,7 @@ FIRST = "evict Pod quickstart-zookeeper-2"
 def settled() -> tuple[MemoryKube, MemoryBrokers, Context]:
     """A cluster of three and three in which nothing is to be done."""
     kube, brokers = MemoryKube(examples.cluster(**THREE)), MemoryBrokers(view=VIEW)
-    context = replace(context_on(kube, brokers), ensemble_mode=lambda host: MODES[host])
+    context = replace(context_on(kube, brokers), ensemble_mode=lambda host, _: MODES[host])
     for _ in range(3):
         reconcile(KEY, context)
         kube.settle()

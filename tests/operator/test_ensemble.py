@@ -2,27 +2,39 @@
 
 from __future__ import annotations
 
+import socket
 import socketserver
+import ssl
+import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from barnabas_operator.ensemble import mode
+from barnabas_operator.brokers import ClientTls
+from barnabas_operator.certificates import create_authority, issue
+from barnabas_operator.ensemble import MemberAccess, mode
+from barnabas_operator.plan.certificates import KeyPair
 
 SERVING = b"Zookeeper version: 3.9.5\nLatency min/avg/max: 0/0.0/0\nMode: leader\nNode count: 5\n"
 WITHOUT_QUORUM = b"This ZooKeeper instance is not currently serving requests\n"
 
 
 @contextmanager
-def member(answer: bytes) -> Iterator[int]:
+def member(answer: bytes, tls: ssl.SSLContext | None = None) -> Iterator[int]:
     """A member that answers srvr so and closes, as ZooKeeper does; its port."""
 
     class Answer(socketserver.BaseRequestHandler):
         def handle(self) -> None:
-            if self.request.recv(4) == b"srvr":
-                self.request.sendall(answer)
+            with ExitStack() as stack, suppress(OSError):
+                connection = self.request
+                if tls is not None:
+                    connection = tls.wrap_socket(connection, server_side=True)
+                    stack.enter_context(connection)
+                if connection.recv(4) == b"srvr":
+                    connection.sendall(answer)
 
     with socketserver.TCPServer(("127.0.0.1", 0), Answer) as server:
         thread = threading.Thread(target=server.serve_forever)
@@ -40,11 +52,65 @@ def member(answer: bytes) -> Iterator[int]:
 def test_a_member_names_its_mode_only_while_it_serves(answer: bytes, expected: str) -> None:
     """A member without a quorum answers, but has no mode."""
     with member(answer) as port:
-        assert mode("127.0.0.1", port) == expected
+        assert mode("127.0.0.1", MemberAccess(port=port)) == expected
 
 
 def test_a_member_that_is_gone_has_no_mode() -> None:
     """A refused connection is an answer too."""
     with member(b"") as port:
         pass
-    assert mode("127.0.0.1", port) == ""
+    assert mode("127.0.0.1", MemberAccess(port=port)) == ""
+
+
+HOST = "quickstart-zookeeper.default.svc"
+
+
+def context(authority: KeyPair, name: str, trusted: KeyPair) -> ssl.SSLContext:
+    """What a member or the operator shows and trusts."""
+    now = datetime.now(tz=UTC)
+    pair = issue(authority, name, hosts=[HOST], now=now, validity=timedelta(days=1))
+    shown = ClientTls(certificate=pair.certificate, key=pair.key, trusted=trusted.certificate)
+    return shown.context()
+
+
+def server(authority: KeyPair) -> ssl.SSLContext:
+    """A member's side, which asks for certificates of its own authority."""
+    now = datetime.now(tz=UTC)
+    pair = issue(authority, "z", hosts=[HOST], now=now, validity=timedelta(days=1))
+    found = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    found.verify_mode = ssl.CERT_REQUIRED
+    found.load_verify_locations(cadata=authority.certificate)
+    with tempfile.NamedTemporaryFile("w") as file:
+        file.write(pair.key + pair.certificate)
+        file.flush()
+        found.load_cert_chain(file.name)
+    return found
+
+
+def test_a_member_is_asked_over_tls() -> None:
+    """By the name in its certificate; without one of its authority nobody is answered."""
+    own, other = (
+        create_authority(name, now=datetime.now(tz=UTC), days=1) for name in ("own", "other")
+    )
+    with member(SERVING, server(own)) as port:
+
+        def asked(tls: ssl.SSLContext | None, host: str = HOST) -> str:
+            return mode("127.0.0.1", MemberAccess(port=port, tls=tls, host=host))
+
+        operator = context(own, "operator", own)
+        assert asked(operator) == "leader"
+        assert asked(operator, "another.default.svc") == ""
+        assert asked(context(own, "operator", other)) == ""
+        assert asked(context(other, "operator", own)) == ""
+        assert asked(None) == ""
+
+
+def test_a_handshake_has_no_longer_than_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A member that is connected to and says nothing has no mode."""
+    monkeypatch.setattr("barnabas_operator.ensemble.TIMEOUT_S", 0.1)
+    authority = create_authority("own", now=datetime.now(tz=UTC), days=1)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        tls = context(authority, "operator", authority)
+        assert (
+            mode("127.0.0.1", MemberAccess(port=silent.getsockname()[1], tls=tls, host=HOST)) == ""
+        )

@@ -16,6 +16,7 @@ from typing import Any
 
 from barnabas_operator.api.users import AclOperation, AclResourceType
 from barnabas_operator.brokers import BrokersError
+from barnabas_operator.ensemble import MemberAccess
 from barnabas_operator.kube import PODS, SECRETS, STATEFUL_SETS, Document, Kind, KubeError
 from barnabas_operator.names import MANUAL_ROLL, PAUSE_ROLL
 from barnabas_operator.plan.observed import ClusterView, Images
@@ -153,7 +154,7 @@ class World(MemoryKube):
         behind = [n for n, p in self.brokers.partitions() if broker in {*p.replicas} - p.isr]
         return CheckResult(ok=not behind, reason=f"{len(behind)} partitions are behind")
 
-    def _mode(self, address: str) -> str:
+    def _mode(self, address: str, _: MemberAccess) -> str:
         if not self.has_quorum():
             return ""
         return "leader" if int(address.rpartition(".")[2]) == self.leader else "follower"

@@ -6,8 +6,11 @@ it says so instead, which is no mode.
 
 from __future__ import annotations
 
+import select
 import socket
+import ssl
 import time
+from dataclasses import dataclass
 from typing import Final
 
 from barnabas_operator.names import ZOOKEEPER_PORT
@@ -17,17 +20,58 @@ LARGEST: Final = 1 << 16
 MODE: Final = "Mode: "
 
 
-def mode(address: str, port: int = ZOOKEEPER_PORT) -> str:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberAccess:
+    """How a member is reached: its port, and over TLS what is shown to it."""
+
+    port: int = ZOOKEEPER_PORT
+    tls: ssl.SSLContext | None = None
+    host: str = ""
+    """The name that its certificate has to have; with `tls`."""
+
+
+PLAIN: Final = MemberAccess()
+
+
+def mode(address: str, access: MemberAccess = PLAIN) -> str:
     """The member's mode; empty if it does not answer or does not serve."""
     until = time.monotonic() + TIMEOUT_S
     try:
-        with socket.create_connection((address, port), timeout=TIMEOUT_S) as connection:
+        with _connect(address, access, until) as connection:
             connection.sendall(b"srvr")
             text = _read(connection, until).decode("utf-8", "replace")
     except OSError:
         return ""
     lines = (line for line in text.splitlines() if line.startswith(MODE))
     return next(lines, "").removeprefix(MODE).strip()
+
+
+def _connect(address: str, access: MemberAccess, until: float) -> socket.socket:
+    connection = socket.create_connection((address, access.port), timeout=TIMEOUT_S)
+    if access.tls is None:
+        return connection
+    connection.setblocking(False)
+    secured = access.tls.wrap_socket(
+        connection, server_hostname=access.host, do_handshake_on_connect=False
+    )
+    try:
+        _shake_hands(secured, until)
+    except BaseException:
+        secured.close()
+        raise
+    secured.settimeout(_left(until))
+    return secured
+
+
+def _shake_hands(connection: ssl.SSLSocket, until: float) -> None:
+    """The whole handshake within the time, however slowly its bytes come."""
+    while True:
+        try:
+            return connection.do_handshake()
+        except ssl.SSLWantReadError:
+            select.select([connection], [], [], _left(until))
+        except ssl.SSLWantWriteError:
+            select.select([], [connection], [], _left(until))
 
 
 def _read(connection: socket.socket, until: float) -> bytes:

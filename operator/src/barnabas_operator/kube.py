@@ -120,10 +120,15 @@ class Kube(Protocol):
     def apply(self, body: Document, *, uid: str | None = None, dry_run: bool = False) -> Document:
         """Create an object, or change the one with this uid, to be as the body says; returns it.
 
-        With a uid it must still be that object, and fields that others have changed are taken back.
-        Without one, values of others are not overwritten. Either is status 409 otherwise. A dry run
+        With a resourceVersion in the body the object must not have changed since. With a uid it
+        must still be that object, and fields that others have changed are taken back. Without one,
+        values of others are not overwritten. Either is status 409 otherwise. A dry run
         is answered in the same way and changes nothing.
         """
+        ...
+
+    def create(self, kind: Kind, namespace: str, body: Document) -> Document:
+        """Create an object and return it; status 409 if there is one of its name."""
         ...
 
     def delete(self, kind: Kind, namespace: str, name: str, *, uid: str) -> None:
@@ -264,9 +269,10 @@ class ApiServer:
             if error.status != 404:
                 raise
 
-    def create(self, kind: Kind, namespace: str, body: Document) -> None:
-        """Create an object as it is; status 409 if there is one of its name."""
-        self._call("POST", _path(kind, namespace), body=body)
+    def create(self, kind: Kind, namespace: str, body: Document) -> Document:
+        """See Kube."""
+        query = {"fieldManager": FIELD_MANAGER}
+        return self._call("POST", _path(kind, namespace), query=query, body=body)
 
     def replace(self, kind: Kind, namespace: str, name: str, body: Document) -> None:
         """Replace an object that still has the body's resourceVersion; else status 409."""

@@ -18,6 +18,8 @@ CLUSTER: Final = f"{GROUP}/cluster"
 CLUSTER_COMPONENT: Final = f"{GROUP}/component"
 # On StatefulSets of a secured cluster; without it a cluster is insecure.
 SECURITY: Final = f"{GROUP}/security"
+# On StatefulSets of a cluster whose ZooKeeper has TLS; without it ZooKeeper's traffic is plain.
+ZOOKEEPER_PROTOCOL: Final = f"{GROUP}/zookeeper-protocol"
 # Of certificates of what the operator runs; those of users have none.
 ORGANIZATION: Final = "barnabas.io"
 # On every object: the hash of what was last applied, so that a removed field is noticed.
@@ -48,6 +50,7 @@ CONFIG_HASH: Final = f"{GROUP}/config-hash"
 RACK: Final = f"{GROUP}/rack"
 
 ZOOKEEPER_PORT: Final = 2181
+SECURE_ZOOKEEPER_PORT: Final = 2281
 PEER_PORT: Final = 2888
 ELECTION_PORT: Final = 3888
 STATUS_PORT: Final = 8080
@@ -120,6 +123,11 @@ class ClusterNames:
         """Secret of the token that the admin ports of a secured cluster ask for."""
         return f"{self.cluster}-admin-token"
 
+    @property
+    def zookeeper_tls(self) -> str:
+        """Secret of the certificate of an ensemble whose traffic is TLS."""
+        return f"{self.cluster}-zookeeper-tls"
+
     def network(self, component: str) -> str:
         """NetworkPolicy of a component of a secured cluster."""
         return f"{self.cluster}-{component}-network"
@@ -158,9 +166,9 @@ class ClusterNames:
         """Host name of a member, within the Kubernetes cluster."""
         return f"{self.zookeeper}-{ordinal}.{self.zookeeper_nodes}.{self.namespace}.svc"
 
-    def zookeeper_connect(self, replicas: int) -> str:
+    def zookeeper_connect(self, replicas: int, port: int = ZOOKEEPER_PORT) -> str:
         """`zookeeper.connect` of the brokers; the chroot is the cluster's name."""
-        hosts = (f"{self.zookeeper_host(n)}:{ZOOKEEPER_PORT}" for n in range(replicas))
+        hosts = (f"{self.zookeeper_host(n)}:{port}" for n in range(replicas))
         return f"{','.join(hosts)}/{self.cluster}"
 
     def bootstrap_server(self, port: int) -> str:

@@ -116,7 +116,7 @@ def _rolling(**answers: Any) -> tuple[MemoryKube, Context, dict[str, Any]]:
     modes = {"10.0.0.0": "follower", "10.0.0.1": "leader", "10.0.0.2": "follower"}
     view = ClusterView(cluster_id="an-id", broker_ids=(0, 1, 2), controller_id=2)
     context = replace(
-        context_on(kube, MemoryBrokers(view=view)), ensemble_mode=lambda host: modes[host]
+        context_on(kube, MemoryBrokers(view=view)), ensemble_mode=lambda host, _: modes[host]
     )
     context = replace(context, **answers)
     _take(context, document)
@@ -188,7 +188,7 @@ def test_no_broker_is_replaced_while_a_member_of_the_ensemble_is_not_ready() -> 
 
 def test_no_roll_without_a_quorum_of_which_all_members_are_known() -> None:
     """A member that names no mode may be the one without which there is no quorum."""
-    _, context, document = _rolling(ensemble_mode=lambda host: "")
+    _, context, document = _rolling(ensemble_mode=lambda *_: "")
     plan = _plan(context, document)
     assert plan.steps == ()
     assert any("names no mode in answer to srvr" in line for line in _waiting(plan))

@@ -110,7 +110,9 @@ def test_secrets_are_there_before_the_pods_that_mount_them() -> None:
     passes = secure()
     passes.run()
     names = ("broker-tls", "clients-ca", "cluster-ca", "cluster-ca-cert")
-    writes = [each for each in passes.kube.writes if "StatefulSet" in each or "Secret" in each]
+    writes = [
+        each for each in passes.kube.writes if "apply StatefulSet" in each or "apply Secret" in each
+    ]
     assert [name for name in names if any(f"quickstart-{name}" in each for each in writes[:4])] == [
         *names
     ]

@@ -247,7 +247,7 @@ def test_a_claim_that_cannot_grow_is_a_warning_and_gates_nothing() -> None:
     assert "set the size back to 1Gi" in conditions["Warning"]["message"]
     kube.settle(pods=False)
     modes = {"10.0.0.0": "follower", "10.0.0.1": "leader", "10.0.0.2": "follower"}
-    context = replace(context, ensemble_mode=modes.__getitem__)
+    context = replace(context, ensemble_mode=lambda host, _: modes[host])
     reconcile(KEY, context)
     assert "evict Pod quickstart-broker-2" in kube.writes
 

@@ -9,7 +9,7 @@ import urllib.request
 from base64 import b64encode
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from barnabas_broker.testing import Broker
 from barnabas_kafka.settings.properties import parse_properties
 from barnabas_operator.api.reading import read_cluster
 from barnabas_operator.brokers import AdminBrokers, ClientTls
-from barnabas_operator.certificates import issue
+from barnabas_operator.certificates import issue, read_certificate
 from barnabas_operator.kube import KubeError
 from barnabas_operator.plan.certificates import KeyPair
 from barnabas_operator.plan.topics import CreateTopic
@@ -127,9 +127,90 @@ def test_a_secured_cluster_whose_field_is_removed_stays_secured() -> None:
     assert (status["security"], stalled(status), settings(passes)) == ("Secured", "", before)
 
 
+def lose(passes: Passes, field: str) -> None:
+    """An API server with older definitions drops a field of the status."""
+    passes.kube.edit("KafkaCluster", "quickstart", lambda body: body["status"].pop(field, None))
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_zookeeper_of_a_secured_cluster_has_tls(lost: bool) -> None:
+    """Its own certificate, and brokers that come with theirs; the status says so."""
+    passes = secured()
+    passes.run()
+    status = passes.run()
+    if lost:
+        lose(passes, "zookeeperProtocol")
+        status = passes.run()
+    assert status["zookeeperProtocol"] == "TLS"
+    assert "zookeeper" in {each["name"] for each in status["certificates"]}
+    found = settings(passes)
+    assert found["zookeeper.ssl.client.enable"] == found["zookeeper.set.acl"] == "true"
+    assert found["zookeeper.connect"].endswith(".svc:2281/quickstart")
+    certificate = read_certificate(passes.data("zookeeper-tls")["zookeeper.pem"])
+    assert certificate.subject == "CN=quickstart-zookeeper,O=barnabas.io"
+    assert certificate.hosts == {
+        "*.quickstart-zookeeper-nodes.default.svc",
+        "quickstart-zookeeper.default.svc",
+    }
+    cluster = read_cluster(passes.kube.find("KafkaCluster", "quickstart"))
+    member = credentials_of(cluster, context_on(passes.kube)).member
+    assert (member.port, member.host) == (2281, "quickstart-zookeeper.default.svc")
+    assert member.tls is not None
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_an_ensemble_without_tls_stays_without(lost: bool) -> None:
+    """Of a secured cluster that an earlier operator created: not one object of it changes."""
+    passes = secured()
+    passes.kube.edit(
+        "KafkaCluster",
+        "quickstart",
+        lambda body: body.update(status={"security": "Secured", "zookeeperProtocol": "Plaintext"}),
+    )
+    passes.run()
+    passes.run()
+    before, written = settings(passes), len(passes.kube.writes)
+    # Its operator knew of no such field.
+    lose(passes, "zookeeperProtocol")
+    if lost:
+        lose(passes, "security")
+    assert passes.run()["zookeeperProtocol"] == "Plaintext"
+    assert settings(passes) == before
+    assert "zookeeper.ssl.client.enable" not in before
+    assert before["zookeeper.connect"].endswith(".svc:2181/quickstart")
+    changed = [each for each in passes.kube.writes[written:] if "KafkaCluster" not in each]
+    assert changed == []
+    assert ("Secret", "default", "quickstart-zookeeper-tls") not in passes.kube.objects
+
+
+def test_insecure_clusters_say_nothing_of_zookeeper() -> None:
+    """They have no TLS."""
+    passes = Passes(examples.cluster())
+    passes.run()
+    assert not passes.run().get("zookeeperProtocol")
+
+
+def test_the_ensemble_takes_part_in_the_replacement_of_an_authority() -> None:
+    """The new authority issues once members trust it; the old one goes once none is of it."""
+    passes = secured(certificates={"rotationOverlap": "10m"})
+    passes.run()
+    first = passes.data("cluster-ca")["tls.crt"]
+    passes.annotate("barnabas.io/rotate-cluster-ca", "1")
+    passes.run()
+    trusted = passes.data("zookeeper-tls")["cluster-ca.crt"]
+    assert trusted.count("BEGIN") == 2
+    issuer = read_certificate(passes.data("zookeeper-tls")["zookeeper.pem"]).issuer
+    for _ in range(2):
+        passes.run(timedelta(minutes=11))
+    found = passes.data("zookeeper-tls")
+    assert read_certificate(found["zookeeper.pem"]).issuer != issuer
+    assert first not in found["cluster-ca.crt"]
+
+
 @pytest.mark.parametrize(
     ("spec", "words"),
     [
+        ({"config": {"zookeeper.set.acl": "false"}}, "zookeeper.set.acl: the operator sets it"),
         ({"listeners": LISTENERS}, "plain: needs tls and authentication"),
         (
             {"listeners": [{**SECURED[0], "tls": None}]},
@@ -242,7 +323,7 @@ def running(tmp_path: Path) -> Iterator[tuple[Passes, Broker, str]]:
     kept = {
         name: value
         for name, value in rendered.items()
-        if name not in ("log.dirs", "zookeeper.connect")
+        if name != "log.dirs" and not name.startswith("zookeeper.")
     }
     with Broker({**kept, **here}) as broker:
         yield passes, broker, f"https://localhost:{port}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from barnabas_operator.api.reading import read_cluster
 from barnabas_operator.resources.brokers import broker_services, broker_workload
 from barnabas_operator.resources.network_policies import network_policies
@@ -14,11 +16,14 @@ LISTENERS = [
 ]
 
 
-def test_objects_of_a_secured_cluster() -> None:
-    """All of them, written down."""
-    cluster = read_cluster(examples.cluster(listeners=LISTENERS, insecure=False))
+@pytest.mark.parametrize("protocol", ["TLS", "Plaintext"])
+def test_objects_of_a_secured_cluster(protocol: str) -> None:
+    """All of them, written down; those of clusters of before TLS for ZooKeeper stay as they are."""
+    document = examples.cluster(listeners=LISTENERS, insecure=False)
+    document["status"] = {"zookeeperProtocol": protocol}
+    cluster = read_cluster(document)
     compare(
-        "secured",
+        "secured" if protocol == "TLS" else "secured-plaintext",
         [
             *network_policies(cluster, operator_namespace="kafka"),
             *zookeeper_objects(cluster, image="barnabas-zookeeper:1"),

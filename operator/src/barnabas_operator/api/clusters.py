@@ -227,6 +227,13 @@ class Security(StrEnum):
     INSECURE = "Insecure"
 
 
+class ZooKeeperProtocol(StrEnum):
+    """How the traffic to and within an ensemble is protected."""
+
+    TLS = "TLS"
+    PLAINTEXT = "Plaintext"
+
+
 class ZooKeeperType(StrEnum):
     """What keeps the coordination data."""
 
@@ -572,6 +579,13 @@ class ClusterStatus:
     security: Annotated[
         str, Doc("Secured or Insecure, as the cluster was created; spec.insecure cannot change it.")
     ] = ""
+    zookeeper_protocol: Annotated[
+        str,
+        Doc(
+            "Of a secured cluster: TLS, or Plaintext if it was created by an operator that had no"
+            " TLS for ZooKeeper. It does not change."
+        ),
+    ] = ""
     listeners: Annotated[
         tuple[ListenerStatus, ...], Doc("Where clients reach the brokers."), Keyed(("name",))
     ] = ()
@@ -629,3 +643,9 @@ class KafkaCluster:
 
     spec: Annotated[ClusterSpec, Doc("The cluster that is wanted.")]
     status: Annotated[ClusterStatus, Doc("The cluster as it was last seen.")] = ClusterStatus()
+
+    @property
+    def zookeeper_tls(self) -> bool:
+        """Whether all traffic of ZooKeeper is TLS, between parties that show certificates."""
+        protocol = self.status.zookeeper_protocol
+        return self.spec.secured and protocol != ZooKeeperProtocol.PLAINTEXT.value

@@ -34,7 +34,7 @@ class Leases(Protocol):
         """The object, or None."""
         ...
 
-    def create(self, kind: Kind, namespace: str, body: Document) -> None:
+    def create(self, kind: Kind, namespace: str, body: Document) -> object:
         """Create the object; status 409 if there is one."""
         ...
 

@@ -31,7 +31,7 @@ LONGEST_NAME: Final = 200
 class Events(Protocol):
     """What is asked of the API server."""
 
-    def create(self, kind: Kind, namespace: str, body: Document) -> None:
+    def create(self, kind: Kind, namespace: str, body: Document) -> object:
         """Create the object. Raises KubeError."""
         ...
 

@@ -54,7 +54,12 @@ from barnabas_operator.plan.passwords import SecretView
 from barnabas_operator.reconcile.apply import short
 from barnabas_operator.reconcile.context import Context, Regarding
 from barnabas_operator.reconcile.lost_authorities import former_certificates, issuing_for
-from barnabas_operator.reconcile.ownership import apply_owned, controller, objection_to
+from barnabas_operator.reconcile.ownership import (
+    apply_as_read,
+    controller,
+    is_begun,
+    objection_to,
+)
 from barnabas_operator.resources.certificates import (
     ADMIN_TOKEN,
     CLIENTS_TRUST,
@@ -63,8 +68,10 @@ from barnabas_operator.resources.certificates import (
     OPERATOR_STORE,
     TOKEN,
     TRUSTED,
+    ZOOKEEPER_STORE,
     authority_annotations,
     secret,
+    zookeeper_hosts,
 )
 from barnabas_operator.resources.user_certificate import USER_CERTIFICATE
 
@@ -118,6 +125,8 @@ def reconcile_certificates(
     work.attempt(lambda: work.broker(cluster_ca, clients_ca, hosts, token))
     if secured and cluster_ca is not None:
         work.attempt(lambda: work.operator(cluster_ca))
+    if cluster.body.zookeeper_tls and cluster_ca is not None:
+        work.attempt(lambda: work.zookeeper(cluster_ca))
     if work.failed:
         return Certificates(complete=False, findings=tuple(work.findings))
     ends = {each.name: parse_time(each.not_after).timestamp() for each in work.expiries}
@@ -132,12 +141,15 @@ class _Pass:
         self._meta: Metadata = cluster.meta
         self._spec: CertificatesSpec = cluster.body.spec.certificates
         self._secured = cluster.body.spec.secured
+        self._zookeeper_tls = cluster.body.zookeeper_tls
         self._context = context
         self.names = ClusterNames(cluster.meta.name, cluster.meta.namespace)
         self.findings: list[Finding] = []
         self.expiries: list[CertificateStatus] = []
         self.failed = False
         self._now = parse_time(context.now)
+        # Secrets without data yet: as good as none.
+        self._begun: dict[str, Document] = {}
 
     def attempt(self, step: Callable[[], Made]) -> Made | None:
         """What a step makes; None, and a finding, if it cannot be done now."""
@@ -228,6 +240,9 @@ class _Pass:
             wanted = [(secret_name, CLIENTS_TRUST if of_clients else TRUSTED)]
         elif not of_clients:
             wanted = [(self.names.broker_tls, KEY_STORE)]
+        if self._zookeeper_tls and not of_clients:
+            members = CLUSTER_TRUST if trusting else ZOOKEEPER_STORE
+            wanted.append((self.names.zookeeper_tls, members))
         if self._secured and not of_clients:
             operators = CLUSTER_TRUST if trusting else OPERATOR_STORE
             wanted.append((self.names.operator_tls, operators))
@@ -286,15 +301,46 @@ class _Pass:
 
     def operator(self, cluster_ca: Authority) -> None:
         """The operator's certificate, and whom it trusts."""
-        name = self.names.operator_tls
+        names = self.names
+        self._party(
+            cluster_ca,
+            label="operator",
+            name=names.operator_tls,
+            store=OPERATOR_STORE,
+            common_name=names.operator,
+        )
+
+    def zookeeper(self, cluster_ca: Authority) -> None:
+        """The certificate of the ensemble's members, and whom they trust."""
+        names = self.names
+        self._party(
+            cluster_ca,
+            label="zookeeper",
+            name=names.zookeeper_tls,
+            store=ZOOKEEPER_STORE,
+            common_name=names.zookeeper,
+            hosts=zookeeper_hosts(names),
+        )
+
+    def _party(
+        self,
+        cluster_ca: Authority,
+        *,
+        label: str,
+        name: str,
+        store: str,
+        common_name: str,
+        hosts: Collection[str] = (),
+    ) -> None:
+        """A Secret with a certificate of the cluster's authority, and that authority as trust."""
         found = self._own(name)
-        before = _pair_in(found, OPERATOR_STORE)
-        reason, pair = self._issued(before, cluster_ca, self.names.operator, ())
-        data = {OPERATOR_STORE: pair.key + pair.certificate, CLUSTER_TRUST: cluster_ca.bundle}
+        before = _pair_in(found, store)
+        reason, pair = self._issued(before, cluster_ca, common_name, hosts)
+        data = {store: pair.key + pair.certificate, CLUSTER_TRUST: cluster_ca.bundle}
         body = secret(name, self._meta, data, annotations={})
         self._apply(body, found, f"certificate issued: {reason}" if reason else "trust")
         not_after = read_certificate(pair.certificate).not_after
-        self.expiries.append(CertificateStatus(name="operator", not_after=format_time(not_after)))
+        self.expiries.append(CertificateStatus(name=label, not_after=format_time(not_after)))
 
     def broker(
         self,
@@ -394,6 +440,9 @@ class _Pass:
         if found is not None and (objection := objection_to(found, body)):
             raise CertificatesUnavailableError(Finding(reason=Reason.REFUSED, message=objection))
         self._now = no_earlier_than(self._now, found)
+        if found is not None and is_begun(found):
+            self._begun[name] = found
+            return None
         return found
 
     def _get(self, name: str) -> Document | None:
@@ -409,7 +458,7 @@ class _Pass:
         note = f"Secret {name}: {reason}"
         logger.info("KafkaCluster %s/%s: %s", self._meta.namespace, self._meta.name, note)
         try:
-            apply_owned(self._context.kube, body)
+            apply_as_read(self._context.kube, body, found or self._begun.get(name))
         except KubeError as error:
             raise _unavailable(name, error) from error
         regarding = Regarding.of(CLUSTERS, self._meta)

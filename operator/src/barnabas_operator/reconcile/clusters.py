@@ -20,6 +20,7 @@ from barnabas_operator.api.clusters import (
     ReplicaStatus,
     Security,
     StorageStatus,
+    ZooKeeperProtocol,
 )
 from barnabas_operator.api.conditions import Verdict
 from barnabas_operator.api.reading import Resource
@@ -289,7 +290,7 @@ def ask_ensemble(names: ClusterNames, observed: Observed, context: Context) -> M
     if not due:
         return {}
     return {
-        pod.name: context.ensemble_mode(pod.address)
+        pod.name: context.ensemble_mode(pod.address, context.credentials.member)
         for pod in observed.pods["zookeeper"]
         if pod.address and pod.is_available
     }
@@ -413,6 +414,7 @@ def status_of(cluster: Cluster, observed: Observed) -> ClusterStatus:
     }
     return ClusterStatus(
         security=before.security or _security(spec, observed),
+        zookeeper_protocol=_zookeeper_protocol(cluster.body, observed),
         cluster_id=view.cluster_id if view else before.cluster_id,
         listeners=listeners(cluster, observed),
         brokers=ReplicaStatus(replicas=spec.brokers.replicas, ready=ready["broker"]),
@@ -434,6 +436,14 @@ def _security(spec: ClusterSpec, observed: Observed) -> str:
     if not any(kind == STATEFUL_SETS.kind for kind, _ in observed.objects):
         return ""
     return (Security.SECURED if spec.secured else Security.INSECURE).value
+
+
+def _zookeeper_protocol(cluster: KafkaCluster, observed: Observed) -> str:
+    """Of a secured cluster, recorded with its security."""
+    if not (cluster.spec.secured and _security(cluster.spec, observed)):
+        return ""
+    protocol = ZooKeeperProtocol.TLS if cluster.zookeeper_tls else ZooKeeperProtocol.PLAINTEXT
+    return protocol.value
 
 
 def _expiries(

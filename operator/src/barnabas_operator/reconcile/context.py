@@ -8,6 +8,7 @@ from typing import Final, Protocol
 
 from barnabas_operator.api.reading import Metadata
 from barnabas_operator.brokers import Brokers, ClientTls, Endpoint
+from barnabas_operator.ensemble import PLAIN, MemberAccess
 from barnabas_operator.kube import Document, Kind, Kube
 from barnabas_operator.plan.observed import Images
 from barnabas_operator.progress import Progress
@@ -63,6 +64,8 @@ class ClusterCredentials:
     admin: AdminAccess = NO_ACCESS
     # Makes the host name of a broker's pod, which its certificate has; None asks its address.
     host: Callable[[str], str] | None = None
+    member: MemberAccess = PLAIN
+    """For members of the ensemble."""
 
 
 NO_RECORDER: Final = NoRecorder()
@@ -79,8 +82,8 @@ class Context:
     restart_check: Callable[[str, AdminAccess], CheckResult]
     in_sync: Callable[[str, AdminAccess], CheckResult]
     recovery: Callable[[str, AdminAccess], str]
-    # By the address of an ensemble member.
-    ensemble_mode: Callable[[str], str]
+    # By the address of an ensemble member, and how it is reached.
+    ensemble_mode: Callable[[str, MemberAccess], str]
     images: Images
     now: str
     events: Recorder = NO_RECORDER

@@ -3,7 +3,8 @@
 Server-side apply with force takes over whatever has the name. So the object is looked at first, it
 must be controlled by the resource for which it is applied, and the API server is given its uid. An
 object that does not exist is created without force: one that somebody created meanwhile is a
-conflict (409).
+conflict (409). Another operator's is none, for it has the same field manager; what must not be made
+twice, as keys are, is applied as it was read.
 """
 
 from __future__ import annotations
@@ -41,6 +42,26 @@ def apply_owned(kube: Kube, body: Document) -> Document:
     if objection := objection_to(found, body):
         raise ForeignObjectError(objection)
     return kube.apply(body, uid=found["metadata"]["uid"])
+
+
+def apply_as_read(kube: Kube, body: Document, found: Object | None) -> Document:
+    """Create an object, or change one that is still as it was `found` and is ours to change.
+
+    Status 409, and nothing is changed, where anybody created, changed or replaced it meanwhile. An
+    operator that ends in between may leave one without data, see `is_begun`.
+    """
+    meta = body["metadata"]
+    if found is None:
+        empty = {name: value for name, value in body.items() if name != "data"}
+        found = kube.create(KINDS[body["kind"]], meta["namespace"], empty)
+    version = found["metadata"]["resourceVersion"]
+    as_read = {**body, "metadata": {**meta, "resourceVersion": version}}
+    return kube.apply(as_read, uid=found["metadata"]["uid"])
+
+
+def is_begun(found: Object) -> bool:
+    """Whether an operator ended after it created this object, and before it applied any data."""
+    return not (found.get("data") or is_applied_by_us(found))
 
 
 def try_owned(kube: Kube, body: Document) -> None:

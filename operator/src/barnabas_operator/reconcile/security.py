@@ -17,12 +17,14 @@ from barnabas_operator.api.clusters import (
     REPLICATION_PORT,
     KafkaCluster,
     Security,
+    ZooKeeperProtocol,
 )
 from barnabas_operator.api.reading import Resource
 from barnabas_operator.brokers import ClientTls
 from barnabas_operator.certificates import CertificateError, check_pair
-from barnabas_operator.kube import SECRETS, STATEFUL_SETS, KubeError
-from barnabas_operator.names import SECURITY, ClusterNames
+from barnabas_operator.ensemble import MemberAccess
+from barnabas_operator.kube import CLUSTERS, SECRETS, STATEFUL_SETS, KubeError
+from barnabas_operator.names import SECURITY, ZOOKEEPER_PROTOCOL, ClusterNames
 from barnabas_operator.plan.certificates import KeyPair, pair_of
 from barnabas_operator.plan.passwords import SecretView
 from barnabas_operator.reconcile.context import ClusterCredentials, Context
@@ -33,6 +35,8 @@ from barnabas_operator.resources.certificates import (
     TOKEN,
     secret,
 )
+from barnabas_operator.resources.config import zookeeper_tls_settings
+from barnabas_operator.resources.zookeeper import client_port
 from barnabas_operator.restart_check import AdminAccess
 
 Cluster = Resource[KafkaCluster]
@@ -47,6 +51,10 @@ def as_recorded(cluster: Cluster, context: Context) -> tuple[Cluster, str]:
     mode = recorded or asked
     insecure = False if mode is Security.SECURED else (True if spec.insecure else None)
     body = dataclasses.replace(cluster.body, spec=dataclasses.replace(spec, insecure=insecure))
+    if mode is Security.SECURED and _is_without_zookeeper_tls(cluster, context):
+        protocol = _record_plaintext(cluster, context)
+        status = dataclasses.replace(body.status, zookeeper_protocol=protocol)
+        body = dataclasses.replace(body, status=status)
     told = Resource(cluster.meta, body, cluster.unknown_fields)
     if spec.insecure is None or mode is asked:
         return told, ""
@@ -62,17 +70,37 @@ def _recorded(cluster: Cluster, context: Context) -> Security | None:
         return Security(cluster.body.status.security)
     except ValueError:
         pass
+    found = _noted(SECURITY, cluster, context)
+    if not found:
+        return None
+    return Security.SECURED if Security.SECURED.value in found else Security.INSECURE
+
+
+def _is_without_zookeeper_tls(cluster: Cluster, context: Context) -> bool:
+    """Whether an operator without TLS for ZooKeeper created a secured cluster: it goes on so."""
+    if cluster.body.status.zookeeper_protocol:
+        return False
+    found = _noted(ZOOKEEPER_PROTOCOL, cluster, context)
+    return bool(found) and ZooKeeperProtocol.TLS.value not in found
+
+
+def _record_plaintext(cluster: Cluster, context: Context) -> str:
+    """Record it before anything is done, for what is unknown is TLS."""
+    protocol = ZooKeeperProtocol.PLAINTEXT.value
+    status = {"zookeeperProtocol": protocol}
+    context.kube.patch_status(CLUSTERS, cluster.meta.namespace, cluster.meta.name, status)
+    return protocol
+
+
+def _noted(annotation: str, cluster: Cluster, context: Context) -> set[str | None]:
+    """The values of an annotation of the cluster's StatefulSets, None for one without."""
     names = ClusterNames(cluster.meta.name, cluster.meta.namespace)
-    found = [
-        each
+    return {
+        (each["metadata"].get("annotations") or {}).get(annotation)
         for name in (names.zookeeper, names.broker)
         if (each := context.kube.get(STATEFUL_SETS, names.namespace, name)) is not None
         and is_ours(each, cluster.meta.uid)
-    ]
-    if not found:
-        return None
-    notes = {(each["metadata"].get("annotations") or {}).get(SECURITY) for each in found}
-    return Security.SECURED if Security.SECURED.value in notes else Security.INSECURE
+    }
 
 
 def security_problems(cluster: KafkaCluster) -> Iterator[str]:
@@ -90,6 +118,9 @@ def security_problems(cluster: KafkaCluster) -> Iterator[str]:
     for name in AUTHORIZATION_SETTINGS:
         if name in spec.config:
             yield f"spec.config.{name}: follows from spec.authorization; remove it"
+    for name in zookeeper_tls_settings() if cluster.zookeeper_tls else ():
+        if name in spec.config:
+            yield f"spec.config.{name}: the operator sets it in a secured cluster; remove it"
     if spec.config.get(OPEN, "false").strip().lower() != "false":
         yield f"spec.config.{OPEN}: opens what a secured cluster keeps closed; remove it"
 
@@ -115,7 +146,11 @@ def credentials_of(cluster: Cluster, context: Context) -> ClusterCredentials:
             access = AdminAccess(token=token, tls=tls.context())
         except ValueError:
             tls = None
-    return ClusterCredentials(tls=tls, admin=access, host=names.broker_pod)
+    member = MemberAccess(port=client_port(cluster.body))
+    if cluster.body.zookeeper_tls:
+        host = f"{names.zookeeper}.{names.namespace}.svc"
+        member = dataclasses.replace(member, tls=access.tls, host=host)
+    return ClusterCredentials(tls=tls, admin=access, host=names.broker_pod, member=member)
 
 
 def _fits(pair: KeyPair) -> bool:

@@ -38,7 +38,7 @@ from barnabas_operator.plan.users import Access, Waiting, user_name
 from barnabas_operator.reconcile.certificates import CertificatesUnavailableError, read_authority
 from barnabas_operator.reconcile.context import Context, Regarding
 from barnabas_operator.reconcile.lost_authorities import issuing_for
-from barnabas_operator.reconcile.ownership import apply_owned, controller
+from barnabas_operator.reconcile.ownership import apply_as_read, controller, is_begun
 from barnabas_operator.reconcile.user_secrets import UserSecret, differs, objection
 from barnabas_operator.resources.user_certificate import (
     STORE_PASSWORD,
@@ -90,7 +90,7 @@ def prepare_certificate(
         logger.info("KafkaUser %s/%s: %s", meta.namespace, meta.name, note)
         regarding = Regarding.of(USERS, meta)
         context.events.record(regarding, action="Apply", reason="Apply", note=note)
-        own = SecretView.of(apply_owned(context.kube, body))
+        own = SecretView.of(apply_as_read(context.kube, body, found))
     version = own.version if own else ""
     return UserSecret(
         password="",
@@ -107,7 +107,8 @@ def _clients_authority(
 ) -> Authority | Refusal | Waiting:
     names = ClusterNames(cluster.meta.name, cluster.meta.namespace)
     found = context.kube.get(SECRETS, names.namespace, names.clients_ca)
-    if found is None or (controller(found) or {}).get("uid") != cluster.meta.uid:
+    ours = found is not None and (controller(found) or {}).get("uid") == cluster.meta.uid
+    if found is None or not ours or is_begun(found):
         text = f"KafkaCluster {cluster.meta.name} has no authority for clients yet"
         return Waiting("WaitingForCluster", text)
     try:

@@ -20,7 +20,7 @@ from barnabas_operator.plan.user_ledger import User
 from barnabas_operator.plan.users import Access, Waiting, user_name
 from barnabas_operator.reconcile.apply import short
 from barnabas_operator.reconcile.context import Context, Regarding
-from barnabas_operator.reconcile.ownership import apply_owned, controller, objection_to
+from barnabas_operator.reconcile.ownership import apply_as_read, controller, objection_to
 from barnabas_operator.resources.certificates import TRUSTED
 from barnabas_operator.resources.user_secret import user_secret
 
@@ -92,7 +92,7 @@ def prepare_password(
     changed = found is None or differs(body, found)
     if changed:
         _announce(user, password, context)
-        own = SecretView.of(apply_owned(kube, body))
+        own = SecretView.of(apply_as_read(kube, body, found))
     if own is None:
         raise KubeError(0, f"Secret {meta.name} was applied and is not there")
     return UserSecret(

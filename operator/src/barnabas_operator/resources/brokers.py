@@ -12,7 +12,7 @@ from barnabas_operator.api.clusters import ADMIN_PORT, KafkaCluster, Listener, L
 from barnabas_operator.api.listeners import filled
 from barnabas_operator.api.reading import Resource
 from barnabas_operator.names import CONFIG_HASH, RACK, ClusterNames
-from barnabas_operator.resources import config, listeners, objects, pods, services
+from barnabas_operator.resources import config, listeners, objects, pods, services, zookeeper
 from barnabas_operator.resources.certificates import BROKER_PATH
 from barnabas_operator.resources.objects import Document
 from barnabas_operator.sizing import Estimate, LogShape, estimate
@@ -185,12 +185,15 @@ def broker_config(cluster: Resource[KafkaCluster]) -> str:
     if spec.secured:
         users = spec.authorization.super_users if spec.authorization else ()
         secured = config.secured_settings(names, users)
+    if cluster.body.zookeeper_tls:
+        secured |= config.zookeeper_tls_settings()
+    port = zookeeper.client_port(cluster.body)
     return config.server_properties(
         cluster.meta.name,
         listeners=spec.all_listeners,
         config={**spec.broker_config, **secured},
         brokers=spec.brokers.replicas,
-        zookeeper_connect=names.zookeeper_connect(spec.zookeeper.replicas),
+        zookeeper_connect=names.zookeeper_connect(spec.zookeeper.replicas, port),
     )
 
 

@@ -6,6 +6,7 @@
 <cluster>-broker-tls                broker.pem: key and certificate; cluster-ca.crt, clients-ca.crt;
                                     in a secured cluster admin-token
 <cluster>-operator-tls              operator.pem: key and certificate; cluster-ca.crt (secured)
+<cluster>-zookeeper-tls             zookeeper.pem: key and certificate; cluster-ca.crt (secured)
 <cluster>-admin-token               token: what admin ports ask for (secured)
 
 None has a hash of its content: it would be one of a key.
@@ -31,6 +32,7 @@ KEY_STORE: Final = "broker.pem"
 CLUSTER_TRUST: Final = "cluster-ca.crt"
 CLIENTS_TRUST: Final = "clients-ca.crt"
 OPERATOR_STORE: Final = "operator.pem"
+ZOOKEEPER_STORE: Final = "zookeeper.pem"
 # In the brokers' Secret, and in its own.
 ADMIN_TOKEN: Final = "admin-token"  # noqa: S105 - the key of it
 TOKEN: Final = "token"  # noqa: S105
@@ -53,6 +55,13 @@ def secret(
 def authority_annotations(*, since: str, rotation: str) -> dict[str, str]:
     """What is remembered of the replacement of an authority."""
     return {ROTATION_SINCE: since, **({ROTATION: rotation} if rotation else {})}
+
+
+def zookeeper_hosts(names: ClusterNames) -> set[str]:
+    """The names of an ensemble's members; one certificate serves all of them."""
+    domain = f"{names.namespace}.svc"
+    services = (f"*.{names.zookeeper_nodes}", names.zookeeper)
+    return {f"{service}.{domain}" for service in services}
 
 
 def broker_hosts(names: ClusterNames) -> set[str]:

@@ -24,6 +24,7 @@ from barnabas_operator.api.clusters import (
 from barnabas_operator.names import (
     ELECTION_PORT,
     PEER_PORT,
+    SECURE_ZOOKEEPER_PORT,
     ZOOKEEPER_PORT,
     ClusterNames,
     principal_of,
@@ -34,6 +35,7 @@ from barnabas_operator.resources.certificates import (
     CLIENTS_TRUST,
     CLUSTER_TRUST,
     KEY_STORE,
+    ZOOKEEPER_STORE,
 )
 
 # The user is the common name, in the characters that names of users have. Others, which a given
@@ -45,6 +47,8 @@ BROKER_VOLUME: Final = "/var/lib/barnabas"
 # Not the volume itself: a fresh file system may have a lost+found, and that is no partition.
 BROKER_DATA: Final = f"{BROKER_VOLUME}/data"
 ZOOKEEPER_DATA: Final = "/var/lib/zookeeper"
+# Where the image's entry keeps the Secret's files for ZooKeeper, which watches their directory.
+ZOOKEEPER_TLS: Final = "/run/zookeeper-tls"
 
 
 def server_properties(
@@ -140,6 +144,22 @@ def secured_settings(names: ClusterNames, super_users: Sequence[str]) -> dict[st
     }
 
 
+def zookeeper_tls_settings() -> dict[str, str]:
+    """How brokers come to an ensemble whose traffic is TLS; their znodes are their own."""
+    return {
+        "zookeeper.set.acl": "true",
+        "zookeeper.clientCnxnSocket": "org.apache.zookeeper.ClientCnxnSocketNetty",
+        "zookeeper.ssl.client.enable": "true",
+        "zookeeper.ssl.endpoint.identification.algorithm": "HTTPS",
+        # What ZooKeeper offers by default; the default of brokers, which is Kafka's, is TLSv1.2.
+        "zookeeper.ssl.protocol": "TLSv1.3",
+        "zookeeper.ssl.keystore.type": "PEM",
+        "zookeeper.ssl.keystore.location": f"{BROKER_PATH}/{KEY_STORE}",
+        "zookeeper.ssl.truststore.type": "PEM",
+        "zookeeper.ssl.truststore.location": f"{BROKER_PATH}/{CLUSTER_TRUST}",
+    }
+
+
 def inter_broker_listener(listeners: Sequence[Listener]) -> Listener:
     """The listener that brokers use among themselves, and the operator to ask them."""
     for each in listeners:
@@ -168,10 +188,13 @@ def zoo_cfg(
     data_directory: str = ZOOKEEPER_DATA,
     client_port: int = ZOOKEEPER_PORT,
     client_address: str | None = None,
+    tls: bool = False,
 ) -> str:
     """The zoo.cfg of a member; a single member stands alone.
 
     With `client_address` it listens at that address alone, and to the others at its own host's.
+    With `tls` clients and members come over TLS and show certificates; the port without is for the
+    pod's own probes.
     """
     return _render(
         "zoo.cfg.j2",
@@ -180,6 +203,9 @@ def zoo_cfg(
         data_directory=data_directory,
         client_port=client_port,
         client_address=client_address,
+        secure_port=SECURE_ZOOKEEPER_PORT if tls else None,
+        key_store=f"{ZOOKEEPER_TLS}/{ZOOKEEPER_STORE}",
+        trust_store=f"{ZOOKEEPER_TLS}/{CLUSTER_TRUST}",
     )
 
 

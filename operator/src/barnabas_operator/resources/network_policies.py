@@ -1,7 +1,8 @@
 """Who may open connections to the pods of a secured cluster, where the network checks it.
 
-ZooKeeper's traffic is neither encrypted nor authenticated, so only what the operator runs reaches
-it. Kubernetes takes these objects from everybody; it is the network plugin that acts on them.
+ZooKeeper is reached by what the operator runs alone; in clusters from before TLS for ZooKeeper its
+traffic is neither encrypted nor authenticated. Kubernetes takes these objects from everybody; it is
+the network plugin that acts on them.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ from typing import Any
 from barnabas_operator.api.clusters import ADMIN_PORT, REPLICATION_PORT, KafkaCluster
 from barnabas_operator.api.pods import PodTemplate
 from barnabas_operator.api.reading import Resource
-from barnabas_operator.names import ELECTION_PORT, PEER_PORT, ZOOKEEPER_PORT, ClusterNames
+from barnabas_operator.names import ELECTION_PORT, PEER_PORT, ClusterNames
 from barnabas_operator.resources import objects, pods
 from barnabas_operator.resources.objects import Document
+from barnabas_operator.resources.zookeeper import client_port
 
 Peer = dict[str, Any]
 
@@ -42,7 +44,7 @@ def network_policies(
         "zookeeper": (
             of_members,
             [
-                _rule([ZOOKEEPER_PORT], [of_brokers, of_members, operator]),
+                _rule([client_port(cluster.body)], [of_brokers, of_members, operator]),
                 _rule([PEER_PORT, ELECTION_PORT], [of_members]),
                 *_of_sidecars(spec.zookeeper.template),
             ],

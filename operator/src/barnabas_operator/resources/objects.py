@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from barnabas_operator.api import API_VERSION
-from barnabas_operator.api.clusters import KafkaCluster, Security
+from barnabas_operator.api.clusters import KafkaCluster, Security, ZooKeeperProtocol
 from barnabas_operator.api.reading import Metadata, Resource
 from barnabas_operator.api.storage import ContainerResources, DeletionPolicy
-from barnabas_operator.names import APPLIED_HASH, SECURITY
+from barnabas_operator.names import APPLIED_HASH, SECURITY, ZOOKEEPER_PROTOCOL
 
 Document = dict[str, Any]
 
@@ -39,6 +39,8 @@ def mark_secured(body: Document, cluster: Resource[KafkaCluster]) -> None:
     if cluster.body.spec.secured:
         notes = body["metadata"].setdefault("annotations", {})
         notes[SECURITY] = Security.SECURED.value
+        if cluster.body.zookeeper_tls:
+            notes[ZOOKEEPER_PROTOCOL] = ZooKeeperProtocol.TLS.value
 
 
 def owned(body: Document, *, owner: Metadata, kind: str) -> Document:

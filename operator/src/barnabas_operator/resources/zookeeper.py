@@ -1,7 +1,11 @@
 """The ZooKeeper ensemble of a cluster.
 
+In a secured cluster clients and members come over TLS and show certificates of the cluster's
+authority, unless the cluster was created by an operator that had no TLS for ZooKeeper.
+
 The image's entry takes `zoo.cfg` from the ConfigMap, writes `myid` (the pod's ordinal and one) into
-an empty data directory, and refuses to start where another member's `myid` lies.
+an empty data directory, and refuses to start where another member's `myid` lies. It copies renewed
+certificates to where ZooKeeper looks for them.
 """
 
 from __future__ import annotations
@@ -11,11 +15,11 @@ from typing import Final
 
 from barnabas_operator.api.clusters import KafkaCluster
 from barnabas_operator.api.reading import Resource
-from barnabas_operator.api.storage import ContainerResources
 from barnabas_operator.names import (
     CONFIG_HASH,
     ELECTION_PORT,
     PEER_PORT,
+    SECURE_ZOOKEEPER_PORT,
     ZOOKEEPER_PORT,
     ClusterNames,
 )
@@ -25,9 +29,10 @@ from barnabas_operator.resources.objects import Document
 COMPONENT: Final = "zookeeper"
 CONFIG_PATH: Final = "/etc/barnabas"
 # `srvr` names a mode only when the member serves; without a quorum it says so instead.
-SERVING: Final = (
-    f"exec 3<>/dev/tcp/127.0.0.1/{ZOOKEEPER_PORT} && printf srvr >&3 && grep -q '^Mode: ' <&3"
-)
+OPEN: Final = f"exec 3<>/dev/tcp/127.0.0.1/{ZOOKEEPER_PORT}"
+SERVING: Final = f"{OPEN} && printf srvr >&3 && grep -q '^Mode: ' <&3"
+# Where the ensemble's Secret is mounted.
+MOUNT_PATH: Final = "/etc/zookeeper-tls"
 
 
 def zookeeper_objects(
@@ -43,7 +48,8 @@ def zookeeper_objects(
     text = zookeeper_config(cluster)
     config_map = objects.document("v1", "ConfigMap", names.zookeeper, owner=owner, labels=labels)
     config_map["data"] = {"zoo.cfg": text}
-    peers = {"client": ZOOKEEPER_PORT, "peer": PEER_PORT, "election": ELECTION_PORT}
+    port = client_port(cluster.body)
+    peers = {"client": port, "peer": PEER_PORT, "election": ELECTION_PORT}
     return [
         objects.owned(body, owner=owner, kind=cluster.kind)
         for body in (
@@ -56,7 +62,7 @@ def zookeeper_objects(
                 owner=owner,
                 labels=labels,
                 selector=selector,
-                ports={"client": ZOOKEEPER_PORT},
+                ports={"client": port},
             ),
             services.disruption_budget(
                 names.zookeeper, owner=owner, labels=labels, selector=selector
@@ -71,7 +77,12 @@ def zookeeper_config(cluster: Resource[KafkaCluster]) -> str:
     names = ClusterNames(cluster.meta.name, cluster.meta.namespace)
     replicas = cluster.body.spec.zookeeper.replicas
     members = [config.EnsembleMember(host=names.zookeeper_host(n)) for n in range(replicas)]
-    return config.zoo_cfg(cluster.meta.name, members=members)
+    return config.zoo_cfg(cluster.meta.name, members=members, tls=cluster.body.zookeeper_tls)
+
+
+def client_port(cluster: KafkaCluster) -> int:
+    """Where brokers and operator reach a member."""
+    return SECURE_ZOOKEEPER_PORT if cluster.zookeeper_tls else ZOOKEEPER_PORT
 
 
 def _stateful_set(
@@ -133,12 +144,19 @@ def _pod_template(
         "terminationGracePeriodSeconds": 30,
         "securityContext": objects.pod_security(),
         "affinity": objects.spread(selector),
-        "containers": [_container(spec.zookeeper.resources, image=image)],
+        "containers": [_container(cluster.body, image=image)],
         "volumes": [
             {"name": "config", "configMap": {"name": names.zookeeper}},
             {"name": "tmp", "emptyDir": {"sizeLimit": "64Mi"}},
         ],
     }
+    if cluster.body.zookeeper_tls:
+        # Readable by the group of the volumes, which is ZooKeeper's.
+        source = {"secretName": names.zookeeper_tls, "defaultMode": 0o440}
+        pod["volumes"] += [
+            {"name": "tls", "secret": source},
+            {"name": "tls-copy", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}},
+        ]
     if constraints := pods.spread_by_profile(spec.profile, selector):
         pod["topologySpreadConstraints"] = constraints
     return {
@@ -150,9 +168,12 @@ def _pod_template(
     }
 
 
-def _container(resources: ContainerResources, *, image: str) -> Document:
-    tcp = {"tcpSocket": {"port": "client"}}
-    return {
+def _container(cluster: KafkaCluster, *, image: str) -> Document:
+    resources = cluster.spec.zookeeper.resources
+    # The kubelet is no party of TLS: a connection of it would be logged as one that failed.
+    by_shell = {"exec": {"command": ["bash", "-c", OPEN]}, "timeoutSeconds": 5}
+    tcp = by_shell if cluster.zookeeper_tls else {"tcpSocket": {"port": "client"}}
+    container: Document = {
         "name": COMPONENT,
         "image": image,
         "imagePullPolicy": "IfNotPresent",
@@ -161,7 +182,7 @@ def _container(resources: ContainerResources, *, image: str) -> Document:
             objects.field_env("POD_INDEX", "metadata.labels['apps.kubernetes.io/pod-index']"),
         ],
         "ports": [
-            {"name": "client", "containerPort": ZOOKEEPER_PORT, "protocol": "TCP"},
+            {"name": "client", "containerPort": client_port(cluster), "protocol": "TCP"},
             {"name": "peer", "containerPort": PEER_PORT, "protocol": "TCP"},
             {"name": "election", "containerPort": ELECTION_PORT, "protocol": "TCP"},
         ],
@@ -180,3 +201,13 @@ def _container(resources: ContainerResources, *, image: str) -> Document:
             {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108 - the container's own
         ],
     }
+    if cluster.zookeeper_tls:
+        container["env"].append({"name": "ZOOKEEPER_CERTIFICATES", "value": MOUNT_PATH})
+        container["env"].append(
+            {"name": "ZOOKEEPER_CERTIFICATE_COPY", "value": config.ZOOKEEPER_TLS}
+        )
+        container["volumeMounts"] += [
+            {"name": "tls", "mountPath": MOUNT_PATH, "readOnly": True},
+            {"name": "tls-copy", "mountPath": config.ZOOKEEPER_TLS},
+        ]
+    return container

@@ -157,11 +157,13 @@ def measure(
     if admin_port is not None:
         attacks[ADMIN_ATTACK] = admin_port
     for name, attacked in attacks.items():
-        with under_attack(name, attacked):
+        with under_attack(name, attacked) as until_begun:
+            until_begun()
             note(f"{name} alone")
     with ExitStack() as stack:
-        for name, attacked in attacks.items():
-            stack.enter_context(under_attack(name, attacked))
+        begins = [stack.enter_context(under_attack(*each)) for each in attacks.items()]
+        for until_begun in begins:
+            until_begun()
         note(DURING)
     return seen
 

@@ -1,8 +1,8 @@
 """What hostile clients do to a broker, each as a function that goes on until its process is ended.
 
 Attacks need nothing but a port and a topic, and say when they have begun: when each of their
-connections has sent what it begins with, or was refused that. They run in processes of their own,
-so that what they cost does not slow down whoever watches the broker meanwhile.
+connections has sent what it begins with, or the broker takes no more. They run in processes of
+their own, so that what they cost does not slow down whoever watches the broker meanwhile.
 """
 
 from __future__ import annotations
@@ -178,16 +178,13 @@ def _answered(port: int, begun: Begun, frames: Sequence[bytes]) -> None:
     """Send each request on a connection of its own, again when answered, anew when closed."""
     selector = selectors.DefaultSelector()
     idle = list(frames)
-    tried = 0
     while True:
-        with suppress(OSError):
+        with suppress(OSError):  # The broker takes no more of it for now.
             while idle:
-                tried += 1
                 sock = _connect(port)
                 sock.sendall(idle[-1])
                 selector.register(sock, selectors.EVENT_READ, idle.pop())
-        if tried >= len(frames):
-            begun()
+        begun()
         for key, _ in selector.select(1.0):
             sock, frame = cast(socket.socket, key.fileobj), cast(bytes, key.data)
             try:

@@ -13,7 +13,7 @@ import socket
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -119,22 +119,26 @@ def _attack(name: str, port: int, begun: Event) -> None:
 
 
 @contextmanager
-def under_attack(name: str, port: int) -> Iterator[None]:
-    """Run an attack beside, from when it has begun in full on; `none` is none.
+def under_attack(name: str, port: int) -> Iterator[Callable[[], None]]:
+    """Run an attack beside; `none` is none.
 
-    Raises TimeoutError where it does not begin.
+    What it gives waits until the attack has begun in full, and raises TimeoutError where it does
+    not.
     """
-    if name == "none":
-        yield
-        return
     context = multiprocessing.get_context("spawn")
     begun = context.Event()
     process = context.Process(target=_attack, args=(name, port, begun), daemon=True)
+
+    def until_begun() -> None:
+        if name != "none" and not begun.wait(seconds(RUN)):
+            raise TimeoutError(f"{name} has not begun")
+
+    if name == "none":
+        yield until_begun
+        return
     process.start()
     try:
-        if not begun.wait(seconds(RUN)):
-            raise TimeoutError(f"{name} has not begun")
-        yield
+        yield until_begun
     finally:
         process.kill()
         process.join()
@@ -144,7 +148,8 @@ def measure(name: str, port: int, pid: int, *, seconds: float) -> Row:
     """Sing during an attack."""
     times: list[float] = []
     largest_rss, note = 0.0, ""
-    with under_attack(name, port):
+    with under_attack(name, port) as until_begun:
+        until_begun()
         try:
             canary = Canary(port)
             end = time.monotonic() + seconds

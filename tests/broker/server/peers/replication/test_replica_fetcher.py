@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -233,6 +234,30 @@ def two_partitions(pair: HandMade) -> tuple[Member, Member]:
 def until_copied(member: Member, tp: TopicPartition, end: int) -> None:
     """Wait until a broker has so many records."""
     wait_for(f"{end} records of {tp}", lambda: member.ends(tp)[1], until=lambda it: it == end)
+
+
+def test_a_new_partition_is_in_the_first_fetch_after_it_is_known(tmp_path: Path) -> None:
+    """It does not wait until a fetch of other partitions ends that have no records.
+
+    A new log has no epochs and is cut, to nothing, before it is fetched: both in one round.
+    """
+    hour_ms = 3_600_000
+    with hand_made(
+        tmp_path,
+        replica_fetch_wait_max_ms=hour_ms,
+        replica_lag_time_max_ms=hour_ms,
+        replica_socket_timeout_ms=hour_ms,
+    ) as pair:
+        pair.appoint(0)
+        leader, other = pair.members[0], pair.members[1]
+        with Wire(leader.port) as wire:
+            assert wire.produce("t", batch(b"before"), acks=1).error_code == 0
+            until_copied(other, T0, 1)
+            topic = pair.image.topics["t"]
+            pair.tell(replace(topic, partitions=topic.partitions * 2))
+            assert wire.produce("t", batch(b"new"), acks=1, partition=1).error_code == 0
+            assert wire.produce("t", batch(b"ends the fetch"), acks=1).error_code == 0
+        until_copied(other, TopicPartition("t", 1), 1)
 
 
 def test_one_large_record_is_copied_whatever_an_answer_is_to_bring(tmp_path: Path) -> None:

@@ -241,6 +241,8 @@ class ReplicaFetcher:
             await self._in_parts(outcome, partial(self._ask_epochs, ready), epochs, timeout_s)
         if ends := _those(asked, AskLogEnds):
             await self._in_parts(outcome, partial(self._ask_ends, ready), ends, timeout_s)
+        # The fetch may wait at the leader for as long as no other partition has records.
+        self._questions(self._ready(asked))
         if records := self._wanted.partitions:
             await self._in_parts(outcome, self._ask_records, records, timeout_s)
         for tp in outcome.judge():

@@ -22,7 +22,7 @@ def test_the_same_records_in_another_order_are_the_same() -> None:
     [
         (RECORDS[1:], "3 records sent, 2 read, 0 missing"),
         (RECORDS[:2], "3 records sent, 2 read, 1 missing"),
-        ([*RECORDS[:2], (b"b", b"3")], "1 missing, 1 that nobody sent"),
+        ([*RECORDS[:2], (b"b", b"3")], "1 missing, 1 that were not sent"),
         ([*RECORDS, RECORDS[0]], "3 records sent, 4 read"),
     ],
 )

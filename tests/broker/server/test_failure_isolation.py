@@ -8,8 +8,11 @@ from typing import Any
 import pytest
 
 from barnabas_broker.controller.config_manager import ConfigManager
-from barnabas_broker.controller.controller import Controller
-from barnabas_broker.controller.transitions import leader_election, partition_reassignment
+from barnabas_broker.controller.transitions import (
+    leader_election,
+    partition_reassignment,
+    topic_creation,
+)
 from barnabas_broker.coordinator.group.group import Group
 from barnabas_broker.coordinator.group.group_coordinator import GroupCoordinator
 from barnabas_broker.coordinator.group.membership import Membership
@@ -405,8 +408,8 @@ BY_NAME = [
     (offset_delete, RequestContext, "allowed"),
     (find_coordinator, RequestContext, "allowed"),
     (delete_topics, delete_topics_handler, "_checked"),
-    (create_topics, Controller, "_plan"),
-    (create_partitions, Controller, "_growth"),
+    (create_topics, topic_creation, "_plan"),
+    (create_partitions, topic_creation, "_planned_growth"),
     (elect_leaders, leader_election, "_elected"),
     (reassign, partition_reassignment, "_planned"),
     (describe_groups, GroupCoordinator, "group"),

@@ -2,6 +2,7 @@
 
 import logging
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 from uuid import UUID
@@ -14,7 +15,7 @@ from barnabas_broker.controller.requests import Growth
 from barnabas_broker.controller.topics import NewTopic
 from barnabas_broker.security.principals import ANONYMOUS
 from barnabas_broker.zk.embedded import EmbeddedStore
-from barnabas_broker.zk.store import CoordinationError, Create, SetData
+from barnabas_broker.zk.store import CoordinationError, Create, Delete, Operation, SetData
 from barnabas_broker.zk.znodes import (
     ControllerEpochZnode,
     DeleteTopicZnode,
@@ -25,6 +26,7 @@ from barnabas_broker.zk.znodes import (
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import ZERO_UUID, TopicPartition, uuid_from_base64
 from barnabas_kafka.settings.broker import BrokerSettings
+from barnabas_zookeeper.tree import Committed
 from tests.broker.controller.embedded import BROKER_ID, NOW_MS, PLAIN, SECURE, Embedded
 
 
@@ -184,6 +186,28 @@ def test_a_deleted_topic_is_gone_and_may_come_back_as_another(embedded: Embedded
     embedded.restart()
     assert embedded.image.topics == {}
     assert embedded.store.children(DeleteTopicZnode.ROOT) == []
+
+
+def test_a_deletion_that_meets_a_full_disk_is_completed_when_there_is_room(
+    embedded: Embedded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The mark is on record, so the topic is gone; its name is free without a restart."""
+    embedded.create("a")
+    commit = embedded.store.commit
+
+    def full(operations: Sequence[Operation], *, now_ms: int) -> Committed:
+        if any(isinstance(each, Delete) for each in operations):
+            raise CoordinationError("No space left on device")
+        return commit(operations, now_ms=now_ms)
+
+    monkeypatch.setattr(embedded.store, "commit", full)
+    embedded.delete("a")
+    assert embedded.image.topics == {}
+    monkeypatch.undo()
+    assert embedded.controller.stale
+    embedded.controller.catch_up(None, now_ms=NOW_MS)
+    assert embedded.store.children(DeleteTopicZnode.ROOT) == []
+    assert embedded.create("a")[0].outcome.granted
 
 
 def test_deleting_what_does_not_exist_is_an_answer(embedded: Embedded) -> None:

@@ -393,6 +393,8 @@ class Controller:
                 take(what, event)
             some = None if everything else written
             take("moves under way", events.PartitionReassignmentIsrChange(some))
+        else:
+            take("deletions", events.TopicDeletionRetried())
         steps.take("topics", lambda: self._read_topics(heard, now_ms))
 
     def _read_topics(self, heard: ZnodeChanges, now_ms: int) -> None:

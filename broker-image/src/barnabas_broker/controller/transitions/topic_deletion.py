@@ -30,7 +30,8 @@ _log = logging.getLogger(__name__)
 def delete(context: ControllerContext, names: Collection[str]) -> Transition[dict[str, KafkaError]]:
     """Begin to delete topics of the image; when this returns they are out of it.
 
-    Returns the topics that cannot be marked as deleted.
+    Returns the topics that cannot be marked as deleted. The deletion of the others is on record:
+    where the store does not take its end now, it is completed later (`complete_all`).
     """
     topics = {name: context.image.topics[name] for name in names}
     marks = {name: DeleteTopicZnode(name).path for name in topics}
@@ -42,7 +43,10 @@ def delete(context: ControllerContext, names: Collection[str]) -> Transition[dic
     gone = [tp for tp in context.offline if tp.topic in topics]
     for tp in gone:
         del context.offline[tp]
-    yield from publish(context, context.image.with_changes(remove=frozenset(topics)))
+    try:
+        yield from publish(context, context.image.with_changes(remove=frozenset(topics)))
+    except KafkaError as error:
+        _log.warning("Topic deletion not completed yet: %s", error)
     return refused
 
 

@@ -5,14 +5,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
+import pytest
+
 from barnabas_broker.controller.controller import Controller
 from barnabas_broker.controller.transitions.producer_ids import BLOCK_SIZE
 from barnabas_broker.server.control.controller_thread import ControllerThread
 from barnabas_broker.server.control.producer_ids import ProducerIds
 from barnabas_broker.zk.embedded import EmbeddedStore
-from barnabas_broker.zk.store import Create
+from barnabas_broker.zk.store import CoordinationError, Create
 from barnabas_broker.zk.znodes import ProducerIdBlock, ProducerIdBlockZnode
 from barnabas_kafka.settings.broker import BrokerSettings
+from barnabas_zookeeper.errors import NoAuthError
+from barnabas_zookeeper.tree import Committed
 
 NOW_MS = 1_700_000_000_000
 
@@ -72,4 +76,22 @@ def test_a_block_of_apaches_is_respected(tmp_path: Path) -> None:
     taken = ProducerIdBlockZnode.encode(ProducerIdBlock(9, 5000, 5999))
     store.commit([Create(ProducerIdBlockZnode.PATH, taken)], now_ms=NOW_MS)
     assert ids_of(store, [1]) == [6000]
+    store.close()
+
+
+def test_a_store_that_refuses_a_block_is_not_asked_again_and_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody else has claimed one, so this is no lost race: the producer tries again later."""
+    store = EmbeddedStore.open(tmp_path, now_ms=NOW_MS)
+    asked: list[object] = []
+
+    def refuse(operations: object, *, now_ms: int) -> Committed:
+        asked.append(operations)
+        raise NoAuthError(ProducerIdBlockZnode.PATH)
+
+    monkeypatch.setattr(store, "commit", refuse)
+    with pytest.raises(CoordinationError, match=ProducerIdBlockZnode.PATH):
+        ids_of(store, [1])
+    assert len(asked) == 1
     store.close()

@@ -28,7 +28,7 @@ def allocate(
 
     `broker_epoch` is that of the broker which asks the controller, None where this one claims for
     itself. Raises KafkaError BROKER_ID_NOT_REGISTERED, STALE_BROKER_EPOCH, and
-    COORDINATOR_LOAD_IN_PROGRESS where all races are lost.
+    COORDINATOR_LOAD_IN_PROGRESS where all races are lost, or the store refuses it without one.
     """
     if broker_epoch is not None:
         registered = context.image.brokers.get(broker)
@@ -37,12 +37,18 @@ def allocate(
         if registered.epoch != broker_epoch:
             raise KafkaError(ErrorCode.STALE_BROKER_EPOCH)
     path = ProducerIdBlockZnode.PATH
+    seen: StoredProducerIdBlock | None = None
+    fault: KafkaError | None = None
     for _ in range(CLAIM_TRIES_MAX):
         latest: StoredProducerIdBlock | None = yield ReadProducerIdBlock()
+        if fault is not None and latest == seen:  # No other broker has won: this is no race.
+            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, fault.message)
         start = max(0 if latest is None else latest.block.last + 1, above + 1)
         data = ProducerIdBlockZnode.encode(ProducerIdBlock(broker, start, start + BLOCK_SIZE - 1))
         claim = Create(path, data) if latest is None else SetData(path, data, latest.version)
-        if not (yield from write_each({path: [claim]})):
+        refused = yield from write_each({path: [claim]})
+        if not refused:
             return start
+        seen, fault = latest, refused[path]
     message = f"lost {CLAIM_TRIES_MAX} races for a block of producer ids"
     raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, message)

@@ -179,5 +179,8 @@ def test_old_names_of_our_own_settings_are_read() -> None:
     assert (settings[new], settings.renamed, settings.unknown) == (7, {old: new.name}, {})
     assert BrokerSettings.from_mapping({old: "7", new.name: "8"})[new] == 8
     assert settings.with_dynamic({}, {old: "9"})[new] == 9
+    for given in ({new.name: "8", old: "7"}, {old: "7", new.name: "8"}):
+        assert settings.with_dynamic({}, given)[new] == 8
+        assert settings.with_dynamic(given, {})[new] == 8
     with pytest.raises(SettingError, match=old):
         BrokerSettings.from_mapping({old: "x"})

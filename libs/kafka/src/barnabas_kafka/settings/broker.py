@@ -254,6 +254,8 @@ class BrokerSettings:
         for layer in (self.cluster_wide, self.per_broker):
             for given, text in layer.items():
                 name = RENAMED.get(given, given)
+                if name != given and name in layer:
+                    continue  # As at start, the old name is read where the new one is not given.
                 for synonym in synonyms_of(name):
                     texts.pop(synonym, None)
                 texts[name] = text

@@ -87,6 +87,8 @@ def test_when_another_one_is_fetched() -> None:
         (b'{"access_token": "a.e30.c"}', "no time in exp"),
         (json.dumps({"access_token": encoded({"exp": "soon"})}).encode(), "no time in exp"),
         (json.dumps({"access_token": encoded({"exp": NOW_S})}).encode(), "expired"),
+        (json.dumps({"access_token": encoded({"exp": float("nan")})}).encode(), "no time in exp"),
+        (json.dumps({"access_token": encoded({"exp": 10**400})}).encode(), "no time in exp"),
     ],
 )
 def test_what_is_no_token(content: bytes, reason: str) -> None:

@@ -26,6 +26,8 @@ BYTES_MAX: Final = 1 << 16
 """Of a provider's answer; a broker takes no longer token."""
 REFRESH_FACTOR: Final = 0.8
 """Share of a token's life after which another one is fetched, as in Kafka."""
+TIME_MAX_S: Final = 2.0**63
+"""No time in a token is beyond it."""
 
 _EXTENSION: Final = "extension_"
 _TRUST: Final = "ssl.truststore."
@@ -150,12 +152,18 @@ class AccessToken:
     def _parse(cls, text: str, now_s: float) -> "AccessToken":
         """As in Kafka (LoginAccessTokenValidator), brokers alone check the signature."""
         claims = _claims(text)
-        expires, issued = claims.get("exp"), claims.get("iat", now_s)
-        if not (isinstance(expires, int | float) and isinstance(issued, int | float)):
+        expires: Any = claims.get("exp")
+        issued: Any = claims.get("iat", now_s)
+        if not (_is_time(expires) and _is_time(issued)):
             raise BearerLoginError("the token has no time in exp, or something else in iat")
         if expires <= now_s:
             raise BearerLoginError("the token has expired")
         return cls(text, min(issued, now_s), expires)
+
+
+def _is_time(value: object) -> bool:
+    """Whether a claim is a number of seconds; Python reads NaN and Infinity as JSON, too."""
+    return isinstance(value, int | float) and abs(value) < TIME_MAX_S
 
 
 def _claims(text: str) -> dict[str, Any]:

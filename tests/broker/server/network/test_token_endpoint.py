@@ -15,7 +15,7 @@ import pytest
 from barnabas_broker.security.bearer_login import BYTES_MAX, BearerLogin, BearerLoginError
 from barnabas_broker.server.network.token_endpoint import TokenEndpoint
 from tests.oracle.tokens import HOUR_S, Signer
-from tests.waiting import SETTLE, seconds
+from tests.waiting import SETTLE, seconds, wait_for
 
 SIGNER = Signer("first", "ES256")
 CREDENTIALS = {"clientId": "alice", "clientSecret": "wonderland", "scope": "kafka"}
@@ -92,7 +92,7 @@ def test_tokens_are_kept_for_most_of_their_life(provider: TokenProvider) -> None
     now_s[0] += HOUR_S * 0.75
     assert asyncio.run(tokens.provide()) == first.text
     now_s[0] += HOUR_S * 0.1
-    assert tokens.token() != first
+    wait_for("the next token", lambda: tokens.token() != first)
     ((headers, form), _) = provider.asked
     assert form == b"grant_type=client_credentials&scope=kafka"
     assert headers["authorization"] == "Basic YWxpY2U6d29uZGVybGFuZA=="
@@ -110,6 +110,29 @@ def test_a_provider_that_gives_none(provider: TokenProvider, status: int) -> Non
     assert len(provider.asked) == 1
     provider.answer = None
     assert tokens.token().text
+
+
+def test_a_provider_that_hangs_or_fails_while_the_last_token_is_good(
+    provider: TokenProvider, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Connections go on with it, and wait for another one when it is about to expire."""
+    import time
+
+    now_s = [time.time()]
+    tokens = endpoint(provider.url, now_s)
+    first = tokens.token()
+    now_s[0] += HOUR_S * 0.85
+    provider.open.clear()
+    assert asyncio.run(tokens.provide()) == first.text
+    provider.answer = (503, b"")
+    provider.open.set()
+    wait_for("the failure", lambda: "Failed to renew a bearer token" in caplog.text)
+    assert tokens.token() == first
+    now_s[0] = first.expires_at_s - 1
+    with pytest.raises(BearerLoginError, match="503"):
+        tokens.token()
+    provider.answer = None
+    assert tokens.token() != first
 
 
 def test_an_answer_without_end(provider: TokenProvider) -> None:

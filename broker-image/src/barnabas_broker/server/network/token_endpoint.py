@@ -2,10 +2,12 @@
 
 A token of a file is read each time, so that whoever writes the file renews it. One thread fetches,
 and all that wait meanwhile share what comes of it: an identity provider that hangs holds up nothing
-else.
+else. Nor does it hold up connections while the token fetched last is good: as in Kafka
+(`ExpiringCredentialRefreshingLogin`), that one is used until the next one has come.
 """
 
 import asyncio
+import logging
 import threading
 import time
 from collections.abc import Callable
@@ -19,7 +21,9 @@ from barnabas_broker.security.bearer_login import (
     BearerLogin,
     BearerLoginError,
 )
-from barnabas_broker.server.network.identity_provider import fetch, trusting
+from barnabas_broker.server.network.identity_provider import FETCH_TIMEOUT_S, fetch, trusting
+
+log = logging.getLogger(__name__)
 
 
 class TokenEndpoint:
@@ -31,8 +35,10 @@ class TokenEndpoint:
         self._context = trusting(login.url, login.trust)
         self._now_s = now_s
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="bearer-token")
-        self._lock = threading.Lock()  # Over `_last`.
+        self._lock = threading.Lock()  # Over `_last` and `_good`.
         self._last: Future[AccessToken] | None = None
+        #: what the last fetch gave that did not fail
+        self._good: Future[AccessToken] | None = None
 
     def token(self) -> AccessToken:
         """A token that is good now; blocks. Raises BearerLoginError."""
@@ -46,14 +52,35 @@ class TokenEndpoint:
 
     def _current(self) -> "Future[AccessToken]":
         with self._lock:
-            if self._last is None or (self._last.done() and not self._keeps(self._last)):
-                self._last = self._thread.submit(self._fetch)
-            return self._last
+            last = self._last
+            if last is None or (last.done() and not self._keeps(last)):
+                last = self._last = self._thread.submit(self._renew)
+            come = last.done() and last.exception() is None
+            if self._good is None or come or not self._lasts(self._good.result()):
+                return last
+            return self._good
 
     def _keeps(self, last: "Future[AccessToken]") -> bool:
         if self.login.file is not None or last.exception() is not None:
             return False
         return self._now_s() < last.result().refresh_at_s
+
+    def _lasts(self, token: AccessToken) -> bool:
+        """Whether a token is good for longer than the next one can take to come."""
+        return self._now_s() + FETCH_TIMEOUT_S < token.expires_at_s
+
+    def _renew(self) -> AccessToken:
+        try:
+            token = self._fetch()
+        except BearerLoginError as error:
+            if self._good is not None:  # Else those who wait for it are told.
+                log.warning("Failed to renew a bearer token, using the last one: %s", error)
+            raise
+        if self.login.file is None:
+            with self._lock:
+                self._good = Future()
+                self._good.set_result(token)
+        return token
 
     def _fetch(self) -> AccessToken:
         login = self.login

@@ -88,6 +88,43 @@ def test_a_gap_in_sequences_is_refused(tmp_path: Path) -> None:
     assert log.log_end_offset == 2
 
 
+@pytest.mark.parametrize("kind", ["validated", "plain", "run", "follower"])
+@pytest.mark.parametrize("index", ["offsets", "times"])
+def test_a_batch_that_is_written_and_then_fails_is_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, index: str
+) -> None:
+    """The log's end has not moved: a second batch of the same offsets would hide from readers."""
+    log = open_log(tmp_path, LogConfig(index_interval_bytes=0))
+    fill(log, 3)
+    size, end = log.size, log.log_end_offset
+
+    def add(timestamp: int) -> object:
+        data = bytearray(batch_of(timestamp=timestamp, offset=end, leader_epoch=0))
+        if kind == "validated":
+            return append(log, bytes(data))
+        if kind == "plain":
+            return log.append_plain(memoryview(data), 1, timestamp, leader_epoch=0, now_ms=NOW)
+        if kind == "follower":
+            return log.append_as_follower(data, now_ms=NOW)
+        return log.append_run(data, [(len(data), 1, timestamp)], leader_epoch=0, now_ms=NOW)
+
+    def fail(*_: object, **__: object) -> None:
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        of_index = type(getattr(log.active, index))
+        patch.setattr(of_index, {"offsets": "append", "times": "maybe_append"}[index], fail)
+        with pytest.raises(MemoryError):
+            add(NOW + 99)
+    assert (log.size, log.log_end_offset) == (size, end)
+    assert log.active.max_timestamp < NOW + 99
+    add(NOW + 50)
+    log.advance_high_watermark(end + 1)
+    assert read_all(log) == [*range(end + 1)]
+    log.roll(NOW)
+    assert bases(log)[-1] == end + 1
+
+
 def test_a_batch_larger_than_a_segment_is_refused(tmp_path: Path) -> None:
     """It could never be stored."""
     refused(ErrorCode.RECORD_LIST_TOO_LARGE, append, open_log(tmp_path, SMALL), batch_of(size=400))

@@ -131,12 +131,12 @@ class PartitionLog(SegmentedLog):
             segment.append(batch, [(size, last_offset, max_timestamp)])
         except OSError as error:
             self._fail(error)
-        if segment.tally is not None:
-            segment.tally.add_plain(records, batch)
         self.log_end_offset = self.producers.end_offset = last_offset + 1
         assert records > 0, violated("an append moves the log end")
         if sequences is not None:
             self.producers.went_on(sequences, last_offset, max_timestamp)
+        if segment.tally is not None:
+            segment.tally.add_plain(records, batch)
         return first_offset
 
     def append_run(
@@ -174,10 +174,10 @@ class PartitionLog(SegmentedLog):
             if not lacks_room(error):  # Without room for all there may be some for a few.
                 self.health.failed(error)
             return None
-        if segment.tally is not None:
-            segment.tally.add_plain(offset - first_offset, data, batches=len(run))
         self.log_end_offset = self.producers.end_offset = offset
         assert offset > first_offset, violated("an append moves the log end")
+        if segment.tally is not None:
+            segment.tally.add_plain(offset - first_offset, data, batches=len(run))
         return first_offset
 
     def append_as_follower(

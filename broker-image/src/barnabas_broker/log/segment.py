@@ -157,33 +157,49 @@ class Segment:
     # --- writing -----------------------------------------------------------------------------
 
     def append(self, data: bytes | bytearray | memoryview, appended: list[Appended]) -> int:
-        """Write whole batches with one write; return the position. Raises OSError, unchanged."""
+        """Write whole batches with one write; return the position.
+
+        Unchanged, but for what was counted, whatever is raised (an OSError mostly): the log's end
+        has not moved then, so that the next batch gets the same offsets.
+        """
         position = self.file.append(data)
-        since = self._bytes_since_index
-        place = position
-        tail_offsets, tail_positions = self._tail_offsets, self._tail_positions
-        for size, last_offset, max_timestamp in appended:
-            if max_timestamp > self.max_timestamp:
-                self.max_timestamp = max_timestamp
-                self.offset_of_max_timestamp = last_offset
-            if since > self._index_interval:
-                first = tail_offsets[-1] + 1 if tail_offsets else UNKNOWN
-                self.offsets.append(last_offset, place, first=first)
-                self.times.maybe_append(self.max_timestamp, self.offset_of_max_timestamp)
-                since = 0
-            tail_offsets.append(last_offset)
-            tail_positions.append(place)
-            place += size
-            since += size
-        self._bytes_since_index = since
-        assert place == position + len(data), violated("an append consists of whole batches")
-        assert place == self.file.size, violated("an append goes to the end of the file")
-        if self._first_timestamp is None:
-            self._first_timestamp = appended[0][2]
-        if len(tail_offsets) > TAIL_LIMIT:
-            del tail_offsets[: -TAIL_LIMIT // 2], tail_positions[: -TAIL_LIMIT // 2]
-        assert len(tail_offsets) == len(tail_positions), violated("every batch has its position")
+        try:
+            since = self._bytes_since_index
+            place = position
+            tail_offsets, tail_positions = self._tail_offsets, self._tail_positions
+            for size, last_offset, max_timestamp in appended:
+                if max_timestamp > self.max_timestamp:
+                    self.max_timestamp = max_timestamp
+                    self.offset_of_max_timestamp = last_offset
+                if since > self._index_interval:
+                    first = tail_offsets[-1] + 1 if tail_offsets else UNKNOWN
+                    self.offsets.append(last_offset, place, first=first)
+                    self.times.maybe_append(self.max_timestamp, self.offset_of_max_timestamp)
+                    since = 0
+                tail_offsets.append(last_offset)
+                tail_positions.append(place)
+                place += size
+                since += size
+            self._bytes_since_index = since
+            assert place == position + len(data), violated("an append consists of whole batches")
+            assert place == self.file.size, violated("an append goes to the end of the file")
+            if self._first_timestamp is None:
+                self._first_timestamp = appended[0][2]
+            if len(tail_offsets) > TAIL_LIMIT:
+                del tail_offsets[: -TAIL_LIMIT // 2], tail_positions[: -TAIL_LIMIT // 2]
+            assert len(tail_offsets) == len(tail_positions), violated(
+                "every batch has its position"
+            )
+        except BaseException:
+            self._take_back(position, data)
+            raise
         return position
+
+    def _take_back(self, position: int, data: bytes | bytearray | memoryview) -> None:
+        """Cut what was written last, at that position, and is in the indexes in part or not."""
+        self.truncate_to(int.from_bytes(data[:8], "big"), self.created_ms)
+        self.make_active()
+        assert self.file.size == position, violated("what was not appended is not in the file")
 
     def seal(self) -> None:
         """Finish a segment that takes no more appends: last time entry, files trimmed."""

@@ -142,25 +142,35 @@ def test_a_fetch_waits_for_min_bytes(node: BrokerServer, wire: Wire, topic: str)
     assert offsets(response.responses[0].partitions[0]) == [0, 1, 2]
 
 
+@pytest.mark.parametrize("enough", [1, 2])
 def test_what_comes_while_others_have_their_turns_is_not_waited_for(
-    wire: Wire, monkeypatch: pytest.MonkeyPatch
+    wire: Wire, monkeypatch: pytest.MonkeyPatch, enough: int
 ) -> None:
-    """A record for the first partition, appended before the second has been looked at."""
+    """A record for the first partition, appended before the second has been looked at.
+
+    Where it is not enough the fetch goes on waiting.
+    """
     monkeypatch.setattr(cooperative_scheduler, "TURN_S", -1.0)
     read = fetch._Fetch._read_partition
+    late = batch(b"late")
 
     def append_after(self: Any, partition: Partition, *args: Any, **more: Any) -> PartitionData:
         data = read(self, partition, *args, **more)
-        if partition.tp.partition == 0 and not partition.log.log_end_offset:
-            late = partial(partition.append_own, bytearray(batch(b"late")), now_ms=0)
-            asyncio.get_running_loop().call_soon(late)
+        if partition.tp.partition == 0 and partition.log.log_end_offset < enough:
+            append = partial(partition.append_own, bytearray(late), now_ms=0)
+            asyncio.get_running_loop().call_soon(append)
         return data
 
     monkeypatch.setattr(fetch._Fetch, "_read_partition", append_after)
-    wire.create_topic("in-turns", partitions=2)
-    request = fetch_request([("in-turns", 0, 0), ("in-turns", 1, 0)], max_wait_ms=10_000_000)
+    topic = f"in-turns-{enough}"
+    wire.create_topic(topic, partitions=2)
+    request = fetch_request(
+        [(topic, 0, 0), (topic, 1, 0)],
+        max_wait_ms=10_000_000,
+        min_bytes=len(late) * enough,
+    )
     response = wire.ask(request, 12)
-    assert offsets(response.responses[0].partitions[0]) == [0]
+    assert offsets(response.responses[0].partitions[0]) == [*range(enough)]
 
 
 def test_a_fetch_ends_at_its_max_wait(wire: Wire, topic: str) -> None:

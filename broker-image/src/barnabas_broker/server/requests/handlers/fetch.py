@@ -77,20 +77,23 @@ def handle(request: FetchRequest, call: RequestContext) -> Work[FetchResponse | 
         return FetchResponse(error_code=error.code)
     fetch = _Fetch(request, call, context)
     request.topics = []  # They may be many, and it may wait long.
-    first = yield from fetch.read()
-    limit = fetch.limit
-    min_bytes = min(request.min_bytes, limit)
-    if request.max_wait_ms <= 0 or not context.targets or first.at_once or first.size >= min_bytes:
-        return (yield from fetch.response(first))
-    if first.interrupted and fetch.missed_any(first):
-        return (yield from fetch.again())
-    return DelayedFetch(
-        get_running_loop(),
-        first.watched,
-        missing_bytes=min_bytes - first.size,
-        wait_ms=request.max_wait_ms,
-        answer=fetch.again,
-    ).future
+    loop = get_running_loop()
+    ends_at_s = loop.time() + request.max_wait_ms / 1000
+    min_bytes, wait_ms = min(request.min_bytes, fetch.limit), request.max_wait_ms
+    found = yield from fetch.read()
+    while wait_ms > 0 and context.targets and not found.at_once and found.size < min_bytes:
+        if not (found.interrupted and fetch.missed_any(found)):
+            return DelayedFetch(
+                loop,
+                found.watched,
+                missing_bytes=min_bytes - found.size,
+                wait_ms=wait_ms,
+                answer=fetch.again,
+            ).future
+        # What came while others had their turns may be enough, or not yet.
+        found = yield from fetch.read()
+        wait_ms = int((ends_at_s - loop.time()) * 1000)
+    return (yield from fetch.response(found))
 
 
 def _targets(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import resource
 import socket
 import socketserver
 import ssl
@@ -114,3 +116,17 @@ def test_a_handshake_has_no_longer_than_an_answer(monkeypatch: pytest.MonkeyPatc
         assert (
             mode("127.0.0.1", MemberAccess(port=silent.getsockname()[1], tls=tls, host=HOST)) == ""
         )
+
+
+def test_an_operator_with_many_connections_asks_over_tls() -> None:
+    """Descriptors beyond 1024, which select() refuses: those of a few hundred clusters."""
+    authority = create_authority("own", now=datetime.now(tz=UTC), days=1)
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with ExitStack() as stack, member(SERVING, server(authority)) as port:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(2048, limits[0]), limits[1]))
+        stack.callback(resource.setrlimit, resource.RLIMIT_NOFILE, limits)
+        while (taken := os.open(os.devnull, os.O_RDONLY)) < 1024:
+            stack.callback(os.close, taken)
+        stack.callback(os.close, taken)
+        tls = context(authority, "operator", authority)
+        assert mode("127.0.0.1", MemberAccess(port=port, tls=tls, host=HOST)) == "leader"

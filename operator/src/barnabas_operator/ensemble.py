@@ -6,7 +6,6 @@ it says so instead, which is no mode.
 
 from __future__ import annotations
 
-import select
 import socket
 import ssl
 import time
@@ -50,28 +49,17 @@ def _connect(address: str, access: MemberAccess, until: float) -> socket.socket:
     connection = socket.create_connection((address, access.port), timeout=TIMEOUT_S)
     if access.tls is None:
         return connection
-    connection.setblocking(False)
     secured = access.tls.wrap_socket(
         connection, server_hostname=access.host, do_handshake_on_connect=False
     )
     try:
-        _shake_hands(secured, until)
+        # Of the handshake as a whole, however slowly its bytes come.
+        secured.settimeout(_left(until))
+        secured.do_handshake()
     except BaseException:
         secured.close()
         raise
-    secured.settimeout(_left(until))
     return secured
-
-
-def _shake_hands(connection: ssl.SSLSocket, until: float) -> None:
-    """The whole handshake within the time, however slowly its bytes come."""
-    while True:
-        try:
-            return connection.do_handshake()
-        except ssl.SSLWantReadError:
-            select.select([connection], [], [], _left(until))
-        except ssl.SSLWantWriteError:
-            select.select([], [connection], [], _left(until))
 
 
 def _read(connection: socket.socket, until: float) -> bytes:

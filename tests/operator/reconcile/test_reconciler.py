@@ -139,3 +139,50 @@ def test_a_late_index_deletes_no_topic() -> None:
     kube.remove("KafkaTopic", "packages")
     reconcile(KEY, blind)
     assert "packages" not in brokers.views
+
+
+@pytest.mark.parametrize("ledger", ["topics", "users"])
+def test_a_ledger_that_is_refused_stops_no_other_kind(ledger: str) -> None:
+    """A quota of ConfigMaps that is used up, say: the resources of the kind say so."""
+    kube, brokers = MemoryKube(examples.secured()), MemoryBrokers()
+    for _ in range(2):
+        reconcile(KEY, context_on(kube, brokers))
+        kube.settle()
+    kube.put(examples.topic(deletionPolicy="Delete"))
+    kube.put(examples.user())
+    pipeline = kube.put(examples.pipeline())["metadata"]["name"]
+    kube.refuses[f"apply ConfigMap quickstart-{ledger}-0"] = "exceeded quota"
+    with pytest.raises(KubeError, match="exceeded quota"):
+        reconcile(KEY, context_on(kube, brokers))
+    refused = {"topics": ("KafkaTopic", "packages"), "users": ("KafkaUser", "billing")}
+    for kind, name in refused.values():
+        ready = kube.find(kind, name)["status"]["conditions"][0]
+        expected = "Refused" if (kind, name) == refused[ledger] else "Ready"
+        assert ready["reason"] == expected
+    assert kube.find("KafkaPipeline", pipeline)["status"]["conditions"]
+    kube.refuses.clear()
+    reconcile(KEY, context_on(kube, brokers))
+    assert brokers.views
+    assert brokers.credentials
+
+
+@pytest.mark.parametrize("kind", ["KafkaTopic", "KafkaUser", "KafkaPipeline"])
+def test_a_definition_that_is_deleted_stops_no_other_kind(kind: str) -> None:
+    """Nothing is deleted either: that its resources cannot be listed proves nothing."""
+    kube, brokers = MemoryKube(examples.secured()), MemoryBrokers()
+    kube.put(examples.topic(deletionPolicy="Delete"))
+    kube.put(examples.user())
+    for _ in range(3):
+        reconcile(KEY, context_on(kube, brokers))
+        kube.settle()
+    for key in [key for key in kube.objects if key[0] == kind]:
+        kube.remove(kind, key[2])
+    brokers.steps.clear()
+    kube.fail(f"list {kind}", 404, times=None)
+    kube.remove("Service", "quickstart-bootstrap")
+    for _ in range(2):
+        reconcile(KEY, context_on(kube, brokers))
+    assert brokers.steps == []
+    assert brokers.views
+    assert brokers.credentials
+    assert ("Service", "default", "quickstart-bootstrap") in kube.objects

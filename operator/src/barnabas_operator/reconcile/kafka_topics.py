@@ -15,7 +15,7 @@ from barnabas_operator.api.conditions import STALLED, Verdict, is_ready
 from barnabas_operator.api.reading import Resource
 from barnabas_operator.api.topics import TopicStatus
 from barnabas_operator.brokers import Brokers, BrokersError
-from barnabas_operator.kube import TOPICS
+from barnabas_operator.kube import TOPICS, KubeError
 from barnabas_operator.plan.ledger import Ledger, Present, with_policies
 from barnabas_operator.plan.namespaces import label_of
 from barnabas_operator.plan.orphans import is_due, orphans, without_retained
@@ -72,6 +72,10 @@ def reconcile_topics_of(
         result = reconcile_topics(topics, brokers, ledger=store.entries, remember=store.write)
     except BrokersError as error:
         return Managed(statuses=_wait(topics, "Unreachable", str(error), context))
+    except KubeError as error:
+        if error.refused:
+            _wait(topics, "Refused", f"the ledger of topics: {error.message}", context)
+        raise
     store.write(result.ledger)
     outcomes = [(topic, result.outcomes[label_of(topic)]) for topic in topics]
     statuses = write_statuses(
@@ -116,7 +120,15 @@ def _delete_orphans(
         return ledger
     # What the pass began with may come from a cache; what is deleted is asked for directly.
     doubtful = {name: ledger[name] for name in found}
-    present = list_again(TOPICS, Present, cluster, doubtful.values(), context)
+    try:
+        present = list_again(TOPICS, Present, cluster, doubtful.values(), context)
+    except KubeError as error:
+        if error.status != 404:
+            raise
+        # Their definition is gone, or not served for a while: that proves no deletion.
+        text = "%s/%s: topics %s are not deleted: %s"
+        logger.warning(text, namespace, cluster.meta.name, ", ".join(found), error)
+        return ledger
     left = delete_orphans(
         doubtful,
         present,

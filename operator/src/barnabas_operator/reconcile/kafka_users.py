@@ -97,6 +97,10 @@ def reconcile_users_of(
     except BrokersError as error:
         reason = "Refused" if error.reachable else "Unreachable"
         return ManagedUsers(statuses=_wait(users, reason, str(error), context))
+    except KubeError as error:
+        if error.refused:
+            _wait(users, "Refused", f"the ledger of users: {error.message}", context)
+        raise
     verdicts = [(user, *work.outcome(user)) for user in users]
     statuses = write_statuses(verdicts, context)
     if not work.failed:

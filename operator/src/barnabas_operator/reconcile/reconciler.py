@@ -10,7 +10,7 @@ import functools
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
 from barnabas_operator.api.clusters import KafkaCluster
 from barnabas_operator.api.conditions import READY, RECONCILING, Condition
@@ -47,6 +47,7 @@ from barnabas_operator.reconcile.clusters import reconcile_cluster
 from barnabas_operator.reconcile.context import Context
 from barnabas_operator.reconcile.kafka_topics import (
     DeletionGuard,
+    Managed,
     reconcile_topics_of,
     wait_for_cluster,
 )
@@ -75,6 +76,8 @@ READ_PIPELINE: Final = functools.partial(read_pipeline, lenient=True)
 SOON_S: Final = 2.0
 FIGURES_S: Final = 5.0
 RESYNC_S: Final = 30.0
+
+Part = TypeVar("Part")
 
 # What the operator owns, by label selector. Claims have no `managed-by`: they outlive their owner.
 _MANAGED: Final = f"{MANAGED_BY}={FIELD_MANAGER}"
@@ -213,6 +216,7 @@ def reconcile(key: Key, context: Context) -> Outcome:
         # Its objects go with it; its topics stay on their disks.
         return Outcome(again_in=RESYNC_S)
     told: list[tuple[Condition, ...]] = []
+    refusals: list[KubeError] = []
     contradiction = ""
     settled = False
     secrets: Mapping[tuple[str, str], str] = {}
@@ -230,7 +234,11 @@ def reconcile(key: Key, context: Context) -> Outcome:
             present=present,
             unparsed=(*topics.unparsed, *pipelines.unparsed),
         )
-        managed = reconcile_topics_of(cluster, topics.resources, guard, context)
+        managed = _attempt(
+            functools.partial(reconcile_topics_of, cluster, topics.resources, guard, context),
+            Managed(statuses=[]),
+            refusals,
+        )
         told += [each.conditions for each in managed.statuses]
         user_guard = UserGuard(
             present=PresentUsers.of_namespaces(
@@ -238,8 +246,12 @@ def reconcile(key: Key, context: Context) -> Outcome:
             ),
             unparsed=users.unparsed,
         )
-        managed_users = kafka_users.reconcile_users_of(
-            cluster, users.resources, user_guard, context
+        managed_users = _attempt(
+            functools.partial(
+                kafka_users.reconcile_users_of, cluster, users.resources, user_guard, context
+            ),
+            kafka_users.ManagedUsers(statuses=[]),
+            refusals,
         )
         told += [each.conditions for each in managed_users.statuses]
         secrets = managed_users.secrets
@@ -254,10 +266,24 @@ def reconcile(key: Key, context: Context) -> Outcome:
         # What runs is left to itself where its cluster is not as its resource says.
         if not (pipeline.meta.deleting or contradiction)
     ]
+    if refusals:
+        raise refusals[0]
     if any(_is_under_way(each) for conditions in told for each in conditions):
         return Outcome(again_in=SOON_S)
     again_in = FIGURES_S if pipelines.resources else RESYNC_S
     return Outcome(again_in=again_in, settled=settled, secrets=secrets, topics=present.named)
+
+
+def _attempt(part: Callable[[], Part], otherwise: Part, refusals: list[KubeError]) -> Part:
+    """A part of a pass. What the API server refuses to it ends the pass once the others have had
+    their turn: it would refuse that again."""
+    try:
+        return part()
+    except KubeError as error:
+        if not error.refused:
+            raise
+        refusals.append(error)
+        return otherwise
 
 
 def _is_settled(conditions: Iterable[Condition]) -> bool:
@@ -310,13 +336,13 @@ def _list(kube: Kube, kind: Kind, namespace: str | None) -> list[Document]:
 
 
 def _or_none(kind: Kind, ask: Callable[[], Sequence[Document]]) -> Sequence[Document]:
-    """The resources of a kind; no KafkaUsers where their definition is not installed.
+    """The resources of a kind; none where their definition is not installed.
 
-    Helm does not upgrade definitions: an operator that is newer serves what there is.
+    Helm does not upgrade definitions, and somebody may delete one: what else there is is served.
     """
     try:
         return ask()
     except KubeError as error:
-        if kind is USERS and error.status == 404:
+        if kind is not CLUSTERS and error.status == 404:
             return []
         raise

@@ -76,3 +76,12 @@ def _with(document: Document, spec: Document) -> Document:
     changed = copy.deepcopy(document)
     changed["spec"].update(copy.deepcopy(spec))
     return changed
+
+
+def definition(plural: str, uid: str = "definition-1") -> Document:
+    """A definition of ours, as far as the operator reads it."""
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.barnabas.io", "namespace": "", "uid": uid},
+    }

@@ -35,6 +35,7 @@ from barnabas_operator.plan import (
     disruptions,
     drift,
     ledger,
+    orphans,
     pruning,
     roll_checks,
     rolling,
@@ -119,6 +120,9 @@ WITHOUT: Final[Mapping[str, tuple[Off, ...]]] = {
         ),
     ),
     "unknown fields are ignored": (Off(reconciler, "READ_TOPIC", always(read_topic)),),
+    "another definition deletes nothing": (
+        Off(orphans.PresentResources, "is_of_another", returns(value=False)),
+    ),
     "topic ids are compared": (Off(topic_deletion, "_objection", returns("")),),
     "Retain is the last word": (
         Off(kafka_topics, "without_retained", always(lambda entries, _: entries)),

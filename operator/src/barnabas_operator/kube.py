@@ -67,6 +67,9 @@ NETWORK_POLICIES: Final = Kind("networking.k8s.io/v1", "NetworkPolicy", "network
 INGRESSES: Final = Kind("networking.k8s.io/v1", "Ingress", "ingresses")
 TLS_ROUTES: Final = Kind("gateway.networking.k8s.io/v1alpha2", "TLSRoute", "tlsroutes")
 LEASES: Final = Kind("coordination.k8s.io/v1", "Lease", "leases")
+DEFINITIONS: Final = Kind(
+    "apiextensions.k8s.io/v1", "CustomResourceDefinition", "customresourcedefinitions"
+)
 EVENTS: Final = Kind("events.k8s.io/v1", "Event", "events")
 CLUSTERS: Final = Kind(f"{GROUP}/{VERSION}", "KafkaCluster", "kafkaclusters")
 TOPICS: Final = Kind(f"{GROUP}/{VERSION}", "KafkaTopic", "kafkatopics")

@@ -39,6 +39,8 @@ class LedgerEntry:
     topic_id: str = ""
     namespace: str = ""
     policy: DeletionPolicy = DeletionPolicy.DELETE
+    # The uid of the definition of KafkaTopics, empty where it is not known.
+    definition: str = ""
 
 
 Ledger = Mapping[str, LedgerEntry]
@@ -90,7 +92,12 @@ def _entry(told: Mapping[str, Any]) -> LedgerEntry:
     texts = (told["resource"], told.get("uid", ""), told.get("topicId", ""))
     if not (all(isinstance(text, str) for text in texts) and texts[0]):
         raise ValueError("resource, uid and topicId must be texts")
-    return LedgerEntry(resource=texts[0], uid=texts[1], topic_id=texts[2])
+    return LedgerEntry(
+        resource=texts[0],
+        uid=texts[1],
+        topic_id=texts[2],
+        definition=str(told.get("definition", "")),
+    )
 
 
 def _foreign_entry(told: Mapping[str, Any]) -> LedgerEntry:
@@ -104,18 +111,17 @@ def _foreign_entry(told: Mapping[str, Any]) -> LedgerEntry:
         topic_id=topic_id,
         namespace=namespace,
         policy=DeletionPolicy(told["deletionPolicy"]),
+        definition=str(told.get("definition", "")),
     )
 
 
 def _written(entry: LedgerEntry) -> Mapping[str, Any]:
+    definition = {"definition": entry.definition} if entry.definition else {}
+    ids = {"uid": entry.uid, "topicId": entry.topic_id, **definition}
     if entry.namespace:
-        return {
-            **foreign_resource(entry.namespace, entry.resource),
-            "uid": entry.uid,
-            "topicId": entry.topic_id,
-            "deletionPolicy": entry.policy.value,
-        }
-    return {"resource": entry.resource, "uid": entry.uid, "topicId": entry.topic_id}
+        resource = foreign_resource(entry.namespace, entry.resource)
+        return {**resource, **ids, "deletionPolicy": entry.policy.value}
+    return {"resource": entry.resource, **ids}
 
 
 FORMAT: Final = Format("topic", _entry, _written)

@@ -1,7 +1,8 @@
 """Orphans: ledger entries whose resources are gone, and what in the API protects an entry from it.
 
 A deletion cannot be undone, so everything in the API protects: a resource of the recorded name or
-uid, parsed or not, and every resource that may mean the same thing in Kafka.
+uid, parsed or not, and every resource that may mean the same thing in Kafka. What was entered under
+another definition of its kind is protected too: its resource went with that definition.
 """
 
 from __future__ import annotations
@@ -35,6 +36,11 @@ class Entry(Protocol):
         ...
 
     @property
+    def definition(self) -> str:
+        """The uid of the definition of the resource's kind, empty where it is not known."""
+        ...
+
+    @property
     def policy(self) -> DeletionPolicy:
         """The last deletionPolicy of the resource."""
         ...
@@ -57,6 +63,8 @@ class PresentResources:
     # was looked at: it is neither while the cluster does not allow it, or it cannot be listed.
     others: Mapping[str, Self] = field(default_factory=dict)
     looked_at: Callable[[str], bool] = lambda _: False
+    # The uid of the definition of the kind, empty where it is not known; None if nobody asked.
+    definition: str | None = None
 
     @classmethod
     def of(
@@ -109,7 +117,7 @@ class PresentResources:
         A resource of another namespace protects only what is of its own namespace: it could keep
         what it may never have.
         """
-        if name in self.in_kafka:
+        if name in self.in_kafka or self.is_of_another(entry):
             return True
         present: PresentResources | None = self
         if entry.namespace:
@@ -119,6 +127,10 @@ class PresentResources:
         return present is not None and (
             entry.resource in present.names or entry.uid in present.uids or name in present.in_kafka
         )
+
+    def is_of_another(self, entry: Entry) -> bool:
+        """Whether the definition of an entry's resource is not the one that there is now."""
+        return self.definition is not None and entry.definition not in ("", self.definition)
 
 
 def orphans(ledger: Mapping[str, Entry], present: PresentResources) -> list[str]:

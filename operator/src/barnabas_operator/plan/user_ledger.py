@@ -51,6 +51,8 @@ class UserEntry:
     quotas: frozenset[str] = frozenset()
     # The namespace of the resource, empty for that of the cluster.
     namespace: str = ""
+    # The uid of the definition of KafkaUsers, empty where it is not known.
+    definition: str = ""
 
     def has_set(self, mechanism: str, iterations: int) -> bool:
         """Whether a credential is one that the operator has set."""
@@ -101,6 +103,7 @@ def _entry(told: Mapping[str, Any]) -> UserEntry:
         acls=frozenset(_acl(each) for each in told["acls"]),
         quotas=frozenset(map(str, told.get("quotas") or ())),
         namespace=namespace,
+        definition=str(told.get("definition", "")),
     )
 
 
@@ -145,6 +148,7 @@ def _written(entry: UserEntry) -> Mapping[str, Any]:
             for each in sorted(entry.acls)
         ],
         "quotas": sorted(entry.quotas),
+        **({"definition": entry.definition} if entry.definition else {}),
     }
 
 

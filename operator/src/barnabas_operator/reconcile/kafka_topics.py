@@ -83,7 +83,7 @@ def reconcile_topics_of(
     )
     if not result.failed:
         try:
-            store.write(_delete_orphans(cluster, result.ledger, guard, brokers, context))
+            store.write(_delete_orphans(cluster, store.entries, guard, brokers, context))
         except BrokersError as error:
             logger.warning("%s: topics cannot be deleted: %s", cluster.meta.name, error)
     settled = (
@@ -121,7 +121,7 @@ def _delete_orphans(
     # What the pass began with may come from a cache; what is deleted is asked for directly.
     doubtful = {name: ledger[name] for name in found}
     try:
-        present = list_again(TOPICS, Present, cluster, doubtful.values(), context)
+        present = list_again(TOPICS, Present, cluster, doubtful, context)
     except KubeError as error:
         if error.status != 404:
             raise

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Generic, TypeVar
+from dataclasses import replace
+from typing import Any, Final, Generic
 
 from barnabas_operator.api.clusters import KafkaCluster
 from barnabas_operator.api.reading import Resource
-from barnabas_operator.kube import CONFIG_MAPS, Document, Kube
+from barnabas_operator.kube import CONFIG_MAPS, TOPICS, USERS, Document, Kind, Kube
 from barnabas_operator.names import COMPONENT, INSTANCE, ClusterNames
 from barnabas_operator.plan.ledger import FORMAT, LedgerEntry, parse_former_ledger
+from barnabas_operator.plan.orphans import EntryT
 from barnabas_operator.plan.shards import Format, Stored, change, parse
 from barnabas_operator.plan.user_ledger import FORMAT as USER_FORMAT
 from barnabas_operator.plan.user_ledger import UserEntry
+from barnabas_operator.reconcile.definitions import definition_uid
 from barnabas_operator.reconcile.ownership import apply_owned, controller
 from barnabas_operator.resources import objects
 
@@ -22,26 +25,31 @@ logger = logging.getLogger(__name__)
 TOPICS_COMPONENT: Final = "topics"
 USERS_COMPONENT: Final = "users"
 
-E = TypeVar("E")
 
-
-class ShardStore(Generic[E]):
+class ShardStore(Generic[EntryT]):
     """A ledger as it was last read or written. All raise KubeError."""
 
     def __init__(
-        self, cluster: Resource[KafkaCluster], kube: Kube, component: str, written: Format[E]
+        self,
+        cluster: Resource[KafkaCluster],
+        kube: Kube,
+        component: str,
+        kind: Kind,
+        written: Format[EntryT],
     ) -> None:
         """`component` is the label and the end of the ConfigMaps' names, before their numbers."""
+        self._kind = kind
+        self._definition: str | None = None
         self._cluster = cluster
         self._kube = kube
         self._component = component
         self._format = written
         self._names = ClusterNames(cluster.meta.name, cluster.meta.namespace)
-        self._stored: Stored[E] = Stored()
+        self._stored: Stored[EntryT] = Stored()
         self._versions: dict[int, str] = {}
 
     @property
-    def entries(self) -> Mapping[str, E]:
+    def entries(self) -> Mapping[str, EntryT]:
         """The entries, by their names in Kafka."""
         return self._stored.entries
 
@@ -50,10 +58,20 @@ class ShardStore(Generic[E]):
         """Lines that cannot be parsed, by shard."""
         return self._stored.unparsed
 
-    def write(self, entries: Mapping[str, E]) -> None:
+    def write(self, entries: Mapping[str, EntryT]) -> None:
         """Store these entries, in the shards that they change."""
+        entries = {name: self._with_definition(name, entry) for name, entry in entries.items()}
         if entries != self._stored.entries:
             self._write(entries)
+
+    def _with_definition(self, name: str, entry: EntryT) -> EntryT:
+        """The entry with the definition of its resource, which stays the one that it was."""
+        before = self._stored.entries.get(name)
+        if before is not None and before.definition and before.uid == entry.uid:
+            return replace(entry, definition=before.definition)
+        if self._definition is None:
+            self._definition = definition_uid(self._kind, self._kube)
+        return replace(entry, definition=self._definition)
 
     def _read(self) -> None:
         found = self._config_maps()
@@ -87,7 +105,7 @@ class ShardStore(Generic[E]):
     def _name(self, shard: int) -> str:
         return self._names.ledger(shard, self._component)
 
-    def _write(self, entries: Mapping[str, E], unparsed: Sequence[str] = ()) -> None:
+    def _write(self, entries: Mapping[str, EntryT], unparsed: Sequence[str] = ()) -> None:
         stored, texts = change(self._stored, entries, self._format, unparsed)
         for number, text in sorted(texts.items()):
             self._apply(number, text)
@@ -112,7 +130,7 @@ class LedgerStore(ShardStore[LedgerEntry]):
     """The topics that are deleted with their resources."""
 
     def __init__(self, cluster: Resource[KafkaCluster], kube: Kube) -> None:
-        super().__init__(cluster, kube, TOPICS_COMPONENT, FORMAT)
+        super().__init__(cluster, kube, TOPICS_COMPONENT, TOPICS, FORMAT)
 
     @classmethod
     def read(cls, cluster: Resource[KafkaCluster], kube: Kube) -> LedgerStore:
@@ -138,7 +156,7 @@ class UserLedgerStore(ShardStore[UserEntry]):
     """The users that the operator manages."""
 
     def __init__(self, cluster: Resource[KafkaCluster], kube: Kube) -> None:
-        super().__init__(cluster, kube, USERS_COMPONENT, USER_FORMAT)
+        super().__init__(cluster, kube, USERS_COMPONENT, USERS, USER_FORMAT)
 
     @classmethod
     def read(cls, cluster: Resource[KafkaCluster], kube: Kube) -> UserLedgerStore:

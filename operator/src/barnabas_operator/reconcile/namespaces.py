@@ -7,15 +7,18 @@ stays as it is, also when the resource goes: it is neither changed nor deleted.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 from barnabas_operator.api.clusters import KafkaCluster
 from barnabas_operator.api.reading import Resource, read_metadata
+from barnabas_operator.api.storage import DeletionPolicy
 from barnabas_operator.kube import Document, Kind, KubeError
 from barnabas_operator.plan.findings import Reason
 from barnabas_operator.plan.orphans import Entry, PresentResources
 from barnabas_operator.reconcile.context import Context
+from barnabas_operator.reconcile.definitions import definition_uid
 from barnabas_operator.reconcile.status import write_refusal
 
 logger = logging.getLogger(__name__)
@@ -77,17 +80,18 @@ def list_again(
     kind: Kind,
     present: type[P],
     cluster: Resource[KafkaCluster],
-    entries: Iterable[Entry],
+    entries: Mapping[str, Entry],
     context: Context,
 ) -> P:
     """What exists now, asked for directly, in the namespaces of these entries. Raises KubeError.
 
-    Of a namespace that cannot be listed nothing is an orphan.
+    Of a namespace that cannot be listed nothing is an orphan. Where the definition is gone, being
+    deleted, or another one, its resources went with it, and nothing that has been theirs is one.
     """
     home = cluster.meta.namespace
     documents = context.kube.list(kind, home)
     listed = set()
-    for namespace in sorted({entry.namespace for entry in entries} - {""}):
+    for namespace in sorted({entry.namespace for entry in entries.values()} - {""}):
         if not is_allowed(cluster, namespace, context):
             continue
         try:
@@ -96,7 +100,20 @@ def list_again(
             logger.warning("Listing failed: namespace=%s %s", namespace, error)
             continue
         listed.add(namespace)
-    return present.of_namespaces(documents, cluster.meta.name, home, listed.__contains__)
+    found = present.of_namespaces(documents, cluster.meta.name, home, listed.__contains__)
+    # After the lists: a definition that is not being deleted now was not when they were empty.
+    found = replace(found, definition=definition_uid(kind, context.kube))
+    held = [
+        name
+        for name, entry in entries.items()
+        if entry.policy is DeletionPolicy.DELETE and found.is_of_another(entry)
+    ]
+    if held:
+        logger.warning(
+            "%s/%s: %s are not deleted: the definition of %s was deleted or cannot be read",
+            home, cluster.meta.name, ", ".join(held), kind.kind,
+        )  # fmt: skip
+    return found
 
 
 def exists(kind: Kind, cluster: Resource[KafkaCluster], entry: Entry, context: Context) -> bool:

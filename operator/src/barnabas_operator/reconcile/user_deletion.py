@@ -89,7 +89,7 @@ def delete_orphans(
 def _due(cluster: Resource[KafkaCluster], doubtful: UserLedger, context: Context) -> list[str]:
     """The orphans, asked for directly: what the pass began with may come from a cache."""
     try:
-        present = list_again(USERS, PresentUsers, cluster, doubtful.values(), context)
+        present = list_again(USERS, PresentUsers, cluster, doubtful, context)
     except KubeError as error:
         if error.status != 404:
             raise

@@ -220,20 +220,17 @@ def reconcile(key: Key, context: Context) -> Outcome:
     contradiction = ""
     settled = False
     secrets: Mapping[tuple[str, str], str] = {}
-    present = Present.of_namespaces(documents, key.cluster, key.namespace, lambda _: False)
+    own = key.cluster, key.namespace
+    present = Present.of_namespaces(documents, *own, lambda _: False)
     if cluster is not None:
         cluster, contradiction = as_recorded(cluster, context)
         context = replace(context, credentials=credentials_of(cluster, context))
         status = reconcile_cluster(cluster, context, contradiction)
-        body = KafkaCluster(spec=cluster.body.spec, status=status)
-        cluster = Resource(cluster.meta, body, cluster.unknown_fields)
+        cluster = replace(cluster, body=replace(cluster.body, status=status))
         told.append(status.conditions)
         looked_at = functools.partial(is_allowed, cluster, context=context)
         present = replace(present, looked_at=looked_at)
-        guard = DeletionGuard(
-            present=present,
-            unparsed=(*topics.unparsed, *pipelines.unparsed),
-        )
+        guard = DeletionGuard(present=present, unparsed=(*topics.unparsed, *pipelines.unparsed))
         managed = _attempt(
             functools.partial(reconcile_topics_of, cluster, topics.resources, guard, context),
             Managed(statuses=[]),
@@ -241,15 +238,12 @@ def reconcile(key: Key, context: Context) -> Outcome:
         )
         told += [each.conditions for each in managed.statuses]
         user_guard = UserGuard(
-            present=PresentUsers.of_namespaces(
-                user_documents, key.cluster, key.namespace, looked_at
-            ),
+            present=PresentUsers.of_namespaces(user_documents, *own, looked_at),
             unparsed=users.unparsed,
         )
+        manage_users = kafka_users.reconcile_users_of
         managed_users = _attempt(
-            functools.partial(
-                kafka_users.reconcile_users_of, cluster, users.resources, user_guard, context
-            ),
+            functools.partial(manage_users, cluster, users.resources, user_guard, context),
             kafka_users.ManagedUsers(statuses=[]),
             refusals,
         )

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from barnabas_operator.handlers.watches import GenerationFilter, Served, settings, watch
-from barnabas_operator.kube import KubeError
+import pytest
+
+from barnabas_operator.handlers.watches import GenerationFilter, Served, register, settings, watch
+from barnabas_operator.kube import PODS, STATEFUL_SETS, Kind, KubeError
 from barnabas_operator.names import APPROVE_ROLL
-from barnabas_operator.reconcile.reconciler import OWNED
+from barnabas_operator.reconcile.reconciler import OWNED, Key
 from tests.waiting import ANSWER, seconds
 
 
@@ -50,6 +52,28 @@ def test_more_of_a_spec_is_news() -> None:
     more["object"]["spec"] = {"tier": "cold"}
     assert generations.is_new(more)
     assert not generations.is_new(more)
+
+
+@pytest.mark.parametrize("kind", OWNED, ids=lambda kind: kind.kind)
+def test_what_a_pod_or_its_statefulset_does_asks_for_a_pass(kind: Kind) -> None:
+    """A cluster that waits for long has its next pass late: what it waits for may be a pod."""
+    asked: list[Key] = []
+    observed: list[Kind] = []
+    registry = register(lambda key, **_: asked.append(key), lambda found, _: observed.append(found))
+    handlers = [
+        each
+        for each in registry._watching.get_all_handlers()
+        if each.selector is not None and each.selector.any_name == kind.plural
+    ]
+    labels = {"app.kubernetes.io/instance": "quickstart"}
+    meta = {"uid": "u", "namespace": "default", "name": "x", "labels": labels}
+    event = {"type": "MODIFIED", "object": {"kind": kind.kind, "metadata": meta}}
+    for each in handlers:
+        handle: Any = each.fn
+        asyncio.run(handle(event=event))
+    assert observed == [kind]
+    due = [Key("default", "quickstart")] if kind in (PODS, STATEFUL_SETS) else []
+    assert asked == due
 
 
 def test_kopf_only_watches() -> None:

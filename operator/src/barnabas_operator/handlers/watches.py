@@ -1,7 +1,7 @@
 """What kopf watches, and what an event means.
 
-An event of a resource, or of a StatefulSet, asks for a pass. Those of everything else that the
-operator owns only tell that the next pass has something to look at.
+An event of a resource, or of a StatefulSet or a pod, asks for a pass. Those of everything else that
+the operator owns only tell that the next pass has something to look at.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from barnabas_operator.api import GROUP, VERSION
 from barnabas_operator.kube import (
     CLUSTERS,
     PIPELINES,
+    PODS,
     STATEFUL_SETS,
     TOPICS,
     USERS,
@@ -97,8 +98,8 @@ def register(add: Add, observe: Observe) -> kopf.OperatorRegistry:
         observe(kind, event)
         meta = event["object"]["metadata"]
         cluster = (meta.get("labels") or {}).get(INSTANCE)
-        # Its status follows its pods: one kind tells of both.
-        if kind is STATEFUL_SETS and cluster:
+        # The status of a StatefulSet does not say why a pod is not ready, as that it cannot start.
+        if kind in (STATEFUL_SETS, PODS) and cluster:
             add(Key(meta["namespace"], cluster), changed=False)
 
     def handler(

@@ -65,3 +65,18 @@ def test_a_client_that_cannot_be_made_leaves_nothing_behind() -> None:
         client_of("wrong")
     with clients.lease() as client_of:
         assert not client_of("a").closed
+
+
+def test_one_that_cannot_be_closed_keeps_no_other_open() -> None:
+    """Its event loop may be busy for too long: nobody else would ever close the others."""
+
+    class Hanging(Connected):
+        def close(self) -> None:
+            super().close()
+            if self.name == "hangs":
+                raise TimeoutError
+
+    clients = Clients(Hanging, 0)
+    with pytest.raises(TimeoutError), clients.lease() as client_of:
+        made = [client_of(name) for name in ("a", "hangs", "b")]
+    assert all(each.closed for each in made)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Generic, Protocol, TypeVar
 
 
@@ -48,8 +48,10 @@ class Clients(Generic[K, C]):
         try:
             yield client_of
         finally:
-            for client in self._give_back(taken):
-                client.close()
+            with ExitStack() as closing:
+                # Each of them, also after one that cannot be closed in time.
+                for client in self._give_back(taken):
+                    closing.callback(client.close)
 
     def _take(self, key: K) -> C:
         with self._lock:

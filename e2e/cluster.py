@@ -56,7 +56,7 @@ class Cluster:
         """Whether kind knows it."""
         return self.name in run("kind", "get", "clusters").decode().split()
 
-    def create(self) -> None:
+    def create(self, **feature_gates: bool) -> None:
         """Create it and wait for its nodes; raises CannotRunKindError or CommandError."""
         check_kind_can_run()
         self.kubeconfig.parent.mkdir(parents=True, exist_ok=True)
@@ -64,7 +64,7 @@ class Cluster:
         command = ["kind", "create", "cluster", "--name", self.name, "--config", "-"]
         command += ["--kubeconfig", str(self.kubeconfig)] + (["--image", image] if image else [])
         try:
-            run(*command, stdin=json.dumps(CONFIG))
+            run(*command, stdin=json.dumps({**CONFIG, "featureGates": feature_gates}))
         except CommandError as error:
             if not image and "pull" in error.said:
                 text = (
@@ -176,6 +176,21 @@ class Cluster:
     def names(self, kinds: str, *, namespace: str, selector: str = "") -> Sequence[str]:
         """The objects of one or more kinds, as `kind/name`; raises CommandError."""
         return self.kubectl("get", kinds, "-n", namespace, "-l", selector, "-o", "name").split()
+
+    def nodes(self) -> Sequence[str]:
+        """The names of all nodes, which are containers of Docker."""
+        return run("kind", "get", "nodes", "--name", self.name).decode().split()
+
+    def on_node(self, node: str, *command: str) -> str:
+        """What a command in a node answers; raises CommandError."""
+        return run("docker", "exec", node, *command).decode()
+
+    def process_of(self, node: str, container: str) -> str:
+        """The process id, in its node, of the first process of a pod's container."""
+        wanted = container.rpartition("/")[2]
+        tasks = self.on_node(node, "ctr", "--namespace=k8s.io", "tasks", "list")
+        (found,) = (line.split() for line in tasks.splitlines() if line.startswith(wanted))
+        return found[1]
 
     def node_address(self) -> str:
         """The address of a worker; ports of the nodes are reachable at it from this machine."""

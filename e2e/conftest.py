@@ -25,7 +25,7 @@ isolate()
 ORDER: Final = (
     "test_newcomer", "test_install", "test_quickstart", "test_topics", "test_skew",
     "test_refusals", "test_healing", "test_three_racks", "test_users", "test_secured",
-    "test_removal", "test_manifest",
+    "test_removal", "test_manifest", "test_topology_labels",
 )  # fmt: skip
 # Drift that no event tells of is reverted at the next resync, every 30 s by default.
 RESYNC_S: Final = 5
@@ -87,7 +87,12 @@ def operator(kubernetes: Cluster) -> Cluster:
     """The same cluster with the operator in it, installed by Helm."""
     for namespace in (MAIN, BRIEF):
         kubernetes.kubectl("create", "namespace", namespace)
-    install_with_helm(kubernetes, watch=(MAIN, BRIEF), resync_s=RESYNC_S)
+    install_with_helm(
+        kubernetes,
+        watch=(MAIN, BRIEF),
+        resync_s=RESYNC_S,
+        priority_class="system-cluster-critical",
+    )
     return kubernetes
 
 

@@ -27,11 +27,18 @@ PIPELINE: Final = "packages-to-parquet"
 
 
 def install_with_helm(
-    cluster: Cluster, *, watch: Sequence[str] = (), resync_s: int | None = None
+    cluster: Cluster,
+    *,
+    watch: Sequence[str] = (),
+    resync_s: int | None = None,
+    racks: bool = True,
+    priority_class: str = "",
 ) -> None:
     """Install the operator's chart as its documentation says, and wait for it."""
     command = ["install", RELEASE, CHART, "-n", MAIN, "--create-namespace", "--wait"]
-    command += ["--timeout", f"{seconds(SETTLE):.0f}s", "--set", "racks=true"]
+    command += ["--timeout", f"{seconds(SETTLE):.0f}s", "--set", f"racks={str(racks).lower()}"]
+    if priority_class:
+        command += ["--set", f"priorityClassName={priority_class}"]
     if resync_s is not None:
         command += ["--set", f"resyncSeconds={resync_s}"]
     if watch:

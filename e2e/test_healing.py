@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, Final
 
 from e2e.cluster import Cluster, Json
 from e2e.kafka import Place, Record
 from e2e.quickstart import MAIN, RELEASE, Quickstart
+from tests.waiting import RUN
+
+BROKER: Final = "quickstart-broker-0"
 
 
 def delete_pod(cluster: Cluster, name: str) -> None:
@@ -100,6 +103,30 @@ def test_a_changed_config_map_is_put_back(quickstart: Quickstart) -> None:
     )
 
 
+def test_a_variable_that_others_add_is_no_drift(quickstart: Quickstart) -> None:
+    """As of a webhook: the pod is replaced with it once, and nothing is applied again."""
+    cluster = quickstart.cluster
+    before = cluster.get("pod", BROKER, namespace=MAIN) or {}
+    added = {"name": "broker", "env": [{"name": "INJECTED", "value": "by another"}]}
+    patch = json.dumps({"spec": {"template": {"spec": {"containers": [added]}}}})
+    manager = "--field-manager=another"
+    cluster.kubectl("patch", "statefulset/quickstart-broker", "-n", MAIN, manager, "-p", patch)
+    generation = _generation(cluster)
+
+    def variables() -> object:
+        pod = cluster.get("pod", BROKER, namespace=MAIN) or before
+        if pod["metadata"]["uid"] == before["metadata"]["uid"]:
+            return None
+        return {each["name"] for each in pod["spec"]["containers"][0]["env"]}
+
+    found = cluster.wait_for(f"another pod {BROKER}", variables, namespaces=(MAIN,), within=RUN)
+    assert isinstance(found, set)
+    assert "INJECTED" in found
+    cluster.wait_ready(f"pod/{BROKER}", namespace=MAIN)
+    quickstart.wait_ready("kafkacluster/quickstart")
+    assert _generation(cluster) == generation
+
+
 def test_the_operator_goes_on_after_a_restart(quickstart: Quickstart) -> None:
     """While it is away brokers serve; when it is back it does what was asked meanwhile."""
     cluster = quickstart.cluster
@@ -122,6 +149,12 @@ def _spec(cluster: Cluster, kind: str, name: str) -> Json:
     assert found is not None
     spec: Json = found["spec"]
     return spec
+
+
+def _generation(cluster: Cluster) -> object:
+    found = cluster.get("statefulset", "quickstart-broker", namespace=MAIN)
+    assert found is not None
+    return found["metadata"]["generation"]
 
 
 def _config(cluster: Cluster) -> str:

@@ -15,6 +15,19 @@ def test_helm_installs_definitions_and_a_ready_operator(operator: Cluster) -> No
     operator.wait_rolled_out(RELEASE, namespace=MAIN)
 
 
+def test_the_operator_has_a_priority_and_a_budget(operator: Cluster) -> None:
+    """Its pod is not the first to be preempted, and a drain of its node may go on."""
+    (pod,) = operator.list("pod", namespace=MAIN, selector=f"app.kubernetes.io/instance={RELEASE}")
+    assert pod["spec"]["priority"] > 0
+    path = "jsonpath={.status.disruptionsAllowed}"
+    operator.wait_for(
+        "a budget that allows an eviction",
+        lambda: operator.kubectl("get", "pdb", RELEASE, "-n", MAIN, "-o", path),
+        until=lambda allowed: allowed == "1",
+        namespaces=(MAIN,),
+    )
+
+
 def test_the_operator_may_do_nothing_outside_its_namespaces(operator: Cluster) -> None:
     """Its account has no right on the whole cluster but to read two definitions."""
     account = f"--as=system:serviceaccount:{MAIN}:{RELEASE}"

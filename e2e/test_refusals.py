@@ -9,6 +9,7 @@ import pytest
 
 from e2e.commands import CommandError
 from e2e.quickstart import MAIN, Quickstart
+from e2e.test_topics import apply
 from tests.waiting import RUN
 
 REFUSALS: Final = (
@@ -73,6 +74,27 @@ def test_a_lowered_size_is_a_warning_and_gates_nothing(quickstart: Quickstart) -
         namespaces=(MAIN,),
     )
     quickstart.wait_ready("kafkacluster/quickstart")
+
+
+def test_a_size_that_no_claim_can_have_gates_nothing(quickstart: Quickstart) -> None:
+    """The StorageClass does not expand: a warning, other changes go on, and it is undone."""
+    patch(quickstart, {"brokers": {"storage": {"size": "3Gi"}}})
+    quickstart.cluster.wait_for(
+        "a warning that names the claim and the StorageClass",
+        lambda: warning(quickstart),
+        until=lambda text: "data-quickstart-broker-0 cannot grow to 3Gi" in text,
+        namespaces=(MAIN,),
+    )
+    quickstart.wait_ready("kafkacluster/quickstart")
+    apply(quickstart, "beside-a-refused-claim")
+    quickstart.wait_ready("kafkatopic/beside-a-refused-claim")
+    patch(quickstart, {"brokers": {"storage": {"size": "2Gi"}}})
+    quickstart.cluster.wait_for(
+        "the end of the warning",
+        lambda: warning(quickstart),
+        until=lambda text: "cannot grow" not in text,
+        namespaces=(MAIN,),
+    )
 
 
 def test_a_typo_of_replicas_is_undone(quickstart: Quickstart) -> None:

@@ -1,4 +1,4 @@
-"""An operator that is older than the definitions of its resources."""
+"""An operator that is older than the definitions of its resources, and one that is newer."""
 
 from __future__ import annotations
 
@@ -15,13 +15,17 @@ from e2e.test_topics import apply, condition
 
 DEFINITION: Final = ROOT / "crds" / "kafkatopics.yaml"
 CREATED: Final = "tiered"
+ARCHIVED: Final = "archived"
+LEAVING: Final = "leaving"
 
 
-def definition(quickstart: Quickstart, **fields: Any) -> None:
-    """Apply the definition of KafkaTopics with more fields of the spec."""
+def definition(quickstart: Quickstart, *dropped: str, **fields: Any) -> None:
+    """Apply the definition of KafkaTopics with more fields of the spec, and fewer of the status."""
     document = yaml.safe_load(DEFINITION.read_text())
     schema = document["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     schema["properties"]["spec"]["properties"].update(fields)
+    for name in dropped:
+        del schema["properties"]["status"]["properties"][name]
     quickstart.cluster.kubectl(
         "apply", "--server-side", "--force-conflicts", "-f", "-", stdin=json.dumps(document)
     )
@@ -76,3 +80,75 @@ def test_a_field_of_a_newer_definition_is_named_and_the_rest_is_done(
         until=lambda count: count == 0,
         namespaces=(MAIN,),
     )
+
+
+@pytest.fixture
+def newer_policy(quickstart: Quickstart) -> Iterator[None]:
+    """KafkaTopics may have a deletionPolicy that the operator does not know."""
+    definition(quickstart, deletionPolicy={"type": "string"})
+    yield
+    definition(quickstart)
+
+
+def test_a_value_of_a_newer_definition_deletes_nothing(
+    quickstart: Quickstart, newer_policy: None
+) -> None:
+    """Neither its own topic nor that of another resource, until it can be parsed or is gone."""
+    cluster = quickstart.cluster
+    for name in (ARCHIVED, LEAVING):
+        apply(quickstart, name, deletionPolicy="Delete")
+        quickstart.wait_ready(f"kafkatopic/{name}")
+
+    def archive() -> bool:
+        apply(quickstart, ARCHIVED, deletionPolicy="Archive")
+        return True
+
+    # The API server serves the new definition a moment after it took it.
+    cluster.wait_for("a KafkaTopic with the value", archive, namespaces=(MAIN,))
+    cluster.wait_for(
+        "the refusal of the resource",
+        lambda: condition(quickstart, ARCHIVED, "Ready"),
+        until=lambda ready: ready and ready["reason"] == "Invalid",
+        namespaces=(MAIN,),
+    )
+    cluster.delete_objects(f"kafkatopic/{LEAVING}", "-n", MAIN)
+    # Two passes over the cluster come after the deletion: each does something for another topic.
+    for partitions in (1, 2):
+        apply(quickstart, "bystander", partitions=partitions)
+        quickstart.wait_ready("kafkatopic/bystander")
+    assert quickstart.partitions(LEAVING)
+    assert quickstart.partitions(ARCHIVED)
+    apply(quickstart, ARCHIVED, deletionPolicy="Retain")
+    cluster.wait_for(
+        "the end of the topic whose resource is gone",
+        lambda: quickstart.partitions(LEAVING),
+        until=lambda count: count == 0,
+        namespaces=(MAIN,),
+    )
+    assert quickstart.partitions(ARCHIVED)
+    cluster.delete_objects(f"kafkatopic/{ARCHIVED}", "kafkatopic/bystander", "-n", MAIN)
+
+
+def test_an_older_definition_is_served(quickstart: Quickstart) -> None:
+    """Without topicId in the status, a topic is still the resource's: edits are applied."""
+    definition(quickstart, "topicId")
+    try:
+        apply(quickstart, CREATED, deletionPolicy="Delete", partitions=1)
+        quickstart.wait_ready(f"kafkatopic/{CREATED}")
+        apply(quickstart, CREATED, deletionPolicy="Delete", partitions=2)
+        quickstart.cluster.wait_for(
+            "two partitions",
+            lambda: quickstart.partitions(CREATED),
+            until=lambda count: count == 2,
+            namespaces=(MAIN,),
+        )
+        quickstart.wait_ready(f"kafkatopic/{CREATED}")
+        quickstart.cluster.delete_objects(f"kafkatopic/{CREATED}", "-n", MAIN)
+        quickstart.cluster.wait_for(
+            "the end of the topic",
+            lambda: quickstart.partitions(CREATED),
+            until=lambda count: count == 0,
+            namespaces=(MAIN,),
+        )
+    finally:
+        definition(quickstart)

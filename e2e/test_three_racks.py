@@ -5,21 +5,24 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any, Final
 
 import pytest
 from confluent_kafka import KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient
 
-from e2e import kafka
+from e2e import images, kafka
 from e2e.cluster import ZONES, Cluster, Json
+from e2e.commands import CommandError
 from e2e.kafka import Place, Record
 from e2e.load import Load
 from e2e.quickstart import MAIN, RELEASE
 from tests.waiting import ANSWER, RUN, SETTLE, seconds
 
 FILE: Final = "manifests/examples/three-racks.yaml"
-BROKERS: Final = "app.kubernetes.io/instance=three,app.kubernetes.io/component=broker"
+ALL: Final = "app.kubernetes.io/instance=three"
+BROKERS: Final = f"{ALL},app.kubernetes.io/component=broker"
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +32,7 @@ def three(operator: Cluster) -> Iterator[Cluster]:
     wait_ready(operator)
     yield operator
     operator.delete_objects("-n", MAIN, "-f", FILE)
-    operator.wait_gone("pods", namespace=MAIN, selector="app.kubernetes.io/instance=three")
+    operator.wait_gone("pods", namespace=MAIN, selector=ALL)
 
 
 def wait_ready(cluster: Cluster) -> None:
@@ -47,9 +50,9 @@ def bootstrap(cluster: Cluster) -> str:
     return str(servers)
 
 
-def pods(cluster: Cluster) -> dict[str, Json]:
-    """The brokers' pods, by name."""
-    found = cluster.list("pod", namespace=MAIN, selector=BROKERS)
+def pods(cluster: Cluster, selector: str = BROKERS) -> dict[str, Json]:
+    """The brokers' pods, or others, by name."""
+    found = cluster.list("pod", namespace=MAIN, selector=selector)
     return {pod["metadata"]["name"]: pod for pod in found}
 
 
@@ -164,31 +167,108 @@ def test_a_killed_member_of_the_ensemble_is_not_noticed(three: Cluster) -> None:
     check(load, before, three)
 
 
-def test_a_roll_takes_one_broker_at_a_time(three: Cluster) -> None:
-    """Two are always there, each hands over before it goes, and no record is refused or lost."""
+def next_images(cluster: Cluster) -> dict[str, str]:
+    """The same images by another tag on every node, as a next version would be."""
+    found = {}
+    for target in ("broker", "zookeeper"):
+        image, tag = images.name(target), f"barnabas-{target}:next"
+        full = image if "/" in image else f"docker.io/library/{image}"
+        for node in cluster.nodes():
+            command = ("ctr", "--namespace=k8s.io", "images", "tag", "--force", full)
+            cluster.on_node(node, *command, f"docker.io/library/{tag}")
+        found[target] = tag
+    return found
+
+
+def test_an_update_replaces_the_ensemble_first_and_one_pod_at_a_time(three: Cluster) -> None:
+    """Under load, all six: each broker hands over before it goes, no record is refused or lost."""
     before = kafka.read(bootstrap(three), "orders", limit_s=seconds(SETTLE))
-    old = pods(three)
+    old = pods(three, ALL)
+    replaced: list[str] = []
     ready_at_once: list[int] = []
 
     def new_and_ready() -> list[str]:
-        found = ready_pods(three)
-        ready_at_once.append(len(found))
-        return [name for name, uid in found.items() if uid != old[name]["metadata"]["uid"]]
+        found = pods(three, ALL)
+        ready_at_once.append(sum(is_ready(pod) for pod in found.values()))
+        uids = {name: pod["metadata"]["uid"] for name, pod in found.items()}
+        new = [name for name, uid in uids.items() if uid != old[name]["metadata"]["uid"]]
+        replaced.extend(sorted(set(new) - set(replaced)))
+        return [name for name in new if is_ready(found[name])]
 
     with Load(bootstrap(three), "orders") as load:
-        patch = json.dumps({"spec": {"config": {"log.retention.hours": "100"}}})
+        patch = json.dumps({"spec": {"images": next_images(three)}})
         three.kubectl("patch", "kafkacluster/three", "-n", MAIN, "--type=merge", "-p", patch)
         three.wait_for(
-            "three new brokers that are Ready",
+            "six new pods that are Ready",
             new_and_ready,
-            until=lambda names: len(names) == 3,
+            until=lambda names: len(names) == len(old),
             namespaces=(MAIN,),
             within=RUN,
         )
         more(load, three)
-    assert min(ready_at_once) >= 2
+    assert min(ready_at_once) >= len(old) - 1
+    assert [name.rpartition("-")[0] for name in replaced] == [
+        *["three-zookeeper"] * 3,
+        *["three-broker"] * 3,
+    ]
     check(load, before, three)
     wait_ready(three)
+
+
+def controllers_broker(cluster: Cluster) -> str:
+    """The pod of the broker that is the controller."""
+    admin = AdminClient({"bootstrap.servers": bootstrap(cluster), "log_level": 0})
+    found = admin.describe_cluster().result(seconds(ANSWER)).controller
+    return f"three-broker-{found.id}"
+
+
+def test_a_controller_that_hangs_is_neither_replaced_nor_stops_anything(three: Cluster) -> None:
+    """Its connections stay open and answer nothing: others lead, topics are created, it is named.
+
+    No pod is replaced by the operator, and topics that have not changed are not written.
+    """
+    name = controllers_broker(three)
+    pod = pods(three)[name]
+    uids = {each: found["metadata"]["uid"] for each, found in pods(three, ALL).items()}
+    orders = (three.get("kafkatopic", "orders", namespace=MAIN) or {})["metadata"]
+    (status,) = (each for each in pod["status"]["containerStatuses"] if each["name"] == "broker")
+    node = pod["spec"]["nodeName"]
+    supervisor = three.process_of(node, status["containerID"])
+    process = three.on_node(node, "pgrep", "--parent", supervisor).strip()
+    topic = {
+        "apiVersion": "barnabas.io/v1alpha1",
+        "kind": "KafkaTopic",
+        "metadata": {"name": "meanwhile"},
+        "spec": {"cluster": "three", "replicas": 2},
+    }
+    three.on_node(node, "kill", "-STOP", process)
+    try:
+        three.wait_for(
+            f"{name} that is not ready and named",
+            lambda: three.get("kafkacluster", "three", namespace=MAIN) or {},
+            until=lambda found: f"{name} is not ready" in str(found["status"]["conditions"]),
+            namespaces=(MAIN,),
+            within=RUN,
+        )
+        three.kubectl("apply", "-n", MAIN, "-f", "-", stdin=json.dumps(topic))
+        three.wait_ready("kafkatopic/meanwhile", namespace=MAIN, within=RUN)
+        three.wait_ready("kafkacluster/three", namespace=MAIN)
+    finally:
+        # A liveness probe may have ended it meanwhile: the kubelet restarts it in its pod.
+        with suppress(CommandError):
+            three.on_node(node, "kill", "-CONT", process)
+    three.wait_for(
+        "three in-sync replicas of every partition",
+        lambda: in_sync(three),
+        until=all_three,
+        namespaces=(MAIN,),
+        within=RUN,
+    )
+    wait_ready(three)
+    assert {each: found["metadata"]["uid"] for each, found in pods(three, ALL).items()} == uids
+    found = (three.get("kafkatopic", "orders", namespace=MAIN) or {})["metadata"]
+    assert found["resourceVersion"] == orders["resourceVersion"]
+    three.delete_objects("kafkatopic/meanwhile", "-n", MAIN)
 
 
 def drain(cluster: Cluster, node: str) -> subprocess.Popen[bytes]:

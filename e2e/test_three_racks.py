@@ -264,6 +264,13 @@ def test_a_controller_that_hangs_is_neither_replaced_nor_stops_anything(three: C
         namespaces=(MAIN,),
         within=RUN,
     )
+    three.wait_for(
+        "three brokers that are ready",
+        lambda: ready_pods(three),
+        until=lambda found: len(found) == 3,
+        namespaces=(MAIN,),
+        within=RUN,
+    )
     wait_ready(three)
     assert {each: found["metadata"]["uid"] for each, found in pods(three, ALL).items()} == uids
     found = (three.get("kafkatopic", "orders", namespace=MAIN) or {})["metadata"]

@@ -127,6 +127,15 @@ def _rolling(**answers: Any) -> tuple[MemoryKube, Context, dict[str, Any]]:
     return kube, context, document
 
 
+def _replace_up_to_the_first_broker(
+    kube: MemoryKube, context: Context, document: dict[str, Any]
+) -> None:
+    """The ensemble and then broker 1 are replaced, and all these are Ready again."""
+    while _deleted(lines := _take(context, document))[0].startswith("quickstart-zoo"):
+        kube.settle(only=_deleted(lines)[0])
+    kube.settle(only="quickstart-broker-1")
+
+
 def _deleted(lines: tuple[str, ...]) -> list[str]:
     return [line.split()[2].rstrip(":") for line in lines if line.startswith("delete Pod")]
 
@@ -177,9 +186,7 @@ def test_no_ensemble_member_is_replaced_while_a_broker_is_not_ready() -> None:
 def test_no_broker_is_replaced_while_a_member_of_the_ensemble_is_not_ready() -> None:
     """Brokers that come back need their sessions, and another member may go at any time."""
     kube, context, document = _rolling()
-    while _deleted(lines := _take(context, document))[0].startswith("quickstart-zoo"):
-        kube.settle(only=_deleted(lines)[0])
-    kube.settle(only="quickstart-broker-1")
+    _replace_up_to_the_first_broker(kube, context, document)
     kube.unready("quickstart-zookeeper-1")
     plan = _plan(context, document)
     assert plan.steps == ()
@@ -197,9 +204,7 @@ def test_no_roll_without_a_quorum_of_which_all_members_are_known() -> None:
 def test_a_broker_that_is_not_ready_is_never_restarted_for_that() -> None:
     """It has an older template and may be in log recovery; its progress is told."""
     kube, context, document = _rolling(recovery=lambda *_: "logs=4, of=9")
-    while _deleted(lines := _take(context, document))[0].startswith("quickstart-zoo"):
-        kube.settle(only=_deleted(lines)[0])
-    kube.settle(only="quickstart-broker-1")
+    _replace_up_to_the_first_broker(kube, context, document)
     kube.unready("quickstart-broker-0")
     plan = _plan(context, document)
     assert plan.steps == ()
@@ -219,9 +224,7 @@ def test_a_broken_broker_of_an_older_template_is_replaced_at_once() -> None:
 def test_a_broken_broker_of_the_current_template_stops_the_roll_by_name() -> None:
     """The next one would break as well; the message says which pod and what to do."""
     kube, context, document = _rolling()
-    while _deleted(lines := _take(context, document))[0].startswith("quickstart-zoo"):
-        kube.settle(only=_deleted(lines)[0])
-    kube.settle(only="quickstart-broker-1")
+    _replace_up_to_the_first_broker(kube, context, document)
     kube.breaks("quickstart-broker-1", "CrashLoopBackOff")
     plan = _plan(context, document)
     assert plan.steps == ()

@@ -68,7 +68,9 @@ class ShardStore(Generic[EntryT]):
         """The entry with the definition of its resource, which stays the one that it was."""
         before = self._stored.entries.get(name)
         if before is not None and before.definition and before.uid == entry.uid:
-            return replace(entry, definition=before.definition)
+            # A pass writes thousands, of which few have changed: these are not copied.
+            unchanged = entry.definition == before.definition
+            return entry if unchanged else replace(entry, definition=before.definition)
         if self._definition is None:
             self._definition = definition_uid(self._kind, self._kube)
         return replace(entry, definition=self._definition)

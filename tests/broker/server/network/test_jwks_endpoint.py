@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import ssl
-import threading
 import time
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +21,7 @@ from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.protocol.messages.metadata import MetadataRequest
 from barnabas_kafka.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from barnabas_kafka.protocol.messages.sasl_handshake import SaslHandshakeRequest
+from tests.broker.server.network.http_server import Answering, HttpServer
 from tests.broker.server.network.test_sasl_authenticator import connect, principals
 from tests.broker.server.running import Wire, running_node
 from tests.oracle.certificates import Certificate
@@ -43,37 +42,19 @@ class Provider:
         self.asked = 0
         provider = self
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
+        class Handler(Answering):
+            def get(self) -> None:
                 provider.asked += 1
-                status, body = provider.answer
-                self.send_response(status)
-                if status == 302:
-                    self.send_header("Location", provider.location)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
+                self.answer(*provider.answer, provider.location)
 
-            def log_message(self, *args: Any) -> None:
-                """Nothing on the terminal."""
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        scheme = "http"
-        if context is not None:
-            self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
-            scheme = "https"
-        self.url = f"{scheme}://localhost:{self.server.server_port}/keys"
-        self._thread = threading.Thread(target=self.server.serve_forever, args=(0.01,))
-        self._thread.start()
+        self._server = HttpServer(Handler, "/keys", context)
+        self.url = self._server.url
 
     def __enter__(self) -> Provider:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.server.shutdown()
-        self._thread.join()
-        self.server.server_close()
+        self._server.close()
 
 
 @pytest.fixture(scope="module")

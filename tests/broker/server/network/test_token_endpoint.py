@@ -6,14 +6,13 @@ import asyncio
 import json
 import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from barnabas_broker.security.bearer_login import BYTES_MAX, BearerLogin, BearerLoginError
 from barnabas_broker.server.network.token_endpoint import TokenEndpoint
+from tests.broker.server.network.http_server import Answering, HttpServer
 from tests.oracle.tokens import HOUR_S, Signer
 from tests.waiting import SETTLE, seconds, wait_for
 
@@ -31,28 +30,16 @@ class TokenProvider:
         self.open.set()
         provider = self
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
+        class Handler(Answering):
+            def post(self) -> None:
                 form = self.rfile.read(int(self.headers["Content-Length"]))
                 headers = {name.lower(): value for name, value in self.headers.items()}
                 provider.asked.append((headers, form))
                 provider.open.wait(seconds(SETTLE))
-                status, body = provider.answer or (200, provider.token())
-                self.send_response(status)
-                if status in (302, 307):
-                    self.send_header("Location", provider.url)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
+                self.answer(*(provider.answer or (200, provider.token())), provider.url)
 
-            def log_message(self, *args: Any) -> None:
-                """Nothing on the terminal."""
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.server.daemon_threads = True
-        self.url = f"http://localhost:{self.server.server_port}/token"
-        self._thread = threading.Thread(target=self.server.serve_forever, args=(0.01,))
-        self._thread.start()
+        self._server = HttpServer(Handler, "/token")
+        self.url = self._server.url
 
     def token(self) -> bytes:
         """What is answered where nothing else is to be."""
@@ -62,9 +49,7 @@ class TokenProvider:
     def close(self) -> None:
         """Stop."""
         self.open.set()
-        self.server.shutdown()
-        self._thread.join()
-        self.server.server_close()
+        self._server.close()
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ AUTHORIZER_CLASS_NAME = string(
     "Java class that decides who may do what; empty lets everybody do everything.",
     importance=Importance.LOW,
 )
-MECHANISMS_AMONG_BROKERS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+MECHANISMS_AMONG_BROKERS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 """SASL mechanisms with which a broker connects to others."""
 
 PRINCIPAL_BUILDER_CLASS = java_class(

@@ -1,10 +1,14 @@
-"""Certificates as the operator makes and reads them; only this module imports `cryptography`."""
+"""X.509 certificates: authorities, what they issue, and what a certificate says.
+
+Text is PEM. Keys that are generated here are EC keys on P-256; RSA keys are read, too. No error
+message has anything of a key in it.
+"""
 
 from __future__ import annotations
 
 import ipaddress
-import secrets
 from collections.abc import Collection
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final, TypeVar
 
@@ -15,10 +19,8 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization.pkcs12 import serialize_key_and_certificates
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from barnabas_operator.names import ORGANIZATION
-from barnabas_operator.plan.certificates import BEGIN, CertificateView, KeyPair, is_address
-
-# Clocks of nodes differ: a certificate is valid a little before it is issued.
+BEGIN: Final = "-----BEGIN CERTIFICATE-----"
+# Clocks of other machines may be behind: a certificate is valid a little before it is issued.
 BACKDATED: Final = timedelta(minutes=5)
 
 Signer = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
@@ -26,21 +28,41 @@ Extension = TypeVar("Extension", bound=x509.ExtensionType)
 
 
 class CertificateError(Exception):
-    """A certificate or key cannot be used; the message has nothing of the key."""
+    """A certificate or key cannot be used or made, in one line."""
 
 
-def create_authority(name: str, *, now: datetime, days: int) -> KeyPair:
-    """A new certificate authority. Its name is unlike that of every other: clients trust both."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyPair:
+    """A certificate and its private key."""
+
+    certificate: str
+    key: str = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CertificateView:
+    """What a certificate says."""
+
+    common_name: str
+    subject: str
+    issuer: str
+    # The ids of its own key and of the key that signed it.
+    key_id: bytes
+    authority_key_id: bytes
+    hosts: frozenset[str]
+    not_before: datetime
+    not_after: datetime
+    sha256: str
+
+
+def create_authority(
+    common_name: str, *, organization: str = "", now: datetime, days: int
+) -> KeyPair:
+    """A new certificate authority."""
     key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name(
-        [
-            x509.NameAttribute(NameOID.ORGANIZATION_NAME, ORGANIZATION),
-            x509.NameAttribute(NameOID.COMMON_NAME, f"{name} {secrets.token_hex(4)}"),
-        ]
-    )
-    builder = _builder(subject, subject, key.public_key(), now=now, days=days)
-    builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-    builder = builder.add_extension(_key_usage(authority=True), critical=True)
+    subject = _subject(common_name, organization)
+    until = now + timedelta(days=days)
+    builder = _builder(subject, subject, key.public_key(), now=now, until=until, authority=True)
     return _pair(builder.sign(key, hashes.SHA256()), key)
 
 
@@ -55,32 +77,30 @@ def issue(
 ) -> KeyPair:
     """A certificate and a new key. With `hosts` it is for servers too, else for clients alone.
 
-    The principal of a client is its name alone: only what the operator runs has an organization.
+    The principal of a client has its organization in it, too: CN=alice is another one.
     """
     signer, above = _load(authority)
     key = ec.generate_private_key(ec.SECP256R1())
-    parts = [x509.NameAttribute(NameOID.COMMON_NAME, common_name)]
-    if organization:
-        parts.insert(0, x509.NameAttribute(NameOID.ORGANIZATION_NAME, organization))
+    subject = _subject(common_name, organization)
     # No certificate outlives the one that it is verified with.
     until = min(now + validity, above.not_valid_after_utc)
-    builder = _builder(x509.Name(parts), above.subject, key.public_key(), now=now, until=until)
-    builder = builder.add_extension(
-        x509.BasicConstraints(ca=False, path_length=None), critical=True
+    builder = _builder(
+        subject, above.subject, key.public_key(), now=now, until=until, authority=False
     )
-    builder = builder.add_extension(_key_usage(authority=False), critical=True)
     usages = [ExtendedKeyUsageOID.CLIENT_AUTH]
     if hosts:
         usages.append(ExtendedKeyUsageOID.SERVER_AUTH)
         names = x509.SubjectAlternativeName([_general_name(host) for host in sorted(hosts)])
         builder = builder.add_extension(names, critical=False)
     builder = builder.add_extension(x509.ExtendedKeyUsage(usages), critical=False)
-    builder = builder.add_extension(_authority_key(above), critical=False)
+    builder = builder.add_extension(
+        x509.AuthorityKeyIdentifier(_key_id(above), None, None), critical=False
+    )
     return _pair(builder.sign(signer, hashes.SHA256()), key)
 
 
 def read_certificate(text: str) -> CertificateView:
-    """What the first certificate of a PEM text says; raises CertificateError."""
+    """What the first certificate of a text says; raises CertificateError."""
     found = _parse(text)
     common = found.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
     names = _extension(found, x509.SubjectAlternativeName)
@@ -98,7 +118,19 @@ def read_certificate(text: str) -> CertificateView:
         hosts=frozenset(hosts),
         not_before=found.not_valid_before_utc,
         not_after=found.not_valid_after_utc,
+        sha256=found.fingerprint(hashes.SHA256()).hex(":"),
     )
+
+
+def split_bundle(bundle: str) -> tuple[str, ...]:
+    """Each certificate of a text, in its order."""
+    return tuple(f"{BEGIN}{part}" for part in bundle.split(BEGIN)[1:])
+
+
+def pair_of(text: str) -> KeyPair | None:
+    """The key and the certificate in one text; None if it has not both."""
+    private, begin, certificate = text.partition(BEGIN)
+    return KeyPair(certificate=begin + certificate, key=private) if begin and private else None
 
 
 def check_authority(pair: KeyPair, *, now: datetime | None) -> None:
@@ -139,7 +171,7 @@ def normalized(pair: KeyPair) -> KeyPair:
 def check_pair(pair: KeyPair) -> None:
     """Raises CertificateError unless the key is that of the certificate."""
     key, found = _load(pair)
-    if _public(key.public_key()) != _public(found.public_key()):
+    if key.public_key() != found.public_key():
         raise CertificateError("the key is not that of the certificate")
 
 
@@ -155,29 +187,26 @@ def pkcs12(pair: KeyPair, *, name: str, password: str) -> bytes:
     )
 
 
+def _subject(common_name: str, organization: str) -> x509.Name:
+    parts = [(NameOID.ORGANIZATION_NAME, organization)] if organization else []
+    parts.append((NameOID.COMMON_NAME, common_name))
+    try:
+        return x509.Name([x509.NameAttribute(oid, value) for oid, value in parts])
+    except ValueError as error:
+        raise CertificateError(f"{common_name!r} is no common name: {error}") from None
+
+
 def _builder(
     subject: x509.Name,
     issuer: x509.Name,
     key: ec.EllipticCurvePublicKey,
     *,
     now: datetime,
-    days: int = 0,
-    until: datetime | None = None,
+    until: datetime,
+    authority: bool,
 ) -> x509.CertificateBuilder:
-    return (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer)
-        .public_key(key)
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - BACKDATED)
-        .not_valid_after(until or now + timedelta(days=days))
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
-    )
-
-
-def _key_usage(*, authority: bool) -> x509.KeyUsage:
-    return x509.KeyUsage(
+    constraints = x509.BasicConstraints(ca=authority, path_length=0 if authority else None)
+    usage = x509.KeyUsage(
         digital_signature=not authority,
         content_commitment=False,
         key_encipherment=False,
@@ -188,16 +217,29 @@ def _key_usage(*, authority: bool) -> x509.KeyUsage:
         encipher_only=False,
         decipher_only=False,
     )
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - BACKDATED)
+        .not_valid_after(until)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
+        .add_extension(constraints, critical=True)
+        .add_extension(usage, critical=True)
+    )
 
 
 def _general_name(host: str) -> x509.GeneralName:
-    if is_address(host):
-        return x509.IPAddress(ipaddress.ip_address(host))
-    return x509.DNSName(host)
-
-
-def _authority_key(above: x509.Certificate) -> x509.AuthorityKeyIdentifier:
-    return x509.AuthorityKeyIdentifier(_key_id(above), None, None)
+    try:
+        return x509.IPAddress(ipaddress.ip_address(host.strip("[]")))
+    except ValueError:
+        pass
+    try:
+        return x509.DNSName(host)
+    except ValueError as error:
+        raise CertificateError(f"{host!r} is no host: {error}") from None
 
 
 def _key_id(found: x509.Certificate) -> bytes:
@@ -235,14 +277,6 @@ def _parse(text: str) -> x509.Certificate:
         return x509.load_pem_x509_certificate(text.encode())
     except ValueError:
         raise CertificateError("the certificate is no PEM of X.509") from None
-
-
-def _public(key: object) -> bytes:
-    if not isinstance(key, (rsa.RSAPublicKey, ec.EllipticCurvePublicKey)):
-        return b""
-    return key.public_bytes(
-        serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
-    )
 
 
 def _pair(certificate: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> KeyPair:

@@ -8,15 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from barnabas_operator.certificates import (
+from barnabas_kafka.certificates import (
     CertificateError,
+    KeyPair,
     check_authority,
     create_authority,
     issue,
+    pair_of,
     pkcs12,
     read_certificate,
+    split_bundle,
 )
-from barnabas_operator.plan.certificates import KeyPair
 
 NOW = datetime.now(tz=UTC).replace(microsecond=0)
 YEAR = timedelta(days=365)
@@ -75,9 +77,9 @@ def test_what_is_read_is_what_was_issued(authority: KeyPair) -> None:
     """Names, ids and times; clients' certificates are for no host."""
     view = read_certificate(authority.certificate)
     server = read_certificate(
-        issue(authority, "b", hosts=["h", "10.0.0.1"], now=NOW, validity=YEAR).certificate
+        issue(authority, "b", hosts=["h", "10.0.0.1", "[::1]"], now=NOW, validity=YEAR).certificate
     )
-    assert server.hosts == {"h", "10.0.0.1"}
+    assert server.hosts == {"h", "10.0.0.1", "::1"}
     assert (server.authority_key_id, server.issuer) == (view.key_id, view.subject)
     assert server.not_after == NOW + YEAR
     assert server.not_before < NOW
@@ -86,7 +88,7 @@ def test_what_is_read_is_what_was_issued(authority: KeyPair) -> None:
 
 
 def test_no_certificate_outlives_its_authority(authority: KeyPair) -> None:
-    """It could be verified by nobody."""
+    """Its chain would no longer verify."""
     long = issue(authority, "b", now=NOW, validity=timedelta(days=36_500))
     ends = read_certificate(authority.certificate).not_after
     assert read_certificate(long.certificate).not_after == ends
@@ -119,3 +121,21 @@ def test_keys_are_in_no_repr(authority: KeyPair) -> None:
     """A log line with the pair has no secret."""
     assert "PRIVATE" not in repr(authority)
     assert pkcs12(authority, name="a", password="p").startswith(b"\x30")
+
+
+@pytest.mark.parametrize(("name", "host"), [("x" * 65, "h"), ("", "h"), ("b", "\u00fc")])
+def test_what_no_certificate_can_say(authority: KeyPair, name: str, host: str) -> None:
+    """Common names and hosts that X.509 has no form for are refused."""
+    with pytest.raises(CertificateError, match=r"is no (common name|host)"):
+        issue(authority, name, hosts=[host], now=NOW, validity=YEAR)
+
+
+def test_what_a_bundle_has(authority: KeyPair) -> None:
+    """Certificates in their order; a key before the first of them makes a pair."""
+    other = create_authority("other", now=NOW, days=1)
+    bundle = authority.certificate + other.certificate
+    assert split_bundle(bundle) == (authority.certificate, other.certificate)
+    assert split_bundle("") == ()
+    assert pair_of(other.key + bundle) == KeyPair(certificate=bundle, key=other.key)
+    assert pair_of(bundle) is None
+    assert pair_of(other.key) is None

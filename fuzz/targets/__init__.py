@@ -28,6 +28,7 @@ NAMES: Final = (
     "response",
     "segment",
     "settings",
+    "tls",
     "znodes",
 )
 

@@ -15,7 +15,14 @@ from fuzz.targets import NAMES
 
 ROOT = Path(__file__).resolve().parents[2]
 SECONDS_MAX = 300  # The number of inputs ends it before, on the busiest machine.
-RUNS = {"segment": 150, "settings": 700, "framing": 1_500, "directory": 3_000, "records": 3_000}
+RUNS = {
+    "segment": 150,
+    "settings": 700,
+    "framing": 1_500,
+    "directory": 3_000,
+    "records": 3_000,
+    "tls": 1_500,
+}
 RUNS_OF_OTHERS = 8_000
 
 

@@ -17,6 +17,7 @@ from click.testing import CliRunner
 from barnabas_broker.cli.main import VERBS, main
 from barnabas_broker.testing import Broker
 from tests.broker.cli.conftest import run_command
+from tests.oracle.apache import free_port
 from tests.waiting import ATTEMPT_S
 
 TOPIC = ("--topic", "orders")
@@ -158,6 +159,24 @@ def test_a_wrong_password_and_none(orders: Broker) -> None:
         ).stderr
         assert "uthentication failed" in told
         assert "wrong-secret" not in told
+
+
+@pytest.mark.parametrize("words", [("topics", "list"), ("acls", "list")])
+def test_the_address_in_the_file(orders: Broker, words: tuple[str, ...]) -> None:
+    """It is the broker's where no other is given, by option, property or environment."""
+    config = [*words, "--command-config", str(orders.command_config())]
+    nowhere = f"127.0.0.1:{free_port()}"
+    alone = {"BARNABAS_BOOTSTRAP": None}
+    done = CliRunner().invoke(main, config, env=alone)
+    assert done.exit_code == 0, done.output
+    for options, env in (
+        (["-b", nowhere], alone),
+        (["-X", f"bootstrap.servers={nowhere}"], alone),
+        ([], {"BARNABAS_BOOTSTRAP": nowhere}),
+    ):
+        done = CliRunner().invoke(main, [*config, *options], env=env)
+        assert done.exit_code == 1
+        assert nowhere in done.output
 
 
 KAFKA_TOOLS = {

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from uuid import UUID
+
 import pytest
 
 from barnabas_broker.cluster.image import MetadataImage
+from barnabas_broker.controller.commands import DeletionPendingError
 from barnabas_broker.controller.configs import ConfigChange, ConfigResource
 from barnabas_broker.controller.events import (
     AlterPartitionReceived,
@@ -12,6 +16,7 @@ from barnabas_broker.controller.events import (
     AutoPreferredReplicaLeaderElection,
     ControlledShutdown,
     ReplicaLeaderElection,
+    TopicDeletionStopReplicaResponseReceived,
 )
 from barnabas_broker.controller.isr_changes import InSyncChange, IsrRequest
 from barnabas_broker.controller.requests import ConfigRequest, ElectionType
@@ -393,6 +398,32 @@ def test_a_topic_is_deleted_everywhere_before_it_is_forgotten(cluster: Cluster) 
     assert cluster.stores[1].exists("/brokers/topics/t") is None
     cluster.create(placed((3,)))
     assert len(cluster.stops[3]) == 1
+
+
+def test_a_log_of_the_controller_that_is_deleted_late_is_waited_for(cluster: Cluster) -> None:
+    """Whatever is published meanwhile: after a crash the log would be there, and its topic not."""
+    cluster.create(placed((1, 2)), placed((1,), name="other"))
+    controller = cluster.active_controller
+    pending: dict[str, KafkaError] = {"t": DeletionPendingError(TopicPartition("t", 0))}
+    late = [pending]
+    controller.add_listener(lambda _old, _new: late.pop() if late else {})
+    controller.delete_topics(["t"], principal=ANONYMOUS, now_ms=NOW_MS)
+    cluster.settle()
+    cluster.create(placed((2,), name="another"))
+    controller.catch_up(None, now_ms=NOW_MS)
+    mark = "/admin/delete_topics/t"
+    assert cluster.stores[1].exists(mark) is not None
+    deleting = controller.active.context.deleting
+    cluster.process(TopicDeletionStopReplicaResponseReceived(1, deleting, {"t"}))
+    before = {"t": replace(deleting["t"], id=UUID(int=5))}
+    cluster.process(TopicDeletionStopReplicaResponseReceived(1, before, ()))
+    controller.catch_up(None, now_ms=NOW_MS)
+    cluster.create(placed((2,), name="one-more"))
+    assert cluster.stores[1].exists(mark) is not None
+    cluster.process(TopicDeletionStopReplicaResponseReceived(1, deleting, ()))
+    assert cluster.stores[1].exists(mark) is None
+    assert cluster.stores[1].exists("/brokers/topics/t") is None
+    assert controller.active.context.undeleted == set()
 
 
 def test_a_deletion_goes_on_under_the_next_controller(cluster: Cluster) -> None:

@@ -1,7 +1,9 @@
 """Waiting fetches, with the partition reduced to who waits on it."""
 
 import asyncio
+import gc
 from collections.abc import Callable
+from weakref import ref
 
 import pytest
 
@@ -45,6 +47,40 @@ def test_bytes_of_all_partitions_count_together() -> None:
         assert first.fetch_waiters == second.fetch_waiters == set()
 
     asyncio.run(story())
+
+
+class Hurried:
+    """A request that can have its fetch answered."""
+
+    hurry: Callable[[], None]
+
+    def answer(self) -> str:
+        """What the fetch holds it for."""
+        return "answer"
+
+
+@pytest.mark.parametrize("cancelled", [False, True])
+def test_who_hurries_a_fetch_is_freed_without_the_collector(cancelled: bool) -> None:
+    """Which is rare, so that what is parked for long would pile up."""
+
+    async def story() -> None:
+        request = Hurried()
+        fetch = await waiting([Shelf()], answer=request.answer)
+        request.hurry = fetch.complete
+        if cancelled:
+            fetch.future.cancel()
+        else:
+            request.hurry()
+        await asyncio.wait({fetch.future})
+        gone = ref(request)
+        del request, fetch
+        assert gone() is None
+
+    gc.disable()
+    try:
+        asyncio.run(story())
+    finally:
+        gc.enable()
 
 
 def test_time_is_up() -> None:

@@ -52,6 +52,21 @@ def test_a_sound_token(signer: Signer) -> None:
     assert (found.user, found.expires_at_ms) == ("alice", exp * 1000)
 
 
+def encoded(data: bytes) -> str:
+    """As the parts of a token are."""
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def test_nesting_without_end() -> None:
+    """It is refused like anything that is no token, whoever has signed it."""
+    deep = encoded(b"[" * 45_000)
+    assert "malformed" in refusal(signed(), f"{deep}.{deep}.{deep}")
+    head = encoded(json.dumps({"alg": "EdDSA", "kid": "ed"}).encode())
+    signer = SIGNERS[-1]
+    signature = encoded(signer.private.sign(f"{head}.{deep}".encode()))
+    assert "malformed" in refusal(signed(), f"{head}.{deep}.{signature}")
+
+
 def test_claims_may_have_other_names() -> None:
     """The user is in `sasl.oauthbearer.sub.claim.name`."""
     check = signed(subject_claim="client_id", scope_claim="scp")

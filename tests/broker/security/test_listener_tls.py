@@ -172,9 +172,41 @@ NAME = x509.Name(
 
 def test_names_as_java_writes_them() -> None:
     """RFC 2253: the last attribute first, commas escaped, numbers where there is no keyword."""
-    assert distinguished_name(NAME) == "CN=Alice,O=Castle\\, Inc.,C=CZ"
+    assert distinguished_name(NAME.public_bytes()) == "CN=Alice,O=Castle\\, Inc.,C=CZ"
     mail = x509.Name([x509.NameAttribute(NameOID.EMAIL_ADDRESS, "a@b")])
-    assert distinguished_name(mail) == "1.2.840.113549.1.9.1=#1603614062"
+    assert distinguished_name(mail.public_bytes()) == "1.2.840.113549.1.9.1=#1603614062"
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("a=b#c", "a\\=b\\#c"),
+        (" a  b ", "\\ a  b\\ "),
+        ("\r", "\\\r"),
+        ("a,O=x", "a\\,O\\=x"),
+        ("\0", "\\00"),
+        ("ü\n", "ü\n"),
+    ],
+)
+def test_odd_characters_as_java_writes_them(text: str, written: str) -> None:
+    """No name looks like another one with more attributes."""
+    attribute = x509.NameAttribute(NameOID.COMMON_NAME, text, _validate=False)
+    assert distinguished_name(x509.Name([attribute]).public_bytes()) == f"CN={written}"
+
+
+def test_attributes_without_keyword_and_values_that_are_no_text() -> None:
+    """Their number, or their keyword, with the whole value in hexadecimal digits."""
+    serial = x509.Name([x509.NameAttribute(NameOID.SERIAL_NUMBER, "12")])
+    assert distinguished_name(serial.public_bytes()) == "2.5.4.5=#13023132"
+    bits = bytes.fromhex("300d310b3009060355040303020061")
+    assert distinguished_name(bits) == "CN=#03020061"
+
+
+@pytest.mark.parametrize("cut", range(1, 40, 3))
+def test_names_that_are_cut_short(cut: int) -> None:
+    """They are refused like any client without a name."""
+    with pytest.raises(ValueError, match=r"malformed|unpack"):
+        distinguished_name(NAME.public_bytes()[:-cut])
 
 
 @pytest.mark.parametrize(
@@ -192,7 +224,7 @@ def test_names_as_java_writes_them() -> None:
 )
 def test_mapping_rules(rules: str, user: str | None) -> None:
     """The first that matches the whole name counts."""
-    name = distinguished_name(NAME)
+    name = distinguished_name(NAME.public_bytes())
     found = [rule.apply(name) for rule in parse_rules(rules)]
     assert next((each for each in found if each is not None), None) == user
 

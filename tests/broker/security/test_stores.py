@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import ssl
 from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import BestAvailableEncryption
+from cryptography.hazmat.primitives.serialization.pkcs12 import serialize_key_and_certificates
+from cryptography.x509.oid import NameOID
 
 from barnabas_broker.security.stores import Store, StoreError, load_identity, load_trust
 from tests.oracle.certificates import Certificate
@@ -30,11 +36,25 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
         authority.write_trust(directory / name, PASSWORD)
     server.write_trust(directory / "only-the-server.pem")
     Certificate("stranger").write_trust(directory / "other.pem")
-    short = rsa.generate_private_key(65537, 1024)
-    Certificate("weak", key=short).write_pkcs12(directory / "weak.p12", PASSWORD)
+    (directory / "weak.p12").write_bytes(weak_store())
     (directory / "empty.pem").write_text("nothing\n")
     (directory / "store.jks").write_bytes(b"\xfe\xed\xfe\xed")
     return directory
+
+
+def weak_store() -> bytes:
+    """A PKCS12 key store with an RSA key that is too short."""
+    key = rsa.generate_private_key(65537, 1024)
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "weak")])
+    now = dt.datetime.now(dt.UTC)
+    certificate = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now)
+        .not_valid_after(now + dt.timedelta(days=1))
+        .sign(key, hashes.SHA256())
+    )
+    encryption = BestAvailableEncryption(PASSWORD.encode())
+    return serialize_key_and_certificates(b"own", key, certificate, None, encryption)
 
 
 def store(file: Path, password: str | None = None, kind: str | None = None) -> Store:

@@ -64,6 +64,19 @@ def test_a_restart_keeps_port_and_data(tmp_path: Path) -> None:
     assert (tmp_path / "kept" / "data").is_dir()
 
 
+def test_a_restart_keeps_the_ports_of_all_listeners() -> None:
+    """Whichever of them a client came by."""
+    listeners = {
+        "listeners": "ONE://127.0.0.1:0,OTHER://127.0.0.1:0",
+        "listener.security.protocol.map": "ONE:PLAINTEXT,OTHER:PLAINTEXT",
+        "inter.broker.listener.name": "ONE",
+    }
+    with Broker(listeners, startup_timeout_s=seconds(START)) as broker:
+        before = broker.listeners
+        broker.restart()
+        assert broker.listeners == before
+
+
 def test_a_kill_is_a_crash_that_can_be_started_from() -> None:
     """Acknowledged records are in the page cache, which outlives the process."""
     with Broker(startup_timeout_s=seconds(START)) as broker:

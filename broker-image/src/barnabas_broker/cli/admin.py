@@ -106,8 +106,11 @@ def client_config(connection: Connection) -> ClientConfig:
 def _tls(properties: Mapping[str, str]) -> ssl.SSLContext:
     if "ssl.keystore.location" in properties:
         raise InputError("ssl.keystore.location: give the key and its certificate as PEM")
-    if inline := {"ssl.key.pem", "ssl.certificate.pem"} & properties.keys():
-        raise InputError(f"{min(inline)} is not supported by this command: give the files' names")
+    if "ssl.key.pem" in properties and "ssl.certificate.pem" not in properties:
+        raise InputError("ssl.key.pem: give its certificate, too, as ssl.certificate.pem")
+    # Late: it is for TLS.
+    from barnabas_broker.security.stores import StoreError, load_pem_identity
+
     try:
         context = ssl.create_default_context(
             cafile=properties.get("ssl.ca.location"), cadata=properties.get("ssl.ca.pem")
@@ -115,7 +118,10 @@ def _tls(properties: Mapping[str, str]) -> ssl.SSLContext:
         if certificate := properties.get("ssl.certificate.location"):
             key = properties.get("ssl.key.location")
             context.load_cert_chain(certificate, key, properties.get("ssl.key.password"))
-    except (OSError, ValueError) as error:  # ssl.SSLError is an OSError.
+        elif chain := properties.get("ssl.certificate.pem"):
+            key, password = properties.get("ssl.key.pem", ""), properties.get("ssl.key.password")
+            load_pem_identity(context, key=key, chain=chain, password=password)
+    except (OSError, ValueError, StoreError) as error:  # ssl.SSLError is an OSError.
         raise InputError(f"the TLS settings cannot be used: {error}") from None
     if properties.get("ssl.endpoint.identification.algorithm", "https") in ("none", ""):
         context.check_hostname = False

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from barnabas_broker.cli.errors import CommandError, InputError
 from barnabas_broker.cli.properties import TOKEN_AUTH, client_properties, parse_assignments
@@ -223,7 +224,10 @@ def connection_options(command: Command) -> Command:
     ) -> Any:
         properties = client_properties(command_config) if command_config else {}
         properties |= parse_assignments(assignments, "-X")
-        connection = Connection(bootstrap_server, timeout_s, properties)
+        in_file = properties.pop("bootstrap.servers", bootstrap_server)
+        source = click.get_current_context().get_parameter_source("bootstrap_server")
+        address = in_file if source is ParameterSource.DEFAULT else bootstrap_server
+        connection = Connection(address, timeout_s, properties)
         return command(*args, connection=connection, **kwargs)
 
     return with_connection

@@ -84,5 +84,6 @@ def _connection(ctx: click.Context) -> Connection:
     path = given.get("command_config")
     properties = client_properties(path) if path else {}
     properties |= parse_assignments(given.get("assignments") or (), "-X")
+    in_file = properties.pop("bootstrap.servers", "localhost:9092")
     address = given.get("bootstrap_server") or os.environ.get("BARNABAS_BOOTSTRAP")
-    return Connection(address or "localhost:9092", TIMEOUT_S, properties)
+    return Connection(address or in_file, TIMEOUT_S, properties)

@@ -129,7 +129,7 @@ VERBS = {
     "acls": _verb("acls", "acls", "List, add, remove and explain access rules."),
     "quotas": _verb("quotas", "quotas", "List, set and remove client quotas."),
     "tokens": _verb("tokens", "tokens", "Create, list, renew and expire delegation tokens."),
-    "pki": _verb("pki", "pki", "Make an authority and certificates for development."),
+    "pki": _verb("pki", "pki", "Create an authority and certificates for development."),
     "produce": _verb("produce", "produce", "Send lines as records."),
     "consume": _verb("consume", "consume", "Print the records of a topic."),
     "groups": _verb(

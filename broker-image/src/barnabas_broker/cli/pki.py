@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
-from cryptography.hazmat.primitives import hashes
 
 from barnabas_broker.cli.errors import CommandError
 from barnabas_broker.cli.output import done, output_option, print_json, results_option
-from barnabas_broker.security.development_pki import Authority, PkiError, certificates, names
+from barnabas_broker.security.development_pki import Authority, read_text
+from barnabas_kafka.certificates import CertificateError, read_certificate, split_bundle
 
 DEVELOPMENT = (
     "This authority is for development: its key is a file, and nothing it signs can be revoked."
@@ -27,7 +27,7 @@ _directory = click.option(
 
 @click.group()
 def pki() -> None:
-    """Make an authority and certificates for development."""
+    """Create an authority and certificates for development."""
 
 
 @pki.command()
@@ -35,10 +35,10 @@ def pki() -> None:
 @click.option("--name", default="Barnabas development", show_default=True, help="Its common name.")
 @results_option
 def init(directory: Path, name: str) -> None:
-    """Make an authority: `authority.pem`, which clients trust, and its private key."""
+    """Create an authority: `authority.pem`, which clients trust, and its private key."""
     try:
         authority = Authority.init(directory, name)
-    except (PkiError, OSError) as error:
+    except (CertificateError, OSError) as error:
         raise CommandError(str(error)) from None
     done(str(authority.trust), {"file": str(authority.trust)})
     click.echo(DEVELOPMENT, err=True)
@@ -60,11 +60,11 @@ def issue(name: str, directory: Path, hosts: tuple[str, ...], days: int, file: P
     """Issue a certificate for the common name NAME.
 
     The file holds private key and certificates: it is the key store of a broker (with `--host` for
-    each name that clients reach it by) or of a client, which is then User:CN=NAME.
+    each name that clients reach it by) or of a client (without), which is then User:CN=NAME.
     """
     try:
         issued = Authority(directory).issue(name, hosts, days=days, file=file)
-    except PkiError as error:
+    except CertificateError as error:
         raise CommandError(str(error)) from None
     done(str(issued), {"file": str(issued)})
 
@@ -75,17 +75,18 @@ def issue(name: str, directory: Path, hosts: tuple[str, ...], days: int, file: P
 def show(file: Path, output: str) -> None:
     """Show the certificates of a PEM file; never its private key."""
     try:
-        found = certificates(file)
-    except PkiError as error:
+        text = read_text(file)
+        found = [read_certificate(each) for each in split_bundle(text) or (text,)]
+    except CertificateError as error:
         raise CommandError(str(error)) from None
-    rows = [
+    rows: list[dict[str, str | list[str]]] = [
         {
-            "subject": each.subject.rfc4514_string(),
-            "issuer": each.issuer.rfc4514_string(),
-            "hosts": names(each),
-            "not_before": each.not_valid_before_utc.isoformat(),
-            "not_after": each.not_valid_after_utc.isoformat(),
-            "sha256": each.fingerprint(hashes.SHA256()).hex(":"),
+            "subject": each.subject,
+            "issuer": each.issuer,
+            "hosts": sorted(each.hosts),
+            "not_before": each.not_before.isoformat(),
+            "not_after": each.not_after.isoformat(),
+            "sha256": each.sha256,
         }
         for each in found
     ]

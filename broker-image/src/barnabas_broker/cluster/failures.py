@@ -41,6 +41,13 @@ def refusal(error: Exception, doing: str, subject: object) -> KafkaError:
     return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
+def logged_refusal(error: Exception, doing: str, subject: object) -> KafkaError:
+    """As `refusal`, where no response carries the error: an expected one is logged, too."""
+    if isinstance(error, KafkaError):
+        log.error("%s of %s failed: %s", doing, subject, error)
+    return refusal(error, doing, subject)
+
+
 def each_isolated(
     items: Iterable[Item],
     do: Callable[[Item], object],
@@ -57,9 +64,7 @@ def each_isolated(
         try:
             do(item)
         except Exception as error:  # The boundary between one item and the others.
-            if isinstance(error, KafkaError):
-                log.error("%s of %s failed: %s", doing, name(item), error)
-            failed.append(Failed(item, refusal(error, doing, name(item)), error))
+            failed.append(Failed(item, logged_refusal(error, doing, name(item)), error))
     return failed
 
 
@@ -75,9 +80,7 @@ def chain_isolated(
         try:
             yield from give(item)
         except Exception as error:  # The boundary between one item and the others.
-            if isinstance(error, KafkaError):
-                log.error("%s of %s failed: %s", doing, name(item), error)
-            refusal(error, doing, name(item))
+            logged_refusal(error, doing, name(item))
 
 
 def call_isolated(steps: Iterable[Callable[[], object]], doing: str, subject: object) -> None:

@@ -11,11 +11,19 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 from barnabas_broker.cluster.image import MetadataImage
 from barnabas_broker.controller.stored import StoredState, StoredTopics, TopicZnodes
 from barnabas_broker.zk.operations import Operation
-from barnabas_kafka.errors import KafkaError
+from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.ids import TopicPartition
 
 Failures = Mapping[str, KafkaError]
 """Topics that a change could not be carried out for, and why."""
+
+
+class DeletionPendingError(KafkaError):
+    """A log of this broker is deleted behind its truncation; then it is confirmed."""
+
+    def __init__(self, tp: TopicPartition) -> None:
+        super().__init__(ErrorCode.REQUEST_TIMED_OUT, f"the log of {tp} is being truncated")
+
 
 Key = TypeVar("Key", bound=Hashable)
 Result = TypeVar("Result")

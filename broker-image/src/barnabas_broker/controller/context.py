@@ -75,7 +75,8 @@ class ControllerContext:
     #: topics on their way out, and who has not confirmed yet that nothing is left of them
     deleting: dict[str, TopicImage] = field(default_factory=dict)
     unconfirmed: dict[str, set[int]] = field(default_factory=dict)
-    #: those of them whose logs this broker could not delete: only its restart tries again
+    #: those of them whose logs this broker has not deleted: it reports it later, or only its
+    #: restart tries again
     undeleted: set[str] = field(default_factory=set)
     #: brokers whose replica of a partition cannot be used, for its log directory
     offline: dict[TopicPartition, frozenset[int]] = field(default_factory=dict)

@@ -65,3 +65,8 @@ class DelayedFetch:
         for partition in self._watched:
             partition.fetch_waiters.discard(self)
         self._watched = []
+        self._answer = _answered  # The request holds `complete`: both are freed at once then.
+
+
+def _answered() -> None:
+    """In the place of an answer that has been given."""

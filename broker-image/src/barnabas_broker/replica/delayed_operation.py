@@ -11,10 +11,9 @@ then is told (Kafka's `tryCompleteElseWatch`).
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
-from barnabas_broker.cluster.failures import call_isolated
+from barnabas_broker.cluster.failures import logged_refusal
 from barnabas_broker.invariants import violated
 from barnabas_kafka.errors import ErrorCode
 
@@ -102,4 +101,7 @@ class DelayedOperation(ABC, Generic[Part]):
 
 def _tell(part: Undecided, code: ErrorCode) -> None:
     """Whoever cannot take a verdict keeps none from the others, nor from what they wait for."""
-    call_isolated((partial(part.tell, code),), "Verdict", part.partition)
+    try:
+        part.tell(code)
+    except Exception as error:
+        logged_refusal(error, "Verdict", part.partition)

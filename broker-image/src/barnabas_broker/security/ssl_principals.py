@@ -7,22 +7,34 @@ a replacement is the first group.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from barnabas_broker.security.principals import USER, Principal
-
-if TYPE_CHECKING:
-    from cryptography.x509 import Name
 
 _RULE: Final = re.compile(
     r"\s*(?:(?P<default>DEFAULT)|RULE:(?P<pattern>(?:\\.|[^\\/])*)/"
     r"(?P<replacement>(?:\\.|[^\\/])*)/(?P<case>[LU]?))\s*(?:,|$)"
 )
 _GROUP: Final = re.compile(r"\\(.)|\$(\d)")
-_EMAIL: Final = "1.2.840.113549.1.9.1"
-_IA5_STRING: Final = 0x16
+_KEYWORDS: Final = {
+    "2.5.4.3": "CN",
+    "2.5.4.6": "C",
+    "2.5.4.7": "L",
+    "2.5.4.8": "ST",
+    "2.5.4.9": "STREET",
+    "2.5.4.10": "O",
+    "2.5.4.11": "OU",
+    "0.9.2342.19200300.100.1.1": "UID",
+    "0.9.2342.19200300.100.1.25": "DC",
+}
+"""Those of RFC 2253."""
+_TEXTS: Final = frozenset((12, 19, 20, 22, 27, 30))
+"""The types of DER whose bytes Java takes for UTF-8, BMPString among them."""
+_ESCAPED: Final = frozenset(',=+<>#;"\\')
+_BLANKS: Final = " \r"
+_VERSION: Final = 0xA0
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,31 +83,73 @@ def parse_rules(text: str) -> tuple[MappingRule, ...]:
 
 def certificate_principal(der: bytes, rules: Sequence[MappingRule]) -> Principal | None:
     """The principal of a certificate in DER, None where no rule matches; raises ValueError."""
-    from cryptography import x509  # Late: only listeners that ask for certificates need it.
-
-    name = distinguished_name(x509.load_der_x509_certificate(der).subject)
+    name = distinguished_name(_subject(der))
     users = (rule.apply(name) for rule in rules)
     user = next((each for each in users if each is not None), None)
     return None if user is None else Principal(USER, user)
 
 
-def distinguished_name(subject: "Name") -> str:
-    """The subject as Java's `X500Principal.getName()` writes it (RFC 2253).
+def distinguished_name(der: bytes) -> str:
+    """A name in DER as Java's `X500Principal.getName()` writes it (RFC 2253); raises ValueError.
 
-    Attributes without a keyword in RFC 2253 are their number and value in hexadecimal; the e-mail
-    address is the only one of them that is common.
+    The last attribute comes first. Attributes without a keyword are their number and the whole
+    value in hexadecimal digits, and so are values that are no text.
     """
-    return ",".join(
-        "+".join(
-            _email(str(each.value).encode())
-            if each.oid.dotted_string == _EMAIL
-            else each.rfc4514_string()
-            for each in rdn
-        )
-        for rdn in reversed(subject.rdns)
-    )
+    ((_, name, _),) = _elements(der)
+    groups = [
+        "+".join(_attribute(attribute) for _, attribute, _ in _elements(group))
+        for _, group, _ in _elements(name)
+    ]
+    return ",".join(reversed(groups))
 
 
-def _email(value: bytes) -> str:
-    length = bytes([len(value)]) if len(value) < 128 else b"\x82" + len(value).to_bytes(2, "big")
-    return f"{_EMAIL}=#{_IA5_STRING:02x}{length.hex()}{value.hex()}"
+def _subject(certificate: bytes) -> bytes:
+    """The subject of a certificate."""
+    ((_, whole, _),) = _elements(certificate)
+    (_, signed, _), *_ = _elements(whole)
+    fields = [whole for tag, _, whole in _elements(signed) if tag != _VERSION]
+    # Behind the serial number, the signature's algorithm, the issuer and the validity.
+    if len(fields) < 5:
+        raise ValueError("the certificate has no subject")
+    return fields[4]
+
+
+def _attribute(content: bytes) -> str:
+    (_, number, _), (tag, value, whole) = _elements(content)
+    keyword = _KEYWORDS.get(_dotted(number))
+    if keyword is None or tag not in _TEXTS:
+        return f"{keyword or _dotted(number)}=#{whole.hex()}"
+    return f"{keyword}={_escaped(value.decode(errors='replace'))}"
+
+
+def _escaped(text: str) -> str:
+    text = "".join(f"\\{c}" if c in _ESCAPED else c for c in text).replace("\0", "\\00")
+    begin = len(text) - len(text.lstrip(_BLANKS))
+    end = len(text.rstrip(_BLANKS))
+    return "".join(c if begin <= at < end else f"\\{c}" for at, c in enumerate(text))
+
+
+def _dotted(number: bytes) -> str:
+    """An object identifier in its usual form."""
+    arcs = [0]
+    for byte in number:
+        arcs[-1] = arcs[-1] << 7 | byte & 0x7F
+        if byte < 0x80:
+            arcs.append(0)
+    first = min(arcs[0] // 40, 2)
+    return ".".join(map(str, (first, arcs[0] - 40 * first, *arcs[1:-1])))
+
+
+def _elements(der: bytes) -> Iterator[tuple[int, bytes, bytes]]:
+    """Tag, content and all of each element; raises ValueError for what is no DER."""
+    at = 0
+    while at < len(der):
+        begin, tag, at = at, der[at], at + 2
+        size = der[at - 1] if at <= len(der) else len(der)
+        if size >= 0x80:
+            count = size & 0x7F
+            size, at = int.from_bytes(der[at : at + count]), at + count
+        if at + size > len(der):
+            raise ValueError("the certificate is malformed")
+        yield tag, der[at : at + size], der[begin : at + size]
+        at += size

@@ -14,10 +14,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 if TYPE_CHECKING:
     from barnabas_broker.testing.secured import Security
@@ -54,7 +54,8 @@ class Broker:
     `directory` a temporary one is made and removed again; a directory that is given is kept.
 
     A `secured` broker speaks SASL_SSL only, and has ACLs: `admin` may do everything, `alice` and
-    `bob` what ACLs allow. `client_properties` has what a client needs.
+    `bob` what ACLs allow, and so those that `create_user` makes. `client_properties` has what a
+    client needs, `java_properties` and `python_settings` the same for others.
     """
 
     def __init__(
@@ -92,7 +93,7 @@ class Broker:
 
     @property
     def port(self) -> int:
-        """The port of the first listener; it stays the same over a restart."""
+        """The port of the first listener; those of all stay the same over a restart."""
         return int(self.bootstrap_servers.rpartition(":")[2])
 
     @property
@@ -121,6 +122,32 @@ class Broker:
         """The same for Java's clients and Kafka's tools."""
         own = {} if self.security is None else self.security.java(user)
         return {"bootstrap.servers": self.bootstrap_servers, **own}
+
+    def python_settings(self, user: str = "admin") -> dict[str, Any]:
+        """The same as keyword arguments of kafka-python and aiokafka."""
+        own = {} if self.security is None else self.security.python(user)
+        return {"bootstrap_servers": self.bootstrap_servers, **own}
+
+    def create_user(
+        self,
+        name: str,
+        *,
+        produce: str | Iterable[str] = (),
+        consume: str | Iterable[str] = (),
+        group: str = "*",
+    ) -> dict[str, str]:
+        """Create a user that may use these topics, or give it further ACLs; as client_properties.
+
+        It consumes in `group`, by default in any. Raises `BrokerError` unless the broker is
+        secured, and `barnabas_kafka.client.ClientError` with the broker's reason.
+        """
+        if self.security is None:
+            raise BrokerError("the broker has no users: Broker(secured=True) has")
+        self.security.create_users(
+            self.bootstrap_servers, [name],
+            produce=_names(produce), consume=_names(consume), group=group,
+        )  # fmt: skip
+        return self.client_properties(name)
 
     def command_config(self, user: str = "admin") -> Path:
         """A file with them, for `--command-config` or BARNABAS_COMMAND_CONFIG."""
@@ -187,6 +214,8 @@ class Broker:
             )
         self._await_ready(process, ready_file, began + self._startup_timeout_s)
         self._process = process
+        if self.security is not None:
+            self.security.started(self.bootstrap_servers)
         self.startup_s = time.monotonic() - began
         return self
 
@@ -262,10 +291,14 @@ class Broker:
     # -- the machinery
 
     def _settings_of_this_start(self) -> dict[str, str]:
-        """The settings, with the port of an earlier start so that clients find the broker again."""
+        """The settings, with the ports of an earlier start: clients find the broker again."""
         settings = self.settings
-        if self._listeners and settings["listeners"].endswith(":0") and len(self._listeners) == 1:
-            settings["listeners"] = settings["listeners"].removesuffix("0") + str(self.port)
+        listeners = [each.strip() for each in settings["listeners"].split(",")]
+        for number, each in enumerate(listeners):
+            before = self._listeners.get(each.partition("://")[0])
+            if before is not None and each.endswith(":0"):
+                listeners[number] = each.removesuffix("0") + before.rpartition(":")[2]
+        settings["listeners"] = ",".join(listeners)
         return settings
 
     def _await_ready(
@@ -312,6 +345,10 @@ def _write_private(file: Path, text: str) -> None:
     """Write a file that may hold passwords."""
     file.touch(mode=0o600)
     file.write_text(text)
+
+
+def _names(given: str | Iterable[str]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)
 
 
 def _as_text(value: SettingValue) -> str:

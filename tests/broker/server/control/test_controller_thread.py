@@ -168,6 +168,34 @@ def test_what_cannot_be_read_is_read_again_for_ever(
     asyncio.run(story())
 
 
+def test_elections_that_stay_refused_do_not_delay_what_is_to_be_read(
+    embedded: Embedded, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are tried ever less often; what failed to be read is read again soon."""
+    catch_up, failures = embedded.controller.catch_up, [CoordinationError("no answer")]
+
+    def fail_first(paths: Collection[str] | None, *, now_ms: int) -> None:
+        if failures:
+            raise failures.pop()
+        catch_up(paths, now_ms=now_ms)
+
+    monkeypatch.setattr(type(embedded.controller), "unsettled", property(lambda _: True))
+    monkeypatch.setattr(embedded.controller, "catch_up", fail_first)
+
+    async def story() -> None:
+        async with beside(embedded) as thread:
+            with monkeypatch.context() as patch:
+                patch.setattr(controller_thread, "RETRY_FIRST_S", 3600.0)
+                patch.setattr(controller_thread, "RETRY_LONGEST_S", 3600.0)
+                await thread.run(lambda _: None)
+                await asyncio.sleep(0)
+            embedded.store.commit([Create("/brokers/topics/t", OLD_TOPIC)], now_ms=NOW_MS)
+            thread.hear("/brokers/topics")
+            await wait_for_async("topic t in the image", lambda: "t" in thread.image.topics)
+
+    asyncio.run(story())
+
+
 def test_another_controller_is_made_way_for(embedded: Embedded) -> None:
     """What it would decide is refused from then on, and the image stays."""
 

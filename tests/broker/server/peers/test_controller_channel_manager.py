@@ -22,6 +22,7 @@ from barnabas_broker.controller.target_state import Sender, TargetState, orders
 from barnabas_broker.server.peers import controller_channel_manager
 from barnabas_broker.server.peers.controller_channel_manager import (
     ControllerChannelManager,
+    Ended,
     storage_answers,
 )
 from barnabas_broker.server.peers.peers import Peers
@@ -101,6 +102,10 @@ class Told:
         self.refuse_storage = 0
         #: raised instead of taking a report
         self.bugs: list[Exception] = []
+        #: what the next requests of a kind are answered with as a whole
+        self.codes: dict[ApiKey, list[int]] = {}
+        #: who waits for the deletion of this broker's replicas
+        self.late: dict[str, list[Ended]] = {}
         #: what LeaderAndIsr is answered with for the partition
         self.storage_code: int | None = None
         self._hang_up = hang_up
@@ -163,6 +168,8 @@ class Told:
             if key is ApiKey.LEADER_AND_ISR and self.storage_code is not None:
                 error = LeaderAndIsrPartitionError(topic_name="t", error_code=self.storage_code)
                 answer = LeaderAndIsrResponse(partition_errors=[error])
+            if self.codes.get(key):
+                answer = registry.api(key).response(error_code=self.codes[key].pop())
             body += codec.encode(answer, VERSIONS[key])
             writer.write(len(body).to_bytes(4, "big") + body)
 
@@ -172,11 +179,14 @@ class Told:
             raise self.bugs.pop()
         await self.reports.put((broker, view, refused))
 
-    def stop(self, tp: TopicPartition, delete: bool) -> None:
-        """What this very broker gives up."""
+    def stop(self, tp: TopicPartition, delete: bool, ended: Ended) -> bool:
+        """What this very broker gives up, at once but for `late` topics."""
         self.stopped.append((tp, delete))
         if tp.topic == "bad":
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
+        if tp.topic in self.late:
+            self.late[tp.topic].append(ended)
+        return tp.topic not in self.late
 
     def channels(self, peers: Peers) -> ControllerChannelManager:
         """Channels of broker 1."""
@@ -211,6 +221,46 @@ def test_a_broker_is_told_and_told_again_when_it_did_not_answer() -> None:
     against(told.serve, story)
 
 
+@pytest.mark.parametrize(
+    "key", [ApiKey.UPDATE_METADATA, ApiKey.LEADER_AND_ISR, ApiKey.STOP_REPLICA]
+)
+@pytest.mark.parametrize("code", [ErrorCode.UNKNOWN_SERVER_ERROR, 9999])
+def test_a_broker_that_failed_to_obey_is_told_again(key: ApiKey, code: int) -> None:
+    """Nothing else would tell it: it would lead nothing, or know nothing, until the next change."""
+    told = Told()
+    told.codes[key] = [code, code]
+
+    async def story(peers: Peers) -> None:
+        channels = told.channels(peers)
+        put = () if key is ApiKey.STOP_REPLICA else (TOPIC,)
+        image = VIEW.image.with_changes(remove=frozenset({"t"})).with_changes(put=put)
+        channels.take(TargetState(image, {} if put else {"t": TOPIC}), 3)
+        async with asyncio.timeout(seconds(ANSWER)):
+            for _ in range(3):
+                while await told.requests.get() is not key:
+                    pass
+            await channels.close()
+        assert not told.codes[key]
+
+    against(told.serve, story)
+
+
+def test_the_controller_of_another_epoch_is_not_told_again() -> None:
+    """It is not the controller any more, and is about to hear of it."""
+    told = Told()
+    told.codes[ApiKey.LEADER_AND_ISR] = [ErrorCode.STALE_CONTROLLER_EPOCH]
+
+    async def story(peers: Peers) -> None:
+        channels = told.channels(peers)
+        channels.take(VIEW, 3)
+        while await told.requests.get() is not ApiKey.LEADER_AND_ISR:
+            pass
+        await channels.close()
+        assert told.requests.empty()
+
+    against(told.serve, story)
+
+
 def test_old_brokers_hear_of_a_leader_that_was_not_in_sync() -> None:
     """As of any other: their LeaderAndIsr has no word for it."""
     told = Told()
@@ -237,6 +287,103 @@ def test_deletions_are_reported_with_what_was_refused() -> None:
         assert list(channels.take(view, 3)) == ["bad"]
         assert sorted(told.stopped) == [(("bad", 0), True), (("t", 0), True)]
         assert await told.reports.get() == (7, view, frozenset({"bad"}))
+        await channels.close()
+
+    against(told.serve, story)
+
+
+def test_own_deletions_are_reported_when_the_last_replica_is_gone() -> None:
+    """Those behind a truncation: a failure of one is tried again, and reported then."""
+    told = Told()
+    told.late["t"] = []
+
+    async def story(peers: Peers) -> None:
+        channels = told.channels(peers)
+        two = replace(TOPIC, partitions=(STATE, STATE))
+        deleting = {"t": two, "bad": replace(TOPIC, name="bad")}
+        image = VIEW.image.with_changes(brokers={1: VIEW.image.brokers[1]}, remove=frozenset({"t"}))
+        view = TargetState(image, deleting)
+        assert sorted(channels.take(view, 3)) == ["bad", "t"]
+        first, second = told.late["t"]
+        first(None)
+        second(OSError("no rename"))
+        assert told.reports.empty()
+        second(None)
+        assert await told.reports.get() == (1, view, frozenset({"bad"}))
+        second(None)
+        channels.take(None, 3)
+        await channels.close()
+        assert told.reports.empty()
+
+    against(told.serve, story)
+
+
+@pytest.mark.parametrize("error", [KafkaError(ErrorCode.KAFKA_STORAGE_ERROR), ValueError("a bug")])
+def test_own_deletions_are_not_reported_while_one_of_the_topic_has_failed(error: Exception) -> None:
+    """The last of those behind truncations is not the last of the topic then."""
+    told = Told()
+    ends: list[Ended] = []
+
+    def stop(tp: TopicPartition, delete: bool, ended: Ended) -> bool:
+        if tp.partition == 0:
+            raise error
+        ends.append(ended)
+        return False
+
+    told.stop = stop  # type: ignore[method-assign]
+
+    async def story(peers: Peers) -> None:
+        channels = told.channels(peers)
+        deleting = {"t": replace(TOPIC, partitions=(STATE, STATE))}
+        image = VIEW.image.with_changes(brokers={1: VIEW.image.brokers[1]}, remove=frozenset({"t"}))
+        assert list(channels.take(TargetState(image, deleting), 3)) == ["t"]
+        ends[0](None)
+        await asyncio.sleep(0)
+        await channels.close()
+        assert told.reports.empty()
+
+    against(told.serve, story)
+
+
+def test_own_deletions_do_not_wait_for_replicas_that_were_moved_away() -> None:
+    """Whose logs are deleted late, too, before the topic is: no deletion of the topic failed."""
+    told = Told()
+    told.late["t"] = []
+
+    async def story(peers: Peers) -> None:
+        channels = told.channels(peers)
+        alone = VIEW.image.with_changes(brokers={1: VIEW.image.brokers[1]})
+        moved = replace(TOPIC, partitions=(replace(STATE, replicas=(7,), isr=(7,)), STATE))
+        both = alone.with_changes(put=(replace(TOPIC, partitions=(STATE, STATE)),))
+        image = both.with_changes(put=(moved,), brokers=dict(VIEW.image.brokers))
+        channels.take(TargetState(both), 3)
+        assert channels.take(TargetState(image), 3) == {}
+        view = TargetState(alone.with_changes(remove=frozenset({"t"})), {"t": moved})
+        assert list(channels.take(view, 3)) == ["t"]
+        away, deleted = told.late["t"]
+        deleted(None)
+        assert await told.reports.get() == (1, view, frozenset())
+        away(None)
+        await channels.close()
+
+    against(told.serve, story)
+
+
+def test_a_broker_that_fails_to_obey_one_request_is_sent_the_others() -> None:
+    """It may fail for ever at a partition, and is to know of all others and to delete topics."""
+    told = Told()
+    told.codes[ApiKey.LEADER_AND_ISR] = [ErrorCode.UNKNOWN_SERVER_ERROR] * 100
+
+    async def story(peers: Peers) -> None:
+        channels = told.channels(peers)
+        channels.take(TargetState(VIEW.image, {"u": replace(TOPIC, name="u")}), 3)
+        async with asyncio.timeout(seconds(ANSWER)):
+            while await told.requests.get() is not ApiKey.LEADER_AND_ISR:
+                pass
+            assert await told.requests.get() is ApiKey.STOP_REPLICA
+        assert told.reports.empty()
+        told.codes.clear()
+        assert (await told.reports.get())[0] == 7
         await channels.close()
 
     against(told.serve, story)
@@ -323,11 +470,12 @@ def test_the_others_are_given_up_where_one_cannot_be(error: Exception) -> None:
     told = Told()
     given_up = []
 
-    def stop(tp: TopicPartition, delete: bool) -> None:
+    def stop(tp: TopicPartition, delete: bool, ended: Ended) -> bool:
         assert delete
         given_up.append(tp.topic)
         if len(given_up) == 1:
             raise error
+        return True
 
     told.stop = stop  # type: ignore[method-assign]
 

@@ -1,6 +1,7 @@
 """Fetch as a follower sends it, frame by frame: what it is told, and what it tells."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +117,23 @@ def test_what_comes_while_others_have_their_turns_is_not_waited_for(
 
     monkeypatch.setattr(follower_fetches._FollowerFetch, "_read_partition", then_append)
     assert told(wire, fetch(0, wait_ms=10_000_000)).records
+
+
+@pytest.mark.parametrize("session", [{}, {"session_id": 0, "session_epoch": 0}])
+def test_a_partition_that_is_given_up_while_others_have_their_turns_is_not_waited_for(
+    wire: Wire, monkeypatch: pytest.MonkeyPatch, session: dict[str, int]
+) -> None:
+    """Another broker leads it after it was looked at."""
+    read = follower_fetches._FollowerFetch._read_partition
+
+    def then_resign(self: Any, partition: Partition, *args: Any, **more: Any) -> PartitionData:
+        data = read(self, partition, *args, **more)
+        partition.become(replace(partition.state, leader=1, leader_epoch=1))
+        return data
+
+    monkeypatch.setattr(follower_fetches._FollowerFetch, "_read_partition", then_resign)
+    answered = told(wire, fetch(0, wait_ms=10_000_000, **session))
+    assert answered.error_code == ErrorCode.FENCED_LEADER_EPOCH
 
 
 def test_a_producer_does_not_wait_for_good_for_a_replica_outside_the_isr(

@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 
 from barnabas_broker.cluster.image import MetadataImage, TopicImage
 from barnabas_broker.controller.commands import (
+    DeletionPendingError,
     Failures,
     Publish,
     Transition,
@@ -59,7 +60,8 @@ def publish(context: ControllerContext, image: MetadataImage) -> Transition[Fail
     deleting = dict(context.deleting)
     failures: Failures = yield Publish(image)
     for name, error in failures.items():
-        _log.error("Topic rejected: topic=%s %s", name, error.message)
+        if not isinstance(error, DeletionPendingError):
+            _log.error("Topic rejected: topic=%s %s", name, error.message)
     context.undeleted |= failures.keys() & deleting.keys()
     if deleting:
         yield from confirm(context, context.broker_id, deleting, context.undeleted)
@@ -82,6 +84,8 @@ def confirm(
         if waited_for is None or context.deleting.get(name) != topic or name in refused:
             continue
         waited_for.discard(broker)
+        if broker == context.broker_id:
+            context.undeleted.discard(name)
         if not waited_for:
             done.append(name)
     if done:

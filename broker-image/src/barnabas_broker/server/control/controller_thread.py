@@ -62,10 +62,10 @@ class ControllerThread:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="controller")
         self._heard: set[str | None] = set()
         self._lock = threading.Lock()  # Over `_heard`: the store's threads add, ours takes.
-        self._failed_in_a_row = 0
         self._stopped = False
-        self._unread = False  # Whether a catch-up has failed since the last retry.
-        self._retry: asyncio.TimerHandle | None = None
+        # Apart: elections that the store refuses for long must not delay what is to be read.
+        self._rereading = _Retry(lambda: self.hear(None))
+        self._settling = _Retry(lambda: self._submit(self._settle_refused))
         controller.add_listener(self._publish)
         self._note_metadata()
 
@@ -116,8 +116,8 @@ class ControllerThread:
     async def stop(self) -> None:
         """Finish what was handed over and end the thread."""
         self._stopped = True
-        if self._retry is not None:
-            self._retry.cancel()
+        self._rereading.cancel()
+        self._settling.cancel()
         await asyncio.to_thread(self._thread.shutdown, wait=True)
         self._controller.remove_listener(self._publish)
 
@@ -131,10 +131,10 @@ class ControllerThread:
         try:
             return work(self._controller)
         finally:
-            if self._controller.stale and not self._failed_in_a_row:
+            if self._controller.stale and not self._rereading.failed_in_a_row:
                 self.hear(None)
             elif self._controller.unsettled:
-                self._retry_later()
+                self._retry_later(self._settling)
 
     def _publish(self, old: MetadataImage, new: MetadataImage) -> Failures:
         """Have the loop take the next image; returns what the replicas could not do."""
@@ -169,17 +169,30 @@ class ControllerThread:
         with self._lock:
             heard, self._heard = self._heard, set()
         paths = None if None in heard else {path for path in heard if path is not None}
-        self._try(lambda: self._controller.catch_up(paths, now_ms=self._clock_ms()))
+        failed = self._fails(lambda: self._controller.catch_up(paths, now_ms=self._clock_ms()))
+        self._schedule_retries(failed=failed)
 
     def _settle_refused(self) -> None:
         if self._controller.unsettled:
-            self._try(
-                lambda: self._controller.active.process(ElectionsRetried(), now_ms=self._clock_ms())
+            now_ms = self._clock_ms()
+            failed = self._fails(
+                lambda: self._controller.active.process(ElectionsRetried(), now_ms=now_ms)
             )
+            self._schedule_retries(failed=failed)
 
-    def _try(self, work: Callable[[], None]) -> None:
-        """Do it, and see to it that what failed is done again: nobody else would ask for it."""
-        failed = True
+    def _schedule_retries(self, *, failed: bool) -> None:
+        """Schedule what failed again: no event would cause it."""
+        for again, retry in (
+            (failed or self._controller.stale, self._rereading),
+            (self._controller.unsettled, self._settling),
+        ):
+            if again:
+                self._retry_later(retry)
+            else:
+                retry.failed_in_a_row = 0
+
+    def _fails(self, work: Callable[[], None]) -> bool:
+        """Whether work fails."""
         try:
             work()
         except CoordinationError as error:
@@ -190,37 +203,46 @@ class ControllerThread:
         except Exception:  # One catch-up that fails must not be the last word nobody hears.
             log.exception("Failed to read changes from ZooKeeper")
         else:
-            failed = False
-        if failed:
-            self._unread = True
-        elif not (self._controller.stale or self._controller.unsettled):
-            self._failed_in_a_row = 0
-        if failed or self._controller.stale or self._controller.unsettled:
-            self._retry_later()
+            return False
+        return True
 
-    def _retry_later(self) -> None:
+    def _retry_later(self, retry: "_Retry") -> None:
         """Have what failed done again, later each time."""
         try:
-            self._loop.call_soon_threadsafe(self._set_retry)
+            self._loop.call_soon_threadsafe(self._set_retry, retry)
         except RuntimeError:
             log.debug("the broker is stopping; what failed is not tried again")
 
     # --- on the loop
 
-    def _set_retry(self) -> None:
-        if self._stopped or self._retry is not None:
-            return
-        delay_s = min(RETRY_LONGEST_S, RETRY_FIRST_S * 2 ** min(self._failed_in_a_row, 20))
-        self._failed_in_a_row += 1
-        self._retry = self._loop.call_later(delay_s, self._retry_now)
+    def _set_retry(self, retry: "_Retry") -> None:
+        if not self._stopped:
+            retry.set(self._loop)
 
-    def _retry_now(self) -> None:
-        self._retry = None
-        if self._unread or self._controller.stale:
-            self._unread = False
-            self.hear(None)
-        else:
-            self._submit(self._settle_refused)
+
+class _Retry:
+    """Something that is tried again, ever later while it fails. Its timer is the loop's."""
+
+    def __init__(self, again: Callable[[], None]) -> None:
+        self.failed_in_a_row = 0
+        self._again = again
+        self._timer: asyncio.TimerHandle | None = None
+
+    def set(self, loop: asyncio.AbstractEventLoop) -> None:
+        """It has failed."""
+        if self._timer is None:
+            delay_s = min(RETRY_LONGEST_S, RETRY_FIRST_S * 2 ** min(self.failed_in_a_row, 20))
+            self.failed_in_a_row += 1
+            self._timer = loop.call_later(delay_s, self._now)
+
+    def cancel(self) -> None:
+        """It is not tried any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _now(self) -> None:
+        self._timer = None
+        self._again()
 
 
 def _nobody(_old: MetadataImage, _new: MetadataImage) -> Failures:

@@ -1,35 +1,30 @@
 """One client connection: bytes in, requests dispatched in order, responses out in order.
 
-On a listener with SASL an authenticator serves in the place of the dispatcher until the client is
-authenticated (`sasl_authenticator`); on one with TLS what is sent goes through the transport
-(`tls_outbound`).
+With SASL an authenticator serves in the place of the dispatcher until the client is authenticated
+(`sasl_authenticator`); with TLS what is sent goes through the transport (`tls_outbound`).
 
 A session serves one request at a time, as Apache's broker does (it mutes the channel): responses
-leave in request order without any bookkeeping, and a client that pipelines behind a long poll
-waits for it. Responses to requests that arrived in one read leave in one send; small ones that can
-be served together (`produce_runs`) are one step. Some small answers, to what came alone,
-wait in `_out` until what came on other connections is served too (`response_coalescing`).
+leave in request order, and a client that pipelines behind a long poll waits for it. Responses to
+requests that arrived in one read leave in one send; small ones that can be served together
+(`produce_runs`) are one step, and some wait for those of other connections (`response_coalescing`).
 
-States of a session, told by two attributes:
+States of a session, by two attributes:
 
 reading   `_waiting_for` is None and nothing waits to be sent: frames are served as they arrive.
 waiting   a handler returned a future, the peer reads slower than we send, its turn is over, it is
           muted, or there is no memory for the rest of its request: reading is paused and bytes
           already received are kept in `_kept` until that has passed. Behind a parked request
-          reading is paused only when something comes.
+          reading is paused only when something comes, which may hurry that request.
 
 A turn is the time for which one session may keep the event loop to itself when many requests came
-at once. Those whose turn is over stand in one line, of which each round of the loop serves one, and
-join it with what comes next, too: a hundred floods make others wait no longer than one does. All
-sessions share memory of unfinished requests (`memory_pool`) and of what waits to be sent
-(`send_buffers`).
+at once. Those whose turn is over stand in one line, of which each round serves one: a hundred
+floods make others wait no longer than one does. All sessions share memory of unfinished requests
+(`memory_pool`) and of what waits to be sent (`send_buffers`).
 
-What all sessions together may take of one round of the loop is limited, too: the bytes of large
-requests that are received in it, and the time for requests that take long (`long_requests`). Beyond
-that they wait in lines of their own. What is served in microseconds waits for a round at most.
+What all sessions may take of one round is limited, too: the bytes of large requests, and the time
+for those that take long (`long_requests`), which then wait in lines of their own.
 
-The buffer that a request was decoded from is valid only while its handler runs: a handler that
-waits must not keep slices of it.
+A handler that waits must not keep slices of the buffer that its request was decoded from.
 """
 
 import asyncio
@@ -50,6 +45,7 @@ from barnabas_broker.server.process.cooperative_scheduler import Line
 from barnabas_broker.server.requests.dispatch import Dispatcher, Reply
 from barnabas_broker.server.requests.handler import UnanswerableError
 from barnabas_broker.server.requests.pending_responses import PendingResponse
+from barnabas_broker.server.requests.request_context import RequestContext
 from barnabas_broker.server.transport.buffers import Buffer
 from barnabas_broker.server.transport.counters import Cause
 from barnabas_broker.server.transport.outbound import Item, Outbound
@@ -59,6 +55,7 @@ from barnabas_kafka.protocol.codec import DecodeError, EncodeError
 if TYPE_CHECKING:
     from barnabas_broker.server.network.listener import Listener
     from barnabas_broker.server.network.sasl_authenticator import SaslAuthenticator, SaslProvider
+    from barnabas_broker.server.process.deferred_responses import DelayedFailure
 
 log = logging.getLogger(__name__)
 
@@ -66,10 +63,8 @@ _SIZE: Final = Struct(">i")
 SIZE_BYTES: Final = _SIZE.size
 
 TURN_S: Final = 0.0003
-"""How long one session serves requests that came together before others have their turn.
-
-A round of the event loop costs a thirtieth of that.
-"""
+"""How long one session serves requests that came together before others have their turn. A round
+of the event loop costs a thirtieth of that."""
 
 FLOOD_READ_BYTES: Final = 64 << 10
 """What is received at once of who sends small requests faster than they are served: they wait for
@@ -108,6 +103,7 @@ class Session(asyncio.BufferedProtocol):
         "_apart",
         "_authenticator",
         "_begun",
+        "_call",
         "_cost",
         "_dispatcher",
         "_filled",
@@ -142,6 +138,7 @@ class Session(asyncio.BufferedProtocol):
         self._filled = 0
         self._needed = 0  # Bytes `_kept` must hold before there is anything to serve.
         self._waiting_for: asyncio.Future[Any] | PendingResponse | None = None
+        self._call: RequestContext | None = None  # Of the last future that was waited for.
         self._paused = False
         self._muted: asyncio.TimerHandle | None = None  # Its client is beyond a quota.
         self._starved = False  # It needs more memory for its request than there is.
@@ -243,7 +240,7 @@ class Session(asyncio.BufferedProtocol):
             self._muted.cancel()
         if self._waiting_for is not None:
             self._waiting_for.cancel()
-            self._waiting_for = None
+            self._waiting_for = self._call = None
         self._release()
         self._listener.closed(self)
 
@@ -368,10 +365,10 @@ class Session(asyncio.BufferedProtocol):
             self._shared.burst.join(self)
             return True
         self._flush()
-        # Who waits for the others of its group is answered soon, and has nothing to say until then:
-        # to stop reading and to begin again would cost it two calls of the system.
-        waits_for_group = isinstance(self._waiting_for, PendingResponse)
-        if self._is_blocked() and not (waits_for_group or self._transport.is_closing()):
+        # Who waits for the others of its group has nothing to say until it is answered, and reading
+        # would stop and begin again for nothing; a follower's word hurries its fetch.
+        hears = isinstance(self._waiting_for, PendingResponse) or (self._call and self._call.hurry)
+        if self._is_blocked() and not (hears or self._transport.is_closing()):
             self._pause()
         return True
 
@@ -421,6 +418,8 @@ class Session(asyncio.BufferedProtocol):
             size = int.from_bytes(rest[:SIZE_BYTES], "big")
             if size <= self._dispatcher.request_bytes_max:  # Else what is here is enough to refuse.
                 self._needed += size
+        if self._waiting_for is not None and self._call is not None:
+            self._call.follow()
         old = self._kept
         kept = self._memory.take(self, len(rest), frame_bytes=self._needed, now=self._loop.time())
         if self._needed > LARGE_REQUEST_BYTES and self._memory.is_shared:
@@ -523,7 +522,7 @@ class Session(asyncio.BufferedProtocol):
             self._waiting_for = reply
             reply.session = self
         elif reply is not None:
-            self._wait_for(cast(Reply, reply))
+            self._wait_for(cast("Reply | DelayedFailure", reply))
         return False
 
     def send_gathered(self) -> None:
@@ -534,11 +533,12 @@ class Session(asyncio.BufferedProtocol):
         if self._outbound.waiting:
             self._pause()
 
-    def _wait_for(self, reply: Reply) -> None:
+    def _wait_for(self, reply: "Reply | DelayedFailure") -> None:
         self._waiting_for = reply.future
+        self._call = reply.call if isinstance(reply, Reply) else None
         reply.future.add_done_callback(partial(self._answered, reply))
 
-    def _answered(self, reply: Reply, future: "asyncio.Future[Any]") -> None:
+    def _answered(self, reply: Any, future: "asyncio.Future[Any]") -> None:
         if self._transport.is_closing():
             return
         if future.cancelled():  # Nobody will answer, and the client would wait for that.
@@ -548,11 +548,11 @@ class Session(asyncio.BufferedProtocol):
         else:
             self._encode(reply, future)
 
-    def _encode(self, reply: Reply, future: "asyncio.Future[Any]") -> None:
+    def _encode(self, reply: Any, future: "asyncio.Future[Any]") -> None:
         """Send the answer that was waited for, which takes long where the request did."""
         if self._transport.is_closing():
             return
-        self._waiting_for = None
+        self._waiting_for = self._call = None
         began = perf_counter()
         try:
             answer = self._dispatcher.encode(reply, future)

@@ -460,6 +460,7 @@ class BrokerServer:
 
     def _channels(self, controller: ControllerThread) -> ControllerChannelManager:
         """How this broker tells the others what it decides when it is the controller."""
+        replicas = self.broker.replicas
 
         async def report(number: int, view: TargetState, refused: frozenset[str]) -> None:
             now_ms = clock_ms()
@@ -468,11 +469,6 @@ class BrokerServer:
                 await controller.run(lambda it: it.active.process(answer, now_ms=now_ms))
             except (KafkaError, RuntimeError) as error:  # Tried again with the next catch-up.
                 log.warning("Topic deletion not completed yet: %s", error)
-
-        def stop(tp: TopicPartition, delete: bool) -> None:
-            # What is deleted behind a truncation is not waited for: this broker elects nobody while
-            # it waits, and after a crash a log that is left behind is known by its topic id.
-            self.broker.replicas.stop(tp, delete=delete)
 
         async def storage(number: int, answered: Answered) -> None:
             now_ms = clock_ms()
@@ -495,11 +491,11 @@ class BrokerServer:
             self.replication.control_peers("control"),
             listener=controller.settings.inter_broker_listener,
             timeout_s=controller.settings[keys.CONTROLLER_SOCKET_TIMEOUT_MS] / 1000,
-            stop=stop,
+            stop=lambda tp, delete, ended: replicas.stop(tp, delete=delete, ended=ended),
             report=report,
             storage=storage,
             ends=ends,
-            own=self.broker.replicas,
+            own=replicas,
         )
 
     def _take_image(self, old: MetadataImage, new: MetadataImage) -> dict[str, KafkaError]:

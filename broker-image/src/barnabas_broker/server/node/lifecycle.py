@@ -69,7 +69,7 @@ def run_broker(
     gc.set_threshold(*GARBAGE_THRESHOLDS)
     try:
         with (
-            asyncio.Runner(loop_factory=_loop_factory()) as runner,
+            asyncio.Runner(loop_factory=loop_factory()) as runner,
             halt_on_violation(runner.get_loop()),
         ):
             node = BrokerServer(settings, supervision=supervision, began_s=_began_s())
@@ -97,7 +97,7 @@ def _began_s() -> float:
     return now_s - max(0.0, age_s)
 
 
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     """uvloop where it is installed: its TLS costs a fifth of asyncio's."""
     try:
         import uvloop

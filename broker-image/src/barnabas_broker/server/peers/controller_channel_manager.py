@@ -18,11 +18,12 @@ import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from barnabas_broker.cluster.image import BrokerRegistration
 from barnabas_broker.controller.careful_election import EndsAnswer, LogEnd
-from barnabas_broker.controller.commands import Failures
+from barnabas_broker.controller.commands import DeletionPendingError, Failures
 from barnabas_broker.controller.offline_replicas import Answered, StorageAnswer
 from barnabas_broker.controller.target_state import (
     Orders,
@@ -61,6 +62,9 @@ RETRY_S = 0.1
 PAUSE_MAX_S = 1.0
 """The longest pause of a channel that fails at what nobody foresaw."""
 
+DOUBLED_MAX = 8
+"""How often the pause is doubled; it has reached the longest then."""
+
 LAST_WORDS_S = 1.0
 """How long a controller that stops waits for brokers to hear what it decided last: its successor
 would tell them the same, later."""
@@ -68,7 +72,8 @@ would tell them the same, later."""
 RECOVERY_SINCE = 6
 """From this version of LeaderAndIsr on leaders hear that they were elected uncleanly (KIP-704)."""
 
-Stop = Callable[[TopicPartition, bool], None]
+Ended = Callable[[Exception | None], None]
+Stop = Callable[[TopicPartition, bool, Ended], bool]
 Report = Callable[[int, TargetState, frozenset[str]], Coroutine[Any, Any, None]]
 Storage = Callable[[int, Answered], Coroutine[Any, Any, None]]
 Ends = Callable[[int, int, Mapping[TopicPartition, EndsAnswer]], Coroutine[Any, Any, None]]
@@ -94,8 +99,9 @@ class _Channel:
     registration: BrokerRegistration
     task: asyncio.Task[None]
     wake: asyncio.Event
-    told: TargetState | None = None
+    acknowledged: TargetState | None = None
     unusable: set[TopicPartition] = field(default_factory=set)
+    failed_in_a_row: int = 0  # How often its broker answered with an error.
 
 
 class ControllerChannelManager:
@@ -116,6 +122,8 @@ class ControllerChannelManager:
     ) -> None:
         """`stop` gives up a partition of this broker, deleting its log or not.
 
+        It returns whether that is done; else it calls what it is given later, with the error if
+        there is one.
         `report(broker, view, refused)` hears that a broker has obeyed a view, but for the deletion
         of the topics `refused`; `storage(broker, answered)` which of its replicas can be used, and
         `ends(broker, broker_epoch, answered)` how far its logs go; both raise KafkaError where they
@@ -131,6 +139,7 @@ class ControllerChannelManager:
         self._ends = ends
         self._own = own
         self._own_told = True  # That all of this broker's replicas can be used.
+        self._own_late: dict[str, set[TopicPartition]] = {}  # Replicas that are not deleted yet.
         self._own_task: asyncio.Task[None] | None = None
         self._own_ends_task: asyncio.Task[None] | None = None
         self._view: TargetState | None = None
@@ -179,7 +188,7 @@ class ControllerChannelManager:
 
     @property
     def _all_told(self) -> bool:
-        return all(channel.told is self._view for channel in self._channels.values())
+        return all(channel.acknowledged is self._view for channel in self._channels.values())
 
     def _stop_own(self, old: TargetState | None, view: TargetState) -> Failures:
         if len(view.image.brokers) == 1 and not view.deleting:
@@ -187,13 +196,31 @@ class ControllerChannelManager:
         failures: dict[str, KafkaError] = {}
         for tp, delete in own_stops(self._broker_id, old, view):
             try:
-                self._stop(tp, delete)
+                ended = partial(self._own_ended, view, tp)
+                if self._stop(tp, delete, ended) or tp.topic not in view.deleting:
+                    continue
+                failures[tp.topic] = DeletionPendingError(tp)
             except KafkaError as error:
                 failures[tp.topic] = error
             except Exception:  # The others are to be given up all the same.
                 log.exception("Failed to cancel control requests: %s", tp)
                 failures[tp.topic] = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
+            if tp.topic in view.deleting:  # One that failed ends no more: its topic stays.
+                self._own_late.setdefault(tp.topic, set()).add(tp)
         return failures
+
+    def _own_ended(self, view: TargetState, tp: TopicPartition, error: Exception | None) -> None:
+        """A replica of this broker has been given up late; one that failed is tried again."""
+        waiting = self._own_late.get(tp.topic, set())
+        if error is not None or tp not in waiting:
+            return
+        waiting.discard(tp)
+        if not waiting:
+            del self._own_late[tp.topic]
+            # Of the others in this view nothing is said.
+            others = frozenset(view.deleting) - {tp.topic}
+            report = partial(self._report, self._broker_id, view, others)
+            self._keep("reporting own deletions", report)
 
     def _begin_to_tell_own(self) -> None:
         if not (self._own_told and self._own.all_usable) and self._own_task is None:
@@ -251,6 +278,7 @@ class ControllerChannelManager:
             self._own_ends_task.cancel()
             self._own_ends_task = None
         self._own_told = True
+        self._own_late.clear()
 
     def _end(self, broker: int) -> None:
         self._channels.pop(broker).task.cancel()
@@ -270,32 +298,35 @@ class ControllerChannelManager:
     async def _serve_once(self, registration: BrokerRegistration, channel: _Channel) -> None:
         """Send what has changed since the last time; a failure is retried with the next wake."""
         wake = channel.wake
-        view, sender, told = self._view, self._sender, channel.told
+        view, sender, acknowledged = self._view, self._sender, channel.acknowledged
         if view is None:
             return
-        if view is told:
+        if view is acknowledged:
             await self._ask_ends(registration, view, wake)
             return
         # The first time it is everything there is, which may take long to work out.
         given = (
-            await asyncio.to_thread(orders, registration, told, view, sender)
-            if told is None
-            else orders(registration, told, view, sender)
+            await asyncio.to_thread(orders, registration, acknowledged, view, sender)
+            if acknowledged is None
+            else orders(registration, acknowledged, view, sender)
         )
         try:
-            refused = await self._give(registration.id, given, fresh=told is None)
+            refused = await self._give(registration.id, given, fresh=acknowledged is None)
         except (PeerError, EncodeError, KafkaError) as error:
             log.warning("Control requests failed, retrying: broker=%d %s", registration.id, error)
-            await asyncio.sleep(RETRY_S)
+            # To a broker that cannot be reached, `Peers` pauses by itself.
+            known = not isinstance(error, PeerError)
+            await asyncio.sleep(min(RETRY_S * 2**channel.failed_in_a_row, PAUSE_MAX_S))
+            channel.failed_in_a_row = min(channel.failed_in_a_row + known, DOUBLED_MAX)
             wake.set()
             return
-        channel.told = view
+        channel.acknowledged, channel.failed_in_a_row = view, 0
         self._told.set()
         if view.deleting:
             try:
                 await self._report(registration.id, view, refused)
             except BaseException:
-                channel.told = told  # Else nobody would report it again.
+                channel.acknowledged = acknowledged  # Else nobody would report it again.
                 raise
         await self._ask_ends(registration, view, wake)
 
@@ -320,14 +351,29 @@ class ControllerChannelManager:
         """Send orders; returns the topics that could not be deleted. Raises PeerError, KafkaError.
 
         A broker that knows nothing yet must hear where the others are before it can follow them.
+        One that fails to obey a request is sent the others: it may fail at that for ever.
         """
+        failed: KafkaError | None = None
+        refused: frozenset[str] = frozenset()
         steps = [self._give_leadership, self._give_metadata]
         for step in reversed(steps) if fresh else steps:
-            await step(broker, given)
+            try:
+                await step(broker, given)
+            except KafkaError as error:
+                failed = failed or error
+        try:
+            refused = await self._give_stops(broker, given)
+        except KafkaError as error:
+            failed = failed or error
+        if failed is not None:
+            raise failed
+        return refused
+
+    async def _give_stops(self, broker: int, given: Orders) -> frozenset[str]:
         if given.stop_replica is None:
             return frozenset()
         stopped = await self._send(broker, given.stop_replica, StopReplicaResponse)
-        _tell_refusals(broker, "StopReplica", stopped.error_code)
+        _check(broker, "StopReplica", stopped.error_code)
         if stopped.error_code != ErrorCode.NONE:
             return frozenset(topic.topic_name for topic in given.stop_replica.topic_states)
         return frozenset(
@@ -347,7 +393,7 @@ class ControllerChannelManager:
                 for state in topic.partition_states:
                     state.leader_recovery_state = 0
         led = await self._send(broker, given.leader_and_isr, LeaderAndIsrResponse)
-        _tell_refusals(broker, "LeaderAndIsr", led.error_code)
+        _check(broker, "LeaderAndIsr", led.error_code)
         codes = [each.error_code for each in led.partition_errors]
         codes += [each.error_code for topic in led.topics for each in topic.partition_errors]
         failed = sorted({error_code(code).name for code in codes if code != ErrorCode.NONE})
@@ -364,7 +410,7 @@ class ControllerChannelManager:
         if given.update_metadata is None:
             return
         updated = await self._send(broker, given.update_metadata, UpdateMetadataResponse)
-        _tell_refusals(broker, "UpdateMetadata", updated.error_code)
+        _check(broker, "UpdateMetadata", updated.error_code)
 
     async def _send(self, broker: int, request: Request, kind: type[Answer]) -> Answer:
         return await self._peers.send(broker, request, kind, timeout_s=self._timeout_s)
@@ -441,7 +487,18 @@ def ends_answers(
     return answered
 
 
-def _tell_refusals(broker: int, what: str, code: int) -> None:
-    """A refusal means that this broker, or the other one, has been followed by somebody."""
-    if code != ErrorCode.NONE:
-        log.warning("Request rejected: broker=%d %s: %s", broker, what, error_code(code).name)
+def _check(broker: int, what: str, code: int) -> None:
+    """Raise KafkaError for a request that the broker failed to obey, and is to be sent again.
+
+    Another epoch means that there is another controller, or another process of that broker, to
+    which another channel belongs.
+    """
+    if code == ErrorCode.NONE:
+        return
+    refusal = error_code(code)
+    if refusal not in _ANOTHER_EPOCH:
+        raise KafkaError(refusal, f"{what} failed")
+    log.warning("Request rejected: broker=%d %s: %s", broker, what, refusal.name)
+
+
+_ANOTHER_EPOCH = (ErrorCode.STALE_CONTROLLER_EPOCH, ErrorCode.STALE_BROKER_EPOCH)

@@ -26,6 +26,7 @@ from barnabas_broker.server.process.fair_queue import flow_of
 from barnabas_broker.server.requests import handlers as handlers_package
 from barnabas_broker.server.requests.api_metrics import ApiMetrics, RequestMetrics
 from barnabas_broker.server.requests.client_quotas import ClientQuotas, Usage
+from barnabas_broker.server.requests.error_responses import error_response, needs_request
 from barnabas_broker.server.requests.handler import Handler, UnanswerableError
 from barnabas_broker.server.requests.handlers.api_versions import unsupported_version_response
 from barnabas_broker.server.requests.large_requests import Ending, LargeRequests
@@ -99,6 +100,8 @@ class Route:
     api: registry.Api
     header_versions: dict[int, tuple[int, int]]
     metrics: ApiMetrics
+    keeps_request: bool
+    """Whether an error response is made of the request."""
 
     @classmethod
     def to(cls, handler: Handler, requests: RequestMetrics) -> "Route":
@@ -113,6 +116,7 @@ class Route:
                 for it in versions
             },
             requests.of(api.name),
+            needs_request(handler.api_key),
         )
 
 
@@ -229,6 +233,7 @@ class Dispatcher:
             try:
                 items = fast(frame, call)
             except Exception as error:  # As in `_small`.
+                _identify(route, call, frame)
                 return self._finish(route, call, began_ns, _failure(route, call, error), caller)
             if items is not None:
                 return _sent(items, route, call, began_ns, caller)
@@ -278,7 +283,7 @@ class Dispatcher:
             served = route.handler.fast_run(received, position, self.request_bytes_max, call)
         except Exception as error:  # As in `_small`; which of them has failed is not known.
             _failure(route, call, error)
-            raise UnanswerableError(f"{route.api.name} failed and cannot say so") from error
+            raise UnanswerableError(f"{route.api.name} failed, of several requests one") from error
         if served is None:
             return None
         responses, end = served
@@ -319,7 +324,7 @@ class Dispatcher:
     def _small(self, route: Route, call: RequestContext, request: Any) -> Any:
         """The answer to a request, or a future of it."""
         try:
-            answer = route.handler.handle(request, call)
+            answer = _handle(route, call, request)
             if type(answer) is GeneratorType:
                 answer = self._long.begin(answer, _ending(route, call))
         except Exception as error:  # The boundary between one request and the broker's life.
@@ -341,12 +346,28 @@ class Dispatcher:
                 body,
                 flow_of(call.principal, call.client_host, len(body)),
                 decode=decode,
-                handle=lambda request: route.handler.handle(request, call),
+                handle=partial(_handle, route, call),
                 ending=_ending(route, call),
                 may_wait=call.api_key == _FETCH,
             )
         except KafkaError as error:  # There is no room for it.
             return _failure(route, call, error)
+
+
+def _handle(route: Route, call: RequestContext, request: Any) -> Any:
+    """What the handler makes of a request."""
+    if route.keeps_request:
+        call.request = request
+    return route.handler.handle(request, call)
+
+
+def _identify(route: Route, call: RequestContext, frame: memoryview) -> None:
+    """Read what a failed fast route has read its own way; raises DecodeError."""
+    client_id, body = decode_client(frame, 0, route.header_versions[call.version][0])
+    call.identify(client_id)
+    call.request, _ = codec.decode_from(
+        route.api.request, frame, call.version, body, ELEMENTS_AT_ONCE
+    )
 
 
 def _sent(
@@ -383,7 +404,7 @@ def _unknown(route: Route | None, api_key: int, version: int, correlation_id: in
 def _failure(route: Route, call: RequestContext, error: BaseException) -> Any:
     """The response that carries `error` for a whole request.
 
-    Raises UnanswerableError for an API whose responses have no place for it.
+    Raises UnanswerableError where there is none.
     """
     if isinstance(error, UnanswerableError):
         settle_unanswered(call, left=False)
@@ -403,14 +424,11 @@ def _failure(route: Route, call: RequestContext, error: BaseException) -> Any:
         code = ErrorCode.UNKNOWN_SERVER_ERROR
         message = "the broker failed to serve this request; its log says why"
     route.metrics.failed(code)
-    response = route.api.response()
-    if not hasattr(response, "error_code"):
+    response = error_response(route.api, call.request, call.version, KafkaError(code, message))
+    if response is None:
         raise UnanswerableError(
-            f"{route.api.name} failed with {code.name} and cannot say so"
+            f"{route.api.name} failed with {code.name}; its response has no error field"
         ) from error
-    response.error_code = code
-    if hasattr(response, "error_message"):
-        response.error_message = message
     return response
 
 
@@ -452,15 +470,23 @@ def _joined(parts: list[Item]) -> list[Item]:
 
 
 def _encoded(route: Route, call: RequestContext, response: Any) -> list[Item]:
-    version = call.version
-    header_version = route.header_versions[version][1]
     try:
-        if call.api_key == _FETCH:
-            return _fetch_items(response, version, call.correlation_id, header_version)
-        return [response_frame(response, version, call.correlation_id, header_version)]
+        return _items(route, call, response)
+    except codec.EncodeError as error:
+        failed = _failure(route, call, error)
+    try:
+        return _items(route, call, failed)
     except codec.EncodeError as error:
         log.exception("Failed to encode a response: %s version %d", route.api.name, call.version)
         raise UnanswerableError(f"{route.api.name} could not be answered") from error
+
+
+def _items(route: Route, call: RequestContext, response: Any) -> list[Item]:
+    version = call.version
+    header_version = route.header_versions[version][1]
+    if call.api_key == _FETCH:
+        return _fetch_items(response, version, call.correlation_id, header_version)
+    return [response_frame(response, version, call.correlation_id, header_version)]
 
 
 def response_frame(response: Any, version: int, correlation_id: int, header_version: int) -> bytes:

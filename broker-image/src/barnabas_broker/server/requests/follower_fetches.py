@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from barnabas_broker.cluster.failures import refusal
+from barnabas_broker.cluster.image import PartitionState
 from barnabas_broker.replica.delayed_fetch import DelayedFetch, Waitable
 from barnabas_broker.replica.fetch_session import (
     FINAL_EPOCH,
@@ -31,6 +32,7 @@ from barnabas_broker.replica.replication_quota import leader_withholds
 from barnabas_broker.security.acls import AclOperation
 from barnabas_broker.server.process.cooperative_scheduler import Work
 from barnabas_broker.server.requests.fetch_sessions import (
+    FIRST_WITH_SESSIONS,
     FIRST_WITH_TOPIC_IDS,
     JUDGED_FIRST,
     begin,
@@ -67,7 +69,8 @@ def handle(
         return FetchResponse(error_code=error.code)
     session = cast("FollowerSession | None", context.session)
     fetch = _FollowerFetch(request, call, context, follower, broker_epoch)
-    request.topics = []
+    if call.version >= FIRST_WITH_SESSIONS:  # Before, an error response lists each of them.
+        request.topics = []
     first = yield from fetch.read(arriving=True)
     if (
         request.max_wait_ms <= 0
@@ -79,15 +82,21 @@ def handle(
     missing_bytes, watched = request.min_bytes - first.size, first.watched
     if session is not None:
         missing_bytes, watched = missing_bytes - session.grown, [session]
-    if missing_bytes <= 0 or any(it.log.log_end_offset != end for it, end in first.ends):
+    if missing_bytes <= 0 or any(
+        it.log.log_end_offset != end or it.state is not state for it, end, state in first.looked_at
+    ):
         return (yield from fetch.again())  # Something came while others had their turns.
-    return DelayedFetch(
+    if call.followed:
+        return (yield from fetch.again())
+    waiting = DelayedFetch(
         get_running_loop(),
         watched,
         missing_bytes=missing_bytes,
         wait_ms=request.max_wait_ms,
         answer=fetch.again,
-    ).future
+    )
+    call.hurry = waiting.complete  # The follower has another partition to ask about.
+    return waiting.future
 
 
 def _targets(request: FetchRequest, call: RequestContext) -> Work[dict[Key, Target]]:
@@ -115,12 +124,13 @@ def _targets(request: FetchRequest, call: RequestContext) -> Work[dict[Key, Targ
 class _Read:
     """What one pass over the partitions found; `at_once`: something that must be told now.
 
-    `ends`: how far the logs had come that are watched without a session.
+    `looked_at`: how far the logs had come that are watched without a session, and the states of
+    their partitions.
     """
 
     answers: list[tuple[Key, FollowerTarget, PartitionData]] = field(default_factory=list)
     watched: list[Waitable] = field(default_factory=list)
-    ends: list[tuple[Partition, int]] = field(default_factory=list)
+    looked_at: list[tuple[Partition, int, PartitionState]] = field(default_factory=list)
     size: int = 0
     throttled: int = 0  # Bytes of `size` that are of throttled partitions.
     at_once: bool = False
@@ -208,7 +218,8 @@ class _FollowerFetch:
             self._session.watch(key, target, partition, deaf=withheld)
         elif not withheld:
             found.watched.append(partition.appends)
-            found.ends.append((partition, partition.log.log_end_offset))
+            end = partition.log.log_end_offset
+            found.looked_at.append((partition, end, partition.state))
         data = self._read_partition(
             partition, target, max_bytes, at_least_one=at_least_one, arriving=arriving
         )

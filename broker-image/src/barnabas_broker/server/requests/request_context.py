@@ -1,5 +1,6 @@
 """One request in the hands of its handler: who asks, from where, and what may be used to answer."""
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -43,6 +44,12 @@ class RequestContext:
     """What the API's fast route has done of it before it left the rest to the handler."""
     refused: KafkaError | None = None
     """The error of what the fast route began behind that and could not finish."""
+    request: Any = None
+    """What was asked, where an error of all of it is answered item by item (`error_responses`)."""
+    followed: bool = False
+    """Whether something has come on its connection behind it, while it waits for its answer."""
+    hurry: Callable[[], None] | None = None
+    """Has it answered where it need not wait any longer once it is `followed`."""
     denied: set[tuple[AclOperation, ResourceType, str]] | None = None
     """Denials that are audited: a question may be asked again, and is audited once."""
 
@@ -51,6 +58,12 @@ class RequestContext:
         self.client_id = client_id
         if self.usage is not None:
             self.usage.client_id = client_id
+
+    def follow(self) -> None:
+        """Something has come behind it."""
+        self.followed = True
+        if self.hurry is not None:
+            self.hurry()
 
     def working(self) -> AbstractContextManager[None]:
         """Within it something is done for the request, which counts for quotas (`Usage.working`).

@@ -204,16 +204,18 @@ def test_without_a_controller_nothing_is_asked(who: int) -> None:
     tell(controller(granted, []), story, who)
 
 
-def test_a_controller_that_hangs_is_left_when_another_is_elected() -> None:
-    """Long before the request to it would have timed out."""
+@pytest.mark.parametrize("silent", [False, True])
+def test_a_controller_that_hangs_is_left_when_another_is_elected(silent: bool) -> None:
+    """Long before the request to it would have timed out; `silent` ones say nothing at all."""
     controllers = [7]
     asked = asyncio.Event()
 
     async def hangs(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         _, correlation_id = await receive(reader)
-        apis = [ApiVersion(api_key=ApiKey.ALTER_PARTITION, min_version=0, max_version=3)]
-        respond(writer, correlation_id, ApiVersionsResponse(api_keys=apis))
-        await receive(reader)
+        if not silent:
+            apis = [ApiVersion(api_key=ApiKey.ALTER_PARTITION, min_version=0, max_version=3)]
+            respond(writer, correlation_id, ApiVersionsResponse(api_keys=apis))
+            await receive(reader)
         asked.set()
         await reader.read()
 
@@ -223,7 +225,10 @@ def test_a_controller_that_hangs_is_left_when_another_is_elected() -> None:
         )
         asking = asyncio.ensure_future(changes.alter(TopicPartition("t", 0), T_ID, WANTED))
         await asked.wait()
+        changes.look_at_controller()
+        assert not asking.done()
         controllers.append(8)
+        changes.look_at_controller()
         with pytest.raises(UnreachableError, match="not the controller any more"):
             await asking
         await changes.stop()

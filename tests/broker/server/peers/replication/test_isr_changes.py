@@ -3,7 +3,9 @@
 import asyncio
 import errno
 import os
+import threading
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,8 @@ from barnabas_broker.cluster.image import PartitionState
 from barnabas_broker.log.flushing import FlushPlan
 from barnabas_broker.log.partition_log import PartitionLog
 from barnabas_broker.server.node import broker_server as node_module
+from barnabas_broker.server.peers.peers import PeerError
+from barnabas_broker.server.peers.replication import isr_changes
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.ids import TopicPartition
 from barnabas_kafka.protocol.messages.produce import ProduceResponse
@@ -22,7 +26,7 @@ from tests.broker.server.moved_clock import loops_monotonic_ms
 from tests.broker.server.peers.replication.hand_made import T0, HandMade, Member, hand_made
 from tests.broker.server.peers.replication.test_replica_fetcher import batch
 from tests.broker.server.running import Wire, produce_request
-from tests.waiting import wait_for
+from tests.waiting import ANSWER, seconds, wait_for
 
 #: As long as no machine is busy.
 LAG_S = 600
@@ -143,6 +147,62 @@ def test_the_log_is_on_disk_before_others_leave(
         followed_no_more(pair)
         wait_for("the ISR of (0,)", lambda: pair.state().isr, until=lambda isr: isr == (0,))
         assert flushed == [on_disk]
+
+
+def test_a_disk_that_hangs_holds_up_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The threads of the event loop are for what waits for no disk, such as a controller's orders.
+
+    And the change is made when the log is on disk.
+    """
+    hanging, free, run = threading.Event(), threading.Event(), FlushPlan.run
+
+    def hang(plan: FlushPlan) -> None:
+        hanging.set()
+        free.wait(seconds(ANSWER))
+        run(plan)
+
+    monkeypatch.setattr(node_module, "monotonic_ms", loops_monotonic_ms)
+    given: dict[str, Any] = {
+        "replica_lag_time_max_ms": LAG_S * 1000,
+        "barnabas_isr_shrink_flush": "true",
+    }
+    with hand_made(tmp_path, **given) as pair:
+        leader = pair.members[0]
+        leader.do(lambda: leader.loop.set_default_executor(ThreadPoolExecutor(1)))
+        monkeypatch.setattr(FlushPlan, "run", hang)
+        followed_no_more(pair)
+        wait_for("a sync that hangs", hanging.is_set)
+        other = asyncio.run_coroutine_threadsafe(asyncio.to_thread(int, "1"), leader.loop)
+        assert other.result(seconds(ANSWER)) == 1
+        assert pair.asked == []
+        free.set()
+        wait_for("the ISR of (0,)", lambda: pair.state().isr, until=lambda isr: isr == (0,))
+
+
+def test_a_change_that_is_asked_for_in_vain_is_asked_of_the_next_controller(
+    pair: HandMade, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At once, and not when the pause is over."""
+    monkeypatch.setattr(isr_changes, "RETRY_S", 3600.0)
+    monkeypatch.setattr(isr_changes, "RETRY_MAX_S", 3600.0)
+    leader = pair.members[0]
+    change, asked = leader.node.replication.alter_partition, []
+
+    async def alter(*arguments: Any) -> PartitionState:
+        asked.append(pair.image.controller_id)
+        if len(asked) == 1:
+            raise PeerError("it is away")
+        return await change(*arguments)
+
+    leader.node.replication.alter_partition = alter
+    pair.appoint(0, isr=(0,))
+    wait_for("the first attempt", lambda: len(asked))
+    pair.image = replace(pair.image, controller_id=1)
+    pair.show(leader)
+    wait_for("the ISR of (0, 1)", lambda: pair.state().isr, until=lambda isr: isr == (0, 1))
+    assert asked == [0, 1]
 
 
 def test_nobody_leaves_when_the_log_cannot_be_on_disk(

@@ -4,7 +4,9 @@ import asyncio
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from threading import Event
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -70,6 +72,78 @@ def test_a_follower_copies_its_leader(pair: HandMade) -> None:
     until_same(pair)
     assert pair.members[1].ends() == (10, 10)
     assert content(pair.members[0]) == content(pair.members[1])
+
+
+def test_another_partition_does_not_wait_for_a_fetch_that_waits(tmp_path: Path) -> None:
+    """A leader that leads one more: the follower's fetch without it is answered at once."""
+    hour_ms = 3_600_000
+    waits = {
+        "replica_fetch_wait_max_ms": hour_ms,
+        "replica_lag_time_max_ms": 2 * hour_ms,
+        "replica_socket_timeout_ms": 2 * hour_ms,
+    }
+    with hand_made(tmp_path, **waits) as pair:
+        pair.appoint(0)
+        leader = pair.members[0].partition()
+        wait_for("a fetch that waits", lambda: leader.appends.watches)
+        for number in range(3):
+            topic = TopicImage(f"u{number}", UUID(int=50 + number), (pair.state(),))
+            pair.tell(topic)
+            with Wire(pair.members[0].port) as wire:
+                assert wire.produce(topic.name, batch(b"a")).error_code == 0
+            tp = TopicPartition(topic.name, 0)
+            assert pair.members[1].ends(tp)[1] == 1
+
+
+def test_a_fetch_does_not_wait_that_begins_when_another_partition_has_come(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Too late for the fetch of that round, and too early to hurry it."""
+    hour_ms = 3_600_000
+    waits = {
+        "replica_fetch_wait_max_ms": hour_ms,
+        "replica_lag_time_max_ms": 2 * hour_ms,
+        "replica_socket_timeout_ms": 2 * hour_ms,
+    }
+    begun, told = Event(), Event()
+    version = LeaderEndPoint.names_divergence
+
+    async def slow(self: LeaderEndPoint, timeout_s: float) -> bool:
+        begun.set()
+        await asyncio.to_thread(told.wait)
+        return await version(self, timeout_s)
+
+    monkeypatch.setattr(LeaderEndPoint, "names_divergence", slow)
+    with hand_made(tmp_path, **waits) as pair:
+        pair.appoint(0)
+        wait_for("a round", begun.is_set)
+        pair.tell(TopicImage("u", UUID(int=50), (pair.state(),)))
+        told.set()
+        with Wire(pair.members[0].port) as wire:
+            assert wire.produce("u", batch(b"a")).error_code == 0
+        assert pair.members[1].ends(TopicPartition("u", 0))[1] == 1
+
+
+def test_a_leader_that_was_away_is_asked_when_it_is_named_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At once, and not when a pause after the failure is over."""
+    tried, version = [], LeaderEndPoint.names_divergence
+
+    async def away_first(self: LeaderEndPoint, timeout_s: float) -> bool:
+        tried.append(timeout_s)
+        if len(tried) == 1:
+            raise PeerError("it is away")
+        return await version(self, timeout_s)
+
+    monkeypatch.setattr(LeaderEndPoint, "names_divergence", away_first)
+    with hand_made(tmp_path, replica_fetch_backoff_ms=1 << 30) as pair:
+        pair.appoint(0)
+        wait_for("the failure", lambda: len(tried))
+        pair.appoint(0)
+        with Wire(pair.members[0].port) as wire:
+            assert wire.produce("t", batch(b"a")).error_code == 0
+        until_same(pair)
 
 
 def test_who_leads_or_has_caught_up_doubts_its_log_no_more(pair: HandMade) -> None:

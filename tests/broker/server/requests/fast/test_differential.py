@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from barnabas_broker.server.requests.dispatch import collect_handlers
 from barnabas_kafka.errors import ErrorCode
-from barnabas_kafka.protocol import registry
 from tests.broker.server.requests.fast.differential import ROWS, Pair, Row
+from tests.broker.server.requests.whole_requests import errors_in
 from tests.broker.server.running import Wire, port_of
 
 
@@ -65,10 +65,6 @@ def test_ordinary_requests_do_not_reach_the_handler(pair: Pair, row: Row, versio
     pair.learn()
 
 
-NO_ROOM = ("produce", "offset_commit")
-"""Fast routes whose APIs have no place for an error of a whole request."""
-
-
 @pytest.mark.parametrize(
     ("module", "name", "reader"),
     [
@@ -97,11 +93,7 @@ def test_a_bug_is_told_as_a_bug_of_the_handler_is(
     row = ROWS[name]
     version = row.fast[1]
     with Wire(port_of(pair.nodes[0])) as wire:
-        wire.send(row.ordinary, version)
-        if module in NO_ROOM:
-            assert wire.closed_by_broker()
-        else:
-            response: Any = wire.receive(registry.api(row.api_key).response, version)[1]
-            assert response.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+        response: Any = wire.ask(row.ordinary, version)
+        assert errors_in(response, version) == {ErrorCode.UNKNOWN_SERVER_ERROR}
     assert f"Request failed: {name} version" in caplog.text
     assert "a bug" in caplog.text

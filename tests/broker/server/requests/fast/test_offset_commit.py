@@ -90,7 +90,7 @@ def test_a_bug_is_answered_and_logged(
         kept = 77 if broken_at == "take" else 6  # As the log has it.
         assert committed(wire, "by-itself", "plain") == kept
         assert commit(wire, "by-itself", "plain", kept) == 0
-    assert "OffsetCommit of by-itself failed" in caplog.text
+    assert "Request failed: OffsetCommit version" in caplog.text
     assert "a bug" in caplog.text
     with Wire(port_of(pair.nodes[1])) as wire:  # The logs of both are compared later.
         for offset in (6, kept) if broken_at == "taker" else (6, 77, kept):
@@ -122,7 +122,7 @@ def test_a_bug_before_the_group_is_asked_is_answered(
             ("plain", ErrorCode.UNKNOWN_SERVER_ERROR),
             ("nowhere", ErrorCode.UNKNOWN_SERVER_ERROR),
         ]
-    assert caplog.text.count("OffsetCommit of by-itself failed") == 2
+    assert caplog.text.count("Request failed: OffsetCommit version") == 2
 
 
 def test_each_of_many_connections_gets_its_own_answers(tmp_path: Path) -> None:

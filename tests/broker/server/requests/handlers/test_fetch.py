@@ -1,11 +1,12 @@
 """Fetch, as a client sees it."""
 
 import asyncio
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from socket import MSG_PEEK
 from threading import Thread
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -171,6 +172,60 @@ def test_what_comes_while_others_have_their_turns_is_not_waited_for(
     )
     response = wire.ask(request, 12)
     assert offsets(response.responses[0].partitions[0]) == [*range(enough)]
+
+
+@pytest.mark.parametrize(
+    ("version", "epoch", "expected"),
+    [
+        (10, -1, ErrorCode.NOT_LEADER_OR_FOLLOWER),
+        (12, 0, ErrorCode.FENCED_LEADER_EPOCH),
+    ],
+)
+@pytest.mark.parametrize("session_epoch", [-1, 0])
+def test_a_partition_that_is_given_up_while_others_have_their_turns_is_not_waited_for(
+    wire: Wire,
+    monkeypatch: pytest.MonkeyPatch,
+    version: int,
+    epoch: int,
+    expected: ErrorCode,
+    session_epoch: int,
+) -> None:
+    """The first one, before the second has been looked at: another broker leads it."""
+    monkeypatch.setattr(cooperative_scheduler, "TURN_S", -1.0)
+    read = fetch._Fetch._read_partition
+
+    def given_up_after(self: Any, partition: Partition, *args: Any, **more: Any) -> PartitionData:
+        data = read(self, partition, *args, **more)
+        if partition.tp.partition == 0 and partition.is_leader:
+            elsewhere = replace(partition.state, leader=5, leader_epoch=1)
+            asyncio.get_running_loop().call_soon(partition.become, elsewhere)
+        return data
+
+    monkeypatch.setattr(fetch._Fetch, "_read_partition", given_up_after)
+    topic = f"given-up-{version}-{session_epoch}"
+    wire.create_topic(topic, partitions=2)
+    request = fetch_request(
+        [(topic, 0, 0), (topic, 1, 0)], max_wait_ms=10_000_000, session_epoch=session_epoch
+    )
+    for each in request.topics:
+        each.partitions[0].current_leader_epoch = epoch
+    response = wire.ask(request, version)
+    assert response.responses[0].partitions[0].error_code == expected
+
+
+@pytest.mark.parametrize("version", [4, 6, 7, 12])
+def test_a_bug_behind_the_reading_is_told(
+    wire: Wire, topic: str, monkeypatch: pytest.MonkeyPatch, version: int
+) -> None:
+    """Of each partition where the response has no error of its own, or it would look empty."""
+
+    def broken(*_: object) -> NoReturn:
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr(fetch._Fetch, "response", broken)
+    response = wire.ask(fetch_request([(topic, 0, 0)], max_wait_ms=1), version)
+    codes = {each.error_code for told in response.responses for each in told.partitions}
+    assert codes | {response.error_code} - {0} == {ErrorCode.UNKNOWN_SERVER_ERROR}
 
 
 def test_a_fetch_ends_at_its_max_wait(wire: Wire, topic: str) -> None:

@@ -245,6 +245,43 @@ def test_nothing_is_appended_before_the_transaction_is_authorized(
         assert wire.closed_by_broker()
 
 
+@pytest.mark.parametrize("version", [3, 9])
+def test_nothing_is_appended_of_transactions_of_two_producers(
+    wire: Wire, topic: str, version: int
+) -> None:
+    """Nor what is beside them, as in `handleProduceAppend`."""
+    two = f"two-{version}"
+    wire.create_topic(two, partitions=2)
+
+    def records(producer_id: int) -> bytes:
+        return build_batch(
+            [(1, None, b"v", ())],
+            producer_id=producer_id,
+            producer_epoch=0,
+            base_sequence=0,
+            transactional=True,
+        )
+
+    written = [BATCH, records(7), records(8), BATCH]
+    request = ProduceRequest(
+        transactional_id="mine",
+        acks=1,
+        timeout_ms=1000,
+        topic_data=[
+            TopicProduceData(
+                name=name, partition_data=[PartitionProduceData(index=index, records=each)]
+            )
+            for (name, index), each in zip(
+                [(two, 0), (two, 1), (topic, 0), ("nowhere", 0)], written, strict=True
+            )
+        ],
+    )
+    answer = wire.ask(request, version)
+    codes = [each.partition_responses[0].error_code for each in answer.responses]
+    assert codes == [ErrorCode.INVALID_PRODUCER_ID_MAPPING] * 4
+    assert wire.fetch(two).high_watermark == 0
+
+
 def test_an_image_of_several_connections(node: BrokerServer, topic: str) -> None:
     """Offsets are handed out once, whoever asks."""
     with Wire(port_of(node)) as first, Wire(port_of(node)) as second:

@@ -6,7 +6,7 @@ the request takes the same way.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 from uuid import UUID
@@ -30,9 +30,6 @@ from barnabas_kafka.protocol.registry import ApiKey
 FIRST_WITH_TOPIC_IDS: Final = 2
 
 FIRST_WITH_BROKER_EPOCHS: Final = 3
-
-LOOK_S: Final = 0.5
-"""How often to look whether whoever was asked is still the controller."""
 
 TIMEOUT_S: Final = 30.0
 """Whether it was done is not known then; it is asked for again."""
@@ -64,6 +61,15 @@ class AlterPartitionManager:
         self._broker_epoch = broker_epoch
         self._waiting: dict[TopicPartition, Wanted] = {}
         self._sending: asyncio.Task[None] | None = None
+        self._asked: tuple[int, asyncio.Task[Any]] | None = None  # Who, and the request.
+
+    def look_at_controller(self) -> None:
+        """Wait no more for an answer of who is not the controller any more.
+
+        A controller that hangs is replaced long before a request to it has timed out.
+        """
+        if self._asked is not None and self._asked[0] != self._controller_id():
+            self._asked[1].cancel()
 
     async def alter(
         self,
@@ -125,18 +131,29 @@ class AlterPartitionManager:
         controller = self._controller_id()
         if controller == NO_CONTROLLER:
             raise UnreachableError("no controller is known")
+        task = asyncio.get_running_loop().create_task(self._ask(controller, batch))
+        self._asked = controller, task
+        try:
+            await asyncio.wait({task})
+        finally:
+            self._asked = None
+            task.cancel()
+        if task.cancelled():
+            raise UnreachableError(f"broker {controller} is not the controller any more")
+        return task.result()
+
+    async def _ask(
+        self, controller: int, batch: Mapping[TopicPartition, Wanted]
+    ) -> dict[TopicPartition, PartitionState | ErrorCode]:
         version = await self._peers.version(controller, ApiKey.ALTER_PARTITION, timeout_s=TIMEOUT_S)
         if any(wanted.topic_id == ZERO_UUID for wanted in batch.values()):
             version = min(version, FIRST_WITH_TOPIC_IDS - 1)
-        answer = await self._while_controller(
+        answer = await self._peers.send(
             controller,
-            self._peers.send(
-                controller,
-                self._request(batch, version),
-                AlterPartitionResponse,
-                timeout_s=TIMEOUT_S,
-                version_max=version,
-            ),
+            self._request(batch, version),
+            AlterPartitionResponse,
+            timeout_s=TIMEOUT_S,
+            version_max=version,
         )
         if answer.error_code:
             raise KafkaError(error_code(answer.error_code))
@@ -156,23 +173,6 @@ class AlterPartitionManager:
                     partition_epoch=each.partition_epoch,
                 )
         return found
-
-    async def _while_controller(
-        self, controller: int, sending: Coroutine[Any, Any, AlterPartitionResponse]
-    ) -> AlterPartitionResponse:
-        """The answer; given up as soon as another broker is the controller.
-
-        A controller that hangs is replaced long before a request to it has timed out.
-        """
-        task = asyncio.get_running_loop().create_task(sending)
-        try:
-            while not task.done():
-                await asyncio.wait({task}, timeout=LOOK_S)
-                if not task.done() and self._controller_id() != controller:
-                    raise UnreachableError(f"broker {controller} is not the controller any more")
-            return task.result()
-        finally:
-            task.cancel()
 
     def _request(
         self, batch: Mapping[TopicPartition, Wanted], version: int

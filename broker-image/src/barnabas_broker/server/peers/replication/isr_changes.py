@@ -22,6 +22,7 @@ from barnabas_broker.log.partition_log import PartitionLog
 from barnabas_broker.replica.isr import IsrChange
 from barnabas_broker.replica.partition import Partition
 from barnabas_broker.server.peers.peers import PeerError
+from barnabas_broker.server.process.directory_threads import DirectoryThreads
 from barnabas_broker.server.process.supervised_tasks import background
 from barnabas_broker.zk.store import CoordinationError
 from barnabas_kafka.errors import ErrorCode, KafkaError
@@ -31,6 +32,9 @@ log = logging.getLogger(__name__)
 
 RETRY_S: Final = 0.05
 RETRY_MAX_S: Final = 1.0
+
+THREADS: Final = 2
+"""For each log directory, to sync logs before followers leave."""
 
 BrokerEpochs = Mapping[int, int]
 """The registrations in which followers were heard, by broker; not of those that do not say so."""
@@ -59,6 +63,8 @@ class IsrChanges:
     def __init__(self, alter: AlterPartition, *, clock_ms: Callable[[], int]) -> None:
         self._alter = alter
         self._clock_ms = clock_ms
+        self._threads = DirectoryThreads("isr-sync", THREADS)
+        self._news = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
 
     def begin(self, partition: Partition, change: IsrChange) -> None:
@@ -68,12 +74,18 @@ class IsrChanges:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
+    def retry_now(self) -> None:
+        """Who may make changes is another one: those under way need not wait to ask again."""
+        news, self._news = self._news, asyncio.Event()
+        news.set()
+
     async def stop(self) -> None:
         """Give up what is under way; whoever leads next finds out."""
         for task in self._tasks:
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks)
+        await asyncio.to_thread(self._threads.close)
 
     async def _make(self, partition: Partition, change: IsrChange) -> None:
         log.info(
@@ -89,8 +101,12 @@ class IsrChanges:
             if why != told:  # Asking may go on for long; the same once more says nothing new.
                 log.warning("%s: ISR change pending: %s", partition.tp, why)
                 told = why
-            await asyncio.sleep(pause_s)
-            pause_s = min(2 * pause_s, RETRY_MAX_S)
+            try:
+                async with asyncio.timeout(pause_s):
+                    await self._news.wait()
+                pause_s = RETRY_S
+            except TimeoutError:
+                pause_s = min(2 * pause_s, RETRY_MAX_S)
 
     async def _attempt(self, partition: Partition, change: IsrChange) -> str:
         """Ask once; why the change is still under way, if it is."""
@@ -129,7 +145,7 @@ class IsrChanges:
         if partition_log.failure is not None:  # A sync that failed is never tried again.
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, partition_log.failure)
         plan = partition_log.flush_plan()
-        await asyncio.to_thread(plan.run)
+        await asyncio.wrap_future(self._threads.submit(partition_log.directory.parent, plan.run))
         partition_log.flushed(plan, now_ms=self._clock_ms())
 
 

@@ -20,6 +20,7 @@ from barnabas_kafka.ids import (
     TopicPartition,
 )
 from barnabas_kafka.primitives import Buffer
+from barnabas_kafka.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from barnabas_kafka.protocol.messages.fetch import (
     FetchPartition,
     FetchRequest,
@@ -88,6 +89,19 @@ class LeaderEndPoint:
         """Whether the leader looks for divergence when it answers Fetch (Kafka 2.7 and newer)."""
         version = await self._fetch_version(timeout_s)
         return version >= FIRST_WITH_DIVERGING_EPOCH
+
+    async def hurry(self, timeout_s: float) -> None:
+        """Have a fetch that waits at the leader answered, by a request that comes behind it.
+
+        Apache's leaders answer the fetch in its time all the same, and then this.
+        """
+        await self._peers.send(
+            self._leader,
+            ApiVersionsRequest(),
+            ApiVersionsResponse,
+            timeout_s=timeout_s,
+            version_max=0,
+        )
 
     async def epoch_ends(
         self, questions: Mapping[TopicPartition, AskEpochEnd], timeout_s: float

@@ -17,6 +17,7 @@ they are on disk, it is not sent before they are.
 """
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -156,6 +157,7 @@ class ReplicaFetcher:
         self._clock_ms = clock_ms
         self._loop = asyncio.get_running_loop()
         self._changed = asyncio.Event()
+        self._fetching = False  # Whether a fetch may be waiting at the leader.
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -181,6 +183,13 @@ class ReplicaFetcher:
         self.copied[partition.tp] = Copied(partition, topic_id, leader_epoch)
         self._touched[partition.tp] = None
         self._changed.set()
+        if self._fetching:  # Without this one, and for up to `replica.fetch.wait.max.ms`.
+            self._fetching = False
+            background().once("hurrying a fetch", self._hurry())
+
+    async def _hurry(self) -> None:
+        with contextlib.suppress(PeerError):  # The fetch fails with it, too.
+            await self._link.hurry(self._settings()[keys.REPLICA_SOCKET_TIMEOUT_MS] / 1000)
 
     def leave(self, tp: TopicPartition) -> None:
         """Copy a partition no more."""
@@ -202,7 +211,7 @@ class ReplicaFetcher:
                 # A leader that is away is told of once; who leads instead the controller says.
                 log.log(logging.DEBUG if failing else logging.WARNING, "%s: %s", self.name, error)
                 failing = True
-                await asyncio.sleep(backoff_s)
+                await self._pause(backoff_s)  # A leader that is named again has come back.
             except KafkaError as error:
                 log.warning("%s: Fetch rejected by the leader: %s", self.name, error.code.name)
                 await asyncio.sleep(backoff_s)
@@ -214,11 +223,13 @@ class ReplicaFetcher:
         """Nothing is to be asked: wait for a new partition, or for a backoff to end."""
         now = self._loop.time()
         delayed = [self.copied[tp].not_before - now for tp in self._delayed if tp in self.copied]
-        try:
-            async with asyncio.timeout(max(0.0, min([backoff_s, *delayed]))):
+        await self._pause(max(0.0, min([backoff_s, *delayed])))
+
+    async def _pause(self, pause_s: float) -> None:
+        """Wait, but no longer than until another partition is to be copied."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(pause_s):
                 await self._changed.wait()
-        except TimeoutError:
-            pass
 
     async def _round(self) -> bool:
         """Ask once whatever there is to ask; False if that is nothing."""
@@ -402,17 +413,21 @@ class ReplicaFetcher:
         wanted = self._wanted
         if asked is not wanted.partitions:  # The session is about a part, then about another.
             wanted, self._wanted.changed = WantedPartitions(asked), None
-        answers = await self._link.fetch(
-            wanted,
-            FetchLimits(
-                max_wait_ms=settings[keys.REPLICA_FETCH_WAIT_MAX_MS],
-                min_bytes=settings[keys.REPLICA_FETCH_MIN_BYTES],
-                max_bytes=settings[keys.REPLICA_FETCH_RESPONSE_MAX_BYTES],
-                partition_max_bytes=settings[keys.REPLICA_FETCH_MAX_BYTES],
-            ),
-            broker_epoch=self._broker_epoch(),
-            timeout_s=timeout_s,
+        # What has come since the round began is in the next fetch, which this one is not to delay.
+        come = self._changed.is_set()
+        limits = FetchLimits(
+            max_wait_ms=0 if come else settings[keys.REPLICA_FETCH_WAIT_MAX_MS],
+            min_bytes=settings[keys.REPLICA_FETCH_MIN_BYTES],
+            max_bytes=settings[keys.REPLICA_FETCH_RESPONSE_MAX_BYTES],
+            partition_max_bytes=settings[keys.REPLICA_FETCH_MAX_BYTES],
         )
+        self._fetching = True
+        try:
+            answers = await self._link.fetch(
+                wanted, limits, broker_epoch=self._broker_epoch(), timeout_s=timeout_s
+            )
+        finally:
+            self._fetching = False
         appended: list[tuple[TopicPartition, Copied]] = []
         done = 0
         for tp, answer in answers.items():

@@ -100,6 +100,7 @@ class Replication:
             clock_ms=clock_ms,
         )
         self._fetcher_count = settings()[keys.NUM_REPLICA_FETCHERS]
+        self._controller_id = image().controller_id
         self._tasks: list[asyncio.Task[None]] = []
 
     def endpoint_of(self, broker: int) -> Endpoint | None:
@@ -172,6 +173,11 @@ class Replication:
         steps = [made.disconnect_unregistered for made in self._made]
         steps.append(self.fetchers.disconnect_unregistered)
         call_isolated(steps, "Disconnecting", "unregistered brokers")
+        controller_id = self._image().controller_id
+        if controller_id != self._controller_id:
+            self._controller_id = controller_id
+            steps = [self._alter.look_at_controller, self._isr_changes.retry_now]
+            call_isolated(steps, "ISR changes", "another controller")
         count = self._settings()[keys.NUM_REPLICA_FETCHERS]
         if count != self._fetcher_count:
             self._fetcher_count = count

@@ -8,16 +8,16 @@ put off until the cut has ended (`ReplicaManager`). The event loop does not wait
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import Future as ThreadFuture
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Final
 
 from barnabas_broker.log.directories import LogDirectories
 from barnabas_broker.replica.partition import Partition
+from barnabas_broker.server.process.directory_threads import DirectoryThreads
 from barnabas_kafka.errors import ErrorCode, KafkaError
 
 THREADS: Final = 2
-"""Enough to keep two disks busy; cuts are rare, and come many at a time after a failure."""
+"""For each log directory; cuts are rare, and come many at a time after a failure."""
 
 
 class Truncation:
@@ -26,7 +26,7 @@ class Truncation:
     def __init__(self, logs: LogDirectories, *, clock_ms: Callable[[], int]) -> None:
         self._logs = logs
         self._clock_ms = clock_ms
-        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="cut")
+        self._threads = DirectoryThreads("cut", THREADS)
 
     async def truncate(self, partition: Partition, offset: int) -> None:
         """Nothing at or above `offset` stays, nor an epoch that begins there. Raises KafkaError."""
@@ -47,7 +47,7 @@ class Truncation:
             if partition.is_leader or partition.leader_epoch != epoch:
                 # What was put off has been done: this cut was for a leader of before.
                 raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH)
-        cut: ThreadFuture[object] = self._threads.submit(work)
+        cut: ThreadFuture[object] = self._threads.submit(partition.log.directory.parent, work)
         partition.begin_cut(cut)
         ended = asyncio.wrap_future(cut)
 
@@ -60,4 +60,4 @@ class Truncation:
 
     def close(self) -> None:
         """Finish what was begun, and end the threads. Blocks."""
-        self._threads.shutdown(wait=True)
+        self._threads.close()

@@ -21,26 +21,15 @@ FRAME_BYTES_AT_ONCE: Final = 512 << 10
 less."""
 
 
-def commits(
-    commit_at_once: Callable[[GroupCommit, RequestContext], bool],
-    refusal: Callable[[memoryview, RequestContext, Exception], bytes],
-) -> FastRoute:
-    """The route to what commits all of a request, or nothing and says so.
-
-    Where it fails, what was committed is not known: `refusal` then gives the response.
-    """
+def commits(commit_at_once: Callable[[GroupCommit, RequestContext], bool]) -> FastRoute:
+    """The route to what commits all of a request, or nothing and returns False."""
 
     def serve(frame: memoryview, call: RequestContext) -> bytes | None:
         if len(frame) > FRAME_BYTES_AT_ONCE:
             return None
         request = read(bytes(frame), call.version, PARTITIONS_AT_ONCE)
-        if request is None:
+        if request is None or not commit_at_once(request, call):
             return None
-        try:
-            if not commit_at_once(request, call):
-                return None
-        except Exception as error:  # Closing the connection would leave the client uninformed.
-            return refusal(frame, call, error)
         return answer(call.version, call.correlation_id, request[5])
 
     return serve

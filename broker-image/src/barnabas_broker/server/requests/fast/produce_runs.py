@@ -124,8 +124,27 @@ def serve_run(
     Returns the responses and where the request behind them begins; None where there is no run,
     nothing being changed then.
     """
+    try:
+        run, position = _gathered(received, position, min(largest, REQUEST_BYTES_MAX), call)
+    except Exception:  # Whatever it is, it is met again one by one, and answered.
+        return None
+    if run is None or not run.requests:
+        return None
+    try:
+        offset = run.append(call.now_ms)
+        if offset is None:
+            return None
+        return _answers(run, call.version, offset), position
+    except Exception as error:  # What was appended is not known: it is not tried again.
+        refused = refusal(error, "Produce", run.partition.tp)
+        return _refusals(run, call, refused), position
+
+
+def _gathered(
+    received: memoryview, position: int, largest: int, call: RequestContext
+) -> tuple[Run | None, int]:
+    """The requests of a run, and where the one behind them begins."""
     version = call.version
-    largest = min(largest, REQUEST_BYTES_MAX)
     run: Run | None = None
     for _ in range(REQUESTS_MAX):
         correlation_id, data = _frame(received, position, version, largest)
@@ -137,16 +156,7 @@ def serve_run(
         if run is None or not run.takes(data, correlation_id, request):
             break
         position += _SIZE_BYTES + len(data)
-    if run is None or not run.requests:
-        return None
-    try:
-        offset = run.append(call.now_ms)
-    except Exception as error:  # What was appended is not known: it is not tried again.
-        refused = refusal(error, "Produce", run.partition.tp)
-        return _refusals(run, call, refused), position
-    if offset is None:
-        return None
-    return _answers(run, version, offset), position
+    return run, position
 
 
 def _frame(received: memoryview, position: int, version: int, largest: int) -> tuple[int, bytes]:
@@ -170,10 +180,7 @@ def _begin(request: PlainRequest, call: RequestContext) -> Run | None:
     _, acks, ((topic, _, ((index, _, _),)),) = request
     if acks not in _ANSWERED:
         return None
-    try:
-        partition, rules = writable(call, acks, topic, index, allowed=may_write(call, topic))
-    except Exception:  # Whatever it is, it is met again one by one, and answered.
-        return None
+    partition, rules = writable(call, acks, topic, index, allowed=may_write(call, topic))
     if rules.rebuilds_plain or not partition.counts_at_once(acks):
         return None
     return Run(partition, rules, request, call.now_ms)

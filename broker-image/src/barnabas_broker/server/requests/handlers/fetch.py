@@ -33,6 +33,7 @@ from barnabas_broker.server.requests.fetch_conversion import (
     records_for_version,
 )
 from barnabas_broker.server.requests.fetch_sessions import (
+    FIRST_WITH_SESSIONS,
     FIRST_WITH_TOPIC_IDS,
     JUDGED_FIRST,
     begin,
@@ -76,7 +77,8 @@ def handle(request: FetchRequest, call: RequestContext) -> Work[FetchResponse | 
     except KafkaError as error:
         return FetchResponse(error_code=error.code)
     fetch = _Fetch(request, call, context)
-    request.topics = []  # They may be many, and it may wait long.
+    if call.version >= FIRST_WITH_SESSIONS:  # Before, an error response lists each of them.
+        request.topics = []  # They may be many, and it may wait long.
     loop = get_running_loop()
     ends_at_s = loop.time() + request.max_wait_ms / 1000
     min_bytes, wait_ms = min(request.min_bytes, fetch.limit), request.max_wait_ms
@@ -196,12 +198,19 @@ class _Fetch:
         return found
 
     def missed_any(self, found: _Read) -> bool:
-        """Whether more can be read of some partition than when it was looked at."""
+        """Whether some partition has changed since it was looked at.
+
+        More can be read of it, or it is not served here any more (Kafka's DelayedFetch looks for
+        both before it waits).
+        """
         isolation_level = self._request.isolation_level
-        for _, _, data, partition in found.answers:
+        for _, target, data, partition in found.answers:
             committed = isolation_level == READ_COMMITTED
             seen = data.last_stable_offset if committed else data.high_watermark
-            if partition is not None and partition.readable_until(isolation_level) != seen:
+            if partition is not None and (
+                partition.readable_until(isolation_level) != seen
+                or not self._serves(partition, target)
+            ):
                 return True
         read = {key for key, *_ in found.answers}
         return any(
@@ -294,6 +303,12 @@ class _Fetch:
         return readable(
             self._call, target.topic, topic_id, target.partition, target.current_leader_epoch
         )
+
+    def _serves(self, partition: Partition, target: Target) -> bool:
+        try:
+            return self._partition(target) is partition
+        except KafkaError:
+            return False
 
     def _elsewhere(self, partition: Partition, target: Target) -> int | None:
         """The broker that this client should rather ask, if there is one."""

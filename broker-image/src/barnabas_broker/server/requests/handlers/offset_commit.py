@@ -4,8 +4,8 @@ Version 0 belongs to consumers that keep their offsets in ZooKeeper, where they 
 """
 
 from asyncio import Future
+from copy import copy
 from functools import partial
-from typing import Final
 
 from barnabas_broker.cluster.failures import refusal
 from barnabas_broker.coordinator.group.commits import (
@@ -18,14 +18,12 @@ from barnabas_broker.security.acls import AclOperation, ResourceType
 from barnabas_broker.server.process.cooperative_scheduler import Work
 from barnabas_broker.server.process.deferred_responses import then
 from barnabas_broker.server.requests import offset_commits
-from barnabas_broker.server.requests.fast.declared import request_of, response_frame
 from barnabas_broker.server.requests.fast.offset_commit import commits as fast_commits
 from barnabas_broker.server.requests.handler import Handler, VersionRange
 from barnabas_broker.server.requests.offset_commits import committable
 from barnabas_broker.server.requests.request_context import RequestContext
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.ids import TopicPartition
-from barnabas_kafka.protocol import registry
 from barnabas_kafka.protocol.group_values import GroupCommit
 from barnabas_kafka.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -39,9 +37,6 @@ from barnabas_kafka.settings import broker as keys
 
 COORDINATOR_SINCE = 1
 
-_API: Final = registry.api(ApiKey.OFFSET_COMMIT)
-
-
 Answer = OffsetCommitResponse | Work[OffsetCommitResponse]
 """A response, or the work that is left until there is one."""
 
@@ -50,15 +45,6 @@ Committing = OffsetCommitResponse | Future[OffsetCommitResponse]
 
 def handle(request: OffsetCommitRequest, call: RequestContext) -> Work[Answer | Future[Answer]]:
     """Commit what the caller may and what exists; answers keep the order of the request."""
-    asked = request.topics
-    try:
-        return (yield from _handled(request, call))
-    except Exception as error:  # The response has no error but those of partitions.
-        request.topics = asked
-        return _refused(request, refusal(error, "OffsetCommit", request.group_id))
-
-
-def _handled(request: OffsetCommitRequest, call: RequestContext) -> Work[Answer | Future[Answer]]:
     if not _may_commit(request.group_id, call):
         return refused_commit(request, ErrorCode.GROUP_AUTHORIZATION_FAILED)
     codes = yield from offset_commits.faults(request.topics, call)
@@ -66,7 +52,7 @@ def _handled(request: OffsetCommitRequest, call: RequestContext) -> Work[Answer 
         # As nearly always; then the group's answer is in the order of the request.
         committing = yield from _commit(request, call)
         return then(committing, _as_it_is, partial(_refused, request))
-    asked = request.topics
+    asked, request = request.topics, copy(request)
     request.topics = yield from offset_commits.without(asked, codes, OffsetCommitRequestTopic)
 
     def in_order() -> Work[OffsetCommitResponse]:
@@ -91,7 +77,11 @@ def commit_at_once(commit: GroupCommit, call: RequestContext) -> bool:
     """Commit what the caller may, exists and counts at once; False, with nothing done, else."""
     if not _is_whole(commit, call):
         return False
-    return call.broker.groups.commit_at_once(commit, call.version, call.now_ms)
+    try:
+        return call.broker.groups.commit_at_once(commit, call.version, call.now_ms)
+    except (KafkaError, OSError) as error:  # Consumers expect a coordinator's errors, not a log's.
+        refused = refusal(error, "OffsetCommit", commit[0])
+        raise KafkaError(commit_write_error(refused.code), refused.message) from error
 
 
 def _is_whole(commit: GroupCommit, call: RequestContext) -> bool:
@@ -119,13 +109,6 @@ def _as_it_is(response: OffsetCommitResponse) -> Answer:
 
 def _refused(request: OffsetCommitRequest, error: KafkaError) -> OffsetCommitResponse:
     return refused_commit(request, commit_write_error(error.code))
-
-
-def _failed_at_once(frame: memoryview, call: RequestContext, error: Exception) -> bytes:
-    """The response to a request with which the fast route raised `error`."""
-    request: OffsetCommitRequest = request_of(_API, frame, call)
-    response = _refused(request, refusal(error, "OffsetCommit", request.group_id))
-    return response_frame(_API, call.version, call.correlation_id, response)
 
 
 def _commit(request: OffsetCommitRequest, call: RequestContext) -> Work[Committing]:
@@ -170,7 +153,7 @@ def _committed(request: OffsetCommitRequest, call: RequestContext) -> Committing
         response: OffsetCommitResponse | Future[OffsetCommitResponse] = call.broker.groups.ask(
             request.group_id, step
         )
-    except Exception as error:  # Closing the connection would leave the client without a reason.
+    except Exception as error:  # What was refused before the group was asked has its own errors.
         return _refused(request, refusal(error, "OffsetCommit", request.group_id))
     return response
 
@@ -180,5 +163,5 @@ HANDLER = Handler(
     VersionRange(0, 9),
     handle,
     large=True,
-    fast=fast_commits(commit_at_once, _failed_at_once),
+    fast=fast_commits(commit_at_once),
 )

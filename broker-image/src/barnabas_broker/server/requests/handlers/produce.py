@@ -99,10 +99,11 @@ class _Course:
 def handle(request: ProduceRequest, call: RequestContext) -> ProduceResponse | Future[Any] | None:
     """Append the batches of every partition; one partition's error does not touch another's.
 
-    But for a transaction that the caller may not write in: nothing is appended then.
+    But for a transaction that the caller may not write in, or for records of several producers'
+    transactions: nothing is appended then.
     """
-    if _has_transactional_records(request) and not _may_write(request, call):
-        error = KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    error = _refusal(request, call) if _has_transactional_records(request) else None
+    if error is not None:
         partitions = [data for topic in request.topic_data for data in topic.partition_data]
         course = _Course([_refused(data, error) for data in partitions])
         return _response(request, call, course)
@@ -178,6 +179,7 @@ def _response(
     response = ProduceResponse(responses=responses)
     if not uncounted:
         return response
+    call.request = None  # Its records are views of a buffer that is needed for the next.
     return DelayedProduce(
         get_running_loop(),
         uncounted,
@@ -387,13 +389,40 @@ def _wanted(request: ProduceRequest, call: RequestContext) -> Wanted:
 def _has_transactional_records(request: ProduceRequest) -> bool:
     """Whether the first batch of any partition is one of a transaction (`RequestUtils`)."""
     return any(
-        data.records is not None
-        and len(data.records) >= HEADER_SIZE
-        and data.records[MAGIC_POSITION] == 2
-        and data.records[ATTRIBUTES_POSITION + 1] & TRANSACTIONAL_FLAG
-        for topic in request.topic_data
-        for data in topic.partition_data
+        _is_transactional(data) for topic in request.topic_data for data in topic.partition_data
     )
+
+
+def _is_transactional(data: PartitionProduceData) -> bool:
+    records = data.records
+    return (
+        records is not None
+        and len(records) >= HEADER_SIZE
+        and records[MAGIC_POSITION] == 2
+        and bool(records[ATTRIBUTES_POSITION + 1] & TRANSACTIONAL_FLAG)
+    )
+
+
+def _refusal(request: ProduceRequest, call: RequestContext) -> KafkaError | None:
+    """Why a request with transactional records is refused as a whole, if it is.
+
+    Two producers in one request are so by `ReplicaManager.handleProduceAppend`.
+    """
+    if not _may_write(request, call):
+        return KafkaError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    producers: set[Producer] = set()
+    for topic in request.topic_data:
+        known = call.broker.image.topics.get(topic.name)
+        if known is None or not may_write(call, topic.name):
+            continue
+        for data in topic.partition_data:
+            if _is_transactional(data) and known.partition(data.index) is not None:
+                header = BatchHeader._make(HEADER.unpack_from(data.records or b""))
+                producers.add(Producer(header.producer_id, header.producer_epoch))
+    if len(producers) > 1:
+        reason = "the request has transactional records of more than one producer"
+        return KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, reason)
+    return None
 
 
 def _may_write(request: ProduceRequest, call: RequestContext) -> bool:

@@ -2,6 +2,7 @@
 
 from asyncio import Future, ensure_future
 from collections.abc import Callable
+from copy import copy
 from functools import partial
 
 from barnabas_broker.coordinator.group.commits import (
@@ -55,7 +56,7 @@ def handle(
     if code is not None:
         return refused_transactional_commit(request, code)
     codes = yield from offset_commits.faults(request.topics, call)
-    asked = request.topics
+    asked, request = request.topics, copy(request)
     request.topics = yield from offset_commits.without(asked, codes, TxnOffsetCommitRequestTopic)
 
     def in_order() -> Work[TxnOffsetCommitResponse]:

@@ -85,6 +85,13 @@ def newest(_: Any) -> Any:
     return chosen_images
 
 
+def newest_of_pipelines(_: Any) -> Any:
+    def chosen_pipeline_image(_: Any, __: Any, images: Images) -> tuple[str, str]:
+        return images.pipeline, ""
+
+    return chosen_pipeline_image
+
+
 def every_pod_counts(original: Any) -> Any:
     def check_availability(given: Any, draft: Any) -> None:
         for each in given.absences("broker"):

@@ -44,6 +44,11 @@ LISTENERS = [
 ]
 
 
+SECURED_LISTENER = {
+    "name": "scram", "port": 9095, "tls": {}, "authentication": {"type": "scram-sha-512"},
+}  # fmt: skip
+
+
 def secured(**spec: Any) -> Document:
     """The quickstart's KafkaCluster, with a listener for users and with ACLs."""
     return cluster(**{"listeners": LISTENERS, "authorization": {"type": "simple"}, **spec})
@@ -70,6 +75,12 @@ def user(name: str = "billing", **spec: Any) -> Document:
 def pipeline(**spec: Any) -> Document:
     """The quickstart's KafkaPipeline."""
     return _with(quickstart()[3], spec)
+
+
+def pipeline_user(**spec: Any) -> Document:
+    """A KafkaUser who may read what that pipeline reads."""
+    roles = [{"type": "consumer", "topic": "packages"}]
+    return user("archivist", **{"authorization": {"roles": roles}, **spec})
 
 
 def _with(document: Document, spec: Document) -> Document:

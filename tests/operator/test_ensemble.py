@@ -15,10 +15,9 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from barnabas_kafka.certificates import KeyPair, create_authority, issue
 from barnabas_operator.brokers import ClientTls
-from barnabas_operator.certificates import create_authority, issue
 from barnabas_operator.ensemble import MemberAccess, mode
-from barnabas_operator.plan.certificates import KeyPair
 
 SERVING = b"Zookeeper version: 3.9.5\nLatency min/avg/max: 0/0.0/0\nMode: leader\nNode count: 5\n"
 WITHOUT_QUORUM = b"This ZooKeeper instance is not currently serving requests\n"

@@ -13,10 +13,15 @@ from dataclasses import replace
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    invariant,
+    rule,
+    run_state_machine_as_test,
+)
 
 from barnabas_operator.kube import Document
-from barnabas_operator.names import MANUAL_ROLL, PAUSE_ROLL
+from barnabas_operator.names import MANUAL_ROLL, PAUSE_ROLL, SECURITY
 from barnabas_operator.plan import clusters, snapshot
 from barnabas_operator.plan.observed import Images
 from tests.operator.without_rule import WITHOUT, switch_off
@@ -194,6 +199,21 @@ class Life(RuleBasedStateMachine):
         """Another client has a topic of its own under the name."""
         self.world.brokers.create_elsewhere(name)
 
+    @rule(insecure=st.sampled_from([None, True, False]), lost=st.booleans())
+    def say_otherwise(self, insecure: bool | None, lost: bool) -> None:
+        """A user says, or no longer says, what the cluster is; its record may be lost."""
+        edited(self.world, insecure=insecure)
+        if lost:
+            self.world.lose_status("security")
+
+    @invariant()
+    def it_is_what_it_was_created_as(self) -> None:
+        """What brokers reach each other by does not change under them."""
+        for name in (ENSEMBLE, BROKERS):
+            found = self.world.objects.get(("StatefulSet", "default", name))
+            notes = found["metadata"].get("annotations", {}) if found else {}
+            assert SECURITY not in notes
+
     @rule()
     def take_a_name(self) -> None:
         """Somebody has an object of the name that one of the operator's has."""
@@ -263,6 +283,7 @@ class Life(RuleBasedStateMachine):
         self.hold("Auto")
         self.pause(paused=False)
         self.image(broken=False)
+        edited(self.world, insecure=True)
         edited(self.world, brokers={"storage": {"size": "2Gi"}})
         replicas = self.world.find("KafkaCluster", "quickstart")["spec"]["brokers"]["replicas"]
         self.world.brokers.move_from(replicas)

@@ -36,6 +36,7 @@ from barnabas_operator.plan import (
     drift,
     ledger,
     orphans,
+    pipelines,
     pruning,
     roll_checks,
     rolling,
@@ -60,9 +61,9 @@ from barnabas_operator.reconcile import (
     user_deletion,
 )
 from barnabas_operator.reconcile import clusters as reconcile_clusters
-from barnabas_operator.reconcile import kafka_users as reconcile_users
 from barnabas_operator.reconcile import ledger as ledger_store
 from barnabas_operator.reconcile import topics as reconcile_topics
+from barnabas_operator.reconcile import users as reconcile_users
 from barnabas_operator.reconcile.context import Context, Regarding
 from barnabas_operator.resources import brokers as broker_objects
 from barnabas_operator.resources import services
@@ -80,6 +81,7 @@ from tests.operator.changes_of_rules import (
     never_probing,
     never_slow,
     newest,
+    newest_of_pipelines,
     no_rack_wait,
     one_at_a_time,
     probe_ready,
@@ -157,8 +159,13 @@ WITHOUT: Final[Mapping[str, tuple[Off, ...]]] = {
     "a broken template stops the roll": (Off(roll_checks, "newly_broken", returns([])),),
     "probes follow progress": (Off(broker_objects, "_probe", probe_ready),),
     "a stuck recovery is not alive": (Off(Admin, "_stalled", returns(None)),),
-    "an upgrade rolls nothing": (Off(snapshot, "chosen_images", newest),),
-    "templates are held": everywhere("is_held", (clusters, versions), returns(value=False)),
+    "an upgrade rolls nothing": (
+        Off(snapshot, "chosen_images", newest),
+        Off(pipelines, "chosen_pipeline_image", newest_of_pipelines),
+    ),
+    "templates are held": everywhere(
+        "is_held", (clusters, pipelines, versions), returns(value=False)
+    ),
     "policy and pause": (Off(roll_checks, "objection", returns("")),),
     "binaries first": (Off(snapshot, "plan_protocol", returns(Protocol())),),
     "Ready is that brokers answer": (

@@ -289,6 +289,10 @@ class World(MemoryKube):
             if key[0] == SECRETS.kind and not any(each["uid"] in uids for each in owners):
                 self._forget(key)
 
+    def lose_status(self, field: str) -> None:
+        """A field of the cluster's status is lost, as where definitions are older."""
+        self.find("KafkaCluster", "quickstart").get("status", {}).pop(field, None)
+
     def take_name(self, kind: str, name: str) -> None:
         """Somebody replaces an object of the operator by one that no resource controls."""
         if (kind, "default", name) in self.objects:

@@ -32,8 +32,8 @@ app.kubernetes.io/instance: {{ .Release.Name }}
   resources: [services, configmaps]
   verbs: [get, list, watch, create, patch, delete]
 {{- if .Values.users }}
-# Secrets of KafkaUsers, by name: neither listed nor watched. A right on names that begin in some way
-# does not exist, so it is one on every Secret of a watched namespace.
+# Secrets of secured clusters and of KafkaUsers, by name: neither listed nor watched. A right on names
+# that begin in some way does not exist, so it is one on every Secret of a watched namespace.
 - apiGroups: [""]
   resources: [secrets]
   verbs: [get, create, patch]

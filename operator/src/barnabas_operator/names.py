@@ -16,7 +16,7 @@ PIPELINE: Final = f"{GROUP}/pipeline"
 # `app.kubernetes.io/instance`: it is on no claim, for claims outlive their owner.
 CLUSTER: Final = f"{GROUP}/cluster"
 CLUSTER_COMPONENT: Final = f"{GROUP}/component"
-# On StatefulSets of a secured cluster; without it a cluster is insecure.
+# On StatefulSets of a secured cluster, without which it is insecure; and a label of their claims.
 SECURITY: Final = f"{GROUP}/security"
 # On StatefulSets of a cluster whose ZooKeeper has TLS; without it ZooKeeper's traffic is plain.
 ZOOKEEPER_PROTOCOL: Final = f"{GROUP}/zookeeper-protocol"

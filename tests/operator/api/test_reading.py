@@ -34,7 +34,8 @@ def test_every_document_of_the_example_of_users_is_read() -> None:
     """With a listener for them, and what they may do."""
     path = examples.ROOT / "manifests" / "examples" / "users.yaml"
     cluster, _, shop, billing = yaml.safe_load_all(path.read_text(encoding="utf-8"))
-    assert read_cluster(cluster).body.spec.listeners[1].security_protocol == "SASL_PLAINTEXT"
+    spec = read_cluster(cluster).body.spec
+    assert (spec.secured, spec.listeners[0].security_protocol) == (True, "SASL_SSL")
     for user, count in ((shop, 3), (billing, 4)):
         assert len(acls_of(read_user(user).body.spec.authorization)) == count
 

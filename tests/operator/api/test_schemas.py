@@ -56,7 +56,8 @@ def test_rules_and_bounds_of_a_cluster() -> None:
     ]
     listeners = spec["listeners"]
     assert listeners["x-kubernetes-list-map-keys"] == ["name"]
-    assert listeners["default"] == [{"name": "plain", "type": "internal", "port": 9092}]
+    # It depends on what the cluster was created as, which the schema cannot know.
+    assert "default" not in listeners
     assert listeners["items"]["properties"]["type"]["enum"][:2] == ["internal", "nodeport"]
 
 

@@ -48,6 +48,7 @@ def test_versions() -> None:
         images.operator: {
             "broker": "broker:1",
             "zookeeper": "zookeeper:1",
+            "pipeline": "pipeline:1",
             "protocol": "3.9-IV0",
         },
         "0.0.9": {"broker": "b:9", "zookeeper": "z:9"},

@@ -12,6 +12,7 @@ from barnabas_operator.local import documents
 from barnabas_operator.local.broker import BrokerFiles
 from barnabas_operator.local.down import down
 from barnabas_operator.local.processes import Entry
+from barnabas_operator.local.repair import recorded_security
 from barnabas_operator.local.state import StateDirectory
 from barnabas_operator.local.up import up
 from barnabas_operator.local.view import View, look
@@ -29,20 +30,26 @@ def cluster(*, config: Mapping[str, str] | None = None, **spec: Any) -> Document
         {"name": "external", "type": "nodeport", "port": 9094, "nodePort": free_port()},
     ]
     spec.setdefault("listeners", listeners)
-    return _bare(examples.cluster(config=dict(config or {}), **spec))
+    return bare(examples.cluster(config=dict(config or {}), **spec))
 
 
 def topic(name: str = "packages", **spec: Any) -> Document:
     """A KafkaTopic of that cluster."""
-    return _bare(examples.topic(name, **spec))
+    return bare(examples.topic(name, **spec))
 
 
 def pipeline(**spec: Any) -> Document:
     """The quickstart's KafkaPipeline."""
-    return _bare(examples.pipeline(**spec))
+    return bare(examples.pipeline(**spec))
 
 
-def _bare(document: Document) -> Document:
+def secured_cluster(**spec: Any) -> Document:
+    """A KafkaCluster that is secured, with one listener on a port that is free here."""
+    listener = {**examples.SECURED_LISTENER, "port": free_port()}
+    return bare(examples.cluster(**{"listeners": [listener], "insecure": False, **spec}))
+
+
+def bare(document: Document) -> Document:
     """As a person writes it."""
     return {**document, "metadata": {"name": document["metadata"]["name"]}}
 
@@ -64,10 +71,25 @@ class Laptop:
         if wanted:
             self.write(*wanted)
         self.said = []
-        manifest = documents.read_file(self.file)
+        manifest = self.manifest(secure=options.pop("secure", False))
         options = {"timeout_s": seconds(START), **options}
         seen: View = up(manifest, self.file, self.state, say=self.said.append, **options)
         return seen
+
+    def manifest(self, *, secure: bool = False) -> documents.Manifest:
+        """What `up` reads, given what was recorded."""
+        return documents.read_file(
+            self.file, recorded=lambda _: recorded_security(self.state), secure=secure
+        )
+
+    def files(self) -> dict[str, bytes]:
+        """What is kept of keys, and given to clients of users."""
+        return {
+            str(file.relative_to(self.state.path)): file.read_bytes()
+            for directory in ("pki", "users")
+            for file in self.state.path.joinpath(directory).rglob("*")
+            if file.is_file()
+        }
 
     def down(self, **options: Any) -> None:
         """Stop what runs."""

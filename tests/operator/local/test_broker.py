@@ -51,7 +51,7 @@ def test_settings_are_those_of_pods_on_loopback(tmp_path: Path) -> None:
     """No ZooKeeper, the ports that are free, a data directory of its own."""
     found = read_cluster(cluster(config={"num.partitions": "5"}))
     ports = {"plain": Port(9092, 9092), "external": Port(32094, 40001)}
-    text = broker.settings_text(found, ports, tmp_path / "data")
+    text = broker.settings_text(found, ports, tmp_path / "data", pki=tmp_path)
     assert parse_properties(text.encode(), origin="test") == {
         "listeners": "PLAIN://127.0.0.1:9092,EXTERNAL://127.0.0.1:40001",
         "listener.security.protocol.map": "PLAIN:PLAINTEXT,EXTERNAL:PLAINTEXT",
@@ -66,7 +66,7 @@ def test_durability_is_that_of_the_resource(tmp_path: Path) -> None:
     """`durability: fsync` means on a laptop what it means in a pod."""
     found = read_cluster(cluster(durability="fsync"))
     ports = {"plain": Port(9092, 9092), "external": Port(32094, 40001)}
-    text = broker.settings_text(found, ports, tmp_path / "data")
+    text = broker.settings_text(found, ports, tmp_path / "data", pki=tmp_path)
     assert parse_properties(text.encode(), origin="test")["barnabas.durability"] == "fsync"
 
 

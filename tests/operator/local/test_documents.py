@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import copy
+import functools
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from barnabas_operator.api.clusters import Security
 from barnabas_operator.local.documents import ManifestError, carry_statuses, choose, read_file
 from tests.operator import examples
 from tests.operator.local import laptop
@@ -58,6 +60,7 @@ def test_of_several_clusters_one_is_named() -> None:
         (laptop.topic(topicName=".."), "KafkaTopic packages: spec.topicName: cannot be . or .."),
         (laptop.topic(), "there is no KafkaCluster; topics and pipelines need theirs beside"),
         (laptop.pipeline(sink={}), "KafkaPipeline packages-to-parquet: spec.sink: give a sink"),
+        (laptop.pipeline(user="a"), "KafkaPipeline packages-to-parquet: spec.user: needs Kuber"),
         ({**laptop.topic(), "metadata": {"name": 7}}, "metadata.name: is missing or is no text"),
     ],
 )
@@ -145,10 +148,169 @@ def test_rules_that_the_api_server_would_hold(spec: Document, problem: str) -> N
     assert problem in found
 
 
-def test_users_are_refused_by_name() -> None:
-    """They need Secrets, which a laptop has none of."""
-    (found,) = _problems({**examples.user(), "spec": {}})
-    assert "kind: is KafkaUser, which `barnabas local` does not manage" in found
+def _user(name: str = "billing", **spec: Any) -> Document:
+    return laptop.bare(examples.user(name, **spec))
+
+
+@pytest.mark.parametrize(
+    ("spec", "problem"),
+    [
+        (
+            {"authentication": {"passwordSecretRef": {"name": "own"}}},
+            "authentication.passwordSecretRef: is a Secret of Kubernetes; remove it",
+        ),
+        (
+            {"authentication": {"type": "tls", "rotationDays": 3}},
+            "authentication.rotationDays: is for passwords that are generated",
+        ),
+        ({"username": "ANONYMOUS"}, "username: ANONYMOUS is the principal of clients without"),
+        ({"clusterNamespace": "elsewhere"}, "clusterNamespace: is for Kubernetes"),
+        (
+            {"authorization": {"roles": [{"type": "producer"}]}},
+            "authorization.roles[0]: producer and consumer need a topic",
+        ),
+        (
+            {"authorization": {"roles": [{"type": "producer", "topic": "t", "group": "g"}]}},
+            "authorization.roles[0]: group is for consumers",
+        ),
+        (
+            {
+                "authorization": {
+                    "roles": [{"type": "consumer", "topic": "t", "transactionalId": "x"}]
+                }
+            },
+            "authorization.roles[0]: transactionalId is for producers",
+        ),
+        (
+            {"authorization": {"roles": [{"type": "streams", "topic": "t"}]}},
+            "authorization.roles[0]: streams needs an applicationId",
+        ),
+        (
+            {"authorization": {"acls": [{"resource": {"type": "topic"}, "operations": ["Read"]}]}},
+            "authorization.acls[0].resource: name is for all types but cluster",
+        ),
+        (
+            {
+                "authorization": {
+                    "acls": [
+                        {"resource": {"type": "cluster", "name": "c"}, "operations": ["Create"]}
+                    ]
+                }
+            },
+            "authorization.acls[0].resource: name is for all types but cluster",
+        ),
+        ({"authentication": {"type": "tls"}}, "authentication: KafkaCluster quickstart has no"),
+        ({"listener": "other"}, "authentication: KafkaCluster quickstart has no listener other"),
+        ({"cluster": "other"}, "cluster: there is no KafkaCluster other"),
+    ],
+)
+def test_a_user_that_cannot_be(spec: Document, problem: str) -> None:
+    """What the API server refuses, what its cluster does not have, and what needs a Secret."""
+    (found,) = _problems(laptop.secured_cluster(), _user(**spec))
+    assert found.startswith(f"KafkaUser billing: spec.{problem}")
+
+
+def test_names_of_users_become_names_of_directories() -> None:
+    """None leads out of the directory."""
+    for name in ("../../etc", "a/b", ".hidden", "Upper"):
+        (found,) = _problems(laptop.secured_cluster(), _user(name))
+        assert f"KafkaUser {name}: metadata.name: must be small letters" in found
+    choose([laptop.secured_cluster(), _user("a.b-c")])
+
+
+@pytest.mark.parametrize(
+    ("spec", "problem"),
+    [
+        (
+            {"listeners": [{"name": "a", "port": 9092, "tls": {}}]},
+            "listeners: a: needs tls and authentication",
+        ),
+        (
+            {"listeners": [{**examples.SECURED_LISTENER, "name": "replication"}]},
+            "listeners: replication: name replication and port 9091 are the brokers' own",
+        ),
+        ({"config": {"super.users": "User:a"}}, "config.super.users: follows from"),
+        (
+            {"config": {"allow.everyone.if.no.acl.found": "true"}},
+            "config.allow.everyone.if.no.acl.found: opens",
+        ),
+        (
+            {"certificates": {"clusterCa": {"secretName": "own"}}},
+            "certificates.clusterCa: is a Secret of Kubernetes",
+        ),
+        (
+            {"certificates": {"clientsCa": {"secretName": "own"}}},
+            "certificates.clientsCa: is a Secret of Kubernetes",
+        ),
+    ],
+)
+def test_a_secured_cluster_that_cannot_be(spec: Document, problem: str) -> None:
+    """As on Kubernetes, and what there needs a Secret."""
+    (found,) = _problems(laptop.secured_cluster(**spec))
+    assert found.startswith("KafkaCluster quickstart: spec.")
+    assert problem in found
+
+
+def test_what_is_plain_in_a_secured_cluster(tmp_path: Path) -> None:
+    """All of it is told, each with a remedy; the option secures it, and keeps what is secured."""
+    listeners = [
+        {"name": "plain", "port": 9092},
+        {"name": "certs", "port": 9094, "tls": {}, "authentication": {"type": "tls"}},
+        {"name": "open", "port": 9095, "tls": {}},
+    ]
+    machine = laptop.Laptop(tmp_path)
+    machine.write(laptop.secured_cluster(listeners=listeners), laptop.topic())
+    with pytest.raises(ManifestError) as raised:
+        read_file(machine.file)
+    assert [each.partition("spec.listeners: ")[2].split(":")[0]
+            for each in raised.value.problems] == ["plain", "open"]  # fmt: skip
+    assert all("`--secure` gives it both" in each for each in raised.value.problems)
+    spec = read_file(machine.file, secure=True).cluster.body.spec
+    assert spec.secured
+    assert [each.security_protocol for each in spec.listeners] == ["SASL_SSL", "SSL", "SASL_SSL"]
+    assert [each.port for each in spec.listeners] == [9092, 9094, 9095]
+
+
+def created_as(mode: Security, _: str) -> Security:
+    """What was recorded of any cluster."""
+    return mode
+
+
+def test_what_a_cluster_was_created_as_counts(tmp_path: Path) -> None:
+    """A file that says otherwise is told so, one that says nothing is not."""
+    machine = laptop.Laptop(tmp_path)
+    document = laptop.bare(examples.cluster(listeners=[{"name": "plain", "port": 9092}]))
+    for said in (None, True, False):
+        for mode in Security:
+            document["spec"]["insecure"] = said
+            machine.write(document)
+            found = read_file(machine.file, recorded=functools.partial(created_as, mode))
+            secured = mode is Security.SECURED
+            assert found.cluster.body.spec.secured is secured
+            assert bool(found.notes) is (said is secured)
+    with pytest.raises(ManifestError, match="was created insecure, and stays so"):
+        read_file(machine.file, recorded=lambda _: Security.INSECURE, secure=True)
+
+
+def test_the_person_at_the_machine_is_a_user() -> None:
+    """Of the type of the first listener, and a super user; not where a resource has the name."""
+    manifest = choose([laptop.secured_cluster(), _user("billing")])
+    assert [each.meta.name for each in manifest.users] == ["admin", "billing"]
+    authorization = manifest.cluster.body.spec.authorization
+    assert authorization is not None
+    assert authorization.super_users == ("admin",)
+    for own in (_user("admin"), _user("other", username="admin")):
+        manifest = choose([laptop.secured_cluster(), own])
+        assert [each.meta.name for each in manifest.users] == [own["metadata"]["name"]]
+        assert manifest.cluster.body.spec.authorization is None
+    assert choose([laptop.cluster()]).users == ()
+
+
+def test_pipelines_of_secured_clusters() -> None:
+    """They are refused, whether they name a user or not."""
+    (found,) = _problems(laptop.secured_cluster(), laptop.topic(), laptop.pipeline())
+    assert found.startswith("KafkaPipeline packages-to-parquet: spec.cluster: KafkaCluster")
+    assert found.endswith("is secured: its pipelines need Kubernetes")
 
 
 def test_a_cluster_of_another_namespace_is_refused_by_name() -> None:
@@ -163,6 +325,14 @@ def test_names_become_names_of_services() -> None:
     """On a laptop they would do; on Kubernetes they would not."""
     document = laptop.cluster() | {"metadata": {"name": "Quick.Start"}}
     assert "metadata.name must be small letters" in _problems(document)[0]
+
+
+def test_a_cluster_without_listeners_has_the_plain_one() -> None:
+    """As on Kubernetes, where it is insecure."""
+    document = laptop.cluster()
+    del document["spec"]["listeners"]
+    (listener,) = choose([document]).cluster.body.spec.listeners
+    assert (listener.name, listener.port, listener.is_plain) == ("plain", 9092, True)
 
 
 def test_a_resource_is_there_once() -> None:
@@ -200,6 +370,7 @@ spec:
     - {name: plain, port: 80}
     - name: other
       prt: 9093
+  insecure: true
 ---
 apiVersion: barnabas.io/v1alpha1
 kind: KafkaTopic
@@ -208,6 +379,34 @@ spec:
   cluster: laptop
   partitions: 0
   partitions: 3
+---
+apiVersion: barnabas.io/v1alpha1
+kind: KafkaUser
+metadata: {name: Shop}
+spec:
+  cluster: laptop
+  authentication:
+    type: scram
+    passwordSecretRef: {name: own}
+  authorization:
+    roles:
+      - {type: producer, topics: t}
+      - {type: writer, topic: t}
+    acls:
+      - resource: {type: topic, name: t}
+        operations: [Read, Wriet]
+  quotas: {producerByteRate: 0}
+---
+apiVersion: barnabas.io/v1alpha1
+kind: KafkaUser
+metadata: {name: Billing}
+spec:
+  cluster: laptop
+  authentication:
+    passwordSecretRef: {name: own}
+  authorization:
+    roles:
+      - {type: consumer, group: g}
 ---
 kind: Service
 """
@@ -227,8 +426,19 @@ def test_every_mistake_has_its_line(tmp_path: Path) -> None:
         "line 9: KafkaCluster laptop: spec.listeners[0].port",
         "line 10: KafkaCluster laptop: spec.listeners[1].port: is missing",
         "line 11: KafkaCluster laptop: spec.listeners[1].prt",
-        "line 19: spec.partitions",
-        "line 21: document 3: kind",
+        "line 20: spec.partitions",
+        "line 28: KafkaUser Shop: spec.authentication.type",
+        "line 32: KafkaUser Shop: spec.authorization.roles[0].topics",
+        "line 33: KafkaUser Shop: spec.authorization.roles[1].type",
+        "line 36: KafkaUser Shop: spec.authorization.acls[0].operations[1]",
+        "line 37: KafkaUser Shop: spec.quotas.producerByteRate",
+        "line 41: KafkaUser Billing: metadata.name",
+        (
+            "line 45: KafkaUser Billing: spec.authentication.passwordSecretRef: is a Secret of"
+            " Kubernetes; remove it"
+        ),
+        "line 48: KafkaUser Billing: spec.authorization.roles[0]",
+        "line 50: document 5: kind",
     ]
     assert "did you mean log.retention.hours" in told[2]
     right = MISTAKES.partition("---")[0]
@@ -249,7 +459,7 @@ def test_settings_need_no_quotes(tmp_path: Path) -> None:
     )
     path.write_text(
         "apiVersion: barnabas.io/v1alpha1\nkind: KafkaCluster\nmetadata: {name: a}\n"
-        f"spec:\n  brokers: {{storage: {{size: 1Gi}}}}\n  config: {config}\n---\n"
+        f"spec:\n  insecure: true\n  brokers: {{storage: {{size: 1Gi}}}}\n  config: {config}\n---\n"
         "apiVersion: barnabas.io/v1alpha1\nkind: KafkaTopic\nmetadata: {name: t}\n"
         "spec: {cluster: a, config: {retention.ms: 5000}}\n"
     )

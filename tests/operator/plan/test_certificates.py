@@ -10,12 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from barnabas_kafka.certificates import CertificateView, KeyPair
 from barnabas_operator.plan.certificates import (
     HOSTS_MAX,
     Authority,
-    CertificateView,
     Change,
-    KeyPair,
     hosts_to_name,
     issue_reason,
     no_earlier_than,
@@ -35,6 +34,7 @@ VIEW = CertificateView(
     hosts=frozenset({"h"}),
     not_before=NOW,
     not_after=NOW + 90 * DAY,
+    sha256="",
 )
 CA = replace(VIEW, subject="CN=ca", key_id=b"ca", not_after=NOW + YEARS)
 

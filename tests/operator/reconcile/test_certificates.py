@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import socket
 import ssl
-import tempfile
 from base64 import b64decode, b64encode
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -18,16 +17,17 @@ from confluent_kafka import KafkaError, Producer
 from cryptography.hazmat.primitives.serialization.pkcs12 import load_key_and_certificates
 
 from barnabas_broker.testing import Broker
+from barnabas_kafka.certificates import KeyPair, create_authority, issue, read_certificate
 from barnabas_kafka.settings.properties import parse_properties
 from barnabas_operator.api.reading import read_cluster
-from barnabas_operator.certificates import create_authority, issue, read_certificate
 from barnabas_operator.kube import KubeError
-from barnabas_operator.plan.certificates import KeyPair, format_time, parse_time
+from barnabas_operator.plan.certificates import format_time, parse_time
 from barnabas_operator.reconcile.context import Regarding
 from barnabas_operator.reconcile.reconciler import Key, reconcile
 from barnabas_operator.resources.certificates import BROKER_PATH
 from barnabas_operator.resources.config import server_properties
 from tests.operator import examples
+from tests.operator.kubelet import mount
 from tests.operator.memory_kube import NODE_ADDRESS, MemoryKube
 from tests.operator.ports import NOW, MemoryBrokers, context_on
 from tests.waiting import ANSWER, seconds, wait_for
@@ -458,16 +458,8 @@ def running(tmp_path: Path) -> Iterator[tuple[Passes, Broker, Path]]:
 
 
 def write(passes: Passes, directory: Path) -> None:
-    """What a kubelet does: files are links through a directory that is exchanged at once."""
-    fresh = Path(tempfile.mkdtemp(prefix="..", dir=directory))
-    for name, text in passes.data("broker-tls").items():
-        (fresh / name).write_text(text)
-        link = directory / name
-        if not link.is_symlink():
-            link.symlink_to(Path("..data") / name)
-    turned = directory / "..data_tmp"
-    turned.symlink_to(fresh.name)
-    turned.replace(directory / "..data")
+    """The brokers' certificates, as their pods have them."""
+    mount(passes.kube.find("Secret", "quickstart-broker-tls")["data"], directory)
 
 
 def shown(broker: Broker, trusted: str) -> bytes:

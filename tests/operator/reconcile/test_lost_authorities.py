@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from barnabas_operator.certificates import create_authority, read_certificate
+from barnabas_kafka.certificates import create_authority, read_certificate
 from tests.operator.reconcile.test_certificates import (
     DAY,
     START,

@@ -16,12 +16,11 @@ from typing import Any
 import pytest
 
 from barnabas_broker.testing import Broker
+from barnabas_kafka.certificates import KeyPair, issue, read_certificate
 from barnabas_kafka.settings.properties import parse_properties
 from barnabas_operator.api.reading import read_cluster
 from barnabas_operator.brokers import AdminBrokers, ClientTls
-from barnabas_operator.certificates import issue, read_certificate
-from barnabas_operator.kube import KubeError
-from barnabas_operator.plan.certificates import KeyPair
+from barnabas_operator.kube import CLAIMS, KubeError
 from barnabas_operator.plan.topics import CreateTopic
 from barnabas_operator.reconcile.reconciler import Key
 from barnabas_operator.reconcile.security import credentials_of
@@ -41,6 +40,26 @@ KEY = Key("default", "quickstart")
 def secured(**spec: Any) -> Passes:
     """Passes over a cluster that is created secured."""
     return Passes(examples.cluster(**{"listeners": SECURED, "insecure": False, **spec}))
+
+
+def remove(spec: dict[str, Any], *names: str) -> None:
+    """Take fields out of a spec."""
+    for name in names:
+        spec.pop(name, None)
+
+
+def without(document: dict[str, Any], *names: str) -> dict[str, Any]:
+    """A resource whose spec does not have some fields."""
+    remove(document["spec"], *names)
+    return document
+
+
+def claims(passes: Passes, stateful_set: str) -> list[dict[str, Any]]:
+    """The claim templates of a StatefulSet."""
+    found: list[dict[str, Any]] = passes.kube.find("StatefulSet", stateful_set)["spec"][
+        "volumeClaimTemplates"
+    ]
+    return found
 
 
 def change(passes: Passes, **spec: Any) -> dict[str, Any]:
@@ -86,15 +105,164 @@ def test_brokers_of_a_secured_cluster_know_each_other_by_certificates() -> None:
     assert passes.run()["security"] == "Secured"
 
 
-def test_without_the_field_nothing_is_secured() -> None:
+def test_a_cluster_that_says_insecure_has_nothing_of_it() -> None:
     """Nothing is noted on objects; the status says what the cluster is."""
-    passes = Passes(examples.cluster())
+    passes = Passes(without(examples.cluster(insecure=True), "listeners"))
     passes.run()
     assert passes.run()["security"] == "Insecure"
+    assert settings(passes)["listeners"] == "PLAIN://0.0.0.0:9092"
     for name in ("quickstart-broker", "quickstart-zookeeper"):
         notes = passes.kube.find("StatefulSet", name)["metadata"]["annotations"]
         assert "barnabas.io/security" not in notes
+        (claim,) = claims(passes, name)
+        assert "barnabas.io/security" not in claim["metadata"]["labels"]
     assert not [key for key in passes.kube.objects if key[0] == "NetworkPolicy"]
+
+
+def test_a_cluster_of_a_few_lines_is_secured() -> None:
+    """One listener for users, and the record on everything that outlives a status."""
+    passes = Passes(without(examples.cluster(), "insecure", "listeners"))
+    passes.run()
+    status = passes.run()
+    assert (status["security"], stalled(status)) == ("Secured", "")
+    assert settings(passes)["listeners"] == "SECURE://0.0.0.0:9092,REPLICATION://0.0.0.0:9091"
+    assert [(each["name"], each["type"]) for each in status["listeners"]] == [
+        ("secure", "internal")
+    ]
+    for name in ("quickstart-broker", "quickstart-zookeeper"):
+        notes = passes.kube.find("StatefulSet", name)["metadata"]["annotations"]
+        assert notes["barnabas.io/security"] == "Secured"
+        (claim,) = claims(passes, name)
+        assert claim["metadata"]["labels"]["barnabas.io/security"] == "Secured"
+    assert "listeners" not in passes.kube.find("KafkaCluster", "quickstart")["spec"]
+
+
+@pytest.mark.parametrize("listed", [True, False])
+@pytest.mark.parametrize("recorded", [True, False])
+@pytest.mark.parametrize("ensemble_only", [True, False])
+def test_an_upgrade_changes_no_cluster_that_exists(
+    listed: bool, recorded: bool, ensemble_only: bool
+) -> None:
+    """One without the field, by an operator for which that was insecure.
+
+    Its listener was filled in by the API server (`listed`), or by that operator where definitions
+    came first; that operator recorded the mode or did not, and made everything or had begun.
+    """
+    gone = ("insecure",) if listed else ("insecure", "listeners")
+    made = examples.cluster(insecure=True, listeners=LISTENERS[:1])
+    passes = Passes(made)
+    passes.run()
+    passes.run()
+    before, written = settings(passes), len(passes.kube.writes)
+    # Not an edit: its generation stays.
+    remove(passes.kube.find("KafkaCluster", "quickstart")["spec"], *gone)
+    if not recorded:
+        lose(passes, "security")
+    if ensemble_only:
+        passes.kube.remove("StatefulSet", "quickstart-broker")
+    status = passes.run()
+    assert (status["security"], stalled(status)) == ("Insecure", "")
+    assert settings(passes) == before
+    changed = [each for each in passes.kube.writes[written:] if "KafkaCluster" not in each]
+    assert [each for each in changed if "StatefulSet quickstart-broker" not in each] == []
+    assert bool(changed) == ensemble_only
+    passes.run()
+    assert settings(passes) == before
+    assert not [key for key in passes.kube.objects if key[0] in ("Secret", "NetworkPolicy")]
+    # The line that its resource should have now changes nothing either.
+    assert not stalled(change(passes, insecure=True))
+    assert settings(passes) == before
+
+
+def test_what_is_known_by_objects_alone_is_recorded_first() -> None:
+    """Before anything is done by it: a pass may end anywhere."""
+    passes = Passes(examples.cluster(insecure=True, listeners=LISTENERS[:1]))
+    passes.run()
+    passes.kube.edit("KafkaCluster", "quickstart", lambda body: remove(body["spec"], "insecure"))
+    lose(passes, "security")
+    written = len(passes.kube.writes)
+    passes.run()
+    assert "KafkaCluster" in passes.kube.writes[written]
+    assert passes.kube.find("KafkaCluster", "quickstart")["status"]["security"] == "Insecure"
+
+
+def test_the_same_resource_on_an_empty_kubernetes_is_refused_with_what_to_write() -> None:
+    """Nothing is made; with one line more it is what it was."""
+    passes = Passes(without(examples.cluster(listeners=LISTENERS[:1]), "insecure"))
+    message = stalled(passes.run())
+    assert "spec.listeners: plain: needs tls and authentication" in message
+    assert "or set insecure: true" in message
+    assert not [key for key in passes.kube.objects if key[0] in ("StatefulSet", "Secret")]
+    assert not stalled(change(passes, insecure=True))
+    assert passes.run()["security"] == "Insecure"
+
+
+def test_an_insecure_cluster_keeps_the_listener_of_its_brokers() -> None:
+    """The operator refuses what the API server cannot: it does not know what a cluster is."""
+    passes = Passes(examples.cluster(insecure=True, listeners=LISTENERS[:1]))
+    passes.run()
+    passes.run()
+    before = settings(passes)
+    passes.kube.edit("KafkaCluster", "quickstart", lambda body: remove(body["spec"], "insecure"))
+    assert "one listener must be of type internal" in stalled(change(passes, listeners=SECURED))
+    two = [LISTENERS[0], {"name": "more", "port": 9096}]
+    text = stalled(change(passes, listeners=two, authorization={"type": "simple"}))
+    assert "every listener but one needs authentication" in text
+    assert settings(passes) == before
+
+
+def leave_claims(passes: Passes, **spec: Any) -> Passes:
+    """The cluster is deleted and created again, as from a backup: its claims were retained."""
+    passes.kube.settle()
+    kept = [body for (kind, _, _), body in passes.kube.objects.items() if kind == CLAIMS.kind]
+    assert len(kept) == 2
+    again = without(examples.cluster(**spec), *(() if spec else ("insecure", "listeners")))
+    again["metadata"]["uid"] = "uid-of-another"
+    return Passes(again, *kept)
+
+
+def test_claims_of_a_secured_cluster_say_so() -> None:
+    """A cluster that is created over them is secured, whatever else was lost."""
+    passes = Passes(without(examples.cluster(), "insecure", "listeners"))
+    passes.run()
+    passes.run()
+    again = leave_claims(passes)
+    again.run()
+    status = again.run()
+    assert (status["security"], stalled(status)) == ("Secured", "")
+    other = leave_claims(passes, insecure=True, listeners=LISTENERS[:1])
+    assert "created secured" in stalled(other.run())
+    assert not [key for key in other.kube.objects if key[0] == "StatefulSet"]
+
+
+def test_claims_of_a_cluster_that_may_have_been_either_need_a_word() -> None:
+    """Brokers of the other mode could not use the ensemble's data: the resource has to say it."""
+    passes = Passes(examples.cluster(insecure=True))
+    passes.run()
+    passes.run()
+    again = leave_claims(passes)
+    assert "no record whether it was secured; set insecure: true" in stalled(again.run())
+    assert not [key for key in again.kube.objects if key[0] in ("StatefulSet", "Secret")]
+    assert not stalled(change(again, insecure=True))
+    assert again.run()["security"] == "Insecure"
+
+
+def test_an_operator_without_the_right_to_secrets_says_so() -> None:
+    """On the secured cluster, with the remedy; insecure ones are served as ever."""
+    passes = Passes(without(examples.cluster(), "insecure", "listeners"))
+    plain = Passes(examples.cluster(insecure=True))
+    names = ("cluster-ca", "clients-ca", "cluster-ca-cert", "broker-tls", "operator-tls")
+    for each in (*names, "zookeeper-tls", "admin-token"):
+        refusal = {f"get Secret quickstart-{each}": 'forbidden: cannot get resource "secrets"'}
+        passes.kube.refuses.update(refusal)
+        plain.kube.refuses.update(refusal)
+    message = stalled(passes.run())
+    assert "the operator may not get, create or patch Secrets" in message
+    assert "users=true" in message
+    assert not [key for key in passes.kube.objects if key[0] == "StatefulSet"]
+    plain.run()
+    status = plain.run()
+    assert (status["security"], stalled(status)) == ("Insecure", "")
 
 
 @pytest.mark.parametrize("lost", [False, True])
@@ -102,7 +270,7 @@ def test_a_cluster_stays_what_it_was_created_as(lost: bool) -> None:
     """Also where its status was lost, as by a restore: brokers go on as they are."""
     for created, asked, words in (
         ({"insecure": False, "listeners": SECURED}, {"insecure": True}, "created secured"),
-        ({}, {"insecure": False, "listeners": SECURED}, "created insecure"),
+        ({"insecure": True}, {"insecure": False, "listeners": SECURED}, "created insecure"),
     ):
         passes = Passes(examples.cluster(**created))
         passes.run()
@@ -292,13 +460,13 @@ def test_an_operator_without_the_right_to_network_policies_says_so() -> None:
     assert passes.kube.find("StatefulSet", "quickstart-broker")
 
 
-def test_pipelines_are_told_that_they_have_no_user_yet() -> None:
+def test_a_pipeline_without_a_user_is_refused() -> None:
     """By name, instead of a pod that is refused for ever."""
     passes = secured()
     passes.kube.put(examples.pipeline())
     passes.run()
     status = passes.kube.find("KafkaPipeline", examples.pipeline()["metadata"]["name"])["status"]
-    assert "is secured, and pipelines have no user yet" in stalled(status)
+    assert "is secured: set spec.user to a KafkaUser" in stalled(status)
 
 
 # --- with a broker --------------------------------------------------------------------------------

@@ -3,89 +3,30 @@
 from __future__ import annotations
 
 import json
-from base64 import b64decode
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 
-from barnabas_broker.testing import Broker
-from barnabas_kafka.settings.properties import parse_properties
-from barnabas_operator.api.reading import read_cluster
-from barnabas_operator.brokers import AdminBrokers
-from barnabas_operator.plan.certificates import format_time
-from barnabas_operator.plan.topics import CreateTopic
 from barnabas_operator.plan.users import UserView
-from barnabas_operator.reconcile.reconciler import reconcile
-from barnabas_operator.reconcile.security import credentials_of
-from barnabas_operator.resources.brokers import broker_config
-from barnabas_operator.resources.certificates import BROKER_PATH
 from tests.operator import examples
-from tests.operator.ports import context_on
-from tests.operator.reconcile.test_certificates import KEY, Passes, write
+from tests.operator.secured_broker import SecuredBroker
 from tests.waiting import ANSWER, seconds, wait_for
 
-CERTS = {"name": "certs", "port": 9094, "tls": {}, "authentication": {"type": "tls"}}
 ROLES = [
     {"type": "producer", "topic": "orders"},
     {"type": "consumer", "topic": "orders", "group": "billing"},
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Secured:
-    """A secured broker, and passes of the operator that reach it by their certificate."""
-
-    passes: Passes
-    broker: Broker
-    brokers: AdminBrokers
-
-    def run(self) -> None:
-        """Passes until nothing is left to do for users."""
-        for _ in range(3):
-            self.passes.kube.settle()
-            now = format_time(self.passes.now)
-            reconcile(KEY, replace(context_on(self.passes.kube, self.brokers), now=now))
-
-    def settings(self) -> dict[str, Any]:
-        """What librdkafka is given of the user's Secret, for the broker that runs here."""
-        data = self.passes.kube.find("Secret", "billing")["data"]
-        found: dict[str, Any] = json.loads(b64decode(data["librdkafka.json"]))
-        where = self.broker.listeners["CERTS"].replace("127.0.0.1", "localhost")
-        return {**found, "bootstrap.servers": where, "log_level": 0}
-
-
 @pytest.fixture
-def secured(tmp_path: Path) -> Iterator[Secured]:
+def secured(tmp_path: Path) -> Iterator[SecuredBroker]:
     """With a topic that only its users may reach."""
-    passes = Passes(examples.cluster(listeners=[CERTS], insecure=False))
-    passes.now = datetime.now(tz=UTC).replace(microsecond=0)
-    passes.run()
-    cluster = read_cluster(passes.kube.find("KafkaCluster", "quickstart"))
-    text = broker_config(cluster).replace(BROKER_PATH, str(tmp_path))
-    rendered = parse_properties(text.encode(), origin="server.properties")
-    write(passes, tmp_path)
-    names = [each.kafka_name for each in cluster.body.spec.all_listeners]
-    here = {
-        "listeners": ",".join(f"{name}://localhost:0" for name in names),
-        "barnabas.admin.listener": "localhost:0",
-    }
-    kept = {
-        name: value
-        for name, value in rendered.items()
-        if name != "log.dirs" and not name.startswith("zookeeper.")
-    }
-    tls = credentials_of(cluster, context_on(passes.kube)).tls
-    with Broker({**kept, **here}) as broker:
-        where = broker.listeners["REPLICATION"].replace("127.0.0.1", "localhost")
-        with AdminBrokers(where, tls) as brokers:
-            topic = CreateTopic(partitions=1, replicas=1, config={})
-            assert not brokers.create_topics({"orders": topic})
-            yield Secured(passes, broker, brokers)
+    with SecuredBroker(tmp_path) as running:
+        running.create_topic("orders")
+        yield running
 
 
 def produce(settings: dict[str, Any]) -> int | None:
@@ -116,17 +57,13 @@ def consume(settings: dict[str, Any]) -> int:
         consumer.close()
 
 
-def test_the_certificate_of_a_deleted_user_allows_nothing(secured: Secured) -> None:
+def test_the_certificate_of_a_deleted_user_allows_nothing(secured: SecuredBroker) -> None:
     """It is good until it expires, and its ACLs are gone: as it comes, also on open connections."""
-    secured.passes.kube.put(
-        examples.user(authentication={"type": "tls"}, authorization={"roles": ROLES})
-    )
-    secured.run()
-    settings = secured.settings()
+    secured.apply(examples.user(authentication={"type": "tls"}, authorization={"roles": ROLES}))
+    settings = {**json.loads(secured.secret("billing")["librdkafka.json"]), "log_level": 0}
     assert produce(settings) is None
     assert consume(settings) == 0
-    secured.passes.kube.remove("KafkaUser", "billing")
-    secured.run()
+    secured.remove("billing")
     assert secured.brokers.users(["billing"])["billing"] == UserView(acls=frozenset(), quotas={})
     assert produce(settings) == KafkaError.TOPIC_AUTHORIZATION_FAILED
     assert consume(settings) in (

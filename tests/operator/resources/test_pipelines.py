@@ -20,6 +20,24 @@ def test_objects_of_the_quickstart() -> None:
     compare("pipeline", made)
 
 
+def test_objects_of_a_pipeline_with_a_user() -> None:
+    """The Secret of the KafkaUser as files; nothing of it in variables, arguments or hashes."""
+    made = pipeline_objects(
+        read_pipeline(examples.pipeline(user="archivist")),
+        image="barnabas-pipeline:1",
+        bootstrap_servers="quickstart-bootstrap.default.svc:9092",
+    )
+    compare("pipeline-with-user", made)
+
+
+def test_the_pod_is_not_given_what_the_operator_acts_on() -> None:
+    """An image of another version need not know these fields."""
+    given = examples.pipeline(version="0.1.0", image="mine:1", user="archivist")
+    document = yaml.safe_load(pipeline_config(read_pipeline(given)))
+    assert {"version", "image"}.isdisjoint(document["spec"])
+    assert document["spec"]["user"] == "archivist"
+
+
 def test_the_pod_reads_a_pipeline_again() -> None:
     """What is mounted is a KafkaPipeline with all defaults, which reads as the same pipeline."""
     pipeline = read_pipeline(examples.pipeline())

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Annotated, ClassVar, Final
 
 from barnabas_operator.api.authentication import AuthenticationType
 from barnabas_operator.api.certificates import Certificates, CertificateStatus
-from barnabas_operator.api.conditions import Condition
+from barnabas_operator.api.conditions import Condition, HeldGeneration
 from barnabas_operator.api.facts import (
     Between,
     Doc,
@@ -218,6 +218,17 @@ REPLICATION: Final = Listener(
     tls=ListenerTls(),
     authentication=ListenerAuthentication(type=AuthenticationType.TLS),
 )
+# The listeners of a spec that lists none. The API server cannot fill them in: it does not know what
+# a cluster was created as.
+SECURE_LISTENERS: Final = (
+    Listener(
+        name="secure",
+        port=9092,
+        tls=ListenerTls(),
+        authentication=ListenerAuthentication(type=AuthenticationType.SHA_512),
+    ),
+)
+PLAIN_LISTENERS: Final = (Listener(name="plain", port=9092),)
 
 
 class Security(StrEnum):
@@ -348,8 +359,12 @@ class Authorization:
     ] = ()
 
 
-# In CEL: whether a spec asks for a secured cluster by name.
+# In CEL: whether a spec says by name what its cluster is. What it is otherwise is recorded when it
+# is created; the operator refuses what contradicts that.
 _SECURED: Final = "has(self.insecure) && !self.insecure"
+_INSECURE: Final = "has(self.insecure) && self.insecure"
+# Listeners depend on it, too, where the spec lists none.
+_UNLISTED: Final = "!has(self.listeners)"
 
 
 def _members(spec: str) -> str:
@@ -374,15 +389,16 @@ class ClusterSpec:
             " two copies",
         ),
         Rule(
-            f"{_BROKERS} == 1 || self.listeners.all(l, l.type != 'nodeport' || has(l.nodePort))",
+            f"{_BROKERS} == 1 || {_UNLISTED}"
+            " || self.listeners.all(l, l.type != 'nodeport' || has(l.nodePort))",
             "listeners of type nodeport need a nodePort where there are several brokers:"
             " their ports are counted on from it",
         ),
         Rule(
-            f"{_SECURED} || !has(self.authorization)"
+            f"!({_INSECURE}) || !has(self.authorization) || {_UNLISTED}"
             " || self.listeners.filter(l, !has(l.authentication)).size() == 1",
-            "with authorization every listener but one needs authentication: that one is for"
-            " brokers and operator, whose anonymous principal is a super user",
+            "with authorization and insecure: true every listener but one needs authentication:"
+            " that one is for brokers and operator, whose anonymous principal is a super user",
         ),
         Rule(
             f"!(has(self.authorization) || {_SECURED}) || !["
@@ -391,17 +407,18 @@ class ClusterSpec:
             "config: authorizer.class.name and super.users follow from spec.authorization",
         ),
         Rule(
-            f"{_SECURED} || self.listeners.exists(l,"
+            f"!({_INSECURE}) || {_UNLISTED} || self.listeners.exists(l,"
             " l.type == 'internal' && !has(l.authentication) && !has(l.tls))",
-            "one listener must be of type internal, without authentication and tls: brokers and"
-            " operator use it; or set insecure: false",
+            "with insecure: true one listener must be of type internal, without authentication and"
+            " tls: brokers and operator use it",
         ),
         Rule(
-            f"!({_SECURED}) || self.listeners.all(l, has(l.tls) && has(l.authentication))",
+            f"!({_SECURED}) || {_UNLISTED}"
+            " || self.listeners.all(l, has(l.tls) && has(l.authentication))",
             "with insecure: false every listener needs tls and authentication",
         ),
         Rule(
-            f"!({_SECURED}) || self.listeners.all(l,"
+            f"!({_SECURED}) || {_UNLISTED} || self.listeners.all(l,"
             f" l.port != {REPLICATION_PORT} && l.name != '{REPLICATION_NAME}')",
             f"with insecure: false the name {REPLICATION_NAME} and port {REPLICATION_PORT} are"
             " taken: brokers reach each other there",
@@ -421,23 +438,27 @@ class ClusterSpec:
     listeners: Annotated[
         tuple[Listener, ...],
         Doc(
-            "Where clients reach the brokers. In an insecure cluster brokers and operator use the"
-            " first internal one that has neither authentication nor tls."
+            "Where clients reach the brokers. If absent there is one of type internal on port 9092:"
+            " secure, with tls and scram-sha-512, or plain in an insecure cluster. In an insecure"
+            " cluster brokers and operator use the first internal one that has neither"
+            " authentication nor tls."
         ),
         Keyed(("name",)),
+        NoDefault(),
         Fewest(1),
         Longest(8),
         Rule(
             "self.all(l, self.exists_one(m, m.port == l.port))",
             "each listener needs a port of its own",
         ),
-    ] = (Listener(name="plain", port=9092),)
+    ] = ()
     insecure: Annotated[
         bool | None,
         Doc(
-            "false: every listener needs tls and authentication, ACLs decide who may do what, and"
-            " brokers and operator know each other by certificates. true or absent: none of that is"
-            " asked for. It is decided when the cluster is created, and cannot change."
+            "Absent or false: every listener needs tls and authentication, ACLs decide who may do"
+            " what, and brokers and operator know each other by certificates. true: none of that is"
+            " asked for. It is decided when the cluster is created, and cannot change; a cluster of"
+            " an operator for which an absent field was true stays insecure."
         ),
     ] = None
     durability: Annotated[
@@ -506,7 +527,12 @@ class ClusterSpec:
     @property
     def secured(self) -> bool:
         """Whether everybody who reaches the brokers has to prove who they are."""
-        return self.insecure is False
+        return not self.insecure
+
+    def in_mode(self, *, secured: bool) -> ClusterSpec:
+        """The spec of a cluster that is secured or not, with listeners if it lists none."""
+        listeners = self.listeners or (SECURE_LISTENERS if secured else PLAIN_LISTENERS)
+        return replace(self, insecure=not secured, listeners=listeners)
 
     @property
     def all_listeners(self) -> tuple[Listener, ...]:
@@ -599,13 +625,7 @@ class ClusterStatus:
     update_available: Annotated[
         str, Doc("What a newer operator would change, once the spec asks for it.")
     ] = ""
-    held_generation: Annotated[
-        int,
-        Doc(
-            "The generation that an operator without stamps on its objects applied;"
-            " -1 if there was none, or it had not applied it in full."
-        ),
-    ] = 0
+    held_generation: HeldGeneration = 0
     inter_broker_protocol_version: Annotated[
         str, Doc("What brokers speak among themselves, where the operator knows it.")
     ] = ""

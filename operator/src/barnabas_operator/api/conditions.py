@@ -19,6 +19,14 @@ RECONCILING: Final = "Reconciling"
 STALLED: Final = "Stalled"
 WARNING: Final = "Warning"
 
+HeldGeneration = Annotated[
+    int,
+    Doc(
+        "The generation that an operator without stamps on its objects applied;"
+        " -1 if there was none, or it had not applied it in full."
+    ),
+]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:

@@ -84,3 +84,6 @@ QUANTITY = Pattern(
 CPU = Pattern(r"^[0-9]+(\.[0-9]+)?m?$", "an amount of CPU such as 500m or 2")
 DURATION = Pattern(r"^([0-9]+(ms|s|m|h|d))+$", "a duration such as 5s, 12h or 7d")
 NAME = Pattern(r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", "lower-case letters, digits and dashes")
+RESOURCE_NAME = Pattern(
+    r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", "lower-case letters, digits, dashes and dots"
+)

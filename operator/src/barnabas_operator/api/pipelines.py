@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, ClassVar, Final
 
-from barnabas_operator.api.conditions import Condition
+from barnabas_operator.api.conditions import Condition, HeldGeneration
 from barnabas_operator.api.facts import (
     DURATION,
     NAME,
+    RESOURCE_NAME,
     Between,
     Doc,
     Fewest,
@@ -109,6 +110,16 @@ class PipelineSpec:
     cluster: Annotated[
         str, Doc("Name of the KafkaCluster, in the same namespace."), NAME, Longest(40)
     ]
+    user: Annotated[
+        str | None,
+        Doc(
+            "Name of a KafkaUser of the cluster, in the same namespace: the pod reads the topics as"
+            " this user, through the listener of its Secret. A secured cluster needs one; without"
+            " it the pod uses the listener without authentication."
+        ),
+        RESOURCE_NAME,
+        Longest(253),
+    ] = None
     source: Annotated[Source, Doc("Where the records come from.")]
     sink: Annotated[Sink, Doc("Where the records go.")]
     trigger: Annotated[Trigger, Doc("When a batch begins.")] = Trigger()
@@ -116,6 +127,17 @@ class PipelineSpec:
     resources: Annotated[ContainerResources, Doc("Memory and CPU of the pipeline's pod.")] = (
         _RESOURCES
     )
+    version: Annotated[
+        str | None,
+        Doc(
+            "Version of Barnabas whose image the pod runs, one that the operator knows. If absent"
+            " the pipeline keeps the image that it was created with, whatever the operator runs."
+        ),
+        Longest(64),
+    ] = None
+    image: Annotated[
+        str | None, Doc("Image of your own, instead of that of the version."), Longest(512)
+    ] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,11 +148,27 @@ class PipelineStatus:
     conditions: Annotated[
         tuple[Condition, ...], Doc("Ready, Reconciling, Stalled, Warning."), Keyed(("type",))
     ] = ()
-    phase: Annotated[str, Doc("WaitingForCluster, WaitingForTopics, Starting, or as it says.")] = ""
+    phase: Annotated[
+        str,
+        Doc(
+            "WaitingForCluster, WaitingForUser, WaitingForTopics, Starting, or as its pod reports:"
+            " WaitingForAuthentication, WaitingForAuthorization, Running, Failed and others."
+        ),
+    ] = ""
     rows: Annotated[int, Doc("Rows written since its pod started.")] = 0
     rows_per_second: Annotated[float, Doc("Rows per second in the last batch.")] = 0.0
     lag: Annotated[int, Doc("Records that are not yet in files.")] = 0
     last_batch_id: Annotated[int, Doc("The last batch, -1 if there is none.")] = -1
+    image: Annotated[str, Doc("Image that the pod runs or is updated to.")] = ""
+    update_available: Annotated[
+        str, Doc("What a newer operator would change, once the spec asks for it.")
+    ] = ""
+    held_generation: HeldGeneration = 0
+
+    @property
+    def is_of_an_earlier_operator(self) -> bool:
+        """Whether an operator wrote this that did not remember the image in use."""
+        return self.observed_generation > 0 and not self.image
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,6 +34,7 @@ from barnabas_operator.handlers.work_queue import WorkQueue
 from barnabas_operator.kube import CLUSTERS, PIPELINES, TOPICS, USERS, ApiServer, KubeError
 from barnabas_operator.plan.observed import Images
 from barnabas_operator.reconcile.context import Context
+from barnabas_operator.reconcile.pass_warnings import PassWarnings
 from barnabas_operator.reconcile.reconciler import (
     OWNED,
     RESYNC_S,
@@ -106,7 +107,7 @@ def _versions(text: str, own: Mapping[str, str]) -> Mapping[str, Mapping[str, st
                 MetadataVersion.parse(each["protocol"])
             except ValueError as error:
                 raise ValueError(f"BARNABAS_VERSIONS: protocol of {version}: {error}") from error
-    ours = {name: own[name] for name in ("broker", "zookeeper")}
+    ours = dict(own)
     ours["protocol"] = str(INTER_BROKER_PROTOCOL_VERSION.default)
     return {__version__: ours, **listed}
 
@@ -179,6 +180,7 @@ class Passes:
         self._limits = EventLimits()
         self._count_step = count_step
         self._figures = RateLimit(FIGURES_S)
+        self._warnings: dict[Key, PassWarnings] = {}
         # The first resync is not kept waiting: its passes read everything themselves.
         self._relist_at = time.monotonic() + environment.resync_s
 
@@ -207,6 +209,7 @@ class Passes:
             now=datetime.now(tz=UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
             events=EventRecorder(kube, self._limits, self._environment.identity),
             figures_due=self._figures.allows,
+            warnings=self._warnings.setdefault(key, PassWarnings()),
             index=self.index.named,
             operator_namespace=self._environment.own_namespace,
             expiries=self._expiries,
@@ -220,6 +223,9 @@ class Passes:
         """See Controller; now and then changes are looked for of which no watch has told."""
         found = find_keys(self._kube, self._namespaces, self.index)
         self._steady.forget(found.is_gone)
+        # A copy: passes add to them at the same time.
+        for key in filter(found.is_gone, list(self._warnings)):
+            self._warnings.pop(key, None)
         if time.monotonic() >= self._relist_at:
             index_owned(self._kube, self._namespaces, self.index)
             self._relist_at = time.monotonic() + RELIST_S

@@ -22,7 +22,13 @@ from barnabas_operator.api.clusters import KafkaCluster, Listener, ListenerStatu
 from barnabas_operator.api.reading import Resource
 from barnabas_operator.local import processes
 from barnabas_operator.local.state import LocalError, Port, Record, StateDirectory
-from barnabas_operator.resources.config import inter_broker_listener, server_properties
+from barnabas_operator.names import ClusterNames
+from barnabas_operator.resources.config import (
+    inter_broker_listener,
+    is_replication,
+    secured_settings,
+    server_properties,
+)
 from barnabas_operator.resources.objects import digest
 
 HOST: Final = "127.0.0.1"
@@ -91,14 +97,16 @@ def files_of(record: Record, state: StateDirectory) -> dict[str, BrokerFiles]:
 
 
 def asked_port(listener: Listener, broker_id: int) -> int:
-    """The port that a client on this machine would try."""
+    """The port that a client on this machine would try; 0, any, where no client comes."""
+    if is_replication(listener):
+        return 0
     first = listener.port if listener.node_port is None else listener.node_port
     return first + broker_id
 
 
 def bootstrap_servers(cluster: Cluster, record: Record) -> str:
-    """Where the cluster is reached; clients on this machine reach every listener."""
-    return _servers(record, inter_broker_listener(cluster.body.spec.listeners).name)
+    """Where brokers are reached by each other, and from here."""
+    return _servers(record, inter_broker_listener(cluster.body.spec.all_listeners).name)
 
 
 def _servers(record: Record, listener: str) -> str:
@@ -120,18 +128,29 @@ def listeners(cluster: Cluster, record: Record) -> tuple[ListenerStatus, ...]:
 
 
 def settings_text(
-    cluster: Cluster, ports: Mapping[str, Port], data: Path, connect: str | None = None
+    cluster: Cluster,
+    ports: Mapping[str, Port],
+    data: Path,
+    connect: str | None = None,
+    *,
+    pki: Path,
 ) -> str:
-    """The server.properties; a port of 0 takes a free one."""
+    """The server.properties; a port of 0 takes a free one. `pki` has what TLS needs."""
     spec = cluster.body.spec
-    here = tuple(replace(each, port=ports[each.name].got) for each in spec.listeners)
+    here = tuple(replace(each, port=ports[each.name].got) for each in spec.all_listeners)
+    secured: dict[str, str] = {}
+    if spec.secured:
+        names = ClusterNames(cluster.meta.name, cluster.meta.namespace)
+        users = spec.authorization.super_users if spec.authorization else ()
+        secured = secured_settings(names, users, str(pki))
     return server_properties(
         cluster.meta.name,
         listeners=here,
-        config=spec.broker_config,
+        config={**spec.broker_config, **secured},
         brokers=spec.brokers.replicas,
         zookeeper_connect=connect,
         data_directory=str(data),
+        tls_directory=str(pki),
         host=HOST,
         admin_port=0,
     )
@@ -172,7 +191,7 @@ def choose_port(listener: Listener, before: Port | None, *, keep: bool, broker_i
     """
     asked = asked_port(listener, broker_id)
     had = [before.got] if before is not None and before.asked == asked else []
-    candidates = [*had, asked] if keep else [asked, *had]
+    candidates = [*had, asked] if keep or not asked else [asked, *had]
     return Port(asked, next((port for port in candidates if is_free(port)), 0))
 
 
@@ -231,6 +250,8 @@ class LocalBroker:
     record: Record
     state: StateDirectory
     connect: str | None
+    authority: str = ""
+    """The certificates that clients trust, where there are any."""
 
     @property
     def name(self) -> str:
@@ -269,16 +290,19 @@ class LocalBroker:
         before = known.ports
         known.ports = {
             each.name: choose_port(each, before.get(each.name), keep=running, broker_id=self.id)
-            for each in self.cluster.body.spec.listeners
+            for each in self.cluster.body.spec.all_listeners
         }
         return self._start(self._settings(known.ports))
 
     def _settings(self, ports: Mapping[str, Port]) -> str:
-        return settings_text(self.cluster, ports, self.files.data, self.connect)
+        return settings_text(self.cluster, ports, self.files.data, self.connect, pki=self.state.pki)
+
+    def _fingerprint(self, text: str) -> str:
+        return digest([text, self.authority]) if self.authority else digest(text)
 
     def _reasons(self, entry: processes.Entry) -> list[str]:
         """Why the broker that runs is not the one that is wanted."""
-        wanted = self.cluster.body.spec.listeners
+        wanted = self.cluster.body.spec.all_listeners
         known = self.record.brokers[self.id].ports
         asked = {each.name: asked_port(each, self.id) for each in wanted}
         ports = {name: known.get(name, Port(port, 0)) for name, port in asked.items()}
@@ -288,13 +312,14 @@ class LocalBroker:
             if ports[name].asked != port
         ]
         text = self._settings(ports)
-        if digest(text) == entry.fingerprint:
+        if self._fingerprint(text) == entry.fingerprint:
             return moved
         try:
             found = differences(self.files.settings.read_text(), text)
         except OSError:
             found = []
-        return moved + (found or ["it runs with other settings than it should"])
+        unknown = "settings than it should" if not self.authority else "certificates than it should"
+        return moved + (found or [f"it runs with other {unknown}"])
 
     def _start(self, text: str) -> Starting:
         files = self.files
@@ -312,7 +337,7 @@ class LocalBroker:
             directory=files.directory,
             log=files.log,
             pid_file=files.pid,
-            fingerprint=digest(text),
+            fingerprint=self._fingerprint(text),
         )
         return Starting(entry, files, began=began, name=self.name)
 
@@ -321,17 +346,18 @@ class LocalBroker:
         known = self.record.brokers[self.id]
         got, self.record.cluster_id, known.startup_s = starting.await_ready(deadline)
         told = []
-        for each in self.cluster.body.spec.listeners:
+        for each in self.cluster.body.spec.all_listeners:
             port = Port(asked_port(each, self.id), got[each.kafka_name])
             known.ports[each.name] = port
-            if port.got != port.asked:
+            if port.asked not in (0, port.got):
                 told.append(f"port {port.asked} is in use; listener {each.name} is at {port.got}")
         # From now on it is known what a free port was, and this is what the broker runs with.
         text = self._settings(known.ports)
         self.files.settings.write_text(text)
         entry = self.files.entry()
         if entry is not None:
-            processes.write_entry(self.files.pid, replace(entry, fingerprint=digest(text)))
+            entry = replace(entry, fingerprint=self._fingerprint(text))
+            processes.write_entry(self.files.pid, entry)
         told.append(f"{self.name} was ready after {known.startup_s * 1000:.0f} ms")
         return told
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 import click
 
 if TYPE_CHECKING:
+    from barnabas_operator.local.documents import Manifest
     from barnabas_operator.local.state import StateDirectory
     from barnabas_operator.local.view import View
 
@@ -106,6 +107,9 @@ def local() -> None:
     show_default=True,
     help="Come back when everything is Ready, or stay until Ctrl-C and stop it then.",
 )
+@click.option(
+    "--secure", is_flag=True, help="Secure what FILE leaves plain: TLS, passwords and ACLs."
+)
 @click.option("--replace", is_flag=True, help="Take the place of the file used before.")
 @click.option("--repair", is_flag=True, help="Write a damaged cluster.json again; ports stay.")
 @click.option("--restart", is_flag=True, help="With --foreground: start again what ends by itself.")
@@ -116,6 +120,7 @@ def up(
     name: str | None,
     directory: Path | None,
     detach: bool,
+    secure: bool,
     replace: bool,
     repair: bool,
     restart: bool,
@@ -130,17 +135,18 @@ def up(
     Exit codes: 0 all is Ready, 1 something is not, 2 the file or an option is wrong. A pipeline
     that cannot run because Spark is not installed is told, and is no failure.
     """
-    from barnabas_operator.local import documents
     from barnabas_operator.local.up import up as bring_up
 
     if restart and detach:
         raise UsageError("--restart goes with --foreground: a process must watch to start it again")
     with _told():
-        manifest = documents.read_file(file, name=name)
+        manifest = _read(file, name, directory, secure=secure)
         cluster = manifest.cluster.meta.name
         _check_broker_installed()
         state = _state(directory, cluster)
         say = functools.partial(_say, cluster, err=output != "text")
+        for note in manifest.notes:
+            say(note)
         try:
             with _signals_interrupt():
                 bring = functools.partial(
@@ -244,17 +250,30 @@ def _state(directory: Path | None, cluster: str) -> StateDirectory:
     return StateDirectory(directory.resolve() if directory else root() / cluster)
 
 
+def _read(
+    file: Path, name: str | None, directory: Path | None, *, secure: bool = False
+) -> Manifest:
+    """The cluster of a file, secured or not as it was created."""
+    from barnabas_operator.local import documents, repair
+
+    return documents.read_file(
+        file,
+        name=name,
+        recorded=lambda cluster: repair.recorded_security(_state(directory, cluster)),
+        secure=secure,
+    )
+
+
 def _chosen(
     file: Path | None, name: str | None, directory: Path | None, *, all_of_them: bool
 ) -> Sequence[StateDirectory]:
     """The state directories that are meant; raises UsageError where that is not clear."""
-    from barnabas_operator.local import documents
     from barnabas_operator.local.state import known_clusters
 
     if directory is not None:
         return [_state(directory, "")]
     if file is not None:
-        return [_state(None, documents.read_file(file, name=name).cluster.meta.name)]
+        return [_state(None, _read(file, name, None).cluster.meta.name)]
     known = known_clusters()
     if name is not None and name not in known:
         text = f"there is {', '.join(known)}" if known else "there is none"
@@ -306,6 +325,8 @@ def _summary(view: View, say: Callable[[str], None]) -> bool:
     say(where)
     for warning in (each.message for each in view.status.conditions if each.type == "Warning"):
         say(warning)
+    for name, user in view.users.items():
+        say(f"user {name}: {user.command}")
     if not failed:
         say(f"Ready; its files are in {view.directory}")
     return failed

@@ -3,6 +3,9 @@
 A file meets no API server. The schema is checked by `api.reading`; what the API server checks with
 CEL rules is checked here, as far as it concerns one version of a resource. All that is wrong with a
 file is told at once, each with its place and what would be right.
+
+Whether a cluster is secured is decided when it is created: what was recorded of it then counts, not
+what its file says later.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,14 +21,15 @@ import yaml
 
 from barnabas_kafka.settings.broker import BrokerSettings
 from barnabas_operator.api import API_VERSION
+from barnabas_operator.api.authentication import AuthenticationType
 from barnabas_operator.api.clusters import (
     ADMIN_PORT,
-    AUTHORIZATION_SETTINGS,
     OPERATOR_SETTINGS,
-    ClusterSpec,
+    Authorization,
     KafkaCluster,
     Listener,
     ListenerType,
+    Security,
 )
 from barnabas_operator.api.listeners import ListenerConfiguration
 from barnabas_operator.api.pipelines import KafkaPipeline
@@ -35,23 +39,41 @@ from barnabas_operator.api.reading import (
     read_cluster,
     read_pipeline,
     read_topic,
+    read_user,
 )
 from barnabas_operator.api.topics import KafkaTopic
 from barnabas_operator.api.users import KafkaUser
 from barnabas_operator.local.positions import Placed, load_all
 
 Document = Mapping[str, Any]
-AnyResource = Resource[KafkaCluster] | Resource[KafkaTopic] | Resource[KafkaPipeline]
+AnyResource = (
+    Resource[KafkaCluster] | Resource[KafkaTopic] | Resource[KafkaUser] | Resource[KafkaPipeline]
+)
+Recorded = Callable[[str], Security | None]
+"""What a cluster of a name was created as; None for one that is yet to be."""
 
 NAME_LENGTH: Final = 40
 LOCAL_TYPES: Final = (ListenerType.INTERNAL, ListenerType.NODEPORT)
+ADMIN: Final = "admin"
+"""The user of a secured cluster for the person at the machine, who may do everything."""
+_SCRAM: Final = {"type": AuthenticationType.SHA_512.value}
 UNUSED_CLAIM: Final = {"size": "1Gi"}
 """For ZooKeeper on a laptop, which takes the disk that it needs."""
 _PATH: Final = re.compile(r"(?:apiVersion|kind|metadata|spec|status)\b[\w.\[\]-]*")
 _NAME: Final = re.compile(r"[a-z]([-a-z0-9]*[a-z0-9])?")
+
+
+def _read_cluster(document: Document) -> Resource[KafkaCluster]:
+    """A KafkaCluster with listeners, also where it lists none; raises ResourceError."""
+    read = read_cluster(document)
+    spec = read.body.spec.in_mode(secured=read.body.spec.secured)
+    return replace(read, body=replace(read.body, spec=spec))
+
+
 _READERS: Final[Mapping[str, Callable[[Document], AnyResource]]] = {
-    "KafkaCluster": read_cluster,
+    "KafkaCluster": _read_cluster,
     "KafkaTopic": read_topic,
+    "KafkaUser": read_user,
     "KafkaPipeline": read_pipeline,
 }
 
@@ -66,16 +88,32 @@ class ManifestError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """A cluster and what belongs to it; `documents` are the same as they were given."""
+    """A cluster and what belongs to it; `documents` are the same as they were given.
+
+    Of a secured cluster `users` has one for the person at the machine, unless a resource has that
+    name.
+    """
 
     cluster: Resource[KafkaCluster]
     topics: tuple[Resource[KafkaTopic], ...] = ()
+    users: tuple[Resource[KafkaUser], ...] = ()
     pipelines: tuple[Resource[KafkaPipeline], ...] = ()
     documents: tuple[Document, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What a person should know of the file."""
 
 
-def read_file(path: Path, *, name: str | None = None) -> Manifest:
-    """The cluster of a file, `name` where it has several; raises ManifestError."""
+def read_file(
+    path: Path,
+    *,
+    name: str | None = None,
+    recorded: Recorded = lambda _: None,
+    secure: bool = False,
+) -> Manifest:
+    """The cluster of a file, `name` where it has several; raises ManifestError.
+
+    With `secure` it is a secured one, and what its file leaves plain is secured.
+    """
     try:
         placed = list(load_all(path.read_text(encoding="utf-8")))
     except OSError as error:
@@ -88,16 +126,32 @@ def read_file(path: Path, *, name: str | None = None) -> Manifest:
         problem = getattr(error, "problem", None) or str(error)
         raise ManifestError([f"{path}: {where}this is no YAML: {problem}"]) from error
     try:
-        return choose([completed(each.document) for each in placed], name=name, placed=placed)
+        documents = [completed(each.document, recorded, secure=secure) for each in placed]
+        manifest = choose(documents, name=name, placed=placed)
     except ManifestError as error:
         raise ManifestError([f"{path}: {problem}" for problem in error.problems]) from error
+    return manifest if secure else _with_note(manifest, [each.document for each in placed])
 
 
-def completed(document: Any) -> Any:
+def _with_note(manifest: Manifest, given: Sequence[Any]) -> Manifest:
+    """The manifest, and what its file says although the cluster was created otherwise."""
+    secured, name = manifest.cluster.body.spec.secured, manifest.cluster.meta.name
+    for each in given:
+        if each["kind"] == KafkaCluster.__name__ and each["metadata"]["name"] == name:
+            insecure = each["spec"].get("insecure")
+            if insecure is not None and insecure is secured:
+                mode = "secured" if secured else "insecure"
+                text = f"spec.insecure is {str(insecure).lower()}, and it was created {mode}"
+                note = f"{text}, and stays so; --dir is for another cluster"
+                return replace(manifest, notes=(note,))
+    return manifest
+
+
+def completed(document: Any, recorded: Recorded = lambda _: None, *, secure: bool = False) -> Any:
     """The document with what is meant by it on a laptop, where it need not be said.
 
     A value of `config` may be a number or a truth value, and `spec.zookeeper` is needed only where
-    it has a meaning, as has its storage never.
+    it has a meaning, as has its storage never. A cluster that exists is what it was created as.
     """
     if not isinstance(document, Mapping) or not isinstance(document.get("spec"), Mapping):
         return document
@@ -108,7 +162,43 @@ def completed(document: Any) -> Any:
         zookeeper = {} if spec.get("zookeeper") is None else spec["zookeeper"]
         if isinstance(zookeeper, Mapping):
             spec["zookeeper"] = {"storage": UNUSED_CLAIM, **zookeeper}
+        meta = document.get("metadata")
+        name = meta.get("name") if isinstance(meta, Mapping) else None
+        security = recorded(name) if isinstance(name, str) and _NAME.fullmatch(name) else None
+        if secure and security is Security.INSECURE:
+            text = "was created insecure, and stays so; `down --delete-data` deletes it"
+            raise ManifestError([f"KafkaCluster {name} {text}, --dir is for another one"])
+        spec = _in_mode(spec, Security.SECURED if secure else security)
     return {**document, "spec": spec}
+
+
+def _in_mode(spec: Mapping[str, Any], security: Security | None) -> dict[str, Any]:
+    """The spec of a cluster that was, or is to be, created as this.
+
+    What the file of a secured cluster leaves plain may have been secured by `--secure`.
+    """
+    if security is None:
+        return dict(spec)
+    if security is Security.INSECURE:
+        return {**spec, "insecure": True}
+    if isinstance(listeners := spec.get("listeners"), list):
+        secured = [_secured(each) if isinstance(each, Mapping) else each for each in listeners]
+        spec = {**spec, "listeners": secured}
+    return {**spec, "insecure": False}
+
+
+def _secured(listener: Mapping[str, Any]) -> dict[str, Any]:
+    tls, authentication = listener.get("tls"), listener.get("authentication")
+    return {
+        **listener,
+        "tls": {} if tls is None else tls,
+        "authentication": _SCRAM if authentication is None else authentication,
+    }
+
+
+def of_record(documents: Sequence[Document], security: Security | None) -> Manifest:
+    """The manifest of a cluster as it was applied."""
+    return choose([completed(each, lambda _: security) for each in documents])
 
 
 def _as_text(value: Any) -> Any:
@@ -139,14 +229,17 @@ def choose(
         problems += [Problem(index, _path(text), text) for text in _broken_rules(resource)]
     problems += _twice(found)
     # What cannot be read may be what the others refer to.
-    problems = problems or list(_dangling(found))
+    problems = problems or [*_dangling(found), *_unfit(found)]
     if problems:
         ordered = sorted(problems, key=lambda each: each.place(placed))
         raise ManifestError([each.told(placed) for each in ordered])
     cluster = _the_cluster([resource for resource, _ in found], name)
     own = [each for each in found if _cluster_of(each[0]) == _key(cluster)]
+    users = tuple(each for each, _ in own if isinstance(each.body, KafkaUser))
+    cluster, admin = _with_admin(cluster, users)
     return Manifest(
         cluster=cluster,
+        users=(*admin, *users),
         topics=tuple(each for each, _ in own if isinstance(each.body, KafkaTopic)),
         pipelines=tuple(each for each, _ in own if isinstance(each.body, KafkaPipeline)),
         documents=tuple(documents[index] for _, index in own),
@@ -194,9 +287,6 @@ def _resource(document: Any, where: str) -> AnyResource:
     if not isinstance(document, Mapping):
         raise ResourceError(where, "is no resource: a mapping with apiVersion, kind, metadata")
     kind, version = document.get("kind"), document.get("apiVersion")
-    if kind == KafkaUser.__name__:
-        text = "is KafkaUser, which `barnabas local` does not manage; remove it from the file"
-        raise ResourceError(f"{where}: kind", text)
     if not isinstance(kind, str) or kind not in _READERS:
         raise ResourceError(f"{where}: kind", f"is {kind}; there are {', '.join(_READERS)}")
     if version != API_VERSION:
@@ -205,6 +295,32 @@ def _resource(document: Any, where: str) -> AnyResource:
     if isinstance(meta, Mapping) and not isinstance(meta.get("name"), str):
         raise ResourceError(f"{where}: {kind}: metadata.name", "is missing or is no text")
     return _READERS[kind](document)
+
+
+def _with_admin(
+    cluster: Resource[KafkaCluster], users: Sequence[Resource[KafkaUser]]
+) -> tuple[Resource[KafkaCluster], tuple[Resource[KafkaUser], ...]]:
+    """A secured cluster with the user of the person at the machine as a super user."""
+    spec = cluster.body.spec
+    names = {(each.meta.name, each.body.spec.username or each.meta.name) for each in users}
+    if not spec.secured or any(ADMIN in each for each in names):
+        return cluster, ()
+    first = next(each.authentication for each in spec.listeners if each.authentication)
+    admin = read_user(
+        {
+            "apiVersion": API_VERSION,
+            "kind": KafkaUser.__name__,
+            "metadata": {"name": ADMIN, "namespace": cluster.meta.namespace},
+            "spec": {
+                "cluster": cluster.meta.name,
+                "authentication": {"type": first.type.value},
+            },
+        }
+    )
+    given = spec.authorization or Authorization()
+    authorization = replace(given, super_users=(*given.super_users, ADMIN))
+    body = replace(cluster.body, spec=replace(spec, authorization=authorization))
+    return Resource(cluster.meta, body, cluster.unknown_fields), (admin,)
 
 
 def _key(resource: AnyResource) -> tuple[str, str]:
@@ -255,36 +371,66 @@ def _dangling(found: Sequence[tuple[AnyResource, int]]) -> Iterator[Problem]:
 # --- what the API server checks with CEL ----------------------------------------------------------
 
 
+def _unfit(found: Sequence[tuple[AnyResource, int]]) -> Iterator[Problem]:
+    """What a resource asks of its cluster that this does not have."""
+    clusters = {_key(each): each for each, _ in found if isinstance(each.body, KafkaCluster)}
+    for each, index in found:
+        cluster = clusters.get(_cluster_of(each))
+        where, problem = f"{each.kind} {each.meta.name}", ""
+        if cluster is None or not isinstance(cluster.body, KafkaCluster):
+            continue
+        if isinstance(each.body, KafkaUser):
+            # Late: few files have users.
+            from barnabas_operator.local.user_rules import unfit_for
+
+            problem = unfit_for(each, cluster)
+        elif isinstance(each.body, KafkaPipeline) and cluster.body.spec.secured:
+            text = f"KafkaCluster {cluster.meta.name} is secured: its pipelines need Kubernetes"
+            problem = f"spec.cluster: {text}"
+        if problem:
+            yield Problem(index, _path(f": {problem}"), f"{where}: {problem}")
+
+
 def _broken_rules(resource: AnyResource) -> Iterator[str]:
-    body, where = resource.body, f"{resource.kind} {resource.meta.name}"
+    body, where, name = resource.body, f"{resource.kind} {resource.meta.name}", resource.meta.name
     own = (None, resource.meta.namespace)
-    if isinstance(body, KafkaTopic) and body.spec.cluster_namespace not in own:
+    if isinstance(body, KafkaTopic | KafkaUser) and body.spec.cluster_namespace not in own:
         yield (
             f"{where}: spec.clusterNamespace: is for Kubernetes; `barnabas local` has one namespace"
         )
-    if not isinstance(body, KafkaTopic):
-        name = resource.meta.name
-        if len(name) > NAME_LENGTH or not _NAME.fullmatch(name):
-            text = f"small letters, digits and dashes, at most {NAME_LENGTH}, a letter first"
-            yield f"{where}: metadata.name must be {text}"
+    if isinstance(body, KafkaUser):
+        # Late: few files have users.
+        from barnabas_operator.local.user_rules import broken_rules
+
+        yield from (f"{where}: {problem}" for problem in broken_rules(resource.meta, body))
+    elif isinstance(body, KafkaTopic):
+        if body.spec.topic_name in (".", ".."):
+            yield f"{where}: spec.topicName: cannot be . or .."
+    elif len(name) > NAME_LENGTH or not _NAME.fullmatch(name):
+        text = f"small letters, digits and dashes, at most {NAME_LENGTH}, a letter first"
+        yield f"{where}: metadata.name must be {text}"
     if isinstance(body, KafkaCluster):
-        for problem in (*_cluster_rules(body.spec), *_setting_problems(body.spec.config)):
+        for problem in (*_cluster_rules(body), *_setting_problems(body.spec.config)):
             yield f"{where}: {problem}"
     elif isinstance(body, KafkaPipeline):
-        if body.spec.sink.parquet is None:
-            yield f"{where}: spec.sink: give a sink: parquet"
-    elif body.spec.topic_name in (".", ".."):
-        yield f"{where}: spec.topicName: cannot be . or .."
+        yield from (f"{where}: {problem}" for problem in _pipeline_rules(body))
 
 
-def _cluster_rules(spec: ClusterSpec) -> Iterator[str]:
-    if spec.secured:
-        yield "spec.insecure: false needs Kubernetes; remove it to run locally"
-    else:
-        yield from _insecure_rules(spec)
+def _pipeline_rules(pipeline: KafkaPipeline) -> Iterator[str]:
+    if pipeline.spec.sink.parquet is None:
+        yield "spec.sink: give a sink: parquet"
+    if pipeline.spec.user is not None:
+        yield "spec.user: needs Kubernetes; remove it to run locally"
 
 
-def _insecure_rules(spec: ClusterSpec) -> Iterator[str]:
+def _cluster_rules(cluster: KafkaCluster) -> Iterator[str]:
+    # Late: it brings the templates of server.properties, which a file with a mistake does not need.
+    from barnabas_operator.plan.security import security_problems
+
+    spec = cluster.spec
+    for problem in security_problems(cluster):
+        here = "; `--secure` gives it both here" if problem.endswith("insecure: true") else ""
+        yield f"{problem}{here}"
     if spec.brokers.replicas > 1:
         for each in spec.listeners:
             if each.type is ListenerType.NODEPORT and each.node_port is None:
@@ -293,16 +439,11 @@ def _insecure_rules(spec: ClusterSpec) -> Iterator[str]:
     storage = spec.brokers.storage
     if (storage.size is None) == (storage.sizing is None):
         yield "spec.brokers.storage: give either size or sizing"
-    anonymous = [each for each in spec.listeners if each.authentication is None]
-    if not any(each.type is ListenerType.INTERNAL and each.is_plain for each in spec.listeners):
-        text = "one listener must be of type internal, without authentication and tls"
-        yield f"spec.listeners: {text}"
-    if spec.authorization is not None:
-        if len(anonymous) > 1:
-            yield "spec.authorization: every listener but one needs authentication"
-        for name in AUTHORIZATION_SETTINGS:
-            if name in spec.config:
-                yield f"spec.config.{name}: follows from spec.authorization; remove it"
+    given = {"clusterCa": spec.certificates.cluster_ca, "clientsCa": spec.certificates.clients_ca}
+    for name, authority in given.items():
+        if authority is not None:
+            text = "is a Secret of Kubernetes; remove it: here a development authority issues"
+            yield f"spec.certificates.{name}: {text}"
     yield from _listener_rules(spec.listeners)
 
 
@@ -315,8 +456,9 @@ def _listener_rules(listeners: Sequence[Listener]) -> Iterator[str]:
             if count > 1:
                 yield f"spec.listeners: {count} have the {what} {value}; each needs its own"
     for each in listeners:
-        if each.tls is not None:
-            yield f"spec.listeners: {each.name}: tls needs Kubernetes; remove it to run locally"
+        by_certificate = each.authentication and each.authentication.type is AuthenticationType.TLS
+        if by_certificate and each.tls is None:
+            yield f"spec.listeners: {each.name}: authentication of type tls needs tls"
         if each.port == ADMIN_PORT or each.name == "metrics":
             yield f"spec.listeners: {each.name}: name metrics and port {ADMIN_PORT} are taken"
         given = {"nodePort": each.node_port, "advertisedHost": each.advertised_host}

@@ -143,10 +143,19 @@ def write_entry(pid_file: Path, entry: Entry) -> None:
     write_atomically(pid_file, json.dumps(asdict(entry)))
 
 
-def write_atomically(path: Path, text: str) -> None:
-    """Replace a file in one step: a reader sees the old one or the new one."""
+def write_atomically(path: Path, content: str | bytes, *, private: bool = False) -> None:
+    """Replace a file in one step: a reader sees the old one or the new one.
+
+    A private one is read by its owner alone, and survives a loss of power as a whole.
+    """
     beside = path.with_name(f"{path.name}.new")
-    beside.write_text(text)
+    beside.unlink(missing_ok=True)  # Of a command that was killed; it may have another mode.
+    beside.touch(mode=0o600 if private else 0o666, exist_ok=False)
+    with beside.open("wb") as file:
+        file.write(content.encode() if isinstance(content, str) else content)
+        if private:
+            file.flush()
+            os.fsync(file.fileno())
     beside.replace(path)
 
 

@@ -1,8 +1,8 @@
 """A record made anew from what lies beside it, where the one that was written cannot be read.
 
 The brokers are those that have a directory, with the ports that their server.properties names, so
-that clients find them where they were. What is not in any file is lost: which topics a resource
-with `deletionPolicy: Delete` had that is gone from the manifest by now.
+that clients find them where they were. What is not in any file is lost: which topics and users a
+resource with `deletionPolicy: Delete` had that is gone from the manifest by now.
 """
 
 from __future__ import annotations
@@ -13,10 +13,17 @@ from typing import Final
 
 from barnabas_kafka.settings.definitions import SettingError
 from barnabas_kafka.settings.properties import parse_properties
-from barnabas_operator.api.clusters import KafkaCluster
+from barnabas_operator.api.clusters import REPLICATION, KafkaCluster, Security
 from barnabas_operator.api.reading import Resource
 from barnabas_operator.local.broker import BrokerFiles, asked_port
-from barnabas_operator.local.state import BrokerRecord, MemberPorts, Port, Record, StateDirectory
+from barnabas_operator.local.state import (
+    BrokerRecord,
+    DamagedError,
+    MemberPorts,
+    Port,
+    Record,
+    StateDirectory,
+)
 from barnabas_operator.local.zookeeper import ZooKeeperFiles
 
 _LISTENER: Final = re.compile(r"(\w+)://[^,]*:(\d+)")
@@ -29,10 +36,11 @@ def remade(state: StateDirectory, cluster: Resource[KafkaCluster], file: Path) -
     """The record of a cluster, as far as its files tell."""
     record = bare(state)
     record.cluster, record.file = cluster.meta.name, str(file)
+    record.security = security_of(state)
     for broker_id, broker in record.brokers.items():
         found = _settings(BrokerFiles(state.broker(broker_id)))
         ports = {name: int(port) for name, port in _LISTENER.findall(found.get("listeners", ""))}
-        for each in cluster.body.spec.listeners:
+        for each in cluster.body.spec.all_listeners:
             if each.kafka_name in ports:
                 asked = asked_port(each, broker_id)
                 broker.ports[each.name] = Port(asked, ports[each.kafka_name])
@@ -41,6 +49,26 @@ def remade(state: StateDirectory, cluster: Resource[KafkaCluster], file: Path) -
             record.zookeeper = int(connect[1])
         record.cluster_id = record.cluster_id or _cluster_id(BrokerFiles(state.broker(broker_id)))
     return record
+
+
+def recorded_security(state: StateDirectory) -> Security | None:
+    """What a cluster was created as; None where there is none. Raises LocalError."""
+    try:
+        record = state.load()
+    except DamagedError:
+        record = None
+    return security_of(state) if record is None else record.security
+
+
+def security_of(state: StateDirectory) -> Security | None:
+    """What a cluster was created as, as far as the settings of its brokers tell."""
+    for path in state.path.glob("broker-*"):
+        found = _settings(BrokerFiles(path))
+        if protocols := found.get("listener.security.protocol.map"):
+            secured = f"{REPLICATION.kafka_name}:{REPLICATION.security_protocol}"
+            is_secured = secured in protocols.split(",")
+            return Security.SECURED if is_secured else Security.INSECURE
+    return None
 
 
 def bare(state: StateDirectory) -> Record:

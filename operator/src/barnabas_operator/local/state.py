@@ -1,11 +1,13 @@
 """What is remembered of a cluster between commands, and where it lies.
 
-cluster.json            the record: resources as they were applied, ports, ledger of topics
+cluster.json            the record: resources as they were applied, ports, what is managed
 cluster.damaged         one that could not be read, after a repair
 lock                    held while a command works here
 broker-<id>/            server.properties, broker.pid, broker.log, ready.json
 broker-<id>/data/       the broker's data directory
 zookeeper/              zookeeper.pid, zookeeper.log, data/, where there are several brokers
+pki/                    the development authority and what it issued to brokers; keys are private
+users/<name>/           what clients of a user need, as its Secret on Kubernetes; private
 zookeeper-<n>/          the same of a member of Apache's ensemble, with zoo.cfg, log4j.properties
 pipelines/<name>/       pipeline.yaml, pipeline.pid, pipeline.log
 pipelines/<name>/data/  what /data is in a pod
@@ -24,15 +26,18 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from barnabas_operator.api.clusters import Security
 from barnabas_operator.api.storage import DeletionPolicy
 from barnabas_operator.local.processes import write_atomically
 from barnabas_operator.plan.ledger import Ledger, LedgerEntry
+from barnabas_operator.plan.user_ledger import FORMAT as USERS
+from barnabas_operator.plan.user_ledger import UserLedger
 
 VERSION: Final = 2
 _RECORD: Final = "cluster.json"
 _DAMAGED: Final = "cluster.damaged"
 _LOCK: Final = "lock"
-_OURS: Final = re.compile(rf"{_LOCK}|{_DAMAGED}|broker-\d+|zookeeper(-\d+)?|pipelines")
+_OURS: Final = re.compile(rf"{_LOCK}|{_DAMAGED}|broker-\d+|zookeeper(-\d+)?|pipelines|pki|users")
 
 
 class LocalError(Exception):
@@ -88,6 +93,9 @@ class Record:
     ensemble: dict[int, MemberPorts] = field(default_factory=dict)
     ledger: Ledger = field(default_factory=dict)
     cluster_id: str = ""
+    security: Security | None = None
+    """What the cluster was created as; None before that."""
+    users: UserLedger = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +128,20 @@ class StateDirectory:
     def pipelines(self) -> list[str]:
         """The names of pipelines that there were ever."""
         folder = self.path / "pipelines"
+        return sorted(each.name for each in folder.iterdir()) if folder.is_dir() else []
+
+    @property
+    def pki(self) -> Path:
+        """The authority and what it issued."""
+        return self.path / "pki"
+
+    def user(self, name: str) -> Path:
+        """What clients of a user need."""
+        return self.path / "users" / name
+
+    def users(self) -> list[str]:
+        """The names of resources of users that there were ever."""
+        folder = self.path / "users"
         return sorted(each.name for each in folder.iterdir()) if folder.is_dir() else []
 
     def load(self) -> Record | None:
@@ -169,6 +191,8 @@ class StateDirectory:
                 for name, entry in record.ledger.items()
             },
             "clusterId": record.cluster_id,
+            "security": record.security and record.security.value,
+            "users": {name: USERS.write(entry) for name, entry in record.users.items()},
         }
         write_atomically(self.path / _RECORD, json.dumps(told, indent=1, default=str))
 
@@ -201,7 +225,7 @@ class StateDirectory:
 
     def remove(self) -> None:
         """Remove everything of ours, data and all; what others put there stays."""
-        places = ("broker-*", "zookeeper", "zookeeper-*", "pipelines")
+        places = ("broker-*", "zookeeper", "zookeeper-*", "pipelines", "pki", "users")
         ours = [folder for place in places for folder in self.path.glob(place)]
         for folder in ours:
             shutil.rmtree(folder, ignore_errors=True)
@@ -257,4 +281,13 @@ def _record(told: Mapping[str, Any]) -> Record:
             if DeletionPolicy(entry["deletionPolicy"]) is DeletionPolicy.DELETE
         },
         cluster_id=told["clusterId"],
+        security=_security(told),
+        users={name: USERS.read(entry) for name, entry in told.get("users", {}).items()},
     )
+
+
+def _security(told: Mapping[str, Any]) -> Security | None:
+    """What the cluster was created as; before it was recorded there were no secured ones here."""
+    if "security" not in told:
+        return Security.INSECURE if told["brokers"] else None
+    return Security(told["security"]) if told["security"] else None

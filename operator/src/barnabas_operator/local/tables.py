@@ -66,6 +66,8 @@ def _print(view: View, console: Console) -> None:
         )
     if view.topics:
         console.print(_topics(view))
+    if view.users:
+        console.print(_users(view))
     if view.pipelines:
         console.print(_pipelines(view))
     for condition in view.status.conditions:
@@ -78,6 +80,14 @@ def _topics(view: View) -> Table:
     rows = (
         (name, str(each.partitions), str(each.replicas), *_told(each.conditions))
         for name, each in view.topics.items()
+    )
+    return _table(columns, rows)
+
+
+def _users(view: View) -> Table:
+    columns = ("user", "ready", "reason", "message", "try it")
+    rows = (
+        (name, *_told(each.status.conditions), each.command) for name, each in view.users.items()
     )
     return _table(columns, rows)
 

@@ -5,21 +5,18 @@ Imported late: it brings the Kafka client and, with the reconciler, more than a 
 
 from __future__ import annotations
 
-import logging
-import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from barnabas_operator.api.reading import read_topic
-from barnabas_operator.brokers import AdminBrokers, BrokersError
+from barnabas_operator.brokers import BrokersError
+from barnabas_operator.local.admin import connect, settled_by, steps_said
 from barnabas_operator.local.documents import Manifest
 from barnabas_operator.local.state import LocalError, Record, StateDirectory
 from barnabas_operator.plan.ledger import Ledger, Present
 from barnabas_operator.reconcile.topic_deletion import delete_orphans
-from barnabas_operator.reconcile.topics import Outcome, reconcile_topics
+from barnabas_operator.reconcile.topics import Outcome, Result, reconcile_topics
 
-AGAIN_S: Final = 0.1
 TOPIC: Final = "KafkaTopic"
 
 Say = Callable[[str], None]
@@ -32,9 +29,7 @@ def reconcile(
 
     Raises LocalError if the broker does not answer.
     """
-    from barnabas_operator.local.broker import bootstrap_servers
-
-    brokers = AdminBrokers(bootstrap_servers(manifest.cluster, record))
+    brokers = connect(manifest.cluster, record, state)
     documents = [each for each in record.documents if each["kind"] == TOPIC]
     # With the statuses of the last time: they tell which topics were created or adopted.
     topics = [read_topic(each) for each in documents]
@@ -43,13 +38,14 @@ def reconcile(
         record.ledger = ledger
         state.save(record)
 
+    def attempt() -> Result:
+        result = reconcile_topics(topics, brokers, ledger=record.ledger, remember=remember)
+        remember(result.ledger)
+        return result
+
     try:
-        with _heard(say):
-            result = reconcile_topics(topics, brokers, ledger=record.ledger, remember=remember)
-            while not _settled(result.outcomes) and time.monotonic() < deadline:
-                time.sleep(AGAIN_S)
-                result = reconcile_topics(topics, brokers, ledger=result.ledger, remember=remember)
-            remember(result.ledger)
+        with steps_said(say):
+            result = settled_by(deadline, attempt, lambda it: _settled(it.outcomes))
             # The whole file was parsed, and what it names is all there is.
             present = Present.of(documents, manifest.cluster.meta.name)
             if not result.failed:
@@ -62,22 +58,3 @@ def reconcile(
 
 def _settled(outcomes: Mapping[str, Outcome]) -> bool:
     return all(outcome.verdict.settled for outcome in outcomes.values())
-
-
-@contextmanager
-def _heard(say: Say) -> Iterator[None]:
-    """Say what the reconciler logs: each step, before it is taken."""
-
-    class Voice(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            say(record.getMessage())
-
-    logger = logging.getLogger("barnabas_operator.reconcile")
-    voice, level = Voice(logging.INFO), logger.level
-    logger.addHandler(voice)
-    logger.setLevel(logging.INFO)
-    try:
-        yield
-    finally:
-        logger.removeHandler(voice)
-        logger.setLevel(level)

@@ -2,7 +2,7 @@
 
 The second time it finds the broker running and does only what is missing. What is decided about
 topics is the operator's reconciler; here is only the order: what keeps the coordination
-data, brokers, topics, then pipelines.
+data, brokers, topics, users, then pipelines.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+from barnabas_operator.api.clusters import Security
 from barnabas_operator.api.conditions import Verdict
 from barnabas_operator.local import broker, coordination, pipelines
 from barnabas_operator.local import repair as repairing
@@ -58,13 +59,16 @@ def up(
         record.file = str(file)
         record.documents = carry_statuses(manifest.documents, record.documents)
         _count_brokers(manifest, record, state)
+        _record_security(manifest, record, state)
         keeper = coordination.choose(manifest.cluster, record, state)
         # Before anything is started: what is not known cannot be stopped.
         state.save(record)
+        authority = _certificates(manifest, state, repair=repair)
         coordination.ensure(keeper, record, state, say=say, deadline=deadline)
         state.save(record)
+        connect = coordination.connect(record)
         brokers = [
-            LocalBroker(broker_id, manifest.cluster, record, state, coordination.connect(record))
+            LocalBroker(broker_id, manifest.cluster, record, state, connect, authority)
             for broker_id in record.brokers
         ]
         with _starting(brokers, say=say, timeout_s=timeout_s) as starting:
@@ -81,14 +85,39 @@ def up(
                 for told in each.settle(restarted, deadline):
                     say(told)
         outcomes = topics.reconcile(manifest, record, state, say=say, deadline=deadline)
+        users = _users(manifest, record, state, say=say, deadline=deadline)
         _run_pipelines(manifest, record, state, say=say, deadline=deadline)
         verdicts: Mapping[str, Verdict] = {
             name: outcome.verdict for name, outcome in outcomes.items()
         }
-        seen = view.look(record, state, verdicts)
+        seen = view.look(record, state, verdicts, users)
         view.with_statuses(record, seen)
         state.save(record)
         return seen
+
+
+def _certificates(manifest: Manifest, state: StateDirectory, *, repair: bool) -> str:
+    """Have the certificates that brokers need; returns those to trust, empty where none do."""
+    if not manifest.cluster.body.spec.needs_certificates:
+        return ""
+    # Late: a cluster without TLS starts without what makes certificates.
+    from barnabas_operator.local.pki import Pki
+
+    pki = Pki(state.pki)
+    pki.ensure(manifest.cluster, repair=repair)
+    return pki.trusted
+
+
+def _users(
+    manifest: Manifest, record: Record, state: StateDirectory, *, say: Say, deadline: float
+) -> Mapping[str, Any]:
+    """Have the users as the file says; returns how they fare (`users.Outcome`)."""
+    if not (manifest.users or record.users or state.users()):
+        return {}
+    # Late, for the same reason.
+    from barnabas_operator.local import users
+
+    return users.reconcile(manifest, record, state, say=say, deadline=deadline)
 
 
 def _repair(manifest: Manifest, file: Path, state: StateDirectory, *, say: Say) -> None:
@@ -133,6 +162,16 @@ def _count_brokers(manifest: Manifest, record: Record, state: StateDirectory) ->
         raise LocalError(f"{text} in {state.path}: here brokers can be added, not taken away")
     for broker_id in range(there, wanted):
         record.brokers[broker_id] = BrokerRecord()
+
+
+def _record_security(manifest: Manifest, record: Record, state: StateDirectory) -> None:
+    """Remember what the cluster is created as. Raises LocalError where it was created otherwise."""
+    secured = manifest.cluster.body.spec.secured
+    asked = Security.SECURED if secured else Security.INSECURE
+    if record.security not in (None, asked):
+        text = f"the cluster in {state.path} was created {record.security.value.lower()}"
+        raise LocalError(f"{text}, and stays so; name another directory with --dir")
+    record.security = asked
 
 
 @contextmanager

@@ -7,23 +7,27 @@ reason; what cannot be known while the broker is stopped is left out.
 from __future__ import annotations
 
 import dataclasses
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from barnabas_operator.api.certificates import CertificateStatus
 from barnabas_operator.api.clusters import ClusterStatus, KafkaCluster, ReplicaStatus
 from barnabas_operator.api.conditions import Condition, Verdict, conditions, is_ready
-from barnabas_operator.api.pipelines import KafkaPipeline, PipelineStatus
+from barnabas_operator.api.pipelines import PipelineStatus
 from barnabas_operator.api.reading import Resource
-from barnabas_operator.api.topics import KafkaTopic, TopicStatus
+from barnabas_operator.api.topics import TopicStatus
+from barnabas_operator.api.users import KafkaUser, PatternType, RoleType, UserStatus
 from barnabas_operator.api.writing import to_json
-from barnabas_operator.brokers import AdminBrokers, Brokers, BrokersError
+from barnabas_operator.brokers import Brokers, BrokersError
 from barnabas_operator.local import broker, coordination, pipelines, processes, watching
+from barnabas_operator.local.admin import connect
 from barnabas_operator.local.coordination import ServerView
-from barnabas_operator.local.documents import Manifest, choose
-from barnabas_operator.local.state import Record, StateDirectory
+from barnabas_operator.local.documents import AnyResource, Manifest, of_record
+from barnabas_operator.local.state import LocalError, Record, StateDirectory
 from barnabas_operator.plan.observed import ClusterView
 from barnabas_operator.plan.topics import (
     Kept,
@@ -36,6 +40,9 @@ from barnabas_operator.plan.topics import (
     plan_topic,
     topic_name,
 )
+
+if TYPE_CHECKING:
+    from barnabas_operator.local import users
 
 KUBERNETES_ONLY: Final = (
     "spec.zookeeper, storage, resources, template, version, images and roll are for"
@@ -79,6 +86,16 @@ class PipelineView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UserRow:
+    """A user, and where what its clients need is; `command` works when it is pasted."""
+
+    status: UserStatus
+    directory: Path
+    command_config: Path
+    command: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class View:
     """A cluster and all that belongs to it, as it is now."""
 
@@ -89,6 +106,7 @@ class View:
     brokers: tuple[BrokerView, ...]
     zookeeper: tuple[ServerView, ...]
     topics: Mapping[str, TopicStatus]
+    users: Mapping[str, UserRow]
     pipelines: Mapping[str, PipelineView]
 
     def conditions(self) -> Mapping[str, tuple[Condition, ...]]:
@@ -96,6 +114,7 @@ class View:
         return {
             f"KafkaCluster {self.name}": self.status.conditions,
             **{f"KafkaTopic {name}": each.conditions for name, each in self.topics.items()},
+            **{f"KafkaUser {name}": each.status.conditions for name, each in self.users.items()},
             **{
                 f"KafkaPipeline {name}": each.status.conditions
                 for name, each in self.pipelines.items()
@@ -112,6 +131,7 @@ class View:
         return {
             ("KafkaCluster", self.name): to_json(self.status),
             **{("KafkaTopic", name): to_json(each) for name, each in self.topics.items()},
+            **{("KafkaUser", name): to_json(each.status) for name, each in self.users.items()},
             **{
                 ("KafkaPipeline", name): to_json(each.status)
                 for name, each in self.pipelines.items()
@@ -153,6 +173,16 @@ class View:
             "topics": [
                 {"name": name, "status": to_json(each)} for name, each in self.topics.items()
             ],
+            "users": [
+                {
+                    "name": name,
+                    "directory": str(each.directory),
+                    "commandConfig": str(each.command_config),
+                    "command": each.command,
+                    "status": to_json(each.status),
+                }
+                for name, each in self.users.items()
+            ],
             "pipelines": [
                 {
                     "name": name,
@@ -167,19 +197,28 @@ class View:
         }
 
 
-def look(record: Record, state: StateDirectory, verdicts: Verdicts | None = None) -> View:
-    """Look at everything; `verdicts` on topics are of somebody who just tried, by resource name."""
-    manifest = choose(record.documents)
+def look(
+    record: Record,
+    state: StateDirectory,
+    verdicts: Verdicts | None = None,
+    outcomes: Mapping[str, users.Outcome] | None = None,
+) -> View:
+    """Look at everything; `verdicts` on topics and `outcomes` of users are of an `up` that ends."""
+    manifest = of_record(record.documents, record.security)
     now = datetime.now(tz=UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     brokers = tuple(_broker(broker_id, record, state) for broker_id in record.brokers)
     running = sum(each.pid is not None for each in brokers)
     servers = tuple(coordination.servers(record, state))
     admin: Brokers | None = None
     described: ClusterView | None = None
+    trouble = ""
     reason, message = _why_not_running(record, state, servers)
     if running:
-        admin = AdminBrokers(broker.bootstrap_servers(manifest.cluster, record))
-        described, trouble = _ask(admin)
+        try:
+            admin = connect(manifest.cluster, record, state)
+            described, trouble = _ask(admin)
+        except LocalError as error:
+            trouble = str(error)
         if trouble:
             reason, message = "Unreachable", trouble
     ready = described is not None and not reason
@@ -190,6 +229,7 @@ def look(record: Record, state: StateDirectory, verdicts: Verdicts | None = None
     serving = sum(each.mode is not None for each in servers)
     status = dataclasses.replace(
         _cluster_status(manifest.cluster, record, verdict, running=running, now=now),
+        certificates=_expiries(manifest.cluster, state),
         zookeeper=ReplicaStatus(replicas=len(servers), ready=serving),
     )
     return View(
@@ -200,8 +240,70 @@ def look(record: Record, state: StateDirectory, verdicts: Verdicts | None = None
         brokers=brokers,
         zookeeper=servers,
         topics=_topics(manifest, admin if described else None, verdicts or {}, now=now),
+        users=_users(
+            manifest, record, state, outcomes, admin=admin if described else None, now=now
+        ),
         pipelines={each.meta.name: _pipeline(each, state, now=now) for each in manifest.pipelines},
     )
+
+
+def _users(
+    manifest: Manifest,
+    record: Record,
+    state: StateDirectory,
+    outcomes: Mapping[str, users.Outcome] | None,
+    *,
+    admin: Brokers | None,
+    now: str,
+) -> Mapping[str, UserRow]:
+    if not manifest.users:
+        return {}
+    # Late: it brings what makes certificates.
+    from barnabas_operator.local import users
+    from barnabas_operator.local.user_directory import UserDirectory
+
+    found = outcomes or users.look(manifest, record, state, admin)
+    rows = {}
+    for user in manifest.users:
+        name, directory = user.meta.name, UserDirectory(state.user(user.meta.name))
+        outcome = found[name]
+        rows[name] = UserRow(
+            status=dataclasses.replace(
+                outcome.status,
+                observed_generation=user.meta.generation,
+                secret="",
+                conditions=_told(user, outcome.verdict, now),
+            ),
+            directory=directory.path,
+            command_config=directory.command_config,
+            command=_command(user, directory.command_config),
+        )
+    return rows
+
+
+def _command(user: Resource[KafkaUser], command_config: Path) -> str:
+    """A command that the user may run, by the first of its roles."""
+    given = user.body.spec.authorization
+    command = ["topics", "list"]
+    for role in given.roles if given else ():
+        if role.topic is None or role.pattern_type is PatternType.PREFIXED:
+            continue
+        if role.type is RoleType.PRODUCER:
+            command = ["produce", role.topic]
+        else:
+            command = ["consume", role.topic, *(["--group", role.group] if role.group else [])]
+        break
+    return shlex.join(["barnabas", *command, "--command-config", str(command_config)])
+
+
+def _expiries(
+    cluster: Resource[KafkaCluster], state: StateDirectory
+) -> tuple[CertificateStatus, ...]:
+    if not cluster.body.spec.needs_certificates:
+        return ()
+    from barnabas_operator.local.pki import Pki
+
+    return Pki(state.pki).expiries()
 
 
 def _broker(broker_id: int, record: Record, state: StateDirectory) -> BrokerView:
@@ -263,13 +365,14 @@ def _cluster_status(
         observed_generation=cluster.meta.generation,
         conditions=_told(cluster, verdict, now),
         cluster_id=record.cluster_id,
+        security=record.security.value if record.security else "",
         listeners=broker.listeners(cluster, record) if running else (),
         brokers=ReplicaStatus(replicas=len(record.brokers), ready=running),
     )
 
 
 def _told(
-    resource: Resource[KafkaCluster] | Resource[KafkaTopic] | Resource[KafkaPipeline],
+    resource: AnyResource,
     verdict: Verdict,
     now: str,
 ) -> tuple[Condition, ...]:

@@ -7,11 +7,12 @@ no time does anybody show a certificate that the others do not trust yet, or tru
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
+
+from barnabas_kafka.certificates import CertificateView, KeyPair
 
 # A generated authority is replaced so long before its end, a certificate after two thirds of its
 # time: a cluster whose operator is away for weeks goes on.
@@ -24,30 +25,6 @@ EXPIRY_WARNING: Final = timedelta(days=30)
 HOSTS_MAX: Final = 100
 # What `parse_time` makes of a time that cannot be read.
 UNKNOWN: Final = datetime.min.replace(tzinfo=UTC)
-BEGIN: Final = "-----BEGIN CERTIFICATE-----"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeyPair:
-    """A certificate and its private key, both PEM."""
-
-    certificate: str
-    key: str = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CertificateView:
-    """What a certificate says."""
-
-    common_name: str
-    subject: str
-    issuer: str
-    # The ids of its own key and of the key that signed it.
-    key_id: bytes
-    authority_key_id: bytes
-    hosts: frozenset[str]
-    not_before: datetime
-    not_after: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -205,12 +182,6 @@ def _unique(certificates: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(certificates))
 
 
-def pair_of(text: str) -> KeyPair | None:
-    """The key and certificate in one PEM file; None if it has not both."""
-    private, begin, certificate = text.partition(BEGIN)
-    return KeyPair(certificate=begin + certificate, key=private) if begin and private else None
-
-
 def issue_reason(
     found: CertificateView | None,
     *,
@@ -247,15 +218,6 @@ def hosts_to_name(wanted: Collection[str], found: CertificateView | None) -> tup
     return tuple(sorted(kept if len(kept) <= HOSTS_MAX else set(wanted)))
 
 
-def is_address(host: str) -> bool:
-    """Whether a host is an IP address."""
-    try:
-        ipaddress.ip_address(host)
-    except ValueError:
-        return False
-    return True
-
-
 def parse_time(text: str) -> datetime:
     """RFC 3339 as conditions have it; the beginning of time for anything else."""
     try:
@@ -276,5 +238,5 @@ def no_earlier_than(now: datetime, found: Mapping[str, Any] | None) -> datetime:
     """
     meta = (found or {}).get("metadata") or {}
     times = [each.get("time") for each in meta.get("managedFields") or ()]
-    told = (parse_time(each) for each in (meta.get("creationTimestamp"), *times) if each)
-    return max((now, *told))
+    recorded = (parse_time(each) for each in (meta.get("creationTimestamp"), *times) if each)
+    return max((now, *recorded))

@@ -22,7 +22,7 @@ class Images:
     broker: str
     zookeeper: str
     pipeline: str
-    # The operator's own version, and the images of broker and zookeeper by version.
+    # The operator's own version, and the images of broker, zookeeper and pipeline by version.
     operator: str = ""
     versions: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 

@@ -78,10 +78,13 @@ def with_policies(
 
     That needs no answer of a broker. A resource that is `leaving` decides about its own entry only.
     """
-    policies = {user.meta.uid: user.body.spec.deletion_policy for user in leaving}
-    policies |= {user.meta.uid: user.body.spec.deletion_policy for user in owners.values()}
+    # By names, too: outside of Kubernetes no resource has a uid.
+    policies = {
+        (user.meta.uid, user.meta.name): user.body.spec.deletion_policy
+        for user in (*leaving, *owners.values())
+    }
     return {
-        name: replace(entry, policy=policies.get(entry.uid, entry.policy))
+        name: replace(entry, policy=policies.get((entry.uid, entry.resource), entry.policy))
         for name, entry in ledger.items()
     }
 

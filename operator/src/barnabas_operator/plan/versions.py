@@ -1,8 +1,9 @@
-"""Which images a cluster runs, and whether its pods stay as an earlier operator rendered them.
+"""Which images pods run, and whether they stay as an earlier operator rendered them.
 
 An upgrade of the operator rolls nothing by itself. The images in use are remembered in the status,
 and every pod template carries the operator and the generation of the resource that it was rendered
-for. They stay as they are until the resource changes; `spec.version` asks for other images.
+for. They stay as they are until the resource changes; `spec.version` asks for other images. The
+same holds for the pods of pipelines.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 
 from barnabas_operator.api.clusters import ClusterStatus, KafkaCluster
 from barnabas_operator.api.conditions import is_ready, is_stalled
+from barnabas_operator.api.pipelines import KafkaPipeline, PipelineStatus
 from barnabas_operator.api.reading import Resource
 from barnabas_operator.names import IMAGE, RENDERED
 from barnabas_operator.plan.observed import Images
@@ -35,13 +37,7 @@ def chosen_images(
 ) -> Chosen:
     """Of `spec.images`, `spec.version`, the status, the StatefulSets, the operator: the first."""
     spec, status = cluster.body.spec, cluster.body.status
-    version: Mapping[str, str] = {}
-    unknown = ""
-    if spec.version is not None:
-        version = images.versions.get(spec.version, {})
-        if not version:
-            known = ", ".join(sorted(images.versions)) or "none"
-            unknown = f"spec.version {spec.version} is unknown; this operator knows {known}"
+    version, unknown = _version(spec.version, images.versions)
     found = {}
     for component in ("broker", "zookeeper"):
         choices = (
@@ -55,6 +51,31 @@ def chosen_images(
     return Chosen(broker=found["broker"], zookeeper=found["zookeeper"], unknown=unknown)
 
 
+def chosen_pipeline_image(
+    pipeline: Resource[KafkaPipeline], stateful_set: Object | None, images: Images
+) -> tuple[str, str]:
+    """The image of a pipeline, by the same order, and what is wrong with `spec.version`.
+
+    A pipeline that has no StatefulSet yet begins with the operator's image.
+    """
+    spec, status = pipeline.body.spec, pipeline.body.status
+    known = {name: each for name, each in images.versions.items() if each.get("pipeline")}
+    version, unknown = _version(spec.version, known)
+    in_use = (status.image, image_in_use(stateful_set)) if stateful_set is not None else ()
+    choices = (spec.image, version.get("pipeline"), *in_use, images.pipeline)
+    return next(each for each in choices if each), unknown
+
+
+def _version(
+    asked: str | None, versions: Mapping[str, Mapping[str, str]]
+) -> tuple[Mapping[str, str], str]:
+    """The images of the version that a spec asks for, and that it is unknown where it is."""
+    if asked is None or asked in versions:
+        return versions.get(asked or "", {}), ""
+    known = ", ".join(sorted(versions)) or "none"
+    return {}, f"spec.version {asked} is unknown; this operator knows {known}"
+
+
 def stamped(body: Document, *, generation: int, operator: str) -> Document:
     """The object with the operator and the generation for which it is rendered."""
     meta = body["metadata"]
@@ -64,7 +85,7 @@ def stamped(body: Document, *, generation: int, operator: str) -> Document:
     return hashed({**body, "metadata": {**meta, "annotations": notes}})
 
 
-def held_generation(status: ClusterStatus) -> int:
+def held_generation(status: ClusterStatus | PipelineStatus) -> int:
     """The generation that objects without a stamp were rendered for, as `status.heldGeneration`.
 
     `status.observedGeneration` answers that only until this operator writes it, and only where
@@ -76,13 +97,17 @@ def held_generation(status: ClusterStatus) -> int:
     return status.observed_generation if status.is_of_an_earlier_operator and settled else -1
 
 
-def is_held(found: Object | None, cluster: Resource[KafkaCluster], operator: str) -> bool:
+def is_held(
+    found: Object | None,
+    resource: Resource[KafkaCluster] | Resource[KafkaPipeline],
+    operator: str,
+) -> bool:
     """Whether an object stays as another operator rendered it: its resource did not change."""
     if found is None or not operator:
         return False
     stamp = (found["metadata"].get("annotations") or {}).get(RENDERED)
-    before, _, generation = (stamp or f"/{held_generation(cluster.body.status)}").rpartition("/")
-    return before != operator and generation == str(cluster.meta.generation)
+    before, _, generation = (stamp or f"/{held_generation(resource.body.status)}").rpartition("/")
+    return before != operator and generation == str(resource.meta.generation)
 
 
 def as_before(body: Document, found: Object) -> Document | None:

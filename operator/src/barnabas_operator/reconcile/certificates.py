@@ -13,19 +13,22 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final, TypeVar
 
-from barnabas_operator.api.certificates import CertificateAuthority, CertificateStatus
-from barnabas_operator.api.certificates import Certificates as CertificatesSpec
-from barnabas_operator.api.clusters import KafkaCluster
-from barnabas_operator.api.reading import Metadata, Resource
-from barnabas_operator.certificates import (
+from barnabas_kafka.certificates import (
     CertificateError,
+    KeyPair,
     check_authority,
     check_pair,
     create_authority,
     issue,
     normalized,
+    pair_of,
     read_certificate,
+    split_bundle,
 )
+from barnabas_operator.api.certificates import CertificateAuthority, CertificateStatus
+from barnabas_operator.api.certificates import Certificates as CertificatesSpec
+from barnabas_operator.api.clusters import KafkaCluster
+from barnabas_operator.api.reading import Metadata, Resource
 from barnabas_operator.kube import CLUSTERS, SECRETS, USERS, Document, KubeError
 from barnabas_operator.names import (
     ORGANIZATION,
@@ -37,15 +40,12 @@ from barnabas_operator.names import (
 )
 from barnabas_operator.plan.certificates import (
     AUTHORITY_DAYS,
-    BEGIN,
     EXPIRY_WARNING,
     Authority,
-    KeyPair,
     format_time,
     hosts_to_name,
     issue_reason,
     no_earlier_than,
-    pair_of,
     parse_time,
     plan_authority,
 )
@@ -190,9 +190,7 @@ class _Pass:
             now=self._now,
             overlap=timedelta(seconds=self._spec.overlap_seconds),
             not_after=lambda text: read_certificate(text).not_after,
-            generate=lambda: create_authority(
-                f"{self._meta.name} {name}", now=self._now, days=AUTHORITY_DAYS
-            ),
+            generate=lambda: self._generated(name),
             replaces=source is None,
             lagging=lambda present: self._lagging(name, present),
             not_before=lambda text: read_certificate(text).not_before,
@@ -212,6 +210,15 @@ class _Pass:
             self._find(Reason.CERTIFICATE_EXPIRES, f"{text} {format_time(not_after)}; replace it")
         return after
 
+    def _generated(self, name: str) -> KeyPair:
+        """A new authority. Its name is unlike that of every other: clients trust both."""
+        return create_authority(
+            f"{self._meta.name} {name} {secrets.token_hex(4)}",
+            organization=ORGANIZATION,
+            now=self._now,
+            days=AUTHORITY_DAYS,
+        )
+
     def _former(self, name: str) -> tuple[str, ...]:
         """What is trusted although the authority's Secret is not there (any more)."""
         of_clients = name == "clients-ca"
@@ -219,7 +226,7 @@ class _Pass:
         if found is None:
             return ()
         text = SecretView.of(found).text(CLIENTS_TRUST if of_clients else TRUSTED)
-        return former_certificates(text, _split)
+        return former_certificates(text)
 
     def publish(self, authority: Authority) -> None:
         """What clients trust, in a Secret that has no key."""
@@ -495,7 +502,7 @@ def read_authority(found: Document) -> Authority:
     try:
         following = _checked(view, NEXT_CERTIFICATE, NEXT_KEY)
         current = _checked(view, CERTIFICATE, KEY, may_lack_key=following is not None)
-        trusted = _split(view.text(TRUSTED))
+        trusted = split_bundle(view.text(TRUSTED))
         for each in trusted:
             read_certificate(each)
         if current is None or current.certificate not in trusted:
@@ -529,7 +536,7 @@ def _checked(
 
 
 def _trusts(bundle: str, authority: Authority) -> bool:
-    return set(authority.trusted) <= set(_split(bundle))
+    return set(authority.trusted) <= set(split_bundle(bundle))
 
 
 def _is_issued_by(text: str, authority: Authority) -> bool:
@@ -541,11 +548,6 @@ def _is_issued_by(text: str, authority: Authority) -> bool:
         # It is issued again when it is looked at.
         return False
     return (found.authority_key_id, found.issuer) == (above.key_id, above.subject)
-
-
-def _split(bundle: str) -> tuple[str, ...]:
-    parts = bundle.split(BEGIN)[1:]
-    return tuple(f"{BEGIN}{part}" for part in parts)
 
 
 def _pair_in(found: Document | None, key: str) -> KeyPair | None:

@@ -46,6 +46,7 @@ from barnabas_operator.plan.findings import Finding, Reason, Severity
 from barnabas_operator.plan.observed import COMPONENTS, ClusterView, Observed, selector_of
 from barnabas_operator.plan.roll_plan import roll_plan
 from barnabas_operator.plan.rolling import PodView, outdated
+from barnabas_operator.plan.security import security_problems
 from barnabas_operator.plan.snapshot import Draft, Plan, shortened, snapshot_of
 from barnabas_operator.plan.steps import DeletePod, GrowClaim
 from barnabas_operator.plan.versions import held_generation
@@ -54,7 +55,6 @@ from barnabas_operator.reconcile.certificates import reconcile_certificates
 from barnabas_operator.reconcile.context import Context
 from barnabas_operator.reconcile.ownership import is_ours
 from barnabas_operator.reconcile.rolls import admin_url, hold_back, restore_leaders
-from barnabas_operator.reconcile.security import security_problems
 from barnabas_operator.reconcile.status import write_status
 from barnabas_operator.reconcile.templates import without_invalid_templates
 from barnabas_operator.resources import brokers, zookeeper
@@ -175,8 +175,8 @@ def refuse(cluster: Cluster) -> str:
         if not USER_NAME.fullmatch(name):
             text = "must be a name without the prefix User:, of letters, digits and ._@-"
             found.append(f"spec.authorization.superUsers: {name} {text}")
-    if insecure := "; ".join(security_problems(body)):
-        return insecure
+    if unfit := "; ".join(security_problems(body)):
+        return unfit
     found += brokers.template_conflicts(cluster)
     found += zookeeper.template_conflicts(cluster)
     return "; ".join(found)

@@ -12,6 +12,7 @@ from barnabas_operator.ensemble import PLAIN, MemberAccess
 from barnabas_operator.kube import Document, Kind, Kube
 from barnabas_operator.plan.observed import Images
 from barnabas_operator.progress import Progress
+from barnabas_operator.reconcile.pass_warnings import PassWarnings
 from barnabas_operator.restart_check import NO_ACCESS, AdminAccess, CheckResult
 
 
@@ -88,6 +89,7 @@ class Context:
     now: str
     events: Recorder = NO_RECORDER
     # Of the cluster that is reconciled.
+    warnings: PassWarnings = field(default_factory=PassWarnings)
     credentials: ClusterCredentials = field(default_factory=ClusterCredentials)
     # Where this operator runs.
     operator_namespace: str = "default"

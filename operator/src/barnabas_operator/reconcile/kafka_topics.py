@@ -59,7 +59,7 @@ def reconcile_topics_of(
     """One pass over all KafkaTopics of a cluster and the ledger. Raises KubeError."""
     leaving = [topic for topic in topics if topic.meta.deleting]
     topics = [topic for topic in topics if not topic.meta.deleting]
-    store = LedgerStore.read(cluster, context.kube)
+    store = LedgerStore.read(cluster, context.kube, context.warnings.is_new)
     entries = with_policies(store.entries, owners(topics, store.entries), leaving)
     # Of what is there its resource decides; this is for what was seen to go with Retain.
     retained = {name for name, entry in entries.items() if context.retained(entry.uid)}
@@ -112,11 +112,13 @@ def _delete_orphans(
     if not found:
         return ledger
     if guard.unparsed:
-        logger.warning(
-            "%s/%s: topics %s are not deleted while KafkaTopic %s cannot be parsed;"
-            " upgrade the operator, or correct the resource",
-            namespace, cluster.meta.name, ", ".join(found), ", ".join(guard.unparsed),
-        )  # fmt: skip
+        kept, unparsed = ", ".join(found), ", ".join(guard.unparsed)
+        if context.warnings.is_new(f"topics {kept}: {unparsed}"):
+            logger.warning(
+                "%s/%s: topics %s are not deleted while KafkaTopic %s cannot be parsed;"
+                " upgrade the operator, or correct the resource",
+                namespace, cluster.meta.name, kept, unparsed,
+            )  # fmt: skip
         return ledger
     # What the pass began with may come from a cache; what is deleted is asked for directly.
     doubtful = {name: ledger[name] for name in found}
@@ -126,8 +128,10 @@ def _delete_orphans(
         if error.status != 404:
             raise
         # Their definition is gone, or not served for a while: that proves no deletion.
-        text = "%s/%s: topics %s are not deleted: %s"
-        logger.warning(text, namespace, cluster.meta.name, ", ".join(found), error)
+        kept = ", ".join(found)
+        if context.warnings.is_new(f"topics {kept}: {error}"):
+            text = "%s/%s: topics %s are not deleted: %s"
+            logger.warning(text, namespace, cluster.meta.name, kept, error)
         return ledger
     left = delete_orphans(
         doubtful,

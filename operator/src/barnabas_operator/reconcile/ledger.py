@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, Generic
 
@@ -75,7 +75,7 @@ class ShardStore(Generic[EntryT]):
             self._definition = definition_uid(self._kind, self._kube)
         return replace(entry, definition=self._definition)
 
-    def _read(self) -> None:
+    def _read(self, is_new: Callable[[str], bool]) -> None:
         found = self._config_maps()
         texts = {}
         for name, body in found.items():
@@ -86,7 +86,7 @@ class ShardStore(Generic[EntryT]):
         self._stored = parse(texts, self._format)
         self._take_over(found)
         for lines in self._stored.unparsed.values():
-            for line in lines:
+            for line in filter(is_new, lines):
                 logger.warning(
                     "%s/%s: ledger entry cannot be parsed, its %s is not deleted: %.500s",
                     self._names.namespace, self._names.cluster, self._format.key, line,
@@ -135,10 +135,16 @@ class LedgerStore(ShardStore[LedgerEntry]):
         super().__init__(cluster, kube, TOPICS_COMPONENT, TOPICS, FORMAT)
 
     @classmethod
-    def read(cls, cluster: Resource[KafkaCluster], kube: Kube) -> LedgerStore:
-        """The ledger as it is stored; what cannot be parsed is warned about and kept."""
+    def read(
+        cls,
+        cluster: Resource[KafkaCluster],
+        kube: Kube,
+        is_new: Callable[[str], bool] = lambda _: True,
+    ) -> LedgerStore:
+        """The ledger as it is stored; what cannot be parsed is warned about, if it is new, and
+        kept."""
         store = cls(cluster, kube)
-        store._read()
+        store._read(is_new)
         return store
 
     def _take_over(self, found: Mapping[str, Document]) -> None:
@@ -161,10 +167,16 @@ class UserLedgerStore(ShardStore[UserEntry]):
         super().__init__(cluster, kube, USERS_COMPONENT, USERS, USER_FORMAT)
 
     @classmethod
-    def read(cls, cluster: Resource[KafkaCluster], kube: Kube) -> UserLedgerStore:
-        """The ledger as it is stored; what cannot be parsed is warned about and kept."""
+    def read(
+        cls,
+        cluster: Resource[KafkaCluster],
+        kube: Kube,
+        is_new: Callable[[str], bool] = lambda _: True,
+    ) -> UserLedgerStore:
+        """The ledger as it is stored; what cannot be parsed is warned about, if it is new, and
+        kept."""
         store = cls(cluster, kube)
-        store._read()
+        store._read(is_new)
         return store
 
 

@@ -7,15 +7,19 @@ trusted meanwhile. Only what has to be issued in that time is of the one that fo
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from barnabas_kafka.certificates import (
+    CertificateError,
+    CertificateView,
+    KeyPair,
+    read_certificate,
+    split_bundle,
+)
+from barnabas_operator.plan.certificates import Authority
 
-from barnabas_operator.certificates import CertificateError, read_certificate
-from barnabas_operator.plan.certificates import Authority, CertificateView, KeyPair
 
-
-def former_certificates(bundle: str, split: Callable[[str], tuple[str, ...]]) -> tuple[str, ...]:
+def former_certificates(bundle: str) -> tuple[str, ...]:
     """The certificates that are trusted already, the one that issued first; none if unreadable."""
-    found = split(bundle)
+    found = split_bundle(bundle)
     try:
         for each in found:
             read_certificate(each)

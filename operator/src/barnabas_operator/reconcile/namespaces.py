@@ -108,7 +108,7 @@ def list_again(
         for name, entry in entries.items()
         if entry.policy is DeletionPolicy.DELETE and found.is_of_another(entry)
     ]
-    if held:
+    if held and context.warnings.is_new(f"definition of {kind.kind}: {', '.join(held)}"):
         logger.warning(
             "%s/%s: %s are not deleted: the definition of %s was deleted or cannot be read",
             home, cluster.meta.name, ", ".join(held), kind.kind,

@@ -1,4 +1,4 @@
-"""A KafkaPipeline: wait for cluster and topics, run one pod, tell what the pod says of itself."""
+"""A KafkaPipeline: wait for cluster, user and topics, run one pod, report what the pod reports."""
 
 from __future__ import annotations
 
@@ -7,65 +7,100 @@ from typing import Final
 
 from barnabas_operator.api.clusters import KafkaCluster
 from barnabas_operator.api.conditions import Verdict
-from barnabas_operator.api.pipelines import KafkaPipeline, PipelineStatus
+from barnabas_operator.api.pipelines import PipelineStatus
 from barnabas_operator.api.reading import Resource
 from barnabas_operator.brokers import BrokersError
-from barnabas_operator.kube import CLAIMS, KINDS, PIPELINES, STATEFUL_SETS
+from barnabas_operator.kube import (
+    CLAIMS,
+    CONFIG_MAPS,
+    PIPELINES,
+    SERVICES,
+    STATEFUL_SETS,
+    USERS,
+)
 from barnabas_operator.names import PipelineNames
-from barnabas_operator.plan.claims import claims_of, growth, with_present_templates
-from barnabas_operator.plan.drift import drift
-from barnabas_operator.plan.steps import Apply, GrowClaim, Step
+from barnabas_operator.plan.claims import claims_of
+from barnabas_operator.plan.pipelines import (
+    WAITING_FOR_USER,
+    Pipeline,
+    PipelinePlan,
+    Waiting,
+    plan_pipeline,
+    user_problem,
+)
+from barnabas_operator.plan.snapshot import shortened
+from barnabas_operator.plan.versions import held_generation
 from barnabas_operator.progress import Progress
 from barnabas_operator.reconcile.apply import apply_steps, summary
 from barnabas_operator.reconcile.clusters import bootstrap_servers, connect
 from barnabas_operator.reconcile.context import Context
 from barnabas_operator.reconcile.ownership import is_ours
 from barnabas_operator.reconcile.status import write_status
-from barnabas_operator.resources.pipelines import pipeline_objects
-
-Pipeline = Resource[KafkaPipeline]
 
 # What a pipeline calls itself when it will not go on by itself.
 FAILED: Final = "Failed"
+WAITING_FOR_CLUSTER: Final = "WaitingForCluster"
+WAITING_FOR_TOPICS: Final = "WaitingForTopics"
+NOT_STARTED: Final = ("", WAITING_FOR_CLUSTER, WAITING_FOR_USER, WAITING_FOR_TOPICS)
 
 
 def reconcile_pipeline(
     pipeline: Pipeline, cluster: Resource[KafkaCluster] | None, context: Context
 ) -> PipelineStatus:
-    """One pass; returns the status that was told. Raises KubeError."""
-    before = pipeline.body.status
+    """One pass; returns the status as written. Raises KubeError."""
+    before, spec = pipeline.body.status, pipeline.body.spec
     if cluster is None:
-        text = f"there is no KafkaCluster {pipeline.body.spec.cluster} in this namespace"
-        return _wait(pipeline, "WaitingForCluster", text, context)
-    if cluster.body.spec.secured:
-        text = f"KafkaCluster {cluster.meta.name} is secured, and pipelines have no user yet"
-        verdict = Verdict(
-            ready=False,
-            reason="ClusterSecured",
-            message=f"{text}; read it with a job of your own, as a KafkaUser",
-            stalled=True,
-        )
-        return write_status(pipeline, before, verdict, context)
-    missing = missing_topics(pipeline, cluster, context)
+        text = f"there is no KafkaCluster {spec.cluster} in this namespace"
+        waiting = Waiting(WAITING_FOR_CLUSTER, WAITING_FOR_CLUSTER, text)
+        return _wait(pipeline, before, waiting, context)
+    if cluster.body.spec.secured and spec.user is None:
+        status = dataclasses.replace(before, phase=WAITING_FOR_USER)
+        return write_status(pipeline, status, _user_required(pipeline, cluster), context)
+    plan = _plan(pipeline, cluster, context)
+    known = dataclasses.replace(
+        before,
+        image=plan.image,
+        update_available=plan.update_available,
+        held_generation=held_generation(before),
+    )
+    problem = _user_problem(pipeline, context)
     # A pipeline that runs is left to itself: it knows best how to wait for its cluster.
-    if missing and before.phase in ("", "WaitingForCluster", "WaitingForTopics"):
-        return _wait(pipeline, missing.phase, missing.message, context)
-    refused = apply(pipeline, cluster, context)
+    if before.phase in NOT_STARTED:
+        waits = problem or missing_topics(pipeline, cluster, context)
+        if waits:
+            return _wait(pipeline, known, waits, context)
+    if problem and plan.steps:
+        # Pods that were to start now could lack the Secret of their user.
+        return _wait(pipeline, known, problem, context)
+    refused = summary(apply_steps(plan.steps, pipeline.meta, context, kind=PIPELINES))
     names = PipelineNames(pipeline.meta.name, pipeline.meta.namespace)
     told = context.progress(names.status_url)
-    status = status_of(before, told)
-    # Rows are counted all the time; phases and conditions are told at once.
+    status = status_of(known, told)
+    # Rows are counted all the time; phases and conditions are written at once.
     if status.phase == before.phase and not context.figures_due(pipeline.meta.uid):
-        status = dataclasses.replace(before, phase=status.phase)
-    return write_status(pipeline, status, judge(told, refused=refused), context)
+        status = dataclasses.replace(known, phase=status.phase)
+    verdict = _with_warnings(judge(told, refused=refused), plan, problem)
+    return write_status(pipeline, status, verdict, context)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Waiting:
-    """What a pipeline waits for."""
+def _user_required(pipeline: Pipeline, cluster: Resource[KafkaCluster]) -> Verdict:
+    """Of a pipeline without a user, which nothing but its resource will change."""
+    topics = pipeline.body.spec.source.topics
+    roles = shortened([f"{{type: consumer, topic: {topic}}}" for topic in topics], separator=", ")
+    text = (
+        f"KafkaCluster {cluster.meta.name} is secured: set spec.user to a KafkaUser of this"
+        f" namespace that has cluster: {cluster.meta.name} and"
+        f" authorization: {{roles: [{roles}]}}"
+    )
+    return Verdict(ready=False, reason="UserRequired", message=text, stalled=True)
 
-    phase: str
-    message: str
+
+def _user_problem(pipeline: Pipeline, context: Context) -> Waiting | None:
+    """Why the user of the pipeline cannot be used; None if it can, or there is none."""
+    name = pipeline.body.spec.user
+    if name is None:
+        return None
+    return user_problem(pipeline, context.kube.get(USERS, pipeline.meta.namespace, name))
 
 
 def missing_topics(
@@ -73,49 +108,48 @@ def missing_topics(
 ) -> Waiting | None:
     """What is not there yet of what the pipeline reads."""
     if not cluster.body.status.serves_topics:
-        return Waiting("WaitingForCluster", f"KafkaCluster {cluster.meta.name} does not answer")
+        text = f"KafkaCluster {cluster.meta.name} does not answer"
+        return Waiting(WAITING_FOR_CLUSTER, WAITING_FOR_CLUSTER, text)
     try:
         existing = connect(cluster, context).topic_names()
     except BrokersError as error:
-        return Waiting("WaitingForCluster", str(error))
+        return Waiting(WAITING_FOR_CLUSTER, WAITING_FOR_CLUSTER, str(error))
     absent = [name for name in pipeline.body.spec.source.topics if name not in existing]
     if absent:
-        return Waiting("WaitingForTopics", f"there is no topic {', '.join(absent)} yet")
+        text = f"there is no topic {', '.join(absent)} yet"
+        return Waiting(WAITING_FOR_TOPICS, WAITING_FOR_TOPICS, text)
     return None
 
 
-def apply(pipeline: Pipeline, cluster: Resource[KafkaCluster], context: Context) -> str:
-    """Bring the objects to what they should be; returns what was refused, empty if nothing."""
-    wanted = pipeline_objects(
-        pipeline, image=context.images.pipeline, bootstrap_servers=bootstrap_servers(cluster)
-    )
-    steps: list[Step] = []
-    for body in wanted:
-        meta = body["metadata"]
-        found = context.kube.get(KINDS[body["kind"]], meta["namespace"], meta["name"])
-        possible = with_present_templates(body, found)
-        if reason := drift(possible, found):
-            steps.append(Apply(body=possible, reason=reason))
-    steps += _grown(pipeline, context)
-    return summary(apply_steps(steps, pipeline.meta, context, kind=PIPELINES))
-
-
-def _grown(pipeline: Pipeline, context: Context) -> list[GrowClaim]:
-    """The claims to grow. Those of the name may be another's as long as the StatefulSet is."""
+def _plan(pipeline: Pipeline, cluster: Resource[KafkaCluster], context: Context) -> PipelinePlan:
+    """What to do about the objects, after a look at them. Raises KubeError."""
     names = PipelineNames(pipeline.meta.name, pipeline.meta.namespace)
-    owner = context.kube.get(STATEFUL_SETS, names.namespace, names.all)
-    if owner is None or not is_ours(owner, pipeline.meta.uid):
-        return []
-    claims = claims_of(context.kube.list(CLAIMS, names.namespace), names.all)
-    grown, _ = growth(claims, pipeline.body.spec.storage.size)
-    return grown
+    found = {
+        kind.kind: body
+        for kind in (CONFIG_MAPS, SERVICES, STATEFUL_SETS)
+        if (body := context.kube.get(kind, names.namespace, names.all)) is not None
+    }
+    owner = found.get(STATEFUL_SETS.kind)
+    if owner is not None and not is_ours(owner, pipeline.meta.uid):
+        owner = None
+    # Claims of the name may be another's as long as the StatefulSet is.
+    claims = claims_of(context.kube.list(CLAIMS, names.namespace), names.all) if owner else []
+    return plan_pipeline(
+        pipeline,
+        found,
+        stateful_set=owner,
+        claims=claims,
+        images=context.images,
+        bootstrap_servers=bootstrap_servers(cluster),
+    )
 
 
 def status_of(before: PipelineStatus, told: Progress | None) -> PipelineStatus:
     """The status, without conditions; while the pod is silent, what it last said."""
     if told is None:
         return dataclasses.replace(before, phase="Starting", rows_per_second=0.0)
-    return PipelineStatus(
+    return dataclasses.replace(
+        before,
         phase=told.phase,
         rows=told.rows,
         rows_per_second=told.rows_per_second,
@@ -139,7 +173,21 @@ def judge(told: Progress | None, *, refused: str) -> Verdict:
     return Verdict(ready=True, reason="Running", message=told.message)
 
 
-def _wait(pipeline: Pipeline, phase: str, message: str, context: Context) -> PipelineStatus:
-    verdict = Verdict(ready=False, reason=phase, message=message, settled=False)
-    status = dataclasses.replace(pipeline.body.status, phase=phase)
-    return write_status(pipeline, status, verdict, context)
+def _with_warnings(verdict: Verdict, plan: PipelinePlan, problem: Waiting | None) -> Verdict:
+    """The verdict on a pipeline that runs on, whatever its user and its version are."""
+    found = [("UnknownVersion", plan.unknown)] if plan.unknown else []
+    if problem:
+        found.append((problem.reason, f"{problem.message}; the pod goes on as it is"))
+    if not found:
+        return verdict
+    texts = tuple(text for _, text in found)
+    return dataclasses.replace(verdict, warnings=texts, warning_reason=found[0][0])
+
+
+def _wait(
+    pipeline: Pipeline, status: PipelineStatus, waiting: Waiting, context: Context
+) -> PipelineStatus:
+    verdict = Verdict(ready=False, reason=waiting.reason, message=waiting.message, settled=False)
+    return write_status(
+        pipeline, dataclasses.replace(status, phase=waiting.phase), verdict, context
+    )

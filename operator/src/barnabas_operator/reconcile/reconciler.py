@@ -198,12 +198,12 @@ class Outcome:
 
 def reconcile(key: Key, context: Context) -> Outcome:
     """One pass. Raises KubeError."""
-    kube = context.kube
+    context.warnings.begin()
     if not context.watches(key.namespace):
         for kind in (TOPICS, USERS):
             refuse_unwatched(_named(kind, key, context), key.namespace, context)
         return Outcome(again_in=RESYNC_S)
-    document = kube.get(CLUSTERS, key.namespace, key.cluster)
+    document = context.kube.get(CLUSTERS, key.namespace, key.cluster)
     cluster = read_one(document, READ_CLUSTER, context) if document else None
     documents, refused = _split(_named(TOPICS, key, context), key, cluster, context)
     topics = read_named(documents, key.cluster, READ_TOPIC, context)

@@ -2,31 +2,37 @@
 
 That is decided when a cluster is created, and recorded: a spec that says otherwise later would take
 the listener away from brokers that run. The record is the status, and where that was lost, as after
-a restore, the StatefulSets.
+a restore, the StatefulSets. Those of operators for which clusters were insecure by default have no
+annotation. Where they are gone, too, a label of claims says what is secured.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Mapping
+from typing import Any
 
+from barnabas_kafka.certificates import CertificateError, KeyPair, check_pair, pair_of
 from barnabas_operator.api.clusters import (
-    AUTHORIZATION_SETTINGS,
-    REPLICATION_NAME,
-    REPLICATION_PORT,
+    ClusterStatus,
     KafkaCluster,
     Security,
     ZooKeeperProtocol,
 )
 from barnabas_operator.api.reading import Resource
 from barnabas_operator.brokers import ClientTls
-from barnabas_operator.certificates import CertificateError, check_pair
 from barnabas_operator.ensemble import MemberAccess
-from barnabas_operator.kube import CLUSTERS, SECRETS, STATEFUL_SETS, KubeError
+from barnabas_operator.kube import (
+    CLAIMS,
+    CLUSTERS,
+    SECRETS,
+    STATEFUL_SETS,
+    KubeError,
+)
 from barnabas_operator.names import SECURITY, ZOOKEEPER_PROTOCOL, ClusterNames
-from barnabas_operator.plan.certificates import KeyPair, pair_of
+from barnabas_operator.plan.claims import claims_of
 from barnabas_operator.plan.passwords import SecretView
+from barnabas_operator.plan.security import unknown_mode
 from barnabas_operator.reconcile.context import ClusterCredentials, Context
 from barnabas_operator.reconcile.ownership import is_ours, objection_to
 from barnabas_operator.resources.certificates import (
@@ -35,12 +41,10 @@ from barnabas_operator.resources.certificates import (
     TOKEN,
     secret,
 )
-from barnabas_operator.resources.config import zookeeper_tls_settings
 from barnabas_operator.resources.zookeeper import client_port
 from barnabas_operator.restart_check import AdminAccess
 
 Cluster = Resource[KafkaCluster]
-OPEN: Final = "allow.everyone.if.no.acl.found"
 
 
 def as_recorded(cluster: Cluster, context: Context) -> tuple[Cluster, str]:
@@ -49,20 +53,20 @@ def as_recorded(cluster: Cluster, context: Context) -> tuple[Cluster, str]:
     asked = Security.SECURED if spec.secured else Security.INSECURE
     recorded = _recorded(cluster, context)
     mode = recorded or asked
-    insecure = False if mode is Security.SECURED else (True if spec.insecure else None)
-    body = dataclasses.replace(cluster.body, spec=dataclasses.replace(spec, insecure=insecure))
-    if mode is Security.SECURED and _is_without_zookeeper_tls(cluster, context):
-        protocol = _record_plaintext(cluster, context)
-        status = dataclasses.replace(body.status, zookeeper_protocol=protocol)
-        body = dataclasses.replace(body, status=status)
-    told = Resource(cluster.meta, body, cluster.unknown_fields)
-    if spec.insecure is None or mode is asked:
-        return told, ""
+    secured = mode is Security.SECURED
+    status = _record(recorded, cluster, context)
+    body = dataclasses.replace(cluster.body, spec=spec.in_mode(secured=secured), status=status)
+    known = Resource(cluster.meta, body, cluster.unknown_fields)
+    if spec.insecure is None:
+        unknown = recorded is None and bool(_claims(cluster, context))
+        return known, unknown_mode(cluster.meta.name) if unknown else ""
+    if mode is asked:
+        return known, ""
     now, given = mode.value.lower(), str(spec.insecure).lower()
     remedy = "set it back; clients come to TLS by listeners with tls beside the others"
-    if mode is Security.SECURED:
+    if secured:
         remedy = "set it back, or create another cluster"
-    return told, f"spec.insecure: {given}, but the cluster was created {now}; {remedy}"
+    return known, f"spec.insecure: {given}, but the cluster was created {now}; {remedy}"
 
 
 def _recorded(cluster: Cluster, context: Context) -> Security | None:
@@ -70,10 +74,36 @@ def _recorded(cluster: Cluster, context: Context) -> Security | None:
         return Security(cluster.body.status.security)
     except ValueError:
         pass
-    found = _noted(SECURITY, cluster, context)
-    if not found:
-        return None
-    return Security.SECURED if Security.SECURED.value in found else Security.INSECURE
+    if found := _noted(SECURITY, cluster, context):
+        return Security.SECURED if Security.SECURED.value in found else Security.INSECURE
+    marks = [(each["metadata"].get("labels") or {}) for each in _claims(cluster, context)]
+    secured = any(each.get(SECURITY) == Security.SECURED.value for each in marks)
+    return Security.SECURED if secured else None
+
+
+def _claims(cluster: Cluster, context: Context) -> list[Mapping[str, Any]]:
+    """The claims of a cluster's pods, also those that an earlier cluster of its name has left."""
+    names = ClusterNames(cluster.meta.name, cluster.meta.namespace)
+    found = context.kube.list(CLAIMS, names.namespace)
+    return [each for name in (names.zookeeper, names.broker) for each in claims_of(found, name)]
+
+
+def _record(recorded: Security | None, cluster: Cluster, context: Context) -> ClusterStatus:
+    """The status with what is known by objects, written before anything is done: what is unknown is
+    decided by the spec, and of ZooKeeper it is TLS."""
+    before = cluster.body.status
+    changed: dict[str, str] = {}
+    if recorded is not None and before.security != recorded.value:
+        changed["security"] = recorded.value
+    if recorded is Security.SECURED and _is_without_zookeeper_tls(cluster, context):
+        changed["zookeeperProtocol"] = ZooKeeperProtocol.PLAINTEXT.value
+    if changed:
+        context.kube.patch_status(CLUSTERS, cluster.meta.namespace, cluster.meta.name, changed)
+    return dataclasses.replace(
+        before,
+        security=changed.get("security", before.security),
+        zookeeper_protocol=changed.get("zookeeperProtocol", before.zookeeper_protocol),
+    )
 
 
 def _is_without_zookeeper_tls(cluster: Cluster, context: Context) -> bool:
@@ -82,14 +112,6 @@ def _is_without_zookeeper_tls(cluster: Cluster, context: Context) -> bool:
         return False
     found = _noted(ZOOKEEPER_PROTOCOL, cluster, context)
     return bool(found) and ZooKeeperProtocol.TLS.value not in found
-
-
-def _record_plaintext(cluster: Cluster, context: Context) -> str:
-    """Record it before anything is done, for what is unknown is TLS."""
-    protocol = ZooKeeperProtocol.PLAINTEXT.value
-    status = {"zookeeperProtocol": protocol}
-    context.kube.patch_status(CLUSTERS, cluster.meta.namespace, cluster.meta.name, status)
-    return protocol
 
 
 def _noted(annotation: str, cluster: Cluster, context: Context) -> set[str | None]:
@@ -101,28 +123,6 @@ def _noted(annotation: str, cluster: Cluster, context: Context) -> set[str | Non
         if (each := context.kube.get(STATEFUL_SETS, names.namespace, name)) is not None
         and is_ours(each, cluster.meta.uid)
     }
-
-
-def security_problems(cluster: KafkaCluster) -> Iterator[str]:
-    """What a secured cluster may not have."""
-    spec = cluster.spec
-    if not spec.secured:
-        return
-    for each in spec.listeners:
-        if each.tls is None or each.authentication is None:
-            text = "needs tls and authentication, for the cluster is secured (spec.insecure)"
-            yield f"spec.listeners: {each.name}: {text}"
-        if each.port == REPLICATION_PORT or each.name == REPLICATION_NAME:
-            text = f"name {REPLICATION_NAME} and port {REPLICATION_PORT} are the brokers' own"
-            yield f"spec.listeners: {each.name}: {text}"
-    for name in AUTHORIZATION_SETTINGS:
-        if name in spec.config:
-            yield f"spec.config.{name}: follows from spec.authorization; remove it"
-    for name in zookeeper_tls_settings() if cluster.zookeeper_tls else ():
-        if name in spec.config:
-            yield f"spec.config.{name}: the operator sets it in a secured cluster; remove it"
-    if spec.config.get(OPEN, "false").strip().lower() != "false":
-        yield f"spec.config.{OPEN}: opens what a secured cluster keeps closed; remove it"
 
 
 def credentials_of(cluster: Cluster, context: Context) -> ClusterCredentials:

@@ -6,28 +6,17 @@ Secrets are read by name only. Neither logs, Events nor errors contain what is i
 from __future__ import annotations
 
 import logging
-import secrets
-from datetime import datetime, timedelta
-from typing import Final
+from datetime import timedelta
 
+from barnabas_kafka.certificates import issue, read_certificate
 from barnabas_operator.api.clusters import KafkaCluster
 from barnabas_operator.api.reading import Resource
 from barnabas_operator.api.users import ROTATE
-from barnabas_operator.certificates import (
-    CertificateError,
-    check_pair,
-    issue,
-    pkcs12,
-    read_certificate,
-)
 from barnabas_operator.kube import SECRETS, USERS
 from barnabas_operator.names import ClusterNames
 from barnabas_operator.plan.certificates import (
     Authority,
-    CertificateView,
-    KeyPair,
     format_time,
-    issue_reason,
     no_earlier_than,
     parse_time,
 )
@@ -39,19 +28,17 @@ from barnabas_operator.reconcile.certificates import CertificatesUnavailableErro
 from barnabas_operator.reconcile.context import Context, Regarding
 from barnabas_operator.reconcile.lost_authorities import issuing_for
 from barnabas_operator.reconcile.ownership import apply_as_read, controller, is_begun
-from barnabas_operator.reconcile.user_secrets import UserSecret, differs, objection
-from barnabas_operator.resources.user_certificate import (
-    STORE_PASSWORD,
-    USER_CERTIFICATE,
-    USER_KEY,
-    USER_STORE,
-    certificate_properties,
-    user_certificate_secret,
+from barnabas_operator.reconcile.user_files import (
+    certificate_data,
+    own_pair,
+    reissue_reason,
+    view_of,
 )
+from barnabas_operator.reconcile.user_secrets import differs, objection
+from barnabas_operator.reconcile.users import UserSecret
+from barnabas_operator.resources.user_certificate import user_certificate_secret
 
 logger = logging.getLogger(__name__)
-
-STORE_PASSWORD_BYTES: Final = 24
 
 
 def prepare_certificate(
@@ -68,18 +55,18 @@ def prepare_certificate(
     if found is not None and (refused := objection(found, empty, user)):
         return refused
     own = SecretView.of(found) if found else None
-    before = _pair(own)
+    before = own_pair(own)
     validity = timedelta(days=cluster.body.spec.certificates.validity_days)
-    reason = _reason(user, own, before, authority=authority, now=now, validity=validity)
+    issuing, above = issuing_for(view_of(before), authority)
+    reason = reissue_reason(user, own, before, authority=above, now=now, validity=validity)
     pair = before
     if reason or pair is None:
-        issuing, _ = issuing_for(_view(before), authority)
         pair = issue(issuing, user_name(user), now=now, validity=validity)
     asked = meta.annotations.get(ROTATE, "") or (own.annotations.get(ROTATE, "") if own else "")
     body = user_certificate_secret(
         meta,
         cluster=user.body.spec.cluster,
-        data=_data(user, access, pair, own if not reason else None),
+        data=certificate_data(user, access, pair, own if not reason else None),
         rotation=asked,
     )
     changed = found is None or differs(body, found)
@@ -115,62 +102,3 @@ def _clients_authority(
         return read_authority(found)
     except CertificatesUnavailableError as error:
         return Refusal(error.finding.reason.value, error.finding.message)
-
-
-def _pair(own: SecretView | None) -> KeyPair | None:
-    """Certificate and key of the Secret; None if they are not a pair."""
-    if own is None:
-        return None
-    pair = KeyPair(certificate=own.text(USER_CERTIFICATE), key=own.text(USER_KEY))
-    try:
-        check_pair(pair)
-    except CertificateError:
-        return None
-    return pair
-
-
-def _view(pair: KeyPair | None) -> CertificateView | None:
-    return read_certificate(pair.certificate) if pair else None
-
-
-def _reason(
-    user: User,
-    own: SecretView | None,
-    before: KeyPair | None,
-    *,
-    authority: Authority,
-    now: datetime,
-    validity: timedelta,
-) -> str:
-    asked = user.meta.annotations.get(ROTATE, "")
-    if own is not None and asked and asked != own.annotations.get(ROTATE, ""):
-        return f"{ROTATE}={asked}"
-    found = _view(before)
-    _, above = issuing_for(found, authority)
-    return issue_reason(
-        found,
-        authority=above,
-        common_name=user_name(user),
-        now=now,
-        validity=validity,
-    )
-
-
-def _data(user: User, access: Access, pair: KeyPair, own: SecretView | None) -> dict[str, bytes]:
-    """The data of the Secret; `own` is the present one if the certificate stays."""
-    servers = access.servers(own.text("bootstrap.servers") if own else "")
-    texts = certificate_properties(
-        username=user_name(user),
-        certificate=pair.certificate,
-        key=pair.key,
-        trusted=access.trusted,
-        bootstrap_servers=servers,
-    )
-    data = {name: text.encode() for name, text in texts.items()}
-    if own is not None and own.data.get(USER_STORE) and own.text(STORE_PASSWORD):
-        # Each file of the same content is another one, with another salt.
-        return {**data, **{name: own.data[name] for name in (USER_STORE, STORE_PASSWORD)}}
-    password = secrets.token_urlsafe(STORE_PASSWORD_BYTES)
-    data[USER_STORE] = pkcs12(pair, name=user_name(user), password=password)
-    data[STORE_PASSWORD] = password.encode()
-    return data

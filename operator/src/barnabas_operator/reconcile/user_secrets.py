@@ -6,10 +6,9 @@ Secrets are read by name only. Neither logs, Events nor errors contain what is i
 from __future__ import annotations
 
 import logging
-import secrets
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from dataclasses import replace
+from typing import Any
 
 from barnabas_operator.api.reading import Metadata
 from barnabas_operator.kube import SECRETS, USERS, Document, KubeError
@@ -21,31 +20,12 @@ from barnabas_operator.plan.users import Access, Waiting, user_name
 from barnabas_operator.reconcile.apply import short
 from barnabas_operator.reconcile.context import Context, Regarding
 from barnabas_operator.reconcile.ownership import apply_as_read, controller, objection_to
+from barnabas_operator.reconcile.user_files import generate_password
+from barnabas_operator.reconcile.users import UserSecret
 from barnabas_operator.resources.certificates import TRUSTED
 from barnabas_operator.resources.user_secret import user_secret
 
 logger = logging.getLogger(__name__)
-
-# 192 random bits, 32 characters.
-PASSWORD_BYTES: Final = 24
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UserSecret:
-    """The password of a user, and the Secret that has it.
-
-    `with_password` are the versions of the Secret that have it, `versions` those of all Secrets
-    that were read, by their names.
-    """
-
-    password: str = field(repr=False)
-    version: str
-    with_password: frozenset[str]
-    versions: Mapping[str, str]
-    warnings: tuple[str, ...] = ()
-    changed: bool = False
-    # When the certificate expires, of a user who has one.
-    not_after: str = ""
 
 
 def prepare_secret(
@@ -80,7 +60,9 @@ def prepare_password(
         return refused
     own = SecretView.of(found) if found else None
     view = SecretView.of(given) if given else None
-    password = choose_password(user, given=view, own=own, generate=_generate, now=context.now)
+    password = choose_password(
+        user, given=view, own=own, generate=generate_password, now=context.now
+    )
     if isinstance(password, Refusal):
         return password
     before = own.text("bootstrap.servers") if own else ""
@@ -111,10 +93,6 @@ def trusted_by_clients(cluster: Metadata, context: Context) -> str:
     found = context.kube.get(SECRETS, names.namespace, names.public_ca)
     ours = found is not None and (controller(found) or {}).get("uid") == cluster.uid
     return SecretView.of(found).text(TRUSTED) if found is not None and ours else ""
-
-
-def _generate() -> str:
-    return secrets.token_urlsafe(PASSWORD_BYTES)
 
 
 def _body(user: User, access: Access, password: Password) -> Document:

@@ -148,7 +148,7 @@ def broker_workload(
                 "data",
                 claim_size(cluster.body),
                 storage_class=storage.storage_class,
-                labels=names.selector(COMPONENT),
+                labels=objects.claim_labels(cluster, names.selector(COMPONENT)),
             )
         ],
     }

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import jinja2
@@ -59,6 +59,7 @@ def server_properties(
     brokers: int = 1,
     zookeeper_connect: str | None,
     data_directory: str = BROKER_DATA,
+    tls_directory: str = BROKER_PATH,
     host: str = "0.0.0.0",  # noqa: S104 - all interfaces of a pod
     admin_port: int = ADMIN_PORT,
 ) -> str:
@@ -67,7 +68,7 @@ def server_properties(
     Without `zookeeper_connect` the broker keeps coordination data itself. Of topics that brokers
     keep for themselves there are as many replicas as `brokers` can hold, unless `config` says so.
     """
-    config = {**sasl_settings(listeners), **tls_settings(listeners), **config}
+    config = {**sasl_settings(listeners), **tls_settings(listeners, tls_directory), **config}
     if zookeeper_connect is not None:
         config = {**internal_topics(brokers), **config}
     return _render(
@@ -102,10 +103,10 @@ def sasl_settings(listeners: Sequence[Listener]) -> dict[str, str]:
     }
 
 
-def tls_settings(listeners: Sequence[Listener]) -> dict[str, str]:
+def tls_settings(listeners: Sequence[Listener], directory: str = BROKER_PATH) -> dict[str, str]:
     """Key store of each listener with TLS; the trust store of one that asks for certificates.
 
-    Brokers read changed files again, so a renewal changes none of this.
+    They are in `directory`. Brokers read changed files again, so a renewal changes none of this.
     """
     settings: dict[str, str] = {}
     for each in listeners:
@@ -113,13 +114,13 @@ def tls_settings(listeners: Sequence[Listener]) -> dict[str, str]:
             continue
         prefix = f"listener.name.{each.name}."
         settings[f"{prefix}ssl.keystore.type"] = "PEM"
-        settings[f"{prefix}ssl.keystore.location"] = f"{BROKER_PATH}/{KEY_STORE}"
+        settings[f"{prefix}ssl.keystore.location"] = f"{directory}/{KEY_STORE}"
         if each.authentication and each.authentication.type is AuthenticationType.TLS:
-            own = each is REPLICATION
+            own = is_replication(each)
             trust = CLUSTER_TRUST if own else CLIENTS_TRUST
             settings[f"{prefix}ssl.client.auth"] = "required"
             settings[f"{prefix}ssl.truststore.type"] = "PEM"
-            settings[f"{prefix}ssl.truststore.location"] = f"{BROKER_PATH}/{trust}"
+            settings[f"{prefix}ssl.truststore.location"] = f"{directory}/{trust}"
             rules = WHOLE_NAME if own else USER_OF_CERTIFICATE
             settings[f"{prefix}ssl.principal.mapping.rules"] = rules
             if own:
@@ -127,7 +128,9 @@ def tls_settings(listeners: Sequence[Listener]) -> dict[str, str]:
     return settings
 
 
-def secured_settings(names: ClusterNames, super_users: Sequence[str]) -> dict[str, str]:
+def secured_settings(
+    names: ClusterNames, super_users: Sequence[str], directory: str = BROKER_PATH
+) -> dict[str, str]:
     """What brokers of a secured cluster have beside their listeners.
 
     Brokers and operator are known by the whole names of their certificates, which no name of a
@@ -138,9 +141,9 @@ def secured_settings(names: ClusterNames, super_users: Sequence[str]) -> dict[st
     return {
         "authorizer.class.name": AUTHORIZER,
         "super.users": ";".join(f"User:{name}" for name in users),
-        "barnabas.admin.token.file": f"{BROKER_PATH}/{ADMIN_TOKEN}",
+        "barnabas.admin.token.file": f"{directory}/{ADMIN_TOKEN}",
         "barnabas.admin.ssl.keystore.type": "PEM",
-        "barnabas.admin.ssl.keystore.location": f"{BROKER_PATH}/{KEY_STORE}",
+        "barnabas.admin.ssl.keystore.location": f"{directory}/{KEY_STORE}",
     }
 
 
@@ -160,10 +163,15 @@ def zookeeper_tls_settings() -> dict[str, str]:
     }
 
 
+def is_replication(listener: Listener) -> bool:
+    """Whether a listener is the operator's own, on whatever port."""
+    return listener == replace(REPLICATION, port=listener.port)
+
+
 def inter_broker_listener(listeners: Sequence[Listener]) -> Listener:
     """The listener that brokers use among themselves, and the operator to ask them."""
     for each in listeners:
-        if each is REPLICATION:
+        if is_replication(each):
             return each
     for each in listeners:
         if each.type is ListenerType.INTERNAL and each.is_plain:

@@ -43,6 +43,16 @@ def mark_secured(body: Document, cluster: Resource[KafkaCluster]) -> None:
             notes[ZOOKEEPER_PROTOCOL] = ZooKeeperProtocol.TLS.value
 
 
+def claim_labels(cluster: Resource[KafkaCluster], selector: Mapping[str, str]) -> dict[str, str]:
+    """The labels of a cluster's claims, which may outlive it: those of a secured one say so.
+
+    An annotation would do, but an operator that does not know it would take it off the templates of
+    claims, which cannot change; it leaves their labels.
+    """
+    secured = cluster.body.spec.secured
+    return {**selector, **({SECURITY: Security.SECURED.value} if secured else {})}
+
+
 def owned(body: Document, *, owner: Metadata, kind: str) -> Document:
     """The finished object: owned by its custom resource, marked with the hash of its content.
 

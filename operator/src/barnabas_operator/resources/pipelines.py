@@ -16,9 +16,13 @@ from barnabas_operator.api.writing import to_json
 from barnabas_operator.names import CONFIG_HASH, STATUS_PORT, PipelineNames
 from barnabas_operator.resources import objects, services
 from barnabas_operator.resources.objects import Document
+from barnabas_operator.resources.user_secret import MOUNT_PATH
 
 CONFIG_PATH: Final = "/etc/barnabas"
 DATA_PATH: Final = "/data"
+USER_VOLUME: Final = "user"
+# What only the operator acts on: images of other versions need not know these fields.
+OPERATOR_FIELDS: Final = frozenset({"version", "image"})
 
 
 def pipeline_objects(
@@ -61,11 +65,12 @@ def pipeline_objects(
 
 def pipeline_config(pipeline: Resource[KafkaPipeline]) -> str:
     """The resource itself, with all defaults: the pod runs what `barnabas pipeline run` runs."""
+    spec = to_json(pipeline.body.spec)
     resource = {
         "apiVersion": API_VERSION,
         "kind": pipeline.kind,
         "metadata": {"name": pipeline.meta.name, "namespace": pipeline.meta.namespace},
-        "spec": to_json(pipeline.body.spec),
+        "spec": {name: value for name, value in spec.items() if name not in OPERATOR_FIELDS},
     }
     return yaml.safe_dump(resource, sort_keys=False)
 
@@ -74,13 +79,20 @@ def _pod(
     pipeline: Resource[KafkaPipeline], names: PipelineNames, *, image: str, bootstrap_servers: str
 ) -> Document:
     http = {"httpGet": {"path": "/status", "port": "status"}}
+    user = pipeline.body.spec.user
+    # Of a user, the addresses are in its Secret: they are those of its listener.
+    source = (
+        {"name": "BARNABAS_KAFKA_USER", "value": MOUNT_PATH}
+        if user
+        else {"name": "BARNABAS_BOOTSTRAP", "value": bootstrap_servers}
+    )
     container: Document = {
         "name": "pipeline",
         "image": image,
         "imagePullPolicy": "IfNotPresent",
         "command": ["python", "-m", "barnabas_pipelines", "run", f"{CONFIG_PATH}/pipeline.yaml"],
         "env": [
-            {"name": "BARNABAS_BOOTSTRAP", "value": bootstrap_servers},
+            source,
             # Spark and Python write below it whatever they do not keep.
             {"name": "HOME", "value": "/tmp"},  # noqa: S108 - the container's own
         ],
@@ -97,7 +109,7 @@ def _pod(
             {"name": "tmp", "mountPath": "/tmp"},  # noqa: S108 - the container's own
         ],
     }
-    return {
+    pod: Document = {
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "terminationGracePeriodSeconds": 60,
@@ -108,3 +120,11 @@ def _pod(
             {"name": "tmp", "emptyDir": {"sizeLimit": "2Gi"}},
         ],
     }
+    if user:
+        mount = {"name": USER_VOLUME, "mountPath": MOUNT_PATH, "readOnly": True}
+        container["volumeMounts"].append(mount)
+        # Readable by the group of the volumes. Without a hash of its content: a changed password
+        # reaches the pod as a changed file, and replaces no pod.
+        secret = {"secretName": user, "defaultMode": 0o440}
+        pod["volumes"].append({"name": USER_VOLUME, "secret": secret})
+    return pod

@@ -41,9 +41,15 @@ def user_certificate_secret(
 
 
 def certificate_properties(
-    *, username: str, certificate: str, key: str, trusted: str, bootstrap_servers: str
+    *,
+    username: str,
+    certificate: str,
+    key: str,
+    trusted: str,
+    bootstrap_servers: str,
+    mount_path: str = MOUNT_PATH,
 ) -> dict[str, str]:
-    """The keys of the Secret but for PKCS#12, and their texts."""
+    """The keys of the Secret but for PKCS#12, and their texts; `mount_path` has them as files."""
     plain = {"bootstrap.servers": bootstrap_servers, "security.protocol": "SSL"}
     java = {
         **plain,
@@ -56,9 +62,9 @@ def certificate_properties(
     inline = {"ssl.ca.pem": trusted, "ssl.certificate.pem": certificate, "ssl.key.pem": key}
     files = {
         **plain,
-        "ssl.ca.location": f"{MOUNT_PATH}/{TRUSTED}",
-        "ssl.certificate.location": f"{MOUNT_PATH}/{USER_CERTIFICATE}",
-        "ssl.key.location": f"{MOUNT_PATH}/{USER_KEY}",
+        "ssl.ca.location": f"{mount_path}/{TRUSTED}",
+        "ssl.certificate.location": f"{mount_path}/{USER_CERTIFICATE}",
+        "ssl.key.location": f"{mount_path}/{USER_KEY}",
     }
     query = {"security.protocol": "SSL", **inline}
     return {

@@ -71,8 +71,12 @@ def client_properties(
     security_protocol: str,
     mechanism: str,
     trusted: str = "",
+    mount_path: str = MOUNT_PATH,
 ) -> dict[str, str]:
-    """The keys of the Secret and their texts; `trusted` are certificates, PEM, with TLS."""
+    """The keys of the Secret and their texts; `trusted` are certificates, PEM, with TLS.
+
+    `mount_path` is where the keys are files.
+    """
     jaas = f'{LOGIN_MODULE} required username="{username}" password="{_jaas(password)}";'
     java = {
         "bootstrap.servers": bootstrap_servers,
@@ -91,7 +95,7 @@ def client_properties(
     files, single = dict(librdkafka), dict(java)
     if trusted:
         java |= {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": trusted}
-        files["ssl.ca.location"] = f"{MOUNT_PATH}/{TRUSTED}"
+        files["ssl.ca.location"] = f"{mount_path}/{TRUSTED}"
         librdkafka["ssl.ca.pem"] = query["ssl.ca.pem"] = trusted
     login = f"{quote(username, safe='')}:{quote(password, safe='')}"
     return {

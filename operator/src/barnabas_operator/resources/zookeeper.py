@@ -113,7 +113,7 @@ def _stateful_set(
                 "data",
                 spec.storage.size,
                 storage_class=spec.storage.storage_class,
-                labels=names.selector(COMPONENT),
+                labels=objects.claim_labels(cluster, names.selector(COMPONENT)),
             )
         ],
     }

@@ -1,0 +1,106 @@
+"""What clients of a user need, as files: those that its Secret has on Kubernetes, and their names.
+
+Nobody but their owner reads them. The version of the password is when its file was written: one who
+writes another password there has it set by the next `up`.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from barnabas_operator.local.processes import write_atomically
+from barnabas_operator.local.state import LocalError
+from barnabas_operator.plan.passwords import PASSWORD_KEY, SecretView
+
+COMMAND_CONFIG: Final = "client.properties"
+_NOTES: Final = "annotations.json"
+_UNFINISHED: Final = ".new"
+
+
+@dataclass(frozen=True, slots=True)
+class UserDirectory:
+    """The directory of one user."""
+
+    path: Path
+
+    @property
+    def command_config(self) -> Path:
+        """What `--command-config` of the commands takes."""
+        return self.path / COMMAND_CONFIG
+
+    @property
+    def version(self) -> str:
+        """Another one whenever the password was written; empty where there is none."""
+        try:
+            found = self.path.joinpath(PASSWORD_KEY).stat()
+        except OSError:
+            return ""
+        return f"{found.st_ino}/{found.st_mtime_ns}"
+
+    def read(self) -> SecretView | None:
+        """What there is; None if there is nothing. Raises LocalError."""
+        if not self.path.is_dir():
+            return None
+        data: dict[str, bytes] = {}
+        try:
+            for file in self.path.iterdir():
+                if file.is_file() and not file.name.endswith(_UNFINISHED):
+                    data[file.name] = file.read_bytes()
+        except OSError as error:
+            raise LocalError(f"cannot read {error.filename}: {error.strerror}") from error
+        notes = _parsed(data.pop(_NOTES, b""))
+        if not data:
+            return None
+        return SecretView(name=str(self.path), version=self.version, annotations=notes, data=data)
+
+    def write(self, data: Mapping[str, bytes], notes: Mapping[str, str]) -> bool:
+        """Have these files and no others, the password first; whether any was written.
+
+        Raises LocalError.
+        """
+        wanted = dict(data)
+        if any(notes.values()):
+            wanted[_NOTES] = json.dumps({k: v for k, v in notes.items() if v}).encode()
+        changed = False
+        try:
+            for folder in (self.path.parent, self.path):
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                folder.chmod(0o700)
+            for name in sorted(wanted, key=lambda each: each != PASSWORD_KEY):
+                if self._holds(name, wanted[name]):
+                    continue
+                write_atomically(self.path / name, wanted[name], private=True)
+                changed = True
+            for file in self.path.iterdir():
+                if file.name not in wanted:
+                    file.unlink()
+        except OSError as error:
+            raise LocalError(f"cannot write {error.filename}: {error.strerror}") from error
+        return changed
+
+    def remove(self) -> None:
+        """Remove all of it."""
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def _holds(self, name: str, content: bytes) -> bool:
+        file = self.path / name
+        try:
+            found = file.read_bytes()
+            if found == content:
+                file.chmod(0o600)
+        except FileNotFoundError:
+            return False
+        return found == content
+
+
+def _parsed(text: bytes) -> dict[str, str]:
+    try:
+        found = json.loads(text or b"{}")
+    except ValueError:
+        return {}
+    return {str(k): str(v) for k, v in found.items()} if isinstance(found, dict) else {}

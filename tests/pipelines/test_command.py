@@ -63,7 +63,7 @@ def test_a_person_and_a_pod_have_their_own_defaults() -> None:
     )  # fmt: skip
     assert "[default: /data]" in out.stdout
     assert "0.0.0.0:8080" in out.stdout
-    assert "[default: 300" in out.stdout
+    assert "[default: inf" in out.stdout
 
 
 def test_wrong_usage_is_one_line_and_2(file: Path) -> None:
@@ -74,6 +74,15 @@ def test_wrong_usage_is_one_line_and_2(file: Path) -> None:
     assert "which brokers? --bootstrap host:port" in refused("run", str(file))
     said = refused("run", str(file), "-b", "kafka:9092", "--status", "here")
     assert "--status 'here' is not HOST:PORT" in said
+
+
+def test_a_pipeline_of_a_user_needs_its_files(tmp_path: Path, file: Path) -> None:
+    """As whom it reads is no matter of chance."""
+    file.write_text(DOCUMENT.replace("cluster: c,", "cluster: c, user: u,"))
+    said = refused("run", str(file), "-b", "kafka:9092")
+    assert "spec.user: give the files of the Secret of KafkaUser u with --kafka-user" in said
+    said = refused("run", str(file), "-b", "kafka:9092", "--kafka-user", str(tmp_path))
+    assert "security.protocol: No such file or directory" in said
 
 
 def test_without_spark_the_way_to_it_is_named(tmp_path: Path, file: Path) -> None:

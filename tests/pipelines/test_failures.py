@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import PurePosixPath
 
 import pytest
 
-from barnabas_pipelines.errors import PipelineError
+from barnabas_pipelines.errors import (
+    AuthenticationError,
+    AuthorizationError,
+    NotReadyError,
+    PipelineError,
+)
 from barnabas_pipelines.failures import explain, first_line
 from barnabas_pipelines.spec import PipelineSpec
 
@@ -31,6 +37,44 @@ def test_what_is_known_is_explained(text: str, meaning: str) -> None:
     assert "STREAM_FAILED" not in said
     assert "SQLSTATE" not in said
     assert "Streaming Query" not in said
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "meaning"),
+    [
+        (
+            "org.apache.kafka.common.errors.SaslAuthenticationException: invalid credentials",
+            AuthenticationError,
+            "the brokers refuse the pipeline's KafkaUser u: invalid credentials",
+        ),
+        (
+            "java.lang.RuntimeException: x\nCaused by: SslAuthenticationException: SSL handshake"
+            " failed\n\tat z".replace("Ssl", "org.apache.kafka.common.errors.Ssl"),
+            AuthenticationError,
+            "the brokers refuse the pipeline's KafkaUser u: SSL handshake failed",
+        ),
+        (
+            "org.apache.kafka.common.errors.TopicAuthorizationException: Not authorized: [a]",
+            AuthorizationError,
+            "the pipeline's KafkaUser u may not read a, b: Not authorized: [a]",
+        ),
+    ],
+)
+def test_refusals_may_pass(text: str, kind: type[PipelineError], meaning: str) -> None:
+    """They are errors of their own: another attempt may succeed."""
+    found = explain(
+        f"{FRAME}{text} SQLSTATE: XXKST\n=== Streaming Query ===", replace(SPEC, user="u")
+    )
+    assert type(found) is kind
+    assert str(found) == meaning
+
+
+def test_a_broker_that_does_not_answer_may_answer_later() -> None:
+    """The process waits for it, as it does at its start."""
+    text = (
+        "org.apache.kafka.common.errors.TimeoutException: Timed out waiting for a node assignment."
+    )
+    assert type(explain(f"{FRAME}{text}", SPEC)) is NotReadyError
 
 
 def test_classes_of_java_are_left_out() -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
-from barnabas_pipelines import session
+from barnabas_pipelines import connection, session
 
 
 def test_a_session_is_small_and_writes_where_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -21,6 +22,27 @@ def test_a_session_is_small_and_writes_where_it_may(monkeypatch: pytest.MonkeyPa
     assert found["spark.local.dir"] == "/data/work"
     assert "-Djava.io.tmpdir=/data/work" in found["spark.driver.extraJavaOptions"]
     assert "-XX:+UseSerialGC" in found["spark.driver.extraJavaOptions"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "kafka.sasl.jaas.config", "kafka.ssl.keystore.key", "kafka.ssl.keystore.password",
+        "kafka.ssl.keystore.certificate.chain", "kafka.ssl.truststore.certificates",
+        "kafka.sasl.oauthbearer.client.credentials.client.secret",
+    ],
+)  # fmt: skip
+def test_what_is_secret_is_redacted_where_spark_shows_properties(name: str) -> None:
+    """Spark's own expression does not know logins and keys of Kafka."""
+    found = session.settings(work=Path("/w"))
+    assert re.search(found["spark.redaction.regex"], name)
+    assert not re.search(found["spark.redaction.regex"], "kafka.bootstrap.servers")
+
+
+def test_references_are_resolved_by_one_provider_alone() -> None:
+    """Kafka's clients would let properties name any class."""
+    flags = session.settings(work=Path("/w"))["spark.driver.extraJavaOptions"]
+    assert flags.endswith("automatic.config.providers=" + connection.PROVIDER_CLASS)
 
 
 def test_the_environment_may_want_more(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,8 +17,10 @@ def test_options_of_a_pipeline() -> None:
     spec = PipelineSpec(
         name="p", topics=("a", "b"), path=PurePosixPath("/data/p"), interval_ms=5_000
     )
-    assert sources.kafka_options(spec, bootstrap="kafka:9092") == {
+    client = {"bootstrap.servers": "kafka:9092", "security.protocol": "SSL"}
+    assert sources.kafka_options(spec, client) == {
         "kafka.bootstrap.servers": "kafka:9092",
+        "kafka.security.protocol": "SSL",
         "kafka.isolation.level": "read_committed",
         "kafka.max.poll.records": "20000",
         "subscribe": "a,b",

@@ -54,9 +54,13 @@ def test_every_field_has_its_say() -> None:
         trigger={"interval": "1m30s"},
         bootstrapServers="kafka:9092",
         master="local[4]",
+        user="archivist",
+        version="0.1.0",
+        image="mine:1",
     )
     assert spec.parse(given) == PipelineSpec(
         name="packages-to-parquet",
+        user="archivist",
         topics=("a", "b.c_d-9"),
         path=PurePosixPath("/data/packages"),
         interval_ms=90_000,

@@ -19,6 +19,7 @@ import click
 from barnabas_pipelines.errors import PipelineError, SpecError
 
 BOOTSTRAP_VARIABLE: Final = "BARNABAS_BOOTSTRAP"
+USER_VARIABLE: Final = "BARNABAS_KAFKA_USER"
 PYTHON_VARIABLE: Final = "BARNABAS_PIPELINE_PYTHON"
 # Where `make spark` puts pyspark, beside the environment that does without.
 SPARK_ENVIRONMENT: Final = ".venv-spark"
@@ -73,6 +74,13 @@ def _run_command(*, data: str, status: str, wait_s: float) -> click.Command:
     @click.option("--name", help="Which pipeline, where FILE has several.")
     @click.option("-b", "--bootstrap", envvar=BOOTSTRAP_VARIABLE, help="The brokers, as host:port.")
     @click.option(
+        "--kafka-user",
+        type=click.Path(path_type=Path),
+        envvar=USER_VARIABLE,
+        metavar="DIR",
+        help="Directory with the keys of a KafkaUser's Secret: credentials and bootstrap servers.",
+    )
+    @click.option(
         "--data",
         default=data,
         show_default=True,
@@ -94,7 +102,7 @@ def _run_command(*, data: str, status: str, wait_s: float) -> click.Command:
         show_default=True,
         metavar="SECONDS",
         type=click.FloatRange(min=0),
-        help="How long brokers and topics may take to appear.",
+        help="How long brokers, topics and access to them may take to appear; inf: for ever.",
     )
     @click.option("-v", "--verbose", is_flag=True, help="Say more.")
     def run(file: Path, verbose: bool, **options: Any) -> None:
@@ -126,11 +134,19 @@ def _told_in_one_line() -> Iterator[None]:
 
 def _run(file: Path, *, verbose: bool, name: str | None, **options: Any) -> None:
     from barnabas_pipelines import runner, session, spec
+    from barnabas_pipelines.connection import Connection, UserFiles
     from barnabas_pipelines.volume import Volume
 
     wanted = spec.read(file, name=name)
-    bootstrap = options["bootstrap"] or wanted.bootstrap
-    if not bootstrap:
+    directory = options["kafka_user"]
+    if wanted.user and directory is None:
+        text = f"spec.user: give the files of the Secret of KafkaUser {wanted.user}"
+        raise SpecError(f"{text} with --kafka-user or {USER_VARIABLE}")
+    connection = Connection(
+        bootstrap=options["bootstrap"] or wanted.bootstrap,
+        user=UserFiles(directory.absolute()) if directory else None,
+    )
+    if not connection.properties()["bootstrap.servers"]:
         text = (
             f"which brokers? --bootstrap host:port, {BOOTSTRAP_VARIABLE} or spec.bootstrapServers"
         )
@@ -138,7 +154,9 @@ def _run(file: Path, *, verbose: bool, name: str | None, **options: Any) -> None
     address = status_address(options["status"])
     python = spark_python()
     if python is not None:
-        arguments = [str(file), "--bootstrap", bootstrap, "--status", options["status"]]
+        arguments = [str(file), "--status", options["status"]]
+        arguments += ["--bootstrap", connection.bootstrap] if connection.bootstrap else []
+        arguments += ["--kafka-user", str(directory)] if directory else []
         arguments += ["--data", str(options["data"]), "--wait", str(options["wait"])]
         arguments += ["--name", wanted.name, *["--once"] * options["once"], *["-v"] * verbose]
         command = [str(python), "-P", "-m", "barnabas_pipelines", "run", *arguments]
@@ -146,7 +164,7 @@ def _run(file: Path, *, verbose: bool, name: str | None, **options: Any) -> None
     runner.run(
         runner.Options(
             spec=wanted,
-            bootstrap=bootstrap,
+            connection=connection,
             volume=Volume(options["data"].absolute()),
             master=os.environ.get(session.MASTER_VARIABLE) or wanted.master,
             status_address=address,

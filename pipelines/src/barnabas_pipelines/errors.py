@@ -16,3 +16,11 @@ class SpecError(PipelineError):
 
 class NotReadyError(PipelineError):
     """Something outside is not there yet, and may come: a broker, a topic. Waiting can help."""
+
+
+class AuthenticationError(NotReadyError):
+    """The brokers do not accept who the pipeline says it is, or it does not trust them."""
+
+
+class AuthorizationError(NotReadyError):
+    """The pipeline may not read a topic: an ACL is missing."""

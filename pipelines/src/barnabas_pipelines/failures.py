@@ -5,7 +5,12 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from barnabas_pipelines.errors import PipelineError
+from barnabas_pipelines.errors import (
+    AuthenticationError,
+    AuthorizationError,
+    NotReadyError,
+    PipelineError,
+)
 from barnabas_pipelines.spec import PipelineSpec
 
 _PREAMBLE: Final = re.compile(r"^\[STREAM_FAILED\].*?terminated with exception:\s*", re.DOTALL)
@@ -25,6 +30,8 @@ DATA_LOST: Final = (
 VOLUME_FULL: Final = (
     "the volume is full; make spec.storage.size larger, or move finished batches away"
 )
+NOT_AUTHENTICATED: Final = "the brokers refuse the pipeline's {user}: {said}"
+NOT_AUTHORIZED: Final = "the pipeline's {user} may not read {topics}: {said}"
 NO_ANSWER: Final = (
     "the broker did not answer in time; started again, the pipeline goes on where it was"
 )
@@ -36,13 +43,30 @@ KNOWN: Final = (
 )
 
 
+# Of these another attempt may succeed: passwords, certificates and ACLs change.
+REFUSED: Final = (
+    (re.compile(r"(?:Sasl|Ssl)?AuthenticationException"), NOT_AUTHENTICATED, AuthenticationError),
+    (re.compile(r"\w*AuthorizationException"), NOT_AUTHORIZED, AuthorizationError),
+)
+
+
 def explain(text: str, spec: PipelineSpec) -> PipelineError:
     """The error for what Spark said when the query ended."""
-    said = first_line(text)
+    said, topics = first_line(text), ", ".join(spec.topics)
+    for pattern, meaning, kind in REFUSED:
+        if found := pattern.search(text):
+            line = first_line(text[found.start() :]).removeprefix(f"{found[0]}: ")
+            return kind(meaning.format(user=user_of(spec), topics=topics, said=line))
     for pattern, meaning in KNOWN:
         if pattern.search(text):
-            return PipelineError(f"{meaning.format(topics=', '.join(spec.topics))} ({said})")
+            failed = NotReadyError if meaning is NO_ANSWER else PipelineError
+            return failed(f"{meaning.format(topics=topics)} ({said})")
     return PipelineError(f"the query of {spec.name} ended: {said}")
+
+
+def user_of(spec: PipelineSpec) -> str:
+    """As whom a pipeline comes to the brokers, for messages."""
+    return f"KafkaUser {spec.user}" if spec.user else "user"
 
 
 def first_line(text: str) -> str:

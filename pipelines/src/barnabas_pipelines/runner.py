@@ -1,4 +1,9 @@
-"""Runs one pipeline from start to end: checks, session, query, status, a clean end on SIGTERM."""
+"""Runs one pipeline from start to end: checks, session, query, status, a clean end on SIGTERM.
+
+A query keeps the clients, and with them the login, that it began with. So it is started again, in
+the same process and between two batches, when the Secret of the pipeline's user has changed and the
+brokers accept what is in it now; and when a client was refused or had no answer, once it has one.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +11,7 @@ import json
 import logging
 import signal
 import threading
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -14,8 +20,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from barnabas_pipelines import checkpoint, session, sources
 from barnabas_pipelines.batches import BatchDirectory
-from barnabas_pipelines.errors import NotReadyError, PipelineError
-from barnabas_pipelines.failures import explain
+from barnabas_pipelines.connection import Connection
+from barnabas_pipelines.errors import (
+    AuthenticationError,
+    AuthorizationError,
+    NotReadyError,
+    PipelineError,
+)
+from barnabas_pipelines.failures import explain, user_of
 from barnabas_pipelines.jobs import archive
 from barnabas_pipelines.sinks import ParquetSink
 from barnabas_pipelines.spec import PipelineSpec
@@ -29,6 +41,8 @@ if TYPE_CHECKING:
 LOG: Final = logging.getLogger(__name__)
 
 RETRY_S: Final = 2.0
+# Between two queries that ended for that; it doubles up to that as long as none writes a batch.
+LONGEST_RETRY_S: Final = 60.0
 POLL_S: Final = 0.5
 # Less than the 30 s that Kubernetes gives a pod to end.
 STOP_GRACE_S: Final = 20.0
@@ -39,12 +53,12 @@ class Options:
     """How to run a pipeline."""
 
     spec: PipelineSpec
-    bootstrap: str
+    connection: Connection
     volume: Volume
     master: str
     status_address: tuple[str, int] | None = None
     once: bool = False
-    wait_s: float = 0.0  # How long brokers and topics may take to appear.
+    wait_s: float = 0.0  # How long brokers, topics and access to them may take to appear.
 
 
 def run(options: Options) -> None:
@@ -53,7 +67,7 @@ def run(options: Options) -> None:
     Raises PipelineError with what went wrong; it is in the status too by then.
     """
     session.check_installed()
-    sources.addresses(options.bootstrap)
+    sources.addresses(options.connection.servers())
     with options.volume.held(options.spec), ExitStack() as stack:
         board = Board(options.volume.status, Status(name=options.spec.name))
         board.phase(Phase.STARTING)
@@ -75,12 +89,20 @@ class Run:
         self._spec = options.spec
         self._board = board
         self._told_to_stop = threading.Event()
+        # The Secret that the clients of the query were created with; why a newer one is not used,
+        # and when that is looked at again.
+        self._version: str | None = None
+        self._unused = ""
+        self._look_at = 0.0
 
     def run(self) -> None:
         """See `run` of the module."""
         options = self._options
         with self._signals():
-            self._awaited(Phase.WAITING_FOR_BROKER, lambda: sources.await_broker(options.bootstrap))
+            self._awaited(
+                Phase.WAITING_FOR_BROKER,
+                lambda: sources.await_broker(options.connection.servers()),
+            )
             if self._told_to_stop.is_set():
                 self._board.phase(Phase.STOPPED)
                 return
@@ -98,28 +120,58 @@ class Run:
                 spark.stop()
 
     def _run_on(self, spark: SparkSession) -> None:
+        """Run queries, one after the other, until one has come to its end or is to be ended."""
+        retry_s, waited_s = RETRY_S, 0.0
+        while True:
+            self._awaited(Phase.WAITING_FOR_TOPICS, lambda: self._check_access(spark))
+            if self._told_to_stop.is_set():
+                self._board.phase(Phase.STOPPED)
+                return
+            before = self._board.status.batches
+            try:
+                if self._run_query(spark):
+                    return
+            except NotReadyError as error:
+                if self._board.status.batches > before:
+                    retry_s, waited_s = RETRY_S, 0.0
+                if waited_s >= self._options.wait_s:
+                    raise
+                self._board.phase(_phase_of(error, Phase.WAITING_FOR_BROKER), str(error))
+                LOG.warning("the query ended and is started again: %s", error)
+                self._told_to_stop.wait(retry_s)
+                waited_s += retry_s
+                retry_s = min(2 * retry_s, LONGEST_RETRY_S)
+
+    def _check_access(self, spark: SparkSession) -> None:
+        """Whether brokers let the pipeline read its topics; raises NotReadyError."""
+        sources.await_topics(spark, self._options.connection.properties(), self._spec)
+
+    def _run_query(self, spark: SparkSession) -> bool:
+        """Run one query; whether it was the last. Raises PipelineError."""
         options, spec = self._options, self._spec
-        topics = lambda: sources.await_topics(spark, options.bootstrap, spec.topics)  # noqa: E731
-        self._awaited(Phase.WAITING_FOR_TOPICS, topics)
-        if self._told_to_stop.is_set():
-            self._board.phase(Phase.STOPPED)
-            return
         sink = self._sink(spark)
+        # Before the clients are created: a change from now on is noticed.
+        self._version = options.connection.version()
         query = archive.start(
             spark,
             spec,
             sink,
-            bootstrap=options.bootstrap,
+            client=options.connection.properties(),
             checkpoint=options.volume.checkpoint(spec),
             once=options.once,
         )
         self._board.phase(Phase.RUNNING)
         LOG.info("%s: %s to %s", spec.name, ", ".join(spec.topics), options.volume.output(spec))
-        finished = self._follow(query, sink)
+        finished = self._follow(query, sink, spark)
+        again = not (finished or self._told_to_stop.is_set())
         if not finished:
-            self._end(query, sink)
+            self._end(query, sink, again=again)
         self._report(query)
+        if again:
+            LOG.info("the Secret of %s has changed: the query is started again", user_of(spec))
+            return False
         self._board.phase(Phase.COMPLETED if finished else Phase.STOPPED)
+        return True
 
     def _sink(self, spark: SparkSession) -> ParquetSink:
         """The output directory, claimed for the pipeline's checkpoint."""
@@ -133,11 +185,11 @@ class Run:
         cores = spark.sparkContext.defaultParallelism
         return ParquetSink(directory, checkpoint=place, files_per_batch=cores)
 
-    def _follow(self, query: StreamingQuery, sink: ParquetSink) -> bool:
+    def _follow(self, query: StreamingQuery, sink: ParquetSink, spark: SparkSession) -> bool:
         """Report until the query ends (True) or is to be ended (False); raises PipelineError."""
         from pyspark.errors import StreamingQueryException
 
-        while not self._told_to_stop.is_set():
+        while not (self._told_to_stop.is_set() or self._is_renewed(spark)):
             try:
                 ended = query.awaitTermination(POLL_S)
             except StreamingQueryException as error:
@@ -149,6 +201,25 @@ class Run:
                 return True
         return False
 
+    def _is_renewed(self, spark: SparkSession) -> bool:
+        """Whether the Secret of the user has changed, and brokers accept what is in it now.
+
+        Until they do the query goes on with the connections that it has.
+        """
+        version = self._options.connection.version()
+        if version in (None, self._version) or time.monotonic() < self._look_at:
+            return False
+        try:
+            self._check_access(spark)
+        except PipelineError as error:
+            if str(error) != self._unused:
+                self._unused = str(error)
+                text = "the Secret of %s has changed and is not used yet: %s"
+                LOG.warning(text, user_of(self._spec), error)
+            self._look_at = time.monotonic() + RETRY_S
+            return False
+        return True
+
     def _of_sink(self, failure: BaseException) -> PipelineError:
         """What went wrong while a batch was written."""
         if isinstance(failure, PipelineError):
@@ -158,9 +229,10 @@ class Run:
             return PipelineError(f"cannot write to {place}: {failure.strerror}")
         return explain(str(failure), self._spec)
 
-    def _end(self, query: StreamingQuery, sink: ParquetSink) -> None:
+    def _end(self, query: StreamingQuery, sink: ParquetSink, *, again: bool) -> None:
         """Let the batch at work finish, then stop the query between two batches."""
-        self._board.phase(Phase.STOPPING)
+        if not again:
+            self._board.phase(Phase.STOPPING)
         if not sink.close(grace_s=STOP_GRACE_S):
             LOG.warning("the batch at work takes too long: it will be done again")
         query.stop()
@@ -195,8 +267,9 @@ class Run:
             except NotReadyError as error:
                 if left_s <= 0:
                     raise
-                begun = self._board.status.phase is not phase
-                self._board.phase(phase, str(error))
+                now = _phase_of(error, phase)
+                begun = self._board.status.phase is not now
+                self._board.phase(now, str(error))
                 if begun:
                     LOG.info("waiting: %s", error)
                 self._told_to_stop.wait(min(RETRY_S, left_s))
@@ -217,3 +290,12 @@ class Run:
         finally:
             for kind, handler in before.items():
                 signal.signal(kind, handler)
+
+
+def _phase_of(error: NotReadyError, phase: Phase) -> Phase:
+    """What is waited for: what the check is about, or access to it."""
+    if isinstance(error, AuthenticationError):
+        return Phase.WAITING_FOR_AUTHENTICATION
+    if isinstance(error, AuthorizationError):
+        return Phase.WAITING_FOR_AUTHORIZATION
+    return phase

@@ -8,12 +8,17 @@ from typing import Final
 
 from barnabas_pipelines import session
 from barnabas_pipelines.batches import BatchDirectory
+from barnabas_pipelines.connection import PROVIDER_CLASS
 from barnabas_pipelines.errors import PipelineError
 from barnabas_pipelines.sinks import ParquetSink
 from barnabas_pipelines.spec import DEFAULT_MASTER
 
 ROWS: Final = 1_000
-CLIENT: Final = "org.apache.kafka.clients.admin.AdminClient"
+CLASSES: Final = (
+    "org.apache.kafka.clients.admin.AdminClient",
+    "org.apache.kafka.common.security.scram.ScramLoginModule",
+    PROVIDER_CLASS,
+)
 
 
 def run() -> str:
@@ -24,7 +29,11 @@ def run() -> str:
         connector = session.connector_jars()
         spark = session.start("selftest", master=DEFAULT_MASTER, work=root, connector=connector)
         try:
-            spark._jvm.java.lang.Class.forName(CLIENT)
+            for name in CLASSES:
+                spark._jvm.java.lang.Class.forName(name)
+            # Of TLS, and of the keys that the operator issues.
+            spark._jvm.javax.net.ssl.SSLContext.getInstance("TLSv1.3")
+            spark._jvm.java.security.KeyFactory.getInstance("EC")
             options = {"kafka.bootstrap.servers": "localhost:9", "subscribe": "none"}
             spark.readStream.format("kafka").options(**options).load()
             directory = BatchDirectory(root / "out", run="selftest")

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from barnabas_pipelines import jars
+from barnabas_pipelines.connection import PROVIDER_CLASS
 from barnabas_pipelines.errors import PipelineError
 
 if TYPE_CHECKING:
@@ -53,6 +54,9 @@ SETTINGS: Final = {
     "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
     # How many batches the checkpoint remembers.
     "spark.sql.streaming.minBatchesToRetain": "20",
+    # Spark's own expression, and what Kafka calls logins and keys: hidden wherever it shows
+    # properties. Of a pipeline they are references to files.
+    "spark.redaction.regex": "(?i)secret|password|token|access[.]?key|jaas|keystore|truststore",
 }
 
 
@@ -134,6 +138,8 @@ def settings(*, work: Path, connector: Sequence[Path] = ()) -> dict[str, str]:
     flags = (
         f"{JVM_FLAGS} -Dlog4j2.configurationFile={logging} -Dbarnabas.level={level}"
         f" -Djava.io.tmpdir={work}"
+        # Of all that could resolve references in properties, this one alone (CVE-2024-31141).
+        f" -Dorg.apache.kafka.automatic.config.providers={PROVIDER_CLASS}"
     )
     own = {
         "spark.driver.memory": os.environ.get(MEMORY_VARIABLE, DEFAULT_DRIVER_MEMORY),

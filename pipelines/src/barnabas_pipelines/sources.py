@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
 
-from barnabas_pipelines.errors import NotReadyError, SpecError
+from barnabas_pipelines.errors import (
+    AuthenticationError,
+    AuthorizationError,
+    NotReadyError,
+    SpecError,
+)
+from barnabas_pipelines.failures import user_of
 from barnabas_pipelines.spec import PipelineSpec
 
 if TYPE_CHECKING:
@@ -19,10 +25,10 @@ METADATA_TIMEOUT_MS: Final = 10_000
 MAX_POLL_RECORDS: Final = 20_000
 
 
-def kafka_options(spec: PipelineSpec, *, bootstrap: str) -> dict[str, str]:
-    """The options of `format("kafka")` for a pipeline."""
+def kafka_options(spec: PipelineSpec, client: Mapping[str, str]) -> dict[str, str]:
+    """The options of `format("kafka")` for a pipeline; `client` are properties of its clients."""
     return {
-        "kafka.bootstrap.servers": bootstrap,
+        **{f"kafka.{name}": value for name, value in client.items()},
         # An archive of what was sent, not of what its sender took back.
         "kafka.isolation.level": "read_committed",
         "kafka.max.poll.records": str(MAX_POLL_RECORDS),
@@ -64,35 +70,86 @@ def addresses(bootstrap: str) -> list[tuple[str, int]]:
     return found
 
 
-def await_topics(spark: SparkSession, bootstrap: str, topics: Sequence[str]) -> None:
-    """Return if the cluster has all the topics; raises NotReadyError with those it has not.
+def await_topics(spark: SparkSession, client: Mapping[str, str], spec: PipelineSpec) -> None:
+    """Return if the pipeline may read all its topics; raises NotReadyError with what is missing.
 
-    Asked with the connector's own client: a stream on a missing topic dies only when it runs.
+    Asked with the connector's own client, which logs in as the source does: a stream on a topic
+    that is missing, or that it may not read, dies only when it runs.
     """
     from py4j.protocol import Py4JJavaError
 
     jvm = spark._jvm
+    where = f"the broker at {client['bootstrap.servers']}"
     settings = jvm.java.util.HashMap()
-    settings.put("bootstrap.servers", bootstrap)
+    for name, value in client.items():
+        settings.put(name, value)
     settings.put("default.api.timeout.ms", str(METADATA_TIMEOUT_MS))
     settings.put("request.timeout.ms", str(METADATA_TIMEOUT_MS))
     settings.put("client.id", "barnabas-pipeline")
+    absent, denied = [], []
     try:
         admin = jvm.org.apache.kafka.clients.admin.AdminClient.create(settings)
         try:
-            present = set(admin.listTopics().names().get())
+            described = _described(jvm, admin, spec)
+            for topic in spec.topics:
+                try:
+                    operations = described.get(topic).get().authorizedOperations()
+                except Py4JJavaError as error:
+                    kind = _kind(error)
+                    if kind == "UnknownTopicOrPartitionException":
+                        absent.append(topic)
+                    elif kind == "TopicAuthorizationException":
+                        denied.append(topic)
+                    else:
+                        raise
+                else:
+                    # None of a broker that does not tell.
+                    if operations is not None and "READ" not in {it.name() for it in operations}:
+                        denied.append(topic)
         finally:
             admin.close(jvm.java.time.Duration.ZERO)
     except Py4JJavaError as error:
         reason = _reason(error)
-        text = f"the broker at {bootstrap} does not say which topics it has: {reason}"
+        if _kind(error).endswith("AuthenticationException"):
+            text = f"{where} and {user_of(spec)} do not trust each other: {reason}"
+            raise AuthenticationError(text) from error
+        text = f"{where} does not say which topics it has: {reason}"
         raise NotReadyError(text) from error
-    absent = [topic for topic in topics if topic not in present]
+    _refuse(absent, denied, spec, client["bootstrap.servers"])
+
+
+def _described(jvm: Any, admin: Any, spec: PipelineSpec) -> Any:
+    """The futures of the topics' descriptions, with what the client may do with each."""
+    names = jvm.java.util.ArrayList()
+    for topic in spec.topics:
+        names.add(topic)
+    options = jvm.org.apache.kafka.clients.admin.DescribeTopicsOptions()
+    return admin.describeTopics(names, options.includeAuthorizedOperations(True)).topicNameValues()
+
+
+def _refuse(absent: list[str], denied: list[str], spec: PipelineSpec, servers: str) -> None:
+    """Raise NotReadyError if the topics are absent, or may not be read."""
+    if denied:
+        # Brokers say the same of a topic that does not exist, to whom may not describe it.
+        roles = ", ".join(f"{{type: consumer, topic: {topic}}}" for topic in denied)
+        text = f"{user_of(spec)} may not read {_topics(denied)}: it needs the roles {roles}"
+        raise AuthorizationError(text)
     if absent:
-        plural = "topics" if len(absent) > 1 else "topic"
-        names = ", ".join(absent)
-        text = f"the cluster at {bootstrap} has no {plural} {names}: create it, or mend the name"
+        text = f"the cluster at {servers} has no {_topics(absent)}: create it, or mend the name"
         raise NotReadyError(text)
+
+
+def _topics(names: list[str]) -> str:
+    return f"{'topics' if len(names) > 1 else 'topic'} {', '.join(names)}"
+
+
+def _kind(error: object) -> str:
+    """The class of a Java exception, without its package; of the one that it was raised for."""
+    cause = getattr(error, "java_exception", None)
+    if cause is None:
+        return ""
+    wrapped = cause.getCause()
+    return str((wrapped or cause).getClass().getSimpleName())
 
 
 def _reason(error: object) -> str:

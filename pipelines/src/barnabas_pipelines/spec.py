@@ -37,8 +37,8 @@ _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 
 _FIELDS: Final = {
     "spec": {
-        "cluster", "source", "sink", "trigger", "storage", "resources", "master",
-        "bootstrapServers",
+        "cluster", "user", "source", "sink", "trigger", "storage", "resources", "version", "image",
+        "master", "bootstrapServers",
     },
     "spec.source": {"topics", "startingOffsets", "maxOffsetsPerTrigger", "failOnDataLoss"},
     "spec.sink": {"parquet"},
@@ -58,6 +58,7 @@ class PipelineSpec:
     starting_offsets: str = "earliest"
     max_offsets_per_trigger: int = DEFAULT_MAX_OFFSETS_PER_TRIGGER
     fail_on_data_loss: bool = True
+    user: str | None = None  # The KafkaUser as which it reads.
     bootstrap: str | None = None
     master: str = DEFAULT_MASTER
 
@@ -138,6 +139,7 @@ def parse(document: Mapping[str, Any]) -> PipelineSpec:
             source.get("maxOffsetsPerTrigger", DEFAULT_MAX_OFFSETS_PER_TRIGGER)
         ),
         fail_on_data_loss=_flag(source.get("failOnDataLoss", True)),
+        user=_text("spec.user", spec.get("user")),
         bootstrap=_text("spec.bootstrapServers", spec.get("bootstrapServers")),
         master=_text("spec.master", spec.get("master")) or DEFAULT_MASTER,
     )

@@ -26,6 +26,8 @@ class Phase(StrEnum):
 
     STARTING = "Starting"
     WAITING_FOR_BROKER = "WaitingForBroker"
+    WAITING_FOR_AUTHENTICATION = "WaitingForAuthentication"
+    WAITING_FOR_AUTHORIZATION = "WaitingForAuthorization"
     WAITING_FOR_TOPICS = "WaitingForTopics"
     RUNNING = "Running"
     STOPPING = "Stopping"

@@ -25,7 +25,7 @@ apiVersion: barnabas.io/v1alpha1
 kind: KafkaPipeline
 metadata: {{name: records-to-parquet}}
 spec:
-  cluster: quickstart
+  cluster: quickstart{user}
   source: {{topics: [{topics}], maxOffsetsPerTrigger: {batch}}}
   sink: {{parquet: {{path: /data/records}}}}
   trigger: {{interval: 1s}}
@@ -33,19 +33,23 @@ spec:
 """
 
 
-def write_pipeline(directory: Path, *topics: str, batch: int = 1_000_000) -> Path:
+def write_pipeline(
+    directory: Path, *topics: str, batch: int = 1_000_000, user: str | None = None
+) -> Path:
     """A file with one pipeline of these topics among other documents."""
     file = directory / "pipeline.yaml"
-    file.write_text(PIPELINE.format(topics=", ".join(topics), batch=batch))
+    named = f"\n  user: {user}" if user else ""
+    file.write_text(PIPELINE.format(topics=", ".join(topics), batch=batch, user=named))
     return file
 
 
 class Pipeline:
     """A running `python -m barnabas_pipelines run`, in a process group of its own."""
 
-    def __init__(self, file: Path, data: Path, bootstrap: str, *options: str) -> None:
+    def __init__(self, file: Path, data: Path, bootstrap: str | None, *options: str) -> None:
         command = [sys.executable, "-m", "barnabas_pipelines", "run", str(file), "--verbose"]
-        command += ["--data", str(data), "--bootstrap", bootstrap, "--status", "127.0.0.1:0"]
+        command += ["--data", str(data), "--status", "127.0.0.1:0"]
+        command += ["--bootstrap", bootstrap] if bootstrap else []
         self.said: list[str] = []
         self._process = subprocess.Popen(
             [*command, *options],
@@ -71,6 +75,11 @@ class Pipeline:
         with urllib.request.urlopen(address, timeout=seconds(ANSWER)) as answer:
             found: dict[str, Any] = json.load(answer)
         return found
+
+    @property
+    def pid(self) -> int:
+        """The process id of Python; the JVM is its child."""
+        return self._process.pid
 
     def await_address(self) -> str:
         """Where it serves its status."""

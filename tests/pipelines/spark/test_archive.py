@@ -48,7 +48,7 @@ def archive_once(spark: Any, kafka_broker: Broker, tmp_path: Path) -> ArchiveOnc
             spark,
             spec,
             ParquetSink(directory, checkpoint=place, files_per_batch=2),
-            bootstrap=kafka_broker.bootstrap_servers,
+            client={"bootstrap.servers": kafka_broker.bootstrap_servers},
             checkpoint=place,
             once=True,
         )
@@ -141,12 +141,16 @@ def test_a_batch_is_bounded(sender: Sender, kafka_topic: str, archive_once: Arch
     assert sizes == [100, 100, 50]
 
 
+def of_topics(*topics: str) -> PipelineSpec:
+    """A pipeline of these topics."""
+    path = PurePosixPath("/data/out")
+    return PipelineSpec(name="some", topics=topics, path=path, interval_ms=1_000)
+
+
 def test_the_stream_has_the_archives_columns(spark: Any, kafka_broker: Broker) -> None:
     """schemas.py says what Spark delivers."""
-    spec = PipelineSpec(
-        name="columns", topics=("any",), path=PurePosixPath("/data/out"), interval_ms=1_000
-    )
-    options = sources.kafka_options(spec, bootstrap=kafka_broker.bootstrap_servers)
+    client = {"bootstrap.servers": kafka_broker.bootstrap_servers}
+    options = sources.kafka_options(of_topics("any"), client)
     rows = archive_rows(sources.stream(spark, options))
     assert tuple((field.name, field.dataType.simpleString()) for field in rows.schema) == (
         schemas.ARCHIVE
@@ -172,10 +176,10 @@ def test_records_removed_unread_are_an_error(
 
 def test_a_missing_topic_is_named(spark: Any, kafka_broker: Broker, kafka_topic: str) -> None:
     """Before the query starts, and only those that are missing."""
-    bootstrap = kafka_broker.bootstrap_servers
-    sources.await_topics(spark, bootstrap, [kafka_topic])
+    client = {"bootstrap.servers": kafka_broker.bootstrap_servers}
+    sources.await_topics(spark, client, of_topics(kafka_topic))
     with pytest.raises(NotReadyError, match=r"has no topics not-here, nor-here: create it"):
-        sources.await_topics(spark, bootstrap, ["not-here", kafka_topic, "nor-here"])
+        sources.await_topics(spark, client, of_topics("not-here", kafka_topic, "nor-here"))
 
 
 def test_a_broker_that_is_gone_is_named(spark: Any, kafka_broker_factory: BrokerFactory) -> None:
@@ -184,4 +188,4 @@ def test_a_broker_that_is_gone_is_named(spark: Any, kafka_broker_factory: Broker
     bootstrap = broker.bootstrap_servers
     broker.stop()
     with pytest.raises(NotReadyError, match=f"the broker at {bootstrap} does not say"):
-        sources.await_topics(spark, bootstrap, ["any"])
+        sources.await_topics(spark, {"bootstrap.servers": bootstrap}, of_topics("any"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,12 +21,15 @@ def start(
     spec: PipelineSpec,
     sink: ParquetSink,
     *,
-    bootstrap: str,
+    client: Mapping[str, str],
     checkpoint: Path,
     once: bool,
 ) -> StreamingQuery:
-    """Start the query; with `once` it ends when it has what was there at its start."""
-    records = sources.stream(spark, sources.kafka_options(spec, bootstrap=bootstrap))
+    """Start the query; with `once` it ends when it has what was there at its start.
+
+    `client` are the properties of Kafka's clients.
+    """
+    records = sources.stream(spark, sources.kafka_options(spec, client))
     writer = (
         archive_rows(records)
         .writeStream.queryName(spec.name)

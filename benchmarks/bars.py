@@ -50,7 +50,11 @@ def _start(milliseconds: float) -> dict[Metric, Bar]:
     return {Metric.START: Bar(milliseconds, False, absolute=True)}
 
 
-BARS: Final[dict[str, dict[Metric, Bar]]] = {
+def _handshakes(rate: float, cpu: float) -> dict[Metric, Bar]:
+    return {Metric.HANDSHAKE_RATE: Bar(rate, True), Metric.CPU_PER_HANDSHAKE: Bar(cpu, False)}
+
+
+ONE_BROKER: Final[dict[str, dict[Metric, Bar]]] = {
     "Java producer, 500,000 x 200 B, acks=-1": _volume(1.15, 0.7),
     "Java producer, 1 KiB records, 64 KiB batches, none": _volume(1.1, 0.65),
     "Java producer, 1 KiB records, 64 KiB batches, lz4": _volume(1.0, 0.8),
@@ -91,3 +95,20 @@ BARS: Final[dict[str, dict[Metric, Bar]]] = {
     "start, empty": _start(300),
     "start, clean, with 1,000 partitions": _start(1500),
 }
+
+SECURITY: Final[dict[str, dict[Metric, Bar]]] = {
+    "Java producer over SASL_SSL, 1 KiB records, 64 KiB batches": _volume(1.0, 1.0),
+    "librdkafka producer over SASL_SSL, 1 KiB records, 64 KiB batches": _volume(1.0, 1.0),
+    "Java consumer over SASL_SSL, fetches of 1 MiB": _volume(1.0, 1.0),
+    "librdkafka consumer over SASL_SSL, fetches of 1 MiB": _volume(1.0, 1.0),
+    "TLS handshakes, 50 at a time": _handshakes(1.0, 1.0),
+    "TLS handshakes with SCRAM-SHA-512, 50 at a time": _handshakes(1.0, 1.0),
+    "1,000 connections with SCRAM-SHA-512 that stay": _handshakes(1.0, 1.0),
+    "Java producer, plain, 1 KiB records": _volume(0.95, 1.05),
+    "Java consumer, plain, fetches of 1 MiB": _volume(0.95, 1.05),
+    "one record a request, plain, 10 connections x 5 in flight": _requests(0.95, 1.05),
+}
+"""What `python -m benchmarks.security` asks: beside Apache Kafka, and of the same broker what a
+thousand rules may cost."""
+
+BARS: Final = ONE_BROKER | SECURITY

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from benchmarks.metering import Meter, children_seconds
 from benchmarks.model import BenchmarkError
-from benchmarks.targets import Broker
+from benchmarks.targets import Endpoint
 from tests.oracle.apache import CACHE, classpath, java_command
 
 CLIENT_DEADLINE: Final = 120.0
@@ -30,7 +30,7 @@ JAVA_CLIENT_FLAGS: Final = ("-Xmx512m", "-XX:+UseG1GC")
 Report = dict[str, Any]
 
 
-def run_worker(module: str, spec: Mapping[str, object], broker: Broker) -> tuple[Report, Meter]:
+def run_worker(module: str, spec: Mapping[str, object], broker: Endpoint) -> tuple[Report, Meter]:
     """Run ``benchmarks.workers.<module>`` on `spec`; returns its report and the broker's meter.
 
     Raises BenchmarkError with what the worker wrote to stderr when it fails or takes too long.

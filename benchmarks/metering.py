@@ -127,6 +127,24 @@ def requests_sample(
     return Sample(row=row, values=measured, detail=meter.detail(seconds=seconds, requests=requests))
 
 
+def handshakes_sample(
+    row: str,
+    meter: Meter,
+    *,
+    handshakes: float,
+    seconds: float,
+    values: Mapping[Metric, float] | None = None,
+) -> Sample:
+    """A row about new connections: their rate by the client's clock, broker CPU for each."""
+    measured = {
+        Metric.HANDSHAKE_RATE: handshakes / seconds,
+        Metric.CPU_PER_HANDSHAKE: meter.cpu * 1e6 / handshakes,
+        **(values or {}),
+    }
+    detail = meter.detail(seconds=seconds, handshakes=handshakes)
+    return Sample(row=row, values=measured, detail=detail)
+
+
 def children_seconds() -> float:
     """CPU seconds of all child processes that have been waited for."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)

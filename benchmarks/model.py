@@ -31,6 +31,9 @@ class Metric(StrEnum):
     LATENCY_P99 = "p99 µs"
     CPU_PER_MB = "broker CPU ms/MB"
     CPU_PER_REQUEST = "broker CPU µs/request"
+    HANDSHAKE_RATE = "handshakes/s"
+    CPU_PER_HANDSHAKE = "broker CPU µs/handshake"
+    MEMORY_PER_CONNECTION = "KiB/connection"
     REBALANCE = "ms/rebalance"
     CPU_PER_REBALANCE = "broker CPU ms/rebalance"
     START = "start ms"
@@ -39,7 +42,7 @@ class Metric(StrEnum):
     @property
     def higher_is_better(self) -> bool:
         """Whether a larger value is the better one."""
-        return self in (Metric.MB_RATE, Metric.REQUEST_RATE)
+        return self in (Metric.MB_RATE, Metric.REQUEST_RATE, Metric.HANDSHAKE_RATE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +63,7 @@ class Scale:
     """How much work a run does: the full amounts, or the small ones that only show it works."""
 
     quick: bool
+    duration_s: float | None = None
 
     def of(self, full: int, quick: int) -> int:
         """`full`, or `quick` in a quick run."""
@@ -68,6 +72,8 @@ class Scale:
     @property
     def seconds(self) -> float:
         """How long a case that is bounded by time goes on."""
+        if self.duration_s is not None:
+            return self.duration_s
         return 0.3 if self.quick else 2.0
 
 

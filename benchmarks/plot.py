@@ -15,6 +15,13 @@ from matplotlib.axes import Axes
 from benchmarks.model import Metric
 from benchmarks.report import Line, Outcome, lines
 
+COSTS = (
+    Metric.CPU_PER_MB,
+    Metric.CPU_PER_REQUEST,
+    Metric.CPU_PER_HANDSHAKE,
+    Metric.MEMORY_PER_CONNECTION,
+    Metric.RSS,
+)
 BETTER, WORSE = "#2a7f62", "#b5483a"
 
 
@@ -61,4 +68,4 @@ def _advantage(line: Line, pair: tuple[str, str]) -> float:
 
 
 def _is_cost(line: Line) -> bool:
-    return line.metric in (Metric.CPU_PER_MB, Metric.CPU_PER_REQUEST, Metric.RSS)
+    return line.metric in COSTS

@@ -54,8 +54,8 @@ FLUSH_KEYS: Final = (
 )
 
 
-class Broker(Protocol):
-    """A broker process as the cases see it."""
+class Endpoint(Protocol):
+    """What a client connects to, and whose CPU time it costs."""
 
     @property
     def bootstrap(self) -> str:
@@ -64,6 +64,13 @@ class Broker(Protocol):
     @property
     def pid(self) -> int:
         """Process id."""
+
+
+class Broker(Endpoint, Protocol):
+    """A broker process as the cases see it."""
+
+    settings: dict[str, str]
+    """Those beside the defaults, read at its start."""
 
     @property
     def running(self) -> bool:
@@ -86,6 +93,16 @@ class Broker(Protocol):
         """Stop it cleanly, and what `prepare` started."""
 
 
+class Setup(Protocol):
+    """What a long-running broker has beside its usual settings."""
+
+    def settings(self, plain: str) -> Mapping[str, str]:
+        """What is set before it starts; `plain` is the address of its usual listener."""
+
+    def complete(self, broker: Broker) -> None:
+        """Do what takes a running broker."""
+
+
 class Target(ABC):
     """One arm of the comparison: its long-running broker, and fresh ones on demand."""
 
@@ -93,6 +110,7 @@ class Target(ABC):
         self.name = name
         self.label = label
         self.root = root
+        self.setup: Setup | None = None
         self._broker: Broker | None = None
         self._fresh: list[Broker] = []
 
@@ -123,9 +141,14 @@ class Target(ABC):
     def start(self) -> None:
         """Start the long-running broker, anew if it has died."""
         self.stop()
-        self._broker = self._new(Path(tempfile.mkdtemp(prefix=f"{self.name}-", dir=self.root)))
+        broker = self._new(Path(tempfile.mkdtemp(prefix=f"{self.name}-", dir=self.root)))
+        self._broker = broker
         try:
-            self._broker.start()
+            if self.setup is not None:
+                broker.settings.update(self.setup.settings(broker.bootstrap))
+            broker.start()
+            if self.setup is not None:
+                self.setup.complete(broker)
         except BaseException:
             self.stop()
             raise
@@ -215,9 +238,13 @@ class _BarnabasBroker:
 
     def __init__(self, command: Path, directory: Path, settings: Mapping[str, str]) -> None:
         self.command = command
-        self._settings = settings
         self.directory = directory
         self.port = free_port()
+        self.settings = {
+            "log.dirs": str(directory / "logs"),
+            "listeners": f"PLAINTEXT://{self.bootstrap}",
+            **settings,
+        }
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -244,14 +271,12 @@ class _BarnabasBroker:
         """Start the process and return at once."""
         ready = self._ready_file
         ready.unlink(missing_ok=True)
-        settings = [f"{key}={value}" for key, value in self._settings.items()]
+        settings = [f"{key}={value}" for key, value in self.settings.items()]
         with (self.directory / "broker.log").open("ab") as log:
             self._process = subprocess.Popen(
                 [
                     str(self.command),
                     *("broker", "start", "--ready-file", str(ready)),
-                    *("--set", f"log.dirs={self.directory / 'logs'}"),
-                    *("--set", f"listeners=PLAINTEXT://{self.bootstrap}"),
                     *(word for setting in settings for word in ("--set", setting)),
                 ],
                 stdin=subprocess.DEVNULL,
@@ -334,9 +359,9 @@ def _first_line(command: list[str]) -> str:
     return ran.stdout.partition("\n")[0]
 
 
-def admin_client(bootstrap: str) -> AdminClient:
+def admin_client(bootstrap: str, **client: str) -> AdminClient:
     """An admin client that keeps its informational messages to itself."""
-    return AdminClient({"bootstrap.servers": bootstrap, "log_level": 3})
+    return AdminClient({"bootstrap.servers": bootstrap, "log_level": 3, **client})
 
 
 def flush_settings(bootstrap: str) -> dict[str, str]:

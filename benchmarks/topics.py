@@ -17,6 +17,7 @@ from confluent_kafka.admin import NewTopic
 from benchmarks.model import BenchmarkError
 from benchmarks.targets import Broker, admin_client
 
+PREFIX: Final = "bench-"
 GONE_WITHIN: Final = 2.0
 _numbers = itertools.count(1)
 
@@ -25,7 +26,7 @@ _numbers = itertools.count(1)
 def topic(broker: Broker, stem: str, *, partitions: int = 1) -> Iterator[str]:
     """The name of a new topic whose partitions all have their leader; deleted afterwards."""
     admin = admin_client(broker.bootstrap)
-    name = f"bench-{stem}-{next(_numbers)}"
+    name = f"{PREFIX}{stem}-{next(_numbers)}"
     create(broker, name, partitions=partitions)
     try:
         yield name

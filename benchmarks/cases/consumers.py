@@ -14,7 +14,7 @@ from benchmarks.cases.preload import Preloaded, preload
 from benchmarks.clients import run_java, run_worker
 from benchmarks.metering import megabytes_sample
 from benchmarks.model import Case, Sample, Scale
-from benchmarks.targets import Broker, Target
+from benchmarks.targets import Broker, Endpoint, Target
 from benchmarks.topics import topic
 from tests.oracle.apache import DEFAULT_VERSION
 
@@ -22,7 +22,13 @@ FETCH_SIZES: Final = ((1 << 20, "1 MiB"), (16 << 20, "16 MiB"))
 
 
 def java_consume(
-    row: str, broker: Broker, name: str, *, records: int, passes: int, settings: Sequence[str] = ()
+    row: str,
+    broker: Endpoint,
+    name: str,
+    *,
+    records: int,
+    passes: int,
+    settings: Sequence[str] = (),
 ) -> Sample:
     """Read the whole topic `passes` times with the Java consumer."""
     output, meter = run_java(

@@ -7,7 +7,7 @@ from typing import Final
 from benchmarks.clients import producer_performance_report, run_java, run_worker
 from benchmarks.metering import Meter, megabytes_sample
 from benchmarks.model import Case, Sample, Scale
-from benchmarks.targets import Broker, Target
+from benchmarks.targets import Endpoint, Target
 from benchmarks.topics import topic
 from tests.oracle.apache import DEFAULT_VERSION
 
@@ -15,7 +15,7 @@ PRODUCER_PERFORMANCE: Final = "org.apache.kafka.tools.ProducerPerformance"
 
 
 def java_producer(
-    broker: Broker, name: str, *settings: str, records: int, record_bytes: int
+    broker: Endpoint, name: str, *settings: str, records: int, record_bytes: int
 ) -> tuple[dict[str, float], Meter]:
     """Run ProducerPerformance as fast as it can; returns its summary and the broker's meter."""
     output, meter = run_java(
@@ -29,8 +29,8 @@ def java_producer(
     return producer_performance_report(output), meter
 
 
-def _java_sample(
-    row: str, broker: Broker, name: str, *settings: str, records: int, record_bytes: int
+def java_sample(
+    row: str, broker: Endpoint, name: str, *settings: str, records: int, record_bytes: int
 ) -> Sample:
     summary, meter = java_producer(
         broker, name, *settings, records=records, record_bytes=record_bytes
@@ -48,9 +48,7 @@ def notes(target: Target, scale: Scale) -> list[Sample]:
     with topic(target.broker, "notes") as name:
         row = "Java producer, 500,000 x 200 B, acks=-1"
         records = scale.of(500_000, 20_000)
-        return [
-            _java_sample(row, target.broker, name, "acks=-1", records=records, record_bytes=200)
-        ]
+        return [java_sample(row, target.broker, name, "acks=-1", records=records, record_bytes=200)]
 
 
 def java_1k(target: Target, scale: Scale) -> list[Sample]:
@@ -59,7 +57,7 @@ def java_1k(target: Target, scale: Scale) -> list[Sample]:
     for codec in ("none", "lz4"):
         with topic(target.broker, f"java-{codec}") as name:
             samples.append(
-                _java_sample(
+                java_sample(
                     f"Java producer, 1 KiB records, 64 KiB batches, {codec}",
                     target.broker,
                     name,

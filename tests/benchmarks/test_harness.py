@@ -22,6 +22,7 @@ class OwnProcess:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
+        self.settings: dict[str, str] = {}
         self.running = False
 
     @property

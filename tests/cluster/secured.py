@@ -1,4 +1,4 @@
-"""Clusters whose brokers connect to each other over SASL_SSL with SCRAM, and what clients need."""
+"""Clusters whose brokers connect to each other over SASL_SSL, and what clients need."""
 
 from __future__ import annotations
 
@@ -7,7 +7,16 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    ResourcePatternType,
+    ResourceType,
+)
+
 from barnabas_broker.security.sasl_settings import SCRAM_MODULE
+from tests.cluster.running import Cluster
 from tests.oracle.certificates import Certificate
 
 LISTENER: Final = "SASL_SSL"
@@ -34,14 +43,21 @@ class Stores:
 
 
 def broker_settings(stores: Stores) -> dict[str, str]:
-    """What brokers, Apache's too, have in common."""
+    """What brokers, Apache's too, have in common that connect to each other with SCRAM."""
     prefix = f"listener.name.{LISTENER.lower()}"
     module = f'{SCRAM_MODULE} required username="broker" password="broker-secret";'
     return {
-        "inter.broker.listener.name": LISTENER,
-        "sasl.mechanism.inter.broker.protocol": "SCRAM-SHA-512",
-        "sasl.enabled.mechanisms": "SCRAM-SHA-512",
+        **protected(stores, "SCRAM-SHA-512"),
         f"{prefix}.scram-sha-512.sasl.jaas.config": module,
+    }
+
+
+def protected(stores: Stores, mechanism: str) -> dict[str, str]:
+    """The same with any mechanism, which has to be told where credentials are."""
+    return {
+        "inter.broker.listener.name": LISTENER,
+        "sasl.mechanism.inter.broker.protocol": mechanism,
+        "sasl.enabled.mechanisms": mechanism,
         "connections.max.reauth.ms": str(BROKERS_SESSION_MS),
         "ssl.keystore.type": "PEM",
         "ssl.keystore.location": str(stores.key),
@@ -71,3 +87,10 @@ def create_users(zookeeper: str) -> None:
         where = ["--zookeeper", zookeeper, "--entity-type", "users", "--entity-name", user]
         command = [str(tool), *where, "--alter", "--add-config", change]
         subprocess.run(command, check=True, capture_output=True)
+
+
+def allow(cluster: Cluster, kind: ResourceType, name: str, operation: AclOperation) -> None:
+    """Add an ACL for alice."""
+    pattern, allowed = ResourcePatternType.LITERAL, AclPermissionType.ALLOW
+    acl = AclBinding(kind, name, pattern, "User:alice", "*", operation, allowed)
+    cluster.change(lambda admin: admin.create_acls([acl]))

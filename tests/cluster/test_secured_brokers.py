@@ -5,17 +5,11 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import (
-    AclBinding,
-    AclOperation,
-    AclPermissionType,
-    ResourcePatternType,
-    ResourceType,
-)
+from confluent_kafka.admin import AclOperation, ResourceType
 
 from tests.cluster.load import meet
 from tests.cluster.running import Cluster
-from tests.cluster.secured import LISTENER, Stores, broker_settings, client, create_users
+from tests.cluster.secured import LISTENER, Stores, allow, broker_settings, client, create_users
 from tests.oracle.certificates import Certificate
 from tests.waiting import ANSWER, SETTLE, seconds, wait_for
 
@@ -96,13 +90,6 @@ def cluster(tmp_path: Path) -> Iterator[Secured]:
         allow(started, ResourceType.TRANSACTIONAL_ID, "tx", AclOperation.ALL)
         started.create("t")
         yield started
-
-
-def allow(cluster: Cluster, kind: ResourceType, name: str, operation: AclOperation) -> None:
-    """Add an ACL for alice."""
-    pattern, allowed = ResourcePatternType.LITERAL, AclPermissionType.ALLOW
-    acl = AclBinding(kind, name, pattern, "User:alice", "*", operation, allowed)
-    cluster.change(lambda admin: admin.create_acls([acl]))
 
 
 def test_secured_brokers(cluster: Secured) -> None:

@@ -1,77 +1,57 @@
-"""Certificates for tests of TLS: an authority, and whom it vouches for."""
+"""Key stores and trust stores for tests of TLS: an authority, and what it issues."""
 
 from __future__ import annotations
 
 import datetime as dt
-import ipaddress
 from pathlib import Path
 
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import (
     BestAvailableEncryption,
     Encoding,
-    KeySerializationEncryption,
-    NoEncryption,
     PrivateFormat,
-    pkcs12,
+    load_pem_private_key,
 )
-from cryptography.x509.oid import NameOID
+from cryptography.hazmat.primitives.serialization.pkcs12 import (
+    PKCS12Certificate,
+    serialize_java_truststore,
+)
 
-LIFE = dt.timedelta(days=2)
+from barnabas_kafka.certificates import create_authority, issue, pkcs12
+
+DAYS = 2
 
 
 class Certificate:
-    """A key with its certificate, in memory; `chain` is its own and those above it, as PEM."""
+    """An authority, or what one has issued: a key with its certificate, in memory."""
 
-    def __init__(
-        self,
-        name: str,
-        signer: Certificate | None = None,
-        *,
-        host: str = "",
-        key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey | None = None,
-    ) -> None:
-        """Signed by itself where nobody else does; `host` is a name or an address."""
-        self.key = key or ec.generate_private_key(ec.SECP256R1())
-        self.name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    def __init__(self, name: str, signer: Certificate | None = None, *, host: str = "") -> None:
+        """An authority where there is no signer; `host` is a name or an address."""
         now = dt.datetime.now(dt.UTC)
-        unsigned = (
-            x509.CertificateBuilder()
-            .subject_name(self.name)
-            .issuer_name(self.name if signer is None else signer.name)
-            .public_key(self.key.public_key())
-            .serial_number(x509.random_serial_number())
-            .not_valid_before(now - LIFE)
-            .not_valid_after(now + LIFE)
-            .add_extension(x509.BasicConstraints(ca=signer is None, path_length=None), True)
-        )
-        if host:
-            unsigned = unsigned.add_extension(x509.SubjectAlternativeName([_host(host)]), False)
-        signing_key = self.key if signer is None else signer.key
-        self.certificate = unsigned.sign(signing_key, hashes.SHA256())
+        if signer is None:
+            self.pair = create_authority(name, now=now, days=DAYS)
+        else:
+            hosts, validity = [host] if host else [], dt.timedelta(days=DAYS)
+            self.pair = issue(signer.pair, name, hosts=hosts, now=now, validity=validity)
 
     @property
     def pem(self) -> bytes:
         """The certificate alone."""
-        return self.certificate.public_bytes(Encoding.PEM)
+        return self.pair.certificate.encode()
 
     def write_pem(self, file: Path, *, password: str | None = None) -> Path:
         """Key and certificate as a key store in text."""
-        file.write_bytes(
-            self.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, _encryption(password))
-            + self.pem
-        )
+        key = self.pair.key.encode()
+        if password is not None:
+            key = load_pem_private_key(key, None).private_bytes(
+                Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(password.encode())
+            )
+        file.write_bytes(key + self.pem)
         return file
 
     def write_pkcs12(self, file: Path, password: str) -> Path:
         """Key and certificate as a PKCS12 key store."""
-        file.write_bytes(
-            pkcs12.serialize_key_and_certificates(
-                b"own", self.key, self.certificate, None, _encryption(password)
-            )
-        )
+        file.write_bytes(pkcs12(self.pair, name="own", password=password))
         return file
 
     def write_trust(self, file: Path, password: str | None = None) -> Path:
@@ -79,17 +59,7 @@ class Certificate:
         if password is None:
             file.write_bytes(self.pem)
         else:
-            held = pkcs12.PKCS12Certificate(self.certificate, b"authority")
-            file.write_bytes(pkcs12.serialize_java_truststore([held], _encryption(password)))
+            held = PKCS12Certificate(x509.load_pem_x509_certificate(self.pem), b"authority")
+            encryption = BestAvailableEncryption(password.encode())
+            file.write_bytes(serialize_java_truststore([held], encryption))
         return file
-
-
-def _encryption(password: str | None) -> KeySerializationEncryption:
-    return NoEncryption() if password is None else BestAvailableEncryption(password.encode())
-
-
-def _host(host: str) -> x509.GeneralName:
-    try:
-        return x509.IPAddress(ipaddress.ip_address(host))
-    except ValueError:
-        return x509.DNSName(host)

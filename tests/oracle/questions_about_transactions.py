@@ -20,7 +20,17 @@ from barnabas_kafka.protocol.messages.describe_transactions import DescribeTrans
 from barnabas_kafka.protocol.messages.end_txn import EndTxnRequest
 from barnabas_kafka.protocol.messages.find_coordinator import FindCoordinatorRequest
 from barnabas_kafka.protocol.messages.init_producer_id import InitProducerIdRequest
+from barnabas_kafka.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
 from barnabas_kafka.protocol.messages.list_transactions import ListTransactionsRequest
+from barnabas_kafka.protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+)
 from barnabas_kafka.protocol.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
@@ -249,6 +259,50 @@ def partitions_of_transactions(side: Side) -> None:
     )
 
 
+def requests_of_several_kinds(side: Side) -> None:
+    """Produce of partitions within and outside a transaction, of one and of two producers.
+
+    Base offsets and the ends of the logs tell what was appended.
+    """
+    topic = side.topic("kinds", partitions=3)
+    one, two = Told(side, "kinds"), Told(side, "kinds-two")
+    for producer in (one, two):
+        producer.begin(f"{producer.name} first")
+        producer.open(f"{producer.name} opens", topic)
+    plain = build_batch([(START_MS, None, b"plain", ())])
+
+    def write(*batches: bytes, name: str | None, acks: int = -1) -> ProduceRequest:
+        data = [PartitionProduceData(index=at, records=each) for at, each in enumerate(batches)]
+        return ProduceRequest(
+            transactional_id=name,
+            acks=acks,
+            timeout_ms=10_000,
+            topic_data=[TopicProduceData(name=topic, partition_data=data)],
+        )
+
+    def ask(label: str, *batches: bytes, name: str | None) -> None:
+        for version in (3, 8, 9, 11):
+            side.ask(f"{label}, version {version}", write(*batches, name=name), version)
+        ends = [ListOffsetsPartition(partition_index=at, timestamp=-1) for at in range(3)]
+        request = ListOffsetsRequest(
+            replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=ends)]
+        )
+        side.ask(f"{label}, ends", request, 5)
+
+    own, others = one.batch(0), two.batch(0)
+    ask("no transactional id, plain first", plain, own, name=None)
+    ask("no transactional id, plain last", own, plain, name=None)
+    ask("with one that is not part of it", plain, plain, own, name=one.name)
+    ask("with one that is", own, plain, name=one.name)
+    ask("only plain, by name", plain, plain, name=one.name)
+    ask("of two producers", own, others, plain, name=one.name)
+    ask("of two producers, plain first", plain, others, own, name=one.name)
+    ask("of another producer", others, plain, name=one.name)
+    for producer in (one, two):
+        producer.close(f"{producer.name} ends", True)
+    ask("after the end", plain, own, name=one.name)
+
+
 def _marker(topic: str, producer: Told, partitions: tuple[int, ...], *, epoch: int = 0) -> Any:
     told = WritableTxnMarkerTopic(name=topic, partition_indexes=list(partitions))
     marker = WritableTxnMarker(
@@ -344,6 +398,7 @@ def transactions_that_take_too_long(side: Side) -> None:
 
 
 QUESTIONS: Final = (
-    transactional_ids, ends_of_transactions, partitions_of_transactions, offsets_of_transactions,
+    transactional_ids, ends_of_transactions, partitions_of_transactions,
+    requests_of_several_kinds, offsets_of_transactions,
     fencing_of_producers, transactions_that_take_too_long,
 )  # fmt: skip

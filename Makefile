@@ -89,6 +89,8 @@ bench: .venv/.synced .venv-bench/.synced ## Measures Barnabas beside Apache Kafk
 	@$(BIN)/python -m benchmarks --barnabas .venv-bench/bin/barnabas
 	@$(BIN)/python -m benchmarks.three_brokers --barnabas .venv-bench/bin/barnabas \
 		--output benchmarks/results/$$(date -u +%F)-three-brokers
+	@$(BIN)/python -m benchmarks.security --barnabas .venv-bench/bin/barnabas \
+		--output benchmarks/results/$$(date -u +%F)-security
 
 # For each target, and which: all where none is named.
 SECONDS ?= 60

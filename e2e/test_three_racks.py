@@ -17,10 +17,10 @@ from e2e.cluster import ZONES, Cluster, Json
 from e2e.commands import CommandError
 from e2e.kafka import Place, Record
 from e2e.load import Load
-from e2e.quickstart import MAIN, RELEASE
+from e2e.quickstart import FIXTURES, MAIN, RELEASE
 from tests.waiting import ANSWER, RUN, SETTLE, seconds
 
-FILE: Final = "manifests/examples/three-racks.yaml"
+FILE: Final = str(FIXTURES / "three-racks.yaml")
 ALL: Final = "app.kubernetes.io/instance=three"
 BROKERS: Final = f"{ALL},app.kubernetes.io/component=broker"
 

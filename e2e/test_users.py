@@ -12,11 +12,11 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 
 from e2e.cluster import Cluster
 from e2e.commands import CommandError
-from e2e.quickstart import MAIN, RELEASE
+from e2e.quickstart import FIXTURES, MAIN, RELEASE
 from e2e.wait import wait_for
 from tests.waiting import ANSWER, RUN
 
-FILE: Final = "manifests/examples/users.yaml"
+FILE: Final = str(FIXTURES / "users.yaml")
 RESOURCES: Final = (
     "kafkacluster/secured", "kafkatopic/invoices", "kafkauser/shop", "kafkauser/billing",
 )  # fmt: skip

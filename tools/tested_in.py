@@ -93,10 +93,12 @@ _FAMILIES: Final = {
     f"{_ZOOKEEPER}test_service.py": ("status",),
     f"{_ZOOKEEPER}test_wire.py": ("errors",),
     f"{_PIPELINES}test_failures.py": ("errors",),
-    f"{_OPERATOR}api/test_reading.py": ("authentication",),
+    f"{_OPERATOR}api/test_reading.py": ("authentication", "pipelines"),
     f"{_OPERATOR}plan/test_ledger.py": ("orphans", "shards"),
     f"{_OPERATOR}reconcile/test_certificates.py": ("user_certificates",),
-    f"{_OPERATOR}reconcile/test_kafka_users.py": ("user_deletion", "user_secrets"),
+    f"{_OPERATOR}reconcile/test_kafka_users.py": (
+        "user_deletion", "user_files", "user_secrets", "users",
+    ),
     f"{_OPERATOR}resources/test_user_secret.py": ("user_certificate",),
     "tools/test_gen_docs.py": ("gen_crds", "render_manifests"),
     "tools/test_needs.py": ("kind_needs",),
@@ -156,7 +158,7 @@ TESTED_IN: Final = {
     f"{_BROKER}server/metrics/scrape.py": "tests/broker/server/metrics/test_families.py",
     f"{_BROKER}server/network/listener.py": f"{_NETWORK_TESTS}test_session.py",
     f"{_BROKER}server/node/broker_server.py": "tests/broker/testing/test_broker.py",
-    f"{_BROKER}testing/secured.py": "tests/broker/testing/test_plugin.py",
+    f"{_BROKER}testing/secured.py": "tests/broker/testing/test_users.py",
     **{
         f"{_BROKER}server/peers/replication/{part}.py": _FETCHER_TESTS
         for part in ("leader_end_point", "replica_fetcher_manager", "truncation")
@@ -190,6 +192,10 @@ TESTED_IN: Final = {
     f"{_BROKER}zk/store.py": "tests/broker/zk/test_embedded.py",
     f"{_LOCAL}tables.py": "tests/operator/local/test_command.py",
     f"{_LOCAL}topics.py": "tests/operator/local/test_up.py",
+    f"{_LOCAL}admin.py": "tests/operator/local/test_users.py",
+    f"{_LOCAL}pki.py": "tests/operator/local/test_users.py",
+    f"{_LOCAL}user_directory.py": "tests/operator/local/test_users.py",
+    f"{_LOCAL}user_rules.py": "tests/operator/local/test_documents.py",
     # What cannot be shown without a JVM.
     f"{_PIPELINES}jobs/": _SPARK_TESTS,
     f"{_PIPELINES}transforms/": _SPARK_TESTS,

@@ -60,6 +60,7 @@ CLOCKS: Final = (
     "operator/src/barnabas_operator/restart_check.py",
     "operator/src/barnabas_operator/handlers/watches.py",
     "operator/src/barnabas_operator/local/",
+    "pipelines/src/barnabas_pipelines/runner.py",
     "tests/", "tools/", "benchmarks/", "e2e/", "fuzz/", "simulator/",
 )  # fmt: skip
 # Shells at the edge, where any error becomes one line or one answer instead of a traceback:
@@ -354,7 +355,8 @@ def broad_excepts(source: Source) -> Iterator[Finding]:
                 isinstance(inner, ast.Raise) and inner.exc is None for inner in ast.walk(node)
             )
             told = any(
-                isinstance(inner, ast.Call) and ast.unparse(inner.func) == "refusal"
+                isinstance(inner, ast.Call)
+                and ast.unparse(inner.func) in ("refusal", "logged_refusal")
                 for inner in ast.walk(node)
             )
             if not (reraises or told) and not source.under(*SHELLS):

@@ -51,8 +51,8 @@ FOR_DEVELOPERS: Final = (
     "docs/reference/",
     "docs/ARCHITECTURE.md",
 )
-NAMES_TESTS: Final = ("docs/bounds.md", "docs/security.md", "README.md", "SECURITY.md")
-"""The tables of attacks and of bounds name the test of each row."""
+NAMES_TESTS: Final = ("docs/security.md", "README.md", "SECURITY.md")
+"""The table of attacks names the test of each row."""
 
 _WORD: Final = re.compile(rf"\b({'|'.join(INSTEAD)})\b", re.IGNORECASE)
 _IN_MESSAGE: Final = re.compile(rf"\b({'|'.join(IN_MESSAGES)})\b", re.IGNORECASE)

@@ -30,6 +30,7 @@ apiVersion: barnabas.io/v1alpha1
 kind: KafkaCluster
 metadata: {name: one}
 spec:
+  insecure: true
   brokers: {replicas: 1, storage: {size: 1Gi}}
   listeners: [{name: plain, port: 29092, type: internal}]
 """

@@ -195,9 +195,9 @@ def test_a_cluster_that_cannot_start_is_a_failure(
     cluster: demo.Cluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """What `barnabas local up` says is what the demonstration says."""
-    cluster.manifest.write_text(json.dumps({"kind": "KafkaUser"}))
+    cluster.manifest.write_text(json.dumps({"kind": "KafkaConnector"}))
     assert demo.run(CONSOLE, cluster, lambda: FEW, keep=False) == 1
-    assert "kind: is KafkaUser" in capsys.readouterr().out
+    assert "kind: is KafkaConnector" in capsys.readouterr().out
 
 
 def command_with(words: str, text: str) -> str:

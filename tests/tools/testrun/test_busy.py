@@ -23,8 +23,10 @@ def test_one_core_is_taken_until_the_end() -> None:
     """By a process that computes on that core alone, and is gone with the run."""
     with busy.busy_core() as program:
         process = program.process
+        core = [max(psutil.Process().cpu_affinity())]
+        # Python takes its time to start, in which it computes on any core.
+        wait_for("its core", process.cpu_affinity, until=lambda cores: cores == core)
         wait_for("the program at work", program.share, until=lambda share: share > 0.1)
-        assert process.cpu_affinity() == [max(psutil.Process().cpu_affinity())]
         assert process.nice() == psutil.Process().nice()
     assert not process.is_running()
 

@@ -68,7 +68,8 @@ def test_an_orphan_has_neither_name_nor_uid_nor_user_in_the_api() -> None:
 def test_the_last_policy_of_a_resource_counts() -> None:
     """Also that of one which waits for a finalizer; of others nothing changes."""
     user = read_user(examples.user(deletionPolicy="Retain"))
-    ledger = {"billing": replace(ENTRY, uid="uid-of-billing"), "x": ENTRY}
+    entry = replace(ENTRY, resource="billing", uid="uid-of-billing")
+    ledger = {"billing": entry, "x": ENTRY}
     for found in (
         with_policies(ledger, owners([user]), []),
         with_policies(ledger, {}, [user]),

@@ -32,9 +32,9 @@ CONSUMER_MEMBER = 1
 def handle(
     request: ConsumerGroupDescribeRequest, call: RequestContext
 ) -> ConsumerGroupDescribeResponse:
-    """Describe each group by itself."""
+    """Describe each group by itself, and once, however often it is named."""
     groups = []
-    for group_id in request.group_ids:
+    for group_id in dict.fromkeys(request.group_ids):
         try:
             answer = _described(group_id, call)
         except Exception as error:

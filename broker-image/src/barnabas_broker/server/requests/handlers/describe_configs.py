@@ -1,6 +1,6 @@
 """DescribeConfigs: the settings of topics, brokers and loggers, and where each comes from."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
 
 from barnabas_broker.cluster.failures import refusal
@@ -31,8 +31,23 @@ CLUSTER_RESOURCES = (ConfigResource.BROKER, ConfigResource.BROKER_LOGGER)
 
 def handle(request: DescribeConfigsRequest, call: RequestContext) -> Work[DescribeConfigsResponse]:
     """Answer for each resource; a failure concerns that resource alone."""
-    results = yield from each(request.resources, partial(_result, request, call))
+    resources = yield from _distinct(request.resources)
+    results = yield from each(resources, partial(_result, request, call))
     return DescribeConfigsResponse(results=results)
+
+
+def _distinct(resources: Sequence[DescribeConfigsResource]) -> Work[list[DescribeConfigsResource]]:
+    """Each resource once, with all the keys that are asked for wherever it is named."""
+    named: dict[tuple[int, str], DescribeConfigsResource] = {}
+    for resource in resources:
+        known = named.setdefault((resource.resource_type, resource.resource_name), resource)
+        if known is not resource and known.configuration_keys:  # Null and empty both mean all.
+            if resource.configuration_keys:
+                known.configuration_keys += resource.configuration_keys
+            else:
+                known.configuration_keys = None
+        yield
+    return list(named.values())
 
 
 def _result(

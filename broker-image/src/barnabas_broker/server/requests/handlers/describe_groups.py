@@ -22,9 +22,10 @@ from barnabas_kafka.protocol.registry import ApiKey
 def handle(request: DescribeGroupsRequest, call: RequestContext) -> Work[DescribeGroupsResponse]:
     """Describe each group; one that does not exist is dead, and no error.
 
-    So is one of the consumer protocol, which ConsumerGroupDescribe is for.
+    So is one of the consumer protocol, which ConsumerGroupDescribe is for. A group that is named
+    again is described once: Apache's answer grows with each time, beyond any memory.
     """
-    groups = yield from each(request.groups, partial(_answer, request, call))
+    groups = yield from each(dict.fromkeys(request.groups), partial(_answer, request, call))
     return DescribeGroupsResponse(groups=groups)
 
 

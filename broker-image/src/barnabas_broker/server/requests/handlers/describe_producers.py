@@ -18,14 +18,14 @@ from barnabas_kafka.protocol.registry import ApiKey, VersionRange
 
 
 def handle(request: DescribeProducersRequest, call: RequestContext) -> DescribeProducersResponse:
-    """Answer for each partition of which there is a replica here, whoever leads it."""
+    """Answer once for each partition of which there is a replica here, whoever leads it."""
+    asked: dict[str, dict[int, None]] = {}
+    for topic in request.topics:
+        asked.setdefault(topic.name, {}).update(dict.fromkeys(topic.partition_indexes))
     return DescribeProducersResponse(
         topics=[
-            TopicResponse(
-                name=topic.name,
-                partitions=[_partition(topic.name, it, call) for it in topic.partition_indexes],
-            )
-            for topic in request.topics
+            TopicResponse(name=name, partitions=[_partition(name, it, call) for it in indexes])
+            for name, indexes in asked.items()
         ]
     )
 

@@ -19,9 +19,10 @@ from barnabas_kafka.protocol.registry import ApiKey, VersionRange
 def handle(
     request: DescribeTransactionsRequest, call: RequestContext
 ) -> DescribeTransactionsResponse:
-    """Describe each, with those of its partitions that the caller may know of."""
+    """Describe each once, with those of its partitions that the caller may know of."""
+    distinct = dict.fromkeys(request.transactional_ids)
     return DescribeTransactionsResponse(
-        transaction_states=[_described(each, call) for each in request.transactional_ids]
+        transaction_states=[_described(each, call) for each in distinct]
     )
 
 

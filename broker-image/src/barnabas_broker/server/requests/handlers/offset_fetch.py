@@ -48,10 +48,42 @@ def handle(
     if call.version < COORDINATOR_SINCE:
         return (yield from _in_znodes(request, call))
     several = call.version >= SEVERAL_GROUPS_SINCE
+    request.groups = yield from _distinct_groups(request.groups)
     names = [group.group_id for group in request.groups] if several else [request.group_id]
     found = yield from each(names, partial(_settled, call))
     unsettled: list[Future[None] | None] = [one for one in found if one is not None]
     return together(unsettled, lambda _: _answer(request, call))
+
+
+def _distinct_groups(groups: list[OffsetFetchRequestGroup]) -> Work[list[OffsetFetchRequestGroup]]:
+    """Each group once, with all the topics that are asked for wherever it is named.
+
+    An answer that told the same again each time would grow beyond any memory.
+    """
+    named: dict[str, OffsetFetchRequestGroup] = {}
+    for group in groups:
+        known = named.setdefault(group.group_id, group)
+        if known is not group and known.topics is not None:
+            if group.topics is None:
+                known.topics = None
+            else:
+                known.topics += group.topics
+        yield
+    return list(named.values())
+
+
+def _distinct_topics(
+    topics: list[OffsetFetchRequestTopics],
+) -> Work[list[OffsetFetchRequestTopics]]:
+    """Each topic once, and each partition of it."""
+    named: dict[str, dict[int, None]] = {}
+    for topic in topics:
+        named.setdefault(topic.name, {}).update(dict.fromkeys(topic.partition_indexes))
+        yield
+    return [
+        OffsetFetchRequestTopics(name=name, partition_indexes=list(indexes))
+        for name, indexes in named.items()
+    ]
 
 
 def _in_znodes(
@@ -158,7 +190,8 @@ def _fetched(
     if asked.topics is None:
         topics = yield from _all_topics(offsets, call)
     else:
-        topics = yield from each(asked.topics, partial(_topic, call, offsets))
+        distinct = yield from _distinct_topics(asked.topics)
+        topics = yield from each(distinct, partial(_topic, call, offsets))
     if unstable:
         yield from each(topics, partial(_hide_unstable, unstable))
     return OffsetFetchResponseGroup(group_id=group_id, topics=topics)

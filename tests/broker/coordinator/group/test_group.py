@@ -42,6 +42,53 @@ def test_the_protocol_with_most_votes_wins() -> None:
     assert group_of(("a", "b"), ("b", "a")).elect_protocol() == "a"
 
 
+class Name(str):
+    """A name that counts how often any such name was compared with another."""
+
+    compared = 0
+
+    __hash__ = str.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        Name.compared += 1
+        return str.__eq__(self, other)
+
+
+def test_a_vote_compares_each_name_once() -> None:
+    """Members may name ten thousand, of which none needs to be looked for among all others."""
+    common = [Name(f"common-{number}") for number in range(100)]
+    choices = [
+        (*(Name(f"{member}-{number}") for number in range(100)), *common) for member in range(10)
+    ]
+    group = group_of(*choices)
+    Name.compared = 0
+    assert group.elect_protocol() == common[0]
+    assert Name.compared <= sum(map(len, choices))
+
+
+def test_a_protocol_that_one_member_names_twice_is_not_supported_by_two() -> None:
+    """What is counted is members."""
+    assert group_of(("a", "a", "b"), ("b",)).elect_protocol() == "b"
+
+
+def test_what_all_members_tell_is_counted_as_they_come_change_and_go() -> None:
+    """Whether there is room for one more is known without a look at the others."""
+    group = group_of(("a", "b"), ("a",), ("a", "c"), metadata=b"something")
+
+    def told() -> int:
+        return sum(member.told_bytes for member in group.members.values())
+
+    assert group.told_bytes == told() > 0
+    group.adapt(group.members["m1"], (("a", bytes(1000)), ("d", b"")))
+    assert group.told_bytes == told() > 1000
+    group.replace_static("m0", "m3")
+    group.remove("m1")
+    assert group.told_bytes == told() < 1000
+    group.remove("m2")
+    group.remove("m3")
+    assert group.told_bytes == 0
+
+
 def test_the_slowest_member_sets_the_rebalance_timeout() -> None:
     """Everybody waits for it."""
     assert group_of(("a",), ("a",)).rebalance_timeout_ms == 1001
@@ -204,7 +251,7 @@ def test_what_a_member_says_of_itself() -> None:
         protocols=(("a", b"1"), ("b", b"2")),
     )
     assert (member.metadata("b"), member.metadata("x"), member.metadata(None)) == (b"2", b"", b"")
-    assert (member.vote(["b", "a"]), member.vote(["x"])) == ("a", None)
+    assert (member.vote({"b", "a"}), member.vote({"x"})) == ("a", None)
     assert not member.is_static
     assert not member.waits
     member.joining = "somebody"

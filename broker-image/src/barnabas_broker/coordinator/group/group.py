@@ -55,12 +55,15 @@ class Group:
         "state",
         "state_since_ms",
         "static",
+        "told_bytes",
         "unsynced",
     )
 
     def __init__(self, group_id: str, *, now_ms: int, whole: Account | None = None) -> None:
         """`whole` is the account that the memory of this group is part of."""
         self.account = Account(whole, GROUP_BYTES + len(group_id))
+        self.told_bytes = 0
+        """How much all members tell about themselves."""
         # A member that had not joined when that was last asked: while it has not, nobody needs to
         # look at all the others.
         self._awaited: Member | None = None
@@ -140,7 +143,7 @@ class Group:
         if not self.members:
             self.protocol_type = protocol_type
         self.members[member.id] = member
-        self._supporters.update(name for name, _ in member.protocols)
+        self._supporters.update({name for name, _ in member.protocols})
         self.forget(member.id)
         self.weigh(member)
         if member.instance_id is not None:
@@ -154,8 +157,7 @@ class Group:
         """Let a member go; somebody else leads where it did."""
         member = self.members.pop(member_id)
         self._unweigh(member)
-        self._supporters.subtract(name for name, _ in member.protocols)
-        self._supporters = +self._supporters
+        self._withdraw_support(member)
         if member.instance_id is not None:
             self.static.pop(member.instance_id, None)
         self.unsynced.discard(member_id)
@@ -196,15 +198,18 @@ class Group:
 
     def weigh(self, member: Member) -> None:
         """Count what a member takes; to be called when it has changed."""
-        bytes_now = member.memory_bytes
+        bytes_now, told = member.memory_bytes, member.told_bytes
         self.account.add(bytes_now - member.counted)
-        member.counted = bytes_now
+        self.told_bytes += told - member.told
+        member.counted, member.told = bytes_now, told
         assert bytes_now > 0, violated("a member takes memory")
 
     def _unweigh(self, member: Member) -> None:
         assert member.counted >= 0, violated("memory is given back once")
         self.account.add(-member.counted)
-        member.counted = 0
+        self.told_bytes -= member.told
+        member.counted = member.told = 0
+        assert self.told_bytes >= 0, violated("the metadata of members is counted once")
 
     def check_member(self, member_id: str, instance_id: str | None) -> ErrorCode | None:
         """Why somebody does not speak for a member: fenced, or unknown; None if it does."""
@@ -235,11 +240,18 @@ class Group:
     def adapt(self, member: Member, protocols: Protocols) -> None:
         """Have a member support these protocols, and no others."""
         if protocols != member.protocols:
-            self._supporters.subtract(name for name, _ in member.protocols)
-            self._supporters.update(name for name, _ in protocols)
-            self._supporters = +self._supporters
+            self._withdraw_support(member)
+            self._supporters.update({name for name, _ in protocols})
             member.protocols = protocols
             self.weigh(member)
+
+    def _withdraw_support(self, member: Member) -> None:
+        """Count a member's protocols without it; looks at no others, of which there may be many."""
+        supporters = self._supporters
+        for name in {name for name, _ in member.protocols}:
+            supporters[name] -= 1
+            if not supporters[name]:
+                del supporters[name]
 
     def supports(self, protocol_type: str, protocols: Protocols) -> bool:
         """Whether a member with these protocols could be in this group."""
@@ -256,13 +268,13 @@ class Group:
         """
         candidates = self._common_protocols()
         if len(candidates) == 1 and self.members:
-            return candidates[0]
+            return next(iter(candidates))
         votes = Counter(member.vote(candidates) for member in self.members.values())
         return max(votes, key=lambda name: votes[name]) if votes else None
 
-    def _common_protocols(self) -> list[str]:
+    def _common_protocols(self) -> frozenset[str]:
         everybody = len(self.members)
-        return [name for name, count in self._supporters.items() if count == everybody]
+        return frozenset(name for name, count in self._supporters.items() if count == everybody)
 
     # --- subscriptions
 
@@ -326,7 +338,7 @@ class Group:
             self.members[member.id] = member
             self.weigh(member)
         self._supporters = Counter(
-            name for member in self.members.values() for name, _ in member.protocols
+            name for member in self.members.values() for name in dict(member.protocols)
         )
         self.static = {
             member.instance_id: member.id

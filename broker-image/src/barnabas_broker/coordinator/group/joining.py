@@ -127,11 +127,8 @@ class Joining:
         limits = self._rebalancer.limits
         if join.told_bytes <= limits.told_bytes_max // limits.members_max:
             return True
-        told = sum(
-            told_bytes(member.client, member.instance_id, member.protocols)
-            for member in group.members.values()
-            if member.id != join.request.member_id
-        )
+        known = group.members.get(join.request.member_id)
+        told = group.told_bytes - (0 if known is None else known.told)
         promised = sum(map(len, group.pending))
         return told + promised + join.told_bytes <= limits.told_bytes_max
 

@@ -1,6 +1,6 @@
 """A member of a group: what it told about itself and what it waits for."""
 
-from collections.abc import Sequence
+from collections.abc import Set
 from dataclasses import dataclass, field
 
 from barnabas_broker.coordinator.group.memory import MEMBER_BYTES, PROTOCOL_BYTES
@@ -41,7 +41,8 @@ class Member:
 
     `joining` and `syncing` are the parked requests of this member. `is_new` is true from a
     member's first join until that is answered: it cannot send heartbeats yet.
-    `counted` is what the account of its group has of its bytes.
+    `counted` is what the account of its group has of its bytes, `told` what its group has counted
+    of what it tells about itself.
     """
 
     id: str
@@ -55,11 +56,17 @@ class Member:
     joining: Waiter | None = field(default=None)
     syncing: Waiter | None = field(default=None)
     counted: int = 0
+    told: int = 0
 
     @property
     def is_static(self) -> bool:
         """Whether it keeps its place over restarts (KIP-345)."""
         return self.instance_id is not None
+
+    @property
+    def told_bytes(self) -> int:
+        """How much it tells about itself."""
+        return told_bytes(self.client, self.instance_id, self.protocols)
 
     @property
     def memory_bytes(self) -> int:
@@ -79,6 +86,6 @@ class Member:
                 return data
         return b""
 
-    def vote(self, candidates: Sequence[str]) -> str | None:
+    def vote(self, candidates: Set[str]) -> str | None:
         """The candidate it likes best."""
         return next((name for name, _ in self.protocols if name in candidates), None)

@@ -13,8 +13,14 @@ import pytest
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
+from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.protocol import codec
 from barnabas_kafka.protocol.headers import RequestHeader, encode_request_header
+from barnabas_kafka.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
 from barnabas_kafka.protocol.messages.find_coordinator import FindCoordinatorRequest
 from barnabas_kafka.protocol.messages.join_group import (
     JoinGroupRequest,
@@ -26,6 +32,7 @@ from benchmarks.attacks import ATTACKS, GIANT
 from benchmarks.hostile import TOPIC, VICTIM, Canary, under_attack
 from benchmarks.metering import memory_mib
 from tests.clients.brokers import Broker, broker_under_test
+from tests.clients.wire import Wire
 from tests.waiting import ANSWER, seconds, wait_for
 
 RSS_MIB_MAX = 450
@@ -166,3 +173,15 @@ def test_members_that_tell_very_much_are_bounded_over_all_groups(attacked: Broke
         lambda: memory_mib(attacked.pid)[0] - before,
         until=lambda more: more < LEFT_MIB_MAX,
     )
+
+
+def test_a_hundred_million_partitions_are_not_planned(attacked: Broker) -> None:
+    """Not even to say whether they could be created: the controller would be busy for an hour."""
+    topics = [
+        CreatableTopic(name=f"planned-{number}", num_partitions=10_000, replication_factor=1)
+        for number in range(10_000)
+    ]
+    request = CreateTopicsRequest(topics=topics, validate_only=True, timeout_ms=10_000)
+    with Wire(attacked.bootstrap) as wire:
+        answer = wire.ask(request, CreateTopicsResponse, 7)
+    assert {each.error_code for each in answer.topics} == {ErrorCode.POLICY_VIOLATION}

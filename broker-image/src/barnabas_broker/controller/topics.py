@@ -25,7 +25,8 @@ COMPACTED_TOPICS = frozenset({GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC})
 COMPACT = "compact"
 # The name of KRaft's own log; a topic called so could not be moved to such a cluster.
 CLUSTER_METADATA_TOPIC = "__cluster_metadata"
-# Bounds the work of one request; KRaft's controller has the same bound.
+# Of all topics in a request: bounds its work, during which the controller does nothing else.
+# KRaft's controller has the same bound.
 MAX_PARTITIONS_PER_REQUEST = 10_000
 
 _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+", re.ASCII)
@@ -44,6 +45,13 @@ class NewTopic:
     replication_factor: int = DEFAULT_COUNT
     assignments: Sequence[tuple[int, tuple[int, ...]]] = ()
     configs: Sequence[tuple[str, str | None]] = ()
+
+    def partitions(self, defaults: "TopicDefaults") -> int:
+        """How many partitions are asked for."""
+        if self.assignments:
+            return len(self.assignments)
+        asked = self.num_partitions
+        return defaults.num_partitions if asked == DEFAULT_COUNT else asked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,9 +210,7 @@ def _given_config(new: NewTopic) -> dict[str, str]:
 def _placed(
     new: NewTopic, image: MetadataImage, defaults: TopicDefaults, start: Start
 ) -> Assignment:
-    partitions = new.num_partitions
-    if partitions == DEFAULT_COUNT:
-        partitions = defaults.num_partitions
+    partitions = new.partitions(defaults)
     factor = new.replication_factor
     if factor == DEFAULT_COUNT:
         factor = defaults.replication_factor

@@ -29,6 +29,7 @@ from barnabas_broker.controller.topics import (
     Start,
     TakenNames,
     TopicPlan,
+    check_request_size,
     plan_growth,
     plan_topic,
 )
@@ -43,6 +44,11 @@ def create(
     context: ControllerContext, new: Sequence[NewTopic], *, validate_only: bool, admit: Admit
 ) -> Transition[list[CreatedTopic]]:
     """Create topics, or only say whether they could be; one answer for each, in order."""
+    defaults = context.settings.topic_defaults
+    try:
+        check_request_size(sum(max(each.partitions(defaults), 1) for each in new))
+    except KafkaError as error:
+        return [CreatedTopic(outcome=Outcome.refused(each.name, error)) for each in new]
     taken = TakenNames(context.deleting, beside=context.topic_names())
     answers: list[CreatedTopic] = []
     plans: list[tuple[TopicPlan, UUID]] = []
@@ -114,6 +120,10 @@ def grow(
 ) -> Transition[list[Outcome]]:
     """Add partitions to topics, or only say whether they could be; one answer for each."""
     answers: list[Outcome] = []
+    try:
+        check_request_size(sum(_missing(context, growth) for growth in growths))
+    except KafkaError as error:
+        return [Outcome.refused(growth.name, error) for growth in growths]
     added: dict[str, list[FirstState]] = {}
     for growth in growths:
         try:
@@ -138,6 +148,12 @@ def grow(
     except KafkaError as error:
         return [answer.unless_failed(error) for answer in answers]
     return [answer.unless_among(refused | failures) for answer in answers]
+
+
+def _missing(context: ControllerContext, growth: Growth) -> int:
+    """How many partitions a topic lacks, 0 for one that does not exist."""
+    topic = context.image.topic(growth.name)
+    return 0 if topic is None else max(growth.count - len(topic.partitions), 0)
 
 
 def _planned_growth(context: ControllerContext, growth: Growth) -> tuple[tuple[int, ...], ...]:

@@ -66,6 +66,15 @@ def test_every_version_grows_topics(embedded: Embedded, version: int) -> None:
     assert [len(topic.partitions) for topic in embedded.image.topics.values()] == [3, 1]
 
 
+def test_a_request_for_very_many_partitions_is_refused_whole(embedded: Embedded) -> None:
+    """They count together, over all topics: the controller does nothing else meanwhile."""
+    results = grow(embedded, ("a", 5001), ("b", 5002), ("none", 2), validate_only=True)
+    assert [each.error_code for each in results] == [ErrorCode.POLICY_VIOLATION] * 3
+    allowed = grow(embedded, ("a", 5001), ("b", 5001), ("none", 99_999), validate_only=True)
+    missing = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert [each.error_code for each in allowed] == [ErrorCode.NONE, ErrorCode.NONE, missing]
+
+
 def test_validating_grows_nothing(embedded: Embedded) -> None:
     """The answer is the same."""
     assert grow(embedded, ("a", 3), validate_only=True)[0].error_code == ErrorCode.NONE

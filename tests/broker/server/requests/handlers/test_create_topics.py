@@ -97,6 +97,14 @@ def test_validating_creates_nothing_and_tells_all(embedded: Embedded) -> None:
     assert embedded.image.topics == {}
 
 
+def test_a_request_for_very_many_partitions_is_refused_whole(embedded: Embedded) -> None:
+    """They count together, over all topics: the controller does nothing else meanwhile."""
+    response = create(embedded, topic("a", 5000), topic("b", 5000), topic("c"), validate_only=True)
+    assert [each.error_code for each in response.topics] == [ErrorCode.POLICY_VIOLATION] * 3
+    allowed = create(embedded, topic("a", 5000), topic("b", 5000), validate_only=True)
+    assert [each.error_code for each in allowed.topics] == [ErrorCode.NONE] * 2
+
+
 def test_one_answer_for_each_name(embedded: Embedded) -> None:
     """Doubled names are refused whole; the order is that of the request."""
     embedded.create("old")

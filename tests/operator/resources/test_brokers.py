@@ -80,6 +80,15 @@ def test_advertised_host_replaces_the_node() -> None:
     assert advertised_listeners(cluster, NAMES, {}).endswith(",OUT://localhost:{31000+POD_INDEX}")
 
 
+def test_brokers_wait_for_an_ensemble_that_starts_beside_them() -> None:
+    """Longer than Kafka's 18 seconds, after which they would crash; the resource may say else."""
+    name = "zookeeper.connection.timeout.ms"
+    assert f"\n{name}=120000\n" in broker_config(read_cluster(examples.cluster()))
+    own = broker_config(read_cluster(examples.cluster(config={name: "6000"})))
+    assert f"\n{name}=6000\n" in own
+    assert own.count(name) == 1
+
+
 def _start(body: dict[str, Any], tmp_path: Path, ordinal: int) -> list[str]:
     """What a pod's command starts the broker with, as the broker's own code reads it."""
     (tmp_path / "rack").write_text("east")

@@ -191,7 +191,7 @@ def broker_config(cluster: Resource[KafkaCluster]) -> str:
     return config.server_properties(
         cluster.meta.name,
         listeners=spec.all_listeners,
-        config={**spec.broker_config, **secured},
+        config={**config.ensemble_settings(), **spec.broker_config, **secured},
         brokers=spec.brokers.replicas,
         zookeeper_connect=names.zookeeper_connect(spec.zookeeper.replicas, port),
     )

@@ -84,6 +84,14 @@ def server_properties(
     )
 
 
+def ensemble_settings() -> dict[str, str]:
+    """How long a broker waits for an ensemble that starts beside it.
+
+    One that gives up is restarted with back-off, and connects later than it could.
+    """
+    return {"zookeeper.connection.timeout.ms": "120000"}
+
+
 def internal_topics(brokers: int) -> dict[str, str]:
     """Replicas of offsets and transactions: Kafka's three, or as many as there are brokers."""
     replicas = min(brokers, 3)

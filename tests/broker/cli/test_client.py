@@ -59,6 +59,7 @@ def test_something_that_is_no_broker_ends_after_the_timeout() -> None:
         socket.create_connection(server.getsockname()).close()
         thread.join()
     assert error.startswith("Error: no Kafka broker answers at ")
+    assert "the port is open: it may want TLS or a password (--command-config" in error
     assert error.count("\n") == 1
 
 

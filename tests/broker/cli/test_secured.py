@@ -7,8 +7,13 @@ nothing but SASL_SSL answers, so a command that went round TLS or SASL would get
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from importlib import import_module
+from pathlib import Path
 
 import click
 import pytest
@@ -16,9 +21,10 @@ from click.testing import CliRunner
 
 from barnabas_broker.cli.main import VERBS, main
 from barnabas_broker.testing import Broker
+from barnabas_kafka.certificates import create_authority
 from tests.broker.cli.conftest import run_command
 from tests.oracle.apache import free_port
-from tests.waiting import ATTEMPT_S
+from tests.waiting import ATTEMPT_S, RUN, seconds
 
 TOPIC = ("--topic", "orders")
 TABLE: dict[str, tuple[str, ...]] = {
@@ -159,6 +165,42 @@ def test_a_wrong_password_and_none(orders: Broker) -> None:
         ).stderr
         assert "uthentication failed" in told
         assert "wrong-secret" not in told
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        (("sasl.password=wrong-secret",), "uthentication failed"),
+        (("ssl.ca.location={other}",), "certificate verify failed"),
+    ],
+)
+@pytest.mark.parametrize("words", ["topics list", "produce orders", "consume orders"])
+def test_what_no_waiting_makes_better(
+    orders: Broker, tmp_path: Path, words: str, given: tuple[str, ...], told: str
+) -> None:
+    """Is told at once: nobody waits for a broker that has refused."""
+    other = tmp_path / "other.pem"
+    other.write_text(create_authority("other", now=datetime.now(UTC), days=1).certificate)
+    properties = [it for each in given for it in ("-X", each.format(other=other))]
+    config = ("--command-config", str(orders.command_config()), "--timeout", "86400")
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "barnabas_broker.cli", *words.split(), *config, *properties],
+        env={**os.environ, "BARNABAS_BOOTSTRAP": orders.bootstrap_servers},
+        capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=seconds(RUN), check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert told in done.stderr
+    assert "wrong-secret" not in done.stderr
+
+
+def test_a_login_without_a_mechanism(orders: Broker) -> None:
+    """Kafka's default is one that is not supported: it has to be named."""
+    for command in (("topics", "list"), ("acls", "list")):
+        done = run_command(
+            *command, "-X", "security.protocol=SASL_SSL", bootstrap=orders.bootstrap_servers,
+            fails=2,
+        )  # fmt: skip
+        assert "set sasl.mechanism to PLAIN, SCRAM-SHA-256, SCRAM-SHA-512" in done.stderr
 
 
 @pytest.mark.parametrize("words", [("topics", "list"), ("acls", "list")])

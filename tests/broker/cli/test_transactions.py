@@ -38,6 +38,7 @@ def test_an_open_transaction_is_shown_and_aborted(kafka_broker: Broker, opened: 
     (listed,) = run("list", "--state", "Ongoing", "--output", "json").json()
     assert (listed["transactional_id"], listed["state"]) == ("holder", "Ongoing")
     assert run("list", "--longer-than", "3600000", "--output", "json").json() == []
+    assert run("list", "--longer-than", "3600000").stderr == "There are no such transactions.\n"
     assert "there is no state Sleeping" in run("list", "--state", "Sleeping", fails=1).stderr
     (described,) = run("describe", "holder", "--output", "json").json()
     assert described["partitions"] == ["held-0"]

@@ -64,7 +64,7 @@ def test_members(ensemble: str) -> None:
     outcome = run_command("zk", "status", "--output", "json", "-z", connect, fails=1)
     gone, serving = json.loads(outcome.stdout)
     assert (gone["mode"], serving["mode"]) == (None, "standalone")
-    assert "refused" in gone["trouble"]
+    assert gone["trouble"] == "Connection refused"
     assert outcome.stderr == "Error: 1 of 2 members do not serve\n"
 
 

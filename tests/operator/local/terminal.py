@@ -13,7 +13,8 @@ import yaml
 
 from tests.waiting import RUN, seconds
 
-COMMAND = (sys.executable, "-P", "-m", "barnabas_broker.cli", "local")
+BARNABAS = (sys.executable, "-P", "-m", "barnabas_broker.cli")
+COMMAND = (*BARNABAS, "local")
 
 
 class Terminal:
@@ -24,9 +25,13 @@ class Terminal:
         self.directory = home / "barnabas"
 
     def run(self, *arguments: object, code: int = 0) -> str:
-        """Run to the end; returns what it said on both streams."""
+        """Run `barnabas local` to the end; returns what it said on both streams."""
+        return self.command("local", *arguments, code=code)
+
+    def command(self, *arguments: object, code: int = 0) -> str:
+        """Run `barnabas` to the end; returns what it said on both streams."""
         done = subprocess.run(
-            [*COMMAND, *map(str, arguments)],
+            [*BARNABAS, *map(str, arguments)],
             env=self.environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

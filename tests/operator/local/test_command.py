@@ -9,8 +9,11 @@ from pathlib import Path
 
 import yaml
 
-from tests.operator.local.laptop import Laptop, cluster, topic
+from tests.operator import examples
+from tests.operator.local.laptop import Laptop, bare, cluster, secured_cluster, topic
 from tests.operator.local.terminal import Terminal
+
+CONSUMER = {"type": "consumer", "topic": "packages"}
 
 
 def test_up_status_down(laptop: Laptop, terminal: Terminal) -> None:
@@ -51,6 +54,29 @@ def test_up_and_down_have_documents(laptop: Laptop, terminal: Terminal) -> None:
     directory = str(terminal.directory / "quickstart")
     gone = {"name": "quickstart", "directory": directory, "deleted": True}
     assert terminal.document("down", "--delete-data") == {"clusters": [gone]}
+
+
+def test_commands_find_the_cluster_by_its_name(laptop: Laptop, terminal: Terminal) -> None:
+    """An insecure one by its address, a secured one as its admin or as another user."""
+    laptop.write(cluster(), topic())
+    terminal.run("up", laptop.file)
+    assert "packages" in terminal.command("topics", "list", "--local", "quickstart")
+    terminal.run("down", "--delete-data")
+    reader = bare(examples.user("reader", authorization={"roles": [CONSUMER]}))
+    laptop.write(secured_cluster(), topic(), reader)
+    told = terminal.run("up", laptop.file)
+    assert "user admin: barnabas topics list --local quickstart\n" in told
+    assert "user reader: barnabas consume packages --local quickstart/reader\n" in told
+    assert "packages" in terminal.command("topics", "list", "--local", "quickstart")
+    listed = terminal.command("offsets", "packages", "--local", "quickstart/reader")
+    assert "packages" in listed
+    admin = terminal.status()[0]["brokers"][0]["admin"]
+    asked = ("brokers", "caught-up", "0", "--admin", f"0={admin}", "--local", "quickstart")
+    assert "percent" in terminal.command(*asked)
+    link = terminal.directory / "quickstart" / "client.properties"
+    assert link.resolve() == link.parent / "users" / "admin" / link.name
+    terminal.run("down", "--delete-data")
+    assert not link.parent.exists()
 
 
 def test_something_that_is_not_ready_is_a_failure(laptop: Laptop, terminal: Terminal) -> None:

@@ -60,7 +60,6 @@ def test_of_several_clusters_one_is_named() -> None:
         (laptop.topic(topicName=".."), "KafkaTopic packages: spec.topicName: cannot be . or .."),
         (laptop.topic(), "there is no KafkaCluster; topics and pipelines need theirs beside"),
         (laptop.pipeline(sink={}), "KafkaPipeline packages-to-parquet: spec.sink: give a sink"),
-        (laptop.pipeline(user="a"), "KafkaPipeline packages-to-parquet: spec.user: needs Kuber"),
         ({**laptop.topic(), "metadata": {"name": 7}}, "metadata.name: is missing or is no text"),
     ],
 )
@@ -277,7 +276,7 @@ def created_as(mode: Security, _: str) -> Security:
 
 
 def test_what_a_cluster_was_created_as_counts(tmp_path: Path) -> None:
-    """A file that says otherwise is told so, one that says nothing is not."""
+    """A file that says otherwise is told so, and one that a new cluster would be secured by."""
     machine = laptop.Laptop(tmp_path)
     document = laptop.bare(examples.cluster(listeners=[{"name": "plain", "port": 9092}]))
     for said in (None, True, False):
@@ -287,7 +286,9 @@ def test_what_a_cluster_was_created_as_counts(tmp_path: Path) -> None:
             found = read_file(machine.file, recorded=functools.partial(created_as, mode))
             secured = mode is Security.SECURED
             assert found.cluster.body.spec.secured is secured
-            assert bool(found.notes) is (said is secured)
+            silent = said is None and not secured
+            assert bool(found.notes) is (said is secured or silent)
+            assert not silent or "add insecure: true to its spec" in found.notes[0]
     with pytest.raises(ManifestError, match="was created insecure, and stays so"):
         read_file(machine.file, recorded=lambda _: Security.INSECURE, secure=True)
 
@@ -306,11 +307,36 @@ def test_the_person_at_the_machine_is_a_user() -> None:
     assert choose([laptop.cluster()]).users == ()
 
 
-def test_pipelines_of_secured_clusters() -> None:
-    """They are refused, whether they name a user or not."""
-    (found,) = _problems(laptop.secured_cluster(), laptop.topic(), laptop.pipeline())
-    assert found.startswith("KafkaPipeline packages-to-parquet: spec.cluster: KafkaCluster")
-    assert found.endswith("is secured: its pipelines need Kubernetes")
+def test_the_user_of_a_pipeline() -> None:
+    """One of the file and of its cluster; without one it is the person's, and is told so."""
+    vault, topic = laptop.secured_cluster(), laptop.topic()
+    reader, admin = _user("archivist"), _user("boss", username="admin")
+    for user in ("archivist", "admin"):
+        choose([vault, topic, reader, laptop.pipeline(user=user)])
+    choose([laptop.cluster(), topic, laptop.pipeline()])
+    where = "KafkaPipeline packages-to-parquet: spec.user: "
+    for given, problem in (
+        ([vault, reader, laptop.pipeline(user="a")], "there is no KafkaUser a; there is archivist"),
+        ([vault, laptop.pipeline(user="a")], "there is no KafkaUser a; there is none"),
+        ([vault, admin, laptop.pipeline(user="admin")], "there is no KafkaUser admin; there is bo"),
+        ([laptop.cluster(), laptop.pipeline(user="admin")], "there is no KafkaUser admin"),
+    ):
+        (found,) = _problems(*given)
+        assert found.startswith(where + problem)
+    other = laptop.cluster() | {"metadata": {"name": "other"}}
+    pipeline = laptop.pipeline(cluster="other", user="archivist")
+    (found,) = _problems(vault, other, reader, pipeline)
+    assert found == f"{where}KafkaUser archivist is a user of KafkaCluster quickstart, not of other"
+
+
+def test_a_pipeline_without_a_user_in_a_secured_cluster_is_told(tmp_path: Path) -> None:
+    """Kubernetes would wait for one."""
+    machine = laptop.Laptop(tmp_path)
+    machine.write(laptop.cluster(), laptop.topic(), laptop.pipeline())
+    assert read_file(machine.file).notes == ()
+    (note,) = read_file(machine.file, secure=True).notes
+    assert note.startswith("KafkaPipeline packages-to-parquet names no KafkaUser, and connects as")
+    assert note.endswith("on Kubernetes it needs spec.user")
 
 
 def test_a_cluster_of_another_namespace_is_refused_by_name() -> None:

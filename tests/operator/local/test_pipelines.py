@@ -32,6 +32,8 @@ def test_a_machine_without_java_is_told_what_is_missing(
     assert seen.pipelines[NAME].pid is None
     assert is_ready(seen.status.conditions)
     assert is_ready(seen.topics["packages"].conditions)
+    assert seen.ready
+    assert laptop.look().as_json()["ready"] is True
 
 
 @pytest.fixture
@@ -92,7 +94,7 @@ def test_a_pipeline_whose_resource_is_gone_is_stopped(state: StateDirectory) -> 
     """What it wrote stays."""
     entry = _run(state, "import time; time.sleep(100)")
     said: list[str] = []
-    pipelines.ensure([], state, bootstrap="", say=said.append, timeout_s=seconds(START))
+    pipelines.ensure([], state, say=said.append, timeout_s=seconds(START))
     assert said == [f"pipeline {NAME}: stopped, its KafkaPipeline is gone; its files stay"]
     assert not entry.running
     assert PipelineFiles(state.pipeline(NAME)).data.is_dir()

@@ -219,17 +219,13 @@ def default_data_directory(given: Mapping[str, str]) -> str | None:
     """
     if "log.dirs" in given or "log.dir" in given:
         return None
+    # Late: a broker that is told its data directory starts without it.
+    from barnabas_broker.cli.local_clusters import state_home
+
     try:
-        return str(_state_home() / "barnabas-broker" / "data")
+        return str(state_home() / "barnabas-broker" / "data")
     except RuntimeError:
         return None
-
-
-def _state_home() -> Path:
-    """Where programs keep their state, by the XDG base directory specification."""
-    given = os.environ.get("XDG_STATE_HOME", "")
-    # The specification: a relative path is to be ignored.
-    return Path(given) if given.startswith("/") else Path.home() / ".local" / "state"
 
 
 def load_server() -> Callable[..., int]:

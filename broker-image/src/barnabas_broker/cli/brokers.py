@@ -45,7 +45,8 @@ class AdminPorts:
 
     def client(self, connection: Connection) -> AdminPortClient:
         """What is shown to each."""
-        return admin_client(connection.timeout_s, connection.properties, self.token_file)
+        token_file = self.token_file or connection.admin_token
+        return admin_client(connection.timeout_s, connection.properties, token_file)
 
 
 @dataclass(slots=True)

@@ -21,7 +21,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.core import ParameterSource
 
+from barnabas_broker.cli import local_clusters
+from barnabas_broker.cli.completion import local_names
 from barnabas_broker.cli.errors import CommandError, InputError
+from barnabas_broker.cli.local_clusters import OPTION, VARIABLE, LocalClient
 from barnabas_broker.cli.properties import TOKEN_AUTH, client_properties, parse_assignments
 
 if TYPE_CHECKING:
@@ -29,11 +32,16 @@ if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient, ClusterMetadata
 
 DEFAULT_PORT = 9092
+DEFAULT_ADDRESS = f"localhost:{DEFAULT_PORT}"
 # Long enough for a busy broker, short enough that nobody wonders whether the command hangs.
 DEFAULT_TIMEOUT_S = 30.0
 CONNECT_TIMEOUT_S = 5.0
 PORTS = 1 << 16
 CONTROLLER_POLL_S = 0.2
+# For the first answer; what ended the connection is known between two requests only.
+FIRST_PATIENCE_S = 1.0
+PLAINTEXT = "PLAINTEXT"
+MECHANISMS = "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER"
 
 Result = TypeVar("Result")
 Command = Callable[..., Any]
@@ -46,6 +54,10 @@ class Connection:
     bootstrap: str
     timeout_s: float
     properties: Mapping[str, str] = field(default_factory=dict)
+    remedy: str = ""
+    """What to do where no broker can be reached, if more than the address is known of it."""
+    admin_token: Path | None = None
+    """The file with the token of admin ports, of a local cluster."""
 
     def config(self, extra: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """The client configuration; what the user gave wins over `extra`.
@@ -92,14 +104,45 @@ class Connection:
         """The cluster's metadata; `CommandError` when no broker answers within the timeout."""
         from confluent_kafka import KafkaException
 
-        try:
-            found: ClusterMetadata = client.list_topics(topic=topic, timeout=self.timeout_s)
-        except KafkaException as error:
-            client.poll(0)  # Delivers the error callbacks, which know more than the exception.
-            reason = errors[0] if errors else error.args[0]
-            text = f"no Kafka broker answers at {self.bootstrap}: {describe(reason)}"
-            raise CommandError(text) from None
-        return found
+        errors = [] if errors is None else errors
+        give_up_at = time.monotonic() + self.timeout_s
+        patience_s = FIRST_PATIENCE_S
+        while True:
+            left_s = max(give_up_at - time.monotonic(), 0.001)
+            try:
+                found: ClusterMetadata = client.list_topics(
+                    topic=topic, timeout=min(patience_s, left_s)
+                )
+            except KafkaException as error:
+                client.poll(0)  # Delivers the error callbacks, which know more than the exception.
+                refusal = self._refusal(errors)
+                if refusal or patience_s >= left_s:
+                    reason = refusal or (errors[0] if errors else error.args[0])
+                    text = f"no Kafka broker answers at {self.bootstrap}: {describe(reason)}"
+                    raise CommandError(f"{text}{self._hint(errors)}") from None
+                patience_s *= 2
+            else:
+                return found
+
+    def _refusal(self, errors: Sequence[KafkaError]) -> KafkaError | None:
+        """An error that no waiting makes better, once every address may have had one."""
+        from confluent_kafka import KafkaError
+
+        final = (KafkaError._AUTHENTICATION, KafkaError._SSL)
+        found = [error for error in errors if error.code() in final]
+        return found[0] if len(found) >= len(self._addresses()) else None
+
+    def _hint(self, errors: Sequence[KafkaError]) -> str:
+        """What to do where something listens that closes connections without TLS and a login."""
+        from confluent_kafka import KafkaError
+
+        plain = self.properties.get("security.protocol", PLAINTEXT) == PLAINTEXT
+        if not plain or not any(it.code() == KafkaError._ALL_BROKERS_DOWN for it in errors):
+            return ""
+        return (
+            "; the port is open: it may want TLS or a password (--command-config),"
+            " or belong to another program"
+        )
 
     def order(
         self,
@@ -161,7 +204,8 @@ class Connection:
                 refused.append(f"{address}: {error.strerror or error}")
             else:
                 return
-        raise CommandError(f"cannot reach a broker at {'; '.join(refused)}")
+        remedy = f"; {self.remedy}" if self.remedy else ""
+        raise CommandError(f"cannot reach a broker at {'; '.join(refused)}{remedy}")
 
     def _addresses(self) -> dict[str, tuple[str, int]]:
         """Host and port of each address as it was given; InputError naming all that are wrong."""
@@ -185,7 +229,7 @@ def connection_options(command: Command) -> Command:
         "-b",
         "--bootstrap-server",
         envvar="BARNABAS_BOOTSTRAP",
-        default="localhost:9092",
+        default=DEFAULT_ADDRESS,
         show_default=True,
         show_envvar=True,
         help="host:port of one broker or several, separated by commas.",
@@ -196,6 +240,15 @@ def connection_options(command: Command) -> Command:
         show_envvar=True,
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
         help="Client properties file (Java's names work).",
+    )
+    @click.option(
+        OPTION,
+        "local_cluster",
+        envvar=VARIABLE,
+        show_envvar=True,
+        metavar="CLUSTER[/USER]",
+        shell_complete=local_names,
+        help="A cluster of `barnabas local`, in place of both; as USER, or its admin.",
     )
     @click.option(
         "-X",
@@ -218,19 +271,87 @@ def connection_options(command: Command) -> Command:
         *args: Any,
         bootstrap_server: str,
         command_config: Path | None,
+        local_cluster: str | None,
         assignments: tuple[str, ...],
         timeout_s: float,
         **kwargs: Any,
     ) -> Any:
-        properties = client_properties(command_config) if command_config else {}
-        properties |= parse_assignments(assignments, "-X")
-        in_file = properties.pop("bootstrap.servers", bootstrap_server)
-        source = click.get_current_context().get_parameter_source("bootstrap_server")
-        address = in_file if source is ParameterSource.DEFAULT else bootstrap_server
-        connection = Connection(address, timeout_s, properties)
+        connection = chosen_connection(
+            click.get_current_context().get_parameter_source,
+            bootstrap=bootstrap_server,
+            file=command_config,
+            local=local_cluster,
+            assignments=assignments,
+            timeout_s=timeout_s,
+        )
         return command(*args, connection=connection, **kwargs)
 
     return with_connection
+
+
+Source = Callable[[str], ParameterSource | None]
+
+
+def chosen_connection(
+    source: Source,
+    *,
+    bootstrap: str,
+    file: Path | None,
+    local: str | None,
+    assignments: Sequence[str],
+    timeout_s: float,
+) -> Connection:
+    """What the values of the options mean together; `source` tells where each is from.
+
+    Raises InputError.
+    """
+    client = _local_client(local, source)
+    chosen = client.properties if client else file
+    properties = client_properties(chosen) if chosen else {}
+    properties |= parse_assignments(assignments, "-X")
+    protocol = properties.get("security.protocol", PLAINTEXT).upper()
+    if (
+        protocol.startswith("SASL")
+        and not {"sasl.mechanism", "sasl.mechanisms"} & properties.keys()
+    ):
+        raise InputError(f"security.protocol={protocol}: set sasl.mechanism to {MECHANISMS}")
+    in_file = properties.pop("bootstrap.servers", bootstrap)
+    by_default = source("bootstrap_server") in (None, ParameterSource.DEFAULT)
+    return Connection(
+        in_file if by_default or client else bootstrap,
+        timeout_s,
+        properties,
+        remedy=_remedy(client, guessed=by_default and chosen is None),
+        admin_token=client.admin_token if client else None,
+    )
+
+
+def _local_client(given: str | None, source: Source) -> LocalClient | None:
+    """What `--local` or its variable names; None where the command line names something else."""
+    if given is None:
+        return None
+    own = source("local_cluster")
+    typed = own is ParameterSource.COMMANDLINE
+    others = {
+        "bootstrap_server": ("--bootstrap-server", "BARNABAS_BOOTSTRAP"),
+        "command_config": ("--command-config", "BARNABAS_COMMAND_CONFIG"),
+    }
+    if not typed and any(source(name) is ParameterSource.COMMANDLINE for name in others):
+        return None
+    for name, (option, variable) in others.items():
+        if source(name) is own:
+            pair = f"{OPTION} and {option}" if typed else f"{VARIABLE} and {variable}"
+            raise InputError(f"{pair} both say which brokers: give one of them")
+    return local_clusters.find(given)
+
+
+def _remedy(local: LocalClient | None, *, guessed: bool) -> str:
+    """What to do where no broker answers."""
+    if local is not None:
+        return f"`barnabas local status --name {local.cluster}` shows what runs of it"
+    if guessed:
+        return "`barnabas broker start` starts one there; -b or --local names another"
+    return ""
 
 
 @contextmanager

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 import click
 from click.shell_completion import get_completion_class
 
+from barnabas_broker.cli import local_clusters
 from barnabas_broker.cli.errors import CommandError
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ TIMEOUT_S = 2.0
 def completion(shell: str) -> None:
     """Print the script with which a shell completes commands.
 
-    Topics and groups are completed too, from the broker that -b or BARNABAS_BOOTSTRAP names.
+    Topics and groups are completed too, from the broker that -b, --local or a variable names.
 
     bash: eval "$(barnabas completion bash)" in ~/.bashrc. zsh: the same with zsh in ~/.zshrc.
     fish: barnabas completion fish > ~/.config/fish/completions/barnabas.fish
@@ -47,6 +47,18 @@ def topic_names(ctx: click.Context, _: click.Parameter, incomplete: str) -> list
 def group_names(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
     """The groups whose names begin so."""
     return _names(ctx, incomplete, _groups)
+
+
+def local_names(_ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+    """The clusters of `barnabas local`; behind a slash the users of one."""
+    cluster, slash, user = incomplete.partition("/")
+    if slash:
+        return [
+            f"{cluster}/{name}"
+            for name in local_clusters.known_users(cluster)
+            if name.startswith(user)
+        ]
+    return [name for name in local_clusters.known_clusters() if name.startswith(cluster)]
 
 
 def _names(
@@ -77,13 +89,14 @@ def _groups(ctx: click.Context) -> Iterable[str]:
 
 
 def _connection(ctx: click.Context) -> Connection:
-    from barnabas_broker.cli.client import Connection
-    from barnabas_broker.cli.properties import client_properties, parse_assignments
+    from barnabas_broker.cli.client import DEFAULT_ADDRESS, chosen_connection
 
     given = ctx.params
-    path = given.get("command_config")
-    properties = client_properties(path) if path else {}
-    properties |= parse_assignments(given.get("assignments") or (), "-X")
-    in_file = properties.pop("bootstrap.servers", "localhost:9092")
-    address = given.get("bootstrap_server") or os.environ.get("BARNABAS_BOOTSTRAP")
-    return Connection(address or in_file, TIMEOUT_S, properties)
+    return chosen_connection(
+        ctx.get_parameter_source,
+        bootstrap=given.get("bootstrap_server") or DEFAULT_ADDRESS,
+        file=given.get("command_config"),
+        local=given.get("local_cluster"),
+        assignments=given.get("assignments") or (),
+        timeout_s=TIMEOUT_S,
+    )

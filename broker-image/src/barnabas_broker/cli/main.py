@@ -176,7 +176,8 @@ VERBS = {
 EPILOG = (
     "Exit codes: 0 done, 1 the operation failed, 2 wrong usage or a wrong setting. "
     "Client commands find their broker with -b or in BARNABAS_BOOTSTRAP, and their TLS and SASL "
-    "with --command-config or in BARNABAS_COMMAND_CONFIG."
+    "with --command-config or in BARNABAS_COMMAND_CONFIG. --local or BARNABAS_LOCAL has "
+    "both of a cluster of `barnabas local`."
 )
 
 

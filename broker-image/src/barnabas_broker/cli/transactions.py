@@ -99,7 +99,8 @@ def list_all(
         for broker, response in found
         for each in response.transaction_states
     ]
-    _show(sorted(rows, key=lambda row: str(row["transactional_id"])), output)
+    ordered = sorted(rows, key=lambda row: str(row["transactional_id"]))
+    _show(ordered, output, none="There are no such transactions.")
 
 
 @transactions.command()
@@ -123,7 +124,7 @@ def describe_producers(topic: str, partition: int, output: str, connection: Conn
     tp = TopicPartition(topic, partition)
     with AdminSession(connection) as session:
         found = producers(session, tp)
-    _show([Open(tp, each).row() for each in found], output)
+    _show([Open(tp, each).row() for each in found], output, none=f"{tp} has no producers.")
 
 
 @transactions.command()
@@ -172,7 +173,7 @@ def find_hanging(
     """Find transactions that a partition holds open and no coordinator knows of."""
     with AdminSession(connection) as session:
         found = hanging(session, leaders(session, list(topics)), idle_minutes)
-    _show([each.row() for each in found], output)
+    _show([each.row() for each in found], output, none="No transaction hangs.")
 
 
 def coordinated(session: AdminSession, transactional_id: str) -> tuple[int, TransactionState]:
@@ -327,8 +328,11 @@ def raise_error(code: int, what: str) -> None:
         raise CommandError(f"{what}: {ErrorCode(code).name}")
 
 
-def _show(rows: list[dict[str, Any]], output: str) -> None:
+def _show(rows: list[dict[str, Any]], output: str, *, none: str = "") -> None:
+    """Print the rows; `none` says to people that there are none."""
     if output == "json":
         print_json(rows)
     elif rows:
         print_table(list(rows[0]), [list(row.values()) for row in rows])
+    else:
+        click.echo(none, err=True)

@@ -207,7 +207,7 @@ def _member(host: str, port: int, tls: SSLContext | None, timeout_s: float) -> d
     try:
         said = _srvr(host, port, tls, timeout_s)
     except OSError as error:
-        trouble = str(error)
+        trouble = error.strerror or str(error)
     mode, version = _MODE.search(said), _VERSION.search(said)
     counted = dict(_COUNT.findall(said))
     if mode is None and trouble is None:

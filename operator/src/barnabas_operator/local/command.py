@@ -313,13 +313,11 @@ def _say(cluster: str, text: str, *, err: bool = False) -> None:
 def _summary(view: View, say: Callable[[str], None]) -> bool:
     """Tell where the cluster is and what is not Ready; whether that is a failure."""
     from barnabas_operator.api.conditions import READY
-    from barnabas_operator.local.pipelines import NOT_INSTALLED
 
-    failed = False
+    failed = not view.ready
     for resource, found in view.conditions().items():
         for each in found:
             if each.type == READY and each.status != "True":
-                failed = failed or each.reason != NOT_INSTALLED
                 click.echo(f"{resource} is not Ready: {each.reason}: {each.message}", err=True)
     where = ", ".join(f"{each.name} {each.bootstrap_servers}" for each in view.status.listeners)
     say(where)

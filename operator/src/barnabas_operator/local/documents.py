@@ -43,6 +43,10 @@ from barnabas_operator.api.reading import (
 )
 from barnabas_operator.api.topics import KafkaTopic
 from barnabas_operator.api.users import KafkaUser
+from barnabas_operator.local.notes import notes
+from barnabas_operator.local.pipeline_rules import ADMIN, admin_among
+from barnabas_operator.local.pipeline_rules import broken_rules as broken_pipeline_rules
+from barnabas_operator.local.pipeline_rules import unfit_for as unfit_pipeline
 from barnabas_operator.local.positions import Placed, load_all
 
 Document = Mapping[str, Any]
@@ -54,8 +58,6 @@ Recorded = Callable[[str], Security | None]
 
 NAME_LENGTH: Final = 40
 LOCAL_TYPES: Final = (ListenerType.INTERNAL, ListenerType.NODEPORT)
-ADMIN: Final = "admin"
-"""The user of a secured cluster for the person at the machine, who may do everything."""
 _SCRAM: Final = {"type": AuthenticationType.SHA_512.value}
 UNUSED_CLAIM: Final = {"size": "1Gi"}
 """For ZooKeeper on a laptop, which takes the disk that it needs."""
@@ -130,21 +132,9 @@ def read_file(
         manifest = choose(documents, name=name, placed=placed)
     except ManifestError as error:
         raise ManifestError([f"{path}: {problem}" for problem in error.problems]) from error
-    return manifest if secure else _with_note(manifest, [each.document for each in placed])
-
-
-def _with_note(manifest: Manifest, given: Sequence[Any]) -> Manifest:
-    """The manifest, and what its file says although the cluster was created otherwise."""
-    secured, name = manifest.cluster.body.spec.secured, manifest.cluster.meta.name
-    for each in given:
-        if each["kind"] == KafkaCluster.__name__ and each["metadata"]["name"] == name:
-            insecure = each["spec"].get("insecure")
-            if insecure is not None and insecure is secured:
-                mode = "secured" if secured else "insecure"
-                text = f"spec.insecure is {str(insecure).lower()}, and it was created {mode}"
-                note = f"{text}, and stays so; --dir is for another cluster"
-                return replace(manifest, notes=(note,))
-    return manifest
+    given = [each.document for each in placed]
+    told = notes(manifest.cluster, manifest.pipelines, given, secure=secure)
+    return replace(manifest, notes=tuple(told))
 
 
 def completed(document: Any, recorded: Recorded = lambda _: None, *, secure: bool = False) -> Any:
@@ -302,8 +292,7 @@ def _with_admin(
 ) -> tuple[Resource[KafkaCluster], tuple[Resource[KafkaUser], ...]]:
     """A secured cluster with the user of the person at the machine as a super user."""
     spec = cluster.body.spec
-    names = {(each.meta.name, each.body.spec.username or each.meta.name) for each in users}
-    if not spec.secured or any(ADMIN in each for each in names):
+    if not spec.secured or admin_among(users) is not None:
         return cluster, ()
     first = next(each.authentication for each in spec.listeners if each.authentication)
     admin = read_user(
@@ -384,9 +373,13 @@ def _unfit(found: Sequence[tuple[AnyResource, int]]) -> Iterator[Problem]:
             from barnabas_operator.local.user_rules import unfit_for
 
             problem = unfit_for(each, cluster)
-        elif isinstance(each.body, KafkaPipeline) and cluster.body.spec.secured:
-            text = f"KafkaCluster {cluster.meta.name} is secured: its pipelines need Kubernetes"
-            problem = f"spec.cluster: {text}"
+        elif isinstance(each.body, KafkaPipeline):
+            users = [
+                user
+                for user, _ in found
+                if isinstance(user.body, KafkaUser) and user.meta.namespace == each.meta.namespace
+            ]
+            problem = unfit_pipeline(each, cluster, users)
         if problem:
             yield Problem(index, _path(f": {problem}"), f"{where}: {problem}")
 
@@ -413,14 +406,7 @@ def _broken_rules(resource: AnyResource) -> Iterator[str]:
         for problem in (*_cluster_rules(body), *_setting_problems(body.spec.config)):
             yield f"{where}: {problem}"
     elif isinstance(body, KafkaPipeline):
-        yield from (f"{where}: {problem}" for problem in _pipeline_rules(body))
-
-
-def _pipeline_rules(pipeline: KafkaPipeline) -> Iterator[str]:
-    if pipeline.spec.sink.parquet is None:
-        yield "spec.sink: give a sink: parquet"
-    if pipeline.spec.user is not None:
-        yield "spec.user: needs Kubernetes; remove it to run locally"
+        yield from (f"{where}: {problem}" for problem in broken_pipeline_rules(body))
 
 
 def _cluster_rules(cluster: KafkaCluster) -> Iterator[str]:

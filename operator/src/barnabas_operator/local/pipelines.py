@@ -33,6 +33,7 @@ HOW_TO_INSTALL: Final = (
 # How `barnabas pipeline run` begins when it lacks pyspark or Java; what to do follows.
 _LACKS: Final = "pipelines need "
 _ERROR: Final = "Error: "
+USER_VARIABLE: Final = "BARNABAS_KAFKA_USER"
 POLL_S: Final = 0.05
 
 
@@ -80,45 +81,51 @@ def installed() -> bool:
     return bool(entry_points(group="barnabas.commands", name="pipeline"))
 
 
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """Where the brokers are for a pipeline, and the files of the user as whom it connects."""
+
+    bootstrap: str
+    user: Path | None = None
+
+
 def ensure(
-    pipelines: Sequence[tuple[Pipeline, Mapping[str, Any]]],
+    pipelines: Sequence[tuple[Pipeline, Mapping[str, Any], Connection]],
     state: StateDirectory,
     *,
-    bootstrap: str,
     say: Say,
     timeout_s: float,
 ) -> None:
     """Bring the processes to what the resources say: start, restart, or stop those without one."""
-    wanted = {pipeline.meta.name for pipeline, _ in pipelines}
+    wanted = {pipeline.meta.name for pipeline, *_ in pipelines}
     for name in state.pipelines():
         if name not in wanted and end(PipelineFiles(state.pipeline(name)), timeout_s=timeout_s):
             say(f"pipeline {name}: stopped, its KafkaPipeline is gone; its files stay")
     if not installed():
         return
-    for pipeline, document in pipelines:
-        _ensure(
-            pipeline.meta.name, document, state, bootstrap=bootstrap, say=say, timeout_s=timeout_s
-        )
+    for pipeline, document, connection in pipelines:
+        _ensure(pipeline.meta.name, document, state, connection, say=say, timeout_s=timeout_s)
 
 
 def _ensure(
     name: str,
     document: Mapping[str, Any],
     state: StateDirectory,
+    connection: Connection,
     *,
-    bootstrap: str,
     say: Say,
     timeout_s: float,
 ) -> None:
     files = PipelineFiles(state.pipeline(name))
     # JSON is YAML; the status is no part of what is wanted.
     text = json.dumps({key: document[key] for key in document if key != "status"}, default=str)
-    fingerprint = digest([text, bootstrap])
+    user = [] if connection.user is None else [str(connection.user)]
+    fingerprint = digest([text, connection.bootstrap, *user])
     entry = files.entry()
     if entry is not None and entry.running:
         if entry.fingerprint == fingerprint:
             return
-        say(f"restarting pipeline {name}: its resource or its broker's address is another now")
+        say(f"restarting pipeline {name}: its resource, or how it connects, is another now")
         end(files, timeout_s=timeout_s)
     else:
         say(f"starting pipeline {name}")
@@ -128,7 +135,8 @@ def _ensure(
     files.resource.write_text(text)
     command = [
         sys.executable, "-P", "-m", "barnabas_broker.cli", "pipeline", "run", str(files.resource),
-        "--bootstrap", bootstrap, "--data", str(files.data), "--wait", "60",
+        "--bootstrap", connection.bootstrap, "--data", str(files.data), "--wait", "60",
+        *(["--kafka-user", *user] if user else []),
     ]  # fmt: skip
     processes.launch(
         command,
@@ -136,6 +144,8 @@ def _ensure(
         log=files.log,
         pid_file=files.pid,
         fingerprint=fingerprint,
+        # In a shell that runs pipelines by hand it names a user of another cluster.
+        without=(USER_VARIABLE,),
     )
 
 

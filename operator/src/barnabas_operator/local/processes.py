@@ -112,11 +112,18 @@ def told_end(name: str, log: Path) -> str:
 
 
 def launch(
-    command: Sequence[str], *, directory: Path, log: Path, pid_file: Path, fingerprint: str
+    command: Sequence[str],
+    *,
+    directory: Path,
+    log: Path,
+    pid_file: Path,
+    fingerprint: str,
+    without: Sequence[str] = (),
 ) -> Entry:
     """Start a process of its own session, and remember it in the pid file.
 
-    Its output goes to `log`, and the log of the run before becomes `<log>.1`.
+    Its output goes to `log`, and the log of the run before becomes `<log>.1`. It has the variables
+    of this process, `without` some.
     """
     if log.exists():
         log.replace(log.with_name(f"{log.name}.1"))
@@ -124,6 +131,7 @@ def launch(
         process = subprocess.Popen(  # noqa: S603 - our own interpreter and our own module
             command,
             cwd=directory,
+            env={name: text for name, text in os.environ.items() if name not in without},
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
@@ -156,6 +164,14 @@ def write_atomically(path: Path, content: str | bytes, *, private: bool = False)
         if private:
             file.flush()
             os.fsync(file.fileno())
+    beside.replace(path)
+
+
+def link_atomically(path: Path, target: Path) -> None:
+    """Have a symbolic link in one step, whatever was there."""
+    beside = path.with_name(f"{path.name}.new")
+    beside.unlink(missing_ok=True)
+    beside.symlink_to(target)
     beside.replace(path)
 
 

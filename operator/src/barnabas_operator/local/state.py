@@ -2,6 +2,7 @@
 
 cluster.json            the record: resources as they were applied, ports, what is managed
 cluster.damaged         one that could not be read, after a repair
+client.properties       what `--local` reads: the address, or a link to the file of the admin
 lock                    held while a command works here
 broker-<id>/            server.properties, broker.pid, broker.log, ready.json
 broker-<id>/data/       the broker's data directory
@@ -37,7 +38,10 @@ VERSION: Final = 2
 _RECORD: Final = "cluster.json"
 _DAMAGED: Final = "cluster.damaged"
 _LOCK: Final = "lock"
-_OURS: Final = re.compile(rf"{_LOCK}|{_DAMAGED}|broker-\d+|zookeeper(-\d+)?|pipelines|pki|users")
+_CLIENT: Final = "client.properties"
+_OURS: Final = re.compile(
+    rf"{_LOCK}|{_DAMAGED}|{_CLIENT}|broker-\d+|zookeeper(-\d+)?|pipelines|pki|users"
+)
 
 
 class LocalError(Exception):
@@ -129,6 +133,11 @@ class StateDirectory:
         """The names of pipelines that there were ever."""
         folder = self.path / "pipelines"
         return sorted(each.name for each in folder.iterdir()) if folder.is_dir() else []
+
+    @property
+    def client(self) -> Path:
+        """What `--local` of the commands reads."""
+        return self.path / _CLIENT
 
     @property
     def pki(self) -> Path:
@@ -229,7 +238,7 @@ class StateDirectory:
         ours = [folder for place in places for folder in self.path.glob(place)]
         for folder in ours:
             shutil.rmtree(folder, ignore_errors=True)
-        for name in (_RECORD, _DAMAGED, _LOCK):
+        for name in (_RECORD, _DAMAGED, _CLIENT, _LOCK):
             self.path.joinpath(name).unlink(missing_ok=True)
         if not any(self.path.iterdir()):
             self.path.rmdir()

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from barnabas_operator.api.conditions import READY, Condition, is_ready
+from barnabas_operator.api.conditions import READY, Condition
 from barnabas_operator.local.view import View
 
 # A pipe has no width; a line that a program reads must not be folded.
@@ -120,10 +120,9 @@ def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
 def _ready(view: View) -> tuple[str, str]:
     """Whether all is Ready, as programs are told, and why: of what is not, the first."""
     status, reason, _ = _told(view.status.conditions)
-    if status != "True" or view.ready:
+    if status != "True" or view.unready is None:
         return status, reason
-    waiting = next(name for name, each in view.conditions().items() if not is_ready(each))
-    return "False", f"{waiting} is not Ready"
+    return "False", f"{view.unready} is not Ready"
 
 
 def _told(conditions: Iterable[Condition]) -> tuple[str, str, str]:

@@ -15,10 +15,12 @@ from typing import Any, Final
 
 from barnabas_operator.api.clusters import Security
 from barnabas_operator.api.conditions import Verdict
-from barnabas_operator.local import broker, coordination, pipelines
+from barnabas_operator.local import broker, coordination, pipelines, processes
 from barnabas_operator.local import repair as repairing
 from barnabas_operator.local.broker import LocalBroker, Starting
 from barnabas_operator.local.documents import Manifest, carry_statuses
+from barnabas_operator.local.pipeline_rules import admin_among, user_of
+from barnabas_operator.local.pipelines import Connection, Pipeline
 from barnabas_operator.local.state import (
     BrokerRecord,
     DamagedError,
@@ -86,6 +88,7 @@ def up(
                     say(told)
         outcomes = topics.reconcile(manifest, record, state, say=say, deadline=deadline)
         users = _users(manifest, record, state, say=say, deadline=deadline)
+        _write_client(manifest, record, state)
         _run_pipelines(manifest, record, state, say=say, deadline=deadline)
         verdicts: Mapping[str, Verdict] = {
             name: outcome.verdict for name, outcome in outcomes.items()
@@ -118,6 +121,22 @@ def _users(
     from barnabas_operator.local import users
 
     return users.reconcile(manifest, record, state, say=say, deadline=deadline)
+
+
+def _write_client(manifest: Manifest, record: Record, state: StateDirectory) -> None:
+    """Have what commands need that name the cluster with `--local`."""
+    spec, admin = manifest.cluster.body.spec, admin_among(manifest.users)
+    if spec.secured and admin is not None:
+        # A link: a password is in one place only.
+        processes.link_atomically(state.client, Path("users", admin, state.client.name))
+        return
+    plain = [each.name for each in spec.listeners if each.is_plain]
+    reached = {each.name: each for each in broker.listeners(manifest.cluster, record)}
+    servers = next((reached[name].bootstrap_servers for name in plain if name in reached), None)
+    if servers is None:
+        state.client.unlink(missing_ok=True)
+    else:
+        processes.write_atomically(state.client, f"bootstrap.servers={servers}\n")
 
 
 def _repair(manifest: Manifest, file: Path, state: StateDirectory, *, say: Say) -> None:
@@ -202,10 +221,26 @@ def _run_pipelines(
         if document["kind"] == "KafkaPipeline"
     }
     pipelines.ensure(
-        [(each, documents[each.meta.name]) for each in manifest.pipelines],
+        [
+            (each, documents[each.meta.name], _connection(each, manifest, record, state))
+            for each in manifest.pipelines
+        ],
         state,
-        bootstrap=broker.bootstrap_servers(manifest.cluster, record),
         say=say,
         timeout_s=max(deadline - time.monotonic(), 1.0),
     )
     pipelines.await_settled(list(documents), state, deadline)
+
+
+def _connection(
+    pipeline: Pipeline, manifest: Manifest, record: Record, state: StateDirectory
+) -> Connection:
+    """How a pipeline connects: as its user over the listener of that one, or without one."""
+    user = user_of(pipeline, manifest.cluster, manifest.users)
+    if user is None:
+        return Connection(broker.bootstrap_servers(manifest.cluster, record))
+    # Late: a file without users needs none of it.
+    from barnabas_operator.local.user_directory import UserDirectory
+
+    directory = UserDirectory(state.user(user))
+    return Connection(directory.bootstrap_servers(), directory.path)

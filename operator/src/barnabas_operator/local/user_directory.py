@@ -18,6 +18,7 @@ from barnabas_operator.local.state import LocalError
 from barnabas_operator.plan.passwords import PASSWORD_KEY, SecretView
 
 COMMAND_CONFIG: Final = "client.properties"
+BOOTSTRAP_KEY: Final = "bootstrap.servers"
 _NOTES: Final = "annotations.json"
 _UNFINISHED: Final = ".new"
 
@@ -41,6 +42,11 @@ class UserDirectory:
         except OSError:
             return ""
         return f"{found.st_ino}/{found.st_mtime_ns}"
+
+    def bootstrap_servers(self) -> str:
+        """Where the user connects; empty where its files were not written yet."""
+        own = self.read()
+        return own.text(BOOTSTRAP_KEY) if own else ""
 
     def read(self) -> SecretView | None:
         """What there is; None if there is nothing. Raises LocalError."""

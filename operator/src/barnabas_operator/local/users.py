@@ -23,7 +23,7 @@ from barnabas_operator.local.admin import connect, settled_by, steps_said
 from barnabas_operator.local.documents import Manifest
 from barnabas_operator.local.pki import Pki
 from barnabas_operator.local.state import LocalError, Record, StateDirectory
-from barnabas_operator.local.user_directory import UserDirectory
+from barnabas_operator.local.user_directory import BOOTSTRAP_KEY, UserDirectory
 from barnabas_operator.plan.certificates import format_time
 from barnabas_operator.plan.orphans import orphans, without_retained
 from barnabas_operator.plan.passwords import PASSWORD_KEY, choose_password
@@ -172,7 +172,7 @@ class _Files:
         )
         if isinstance(chosen, Refusal):
             return chosen
-        before = own.text("bootstrap.servers") if own else ""
+        before = own.text(BOOTSTRAP_KEY) if own else ""
         texts = client_properties(
             username=user_name(user),
             password=chosen.value,

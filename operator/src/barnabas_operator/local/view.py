@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from barnabas_operator.api.certificates import CertificateStatus
 from barnabas_operator.api.clusters import ClusterStatus, KafkaCluster, ReplicaStatus
-from barnabas_operator.api.conditions import Condition, Verdict, conditions, is_ready
+from barnabas_operator.api.conditions import READY, Condition, Verdict, conditions, is_ready
 from barnabas_operator.api.pipelines import PipelineStatus
 from barnabas_operator.api.reading import Resource
 from barnabas_operator.api.topics import TopicStatus
@@ -27,7 +27,9 @@ from barnabas_operator.local import broker, coordination, pipelines, processes, 
 from barnabas_operator.local.admin import connect
 from barnabas_operator.local.coordination import ServerView
 from barnabas_operator.local.documents import AnyResource, Manifest, of_record
-from barnabas_operator.local.state import LocalError, Record, StateDirectory
+from barnabas_operator.local.pipeline_rules import admin_among
+from barnabas_operator.local.state import LocalError, Record, StateDirectory, root
+from barnabas_operator.local.user_directory import UserDirectory
 from barnabas_operator.plan.observed import ClusterView
 from barnabas_operator.plan.topics import (
     Kept,
@@ -124,7 +126,15 @@ class View:
     @property
     def ready(self) -> bool:
         """Whether all of it is Ready, the cluster and what belongs to it."""
-        return all(is_ready(each) for each in self.conditions().values())
+        return self.unready is None
+
+    @property
+    def unready(self) -> str | None:
+        """Kind and name of what is not Ready, of several the first.
+
+        A pipeline for which nothing but Spark is missing on this machine is not meant.
+        """
+        return next((name for name, each in self.conditions().items() if _falls_short(each)), None)
 
     def statuses(self) -> Mapping[tuple[str, str], Any]:
         """The statuses as JSON, by kind and name of the resource."""
@@ -197,6 +207,13 @@ class View:
         }
 
 
+def _falls_short(found: Sequence[Condition]) -> bool:
+    """Whether a resource is not Ready, and not for lack of an installation."""
+    return not is_ready(found) and not any(
+        each.type == READY and each.reason == pipelines.NOT_INSTALLED for each in found
+    )
+
+
 def look(
     record: Record,
     state: StateDirectory,
@@ -260,7 +277,6 @@ def _users(
         return {}
     # Late: it brings what makes certificates.
     from barnabas_operator.local import users
-    from barnabas_operator.local.user_directory import UserDirectory
 
     found = outcomes or users.look(manifest, record, state, admin)
     rows = {}
@@ -276,12 +292,12 @@ def _users(
             ),
             directory=directory.path,
             command_config=directory.command_config,
-            command=_command(user, directory.command_config),
+            command=_command(user, manifest, state),
         )
     return rows
 
 
-def _command(user: Resource[KafkaUser], command_config: Path) -> str:
+def _command(user: Resource[KafkaUser], manifest: Manifest, state: StateDirectory) -> str:
     """A command that the user may run, by the first of its roles."""
     given = user.body.spec.authorization
     command = ["topics", "list"]
@@ -293,7 +309,16 @@ def _command(user: Resource[KafkaUser], command_config: Path) -> str:
         else:
             command = ["consume", role.topic, *(["--group", role.group] if role.group else [])]
         break
-    return shlex.join(["barnabas", *command, "--command-config", str(command_config)])
+    return shlex.join(["barnabas", *command, *_as_user(user.meta.name, manifest, state)])
+
+
+def _as_user(name: str, manifest: Manifest, state: StateDirectory) -> list[str]:
+    """The options with which commands connect as a user."""
+    cluster = manifest.cluster.meta.name
+    if state.path != root() / cluster:  # Commands look for names in the usual place alone.
+        return ["--command-config", str(UserDirectory(state.user(name)).command_config)]
+    whole = manifest.cluster.body.spec.secured and name == admin_among(manifest.users)
+    return ["--local", cluster if whole else f"{cluster}/{name}"]
 
 
 def _expiries(

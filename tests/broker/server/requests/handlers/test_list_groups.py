@@ -4,8 +4,22 @@ from collections.abc import Iterator
 
 import pytest
 
+from barnabas_broker.server.process import cooperative_scheduler
+from barnabas_broker.server.process.cooperative_scheduler import Turns
+from barnabas_kafka.protocol.messages.consumer_group_describe import (
+    ConsumerGroupDescribeRequest,
+)
+from barnabas_kafka.protocol.messages.describe_producers import (
+    DescribeProducersRequest,
+    TopicRequest,
+)
+from barnabas_kafka.protocol.messages.describe_transactions import DescribeTransactionsRequest
+from barnabas_kafka.protocol.messages.find_coordinator import FindCoordinatorRequest
+from barnabas_kafka.protocol.messages.init_producer_id import InitProducerIdRequest
 from barnabas_kafka.protocol.messages.leave_group import LeaveGroupRequest
 from barnabas_kafka.protocol.messages.list_groups import ListedGroup, ListGroupsRequest
+from barnabas_kafka.protocol.messages.list_transactions import ListTransactionsRequest
+from barnabas_kafka.protocol.schema import Request
 from tests.broker.server.members import Member, commit, find
 from tests.broker.server.running import Wire
 
@@ -48,3 +62,49 @@ def test_groups_are_picked_by_state_and_type(wire: Wire) -> None:
     assert listed(states_filter=["Stable"]) == set()
     assert listed(types_filter=["Classic"]) == {"busy", "idle"}
     assert listed(types_filter=["consumer"]) == set()
+
+
+IDS = ["turns-0", "turns-1", "turns-2"]
+
+
+@pytest.fixture
+def transactions(wire: Wire) -> None:
+    """Three transactional ids."""
+    for each in IDS:
+        assert wire.ask(FindCoordinatorRequest(key=each, key_type=1), 1).error_code == 0
+        request = InitProducerIdRequest(transactional_id=each, transaction_timeout_ms=60_000)
+        assert wire.ask(request, 4).error_code == 0
+
+
+@pytest.mark.usefixtures("groups", "transactions")
+@pytest.mark.parametrize(
+    ("request_", "version", "things"),
+    [
+        (ListGroupsRequest(), 5, 2),
+        (ListTransactionsRequest(), 1, len(IDS)),
+        (ConsumerGroupDescribeRequest(group_ids=IDS), 0, len(IDS)),
+        (DescribeTransactionsRequest(transactional_ids=IDS), 0, len(IDS)),
+        (
+            DescribeProducersRequest(
+                topics=[TopicRequest(name="none", partition_indexes=[0, 1, 2])]
+            ),
+            0,
+            3,
+        ),
+    ],
+)
+def test_others_have_their_turns_between_what_may_be_very_many(
+    wire: Wire, monkeypatch: pytest.MonkeyPatch, request_: Request, version: int, things: int
+) -> None:
+    """A broker may have a hundred thousand of them, and who asks may know of none."""
+    turns = []
+    go_on = Turns._go_on
+
+    def counted(self: Turns, *work: object) -> None:
+        turns.append(work)
+        go_on(self, *work)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(cooperative_scheduler, "TURN_S", -1.0)
+    monkeypatch.setattr(Turns, "_go_on", counted)
+    wire.ask(request_, version)
+    assert len(turns) >= things

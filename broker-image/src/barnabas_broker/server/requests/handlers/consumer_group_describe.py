@@ -10,6 +10,7 @@ from barnabas_broker.coordinator.group.consumer.member import NOTHING, ConsumerM
 from barnabas_broker.coordinator.group.consumer.records import Partitions, by_topic
 from barnabas_broker.coordinator.group.group import Group
 from barnabas_broker.security.acls import AclOperation, ResourceType
+from barnabas_broker.server.process.cooperative_scheduler import Work
 from barnabas_broker.server.requests.handler import Handler, VersionRange
 from barnabas_broker.server.requests.handlers.consumer_group_heartbeat import offered
 from barnabas_broker.server.requests.request_context import RequestContext
@@ -31,7 +32,7 @@ CONSUMER_MEMBER = 1
 
 def handle(
     request: ConsumerGroupDescribeRequest, call: RequestContext
-) -> ConsumerGroupDescribeResponse:
+) -> Work[ConsumerGroupDescribeResponse]:
     """Describe each group by itself, and once, however often it is named."""
     groups = []
     for group_id in dict.fromkeys(request.group_ids):
@@ -46,6 +47,7 @@ def handle(
             if request.include_authorized_operations:
                 answer.authorized_operations = call.allowed_operations(ResourceType.GROUP, group_id)
         groups.append(answer)
+        yield
     return ConsumerGroupDescribeResponse(groups=groups)
 
 

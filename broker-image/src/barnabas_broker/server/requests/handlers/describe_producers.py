@@ -1,8 +1,11 @@
 """DescribeProducers: who writes to a partition, and in which transaction (KIP-664)."""
 
+from functools import partial
+
 from barnabas_broker.cluster.failures import refusal
 from barnabas_broker.log.producer_state import ProducerEntry
 from barnabas_broker.security.acls import AclOperation, ResourceType
+from barnabas_broker.server.process.cooperative_scheduler import Work, each
 from barnabas_broker.server.requests.handler import Handler
 from barnabas_broker.server.requests.request_context import RequestContext
 from barnabas_kafka.errors import ErrorCode, KafkaError
@@ -17,20 +20,21 @@ from barnabas_kafka.protocol.messages.describe_producers import (
 from barnabas_kafka.protocol.registry import ApiKey, VersionRange
 
 
-def handle(request: DescribeProducersRequest, call: RequestContext) -> DescribeProducersResponse:
+def handle(
+    request: DescribeProducersRequest, call: RequestContext
+) -> Work[DescribeProducersResponse]:
     """Answer once for each partition of which there is a replica here, whoever leads it."""
     asked: dict[str, dict[int, None]] = {}
     for topic in request.topics:
         asked.setdefault(topic.name, {}).update(dict.fromkeys(topic.partition_indexes))
-    return DescribeProducersResponse(
-        topics=[
-            TopicResponse(name=name, partitions=[_partition(name, it, call) for it in indexes])
-            for name, indexes in asked.items()
-        ]
-    )
+    topics = []
+    for name, indexes in asked.items():
+        partitions = yield from each(indexes, partial(_partition, call, name))
+        topics.append(TopicResponse(name=name, partitions=partitions))
+    return DescribeProducersResponse(topics=topics)
 
 
-def _partition(topic: str, index: int, call: RequestContext) -> PartitionResponse:
+def _partition(call: RequestContext, topic: str, index: int) -> PartitionResponse:
     answer = PartitionResponse(partition_index=index)
     try:
         if not call.allowed(AclOperation.READ, ResourceType.TOPIC, topic):

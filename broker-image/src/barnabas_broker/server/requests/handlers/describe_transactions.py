@@ -4,6 +4,7 @@ from collections import defaultdict
 
 from barnabas_broker.cluster.failures import refusal
 from barnabas_broker.security.acls import AclOperation, ResourceType
+from barnabas_broker.server.process.cooperative_scheduler import Work, each
 from barnabas_broker.server.requests.handler import Handler
 from barnabas_broker.server.requests.request_context import RequestContext
 from barnabas_kafka.errors import ErrorCode
@@ -18,12 +19,11 @@ from barnabas_kafka.protocol.registry import ApiKey, VersionRange
 
 def handle(
     request: DescribeTransactionsRequest, call: RequestContext
-) -> DescribeTransactionsResponse:
+) -> Work[DescribeTransactionsResponse]:
     """Describe each once, with those of its partitions that the caller may know of."""
     distinct = dict.fromkeys(request.transactional_ids)
-    return DescribeTransactionsResponse(
-        transaction_states=[_described(each, call) for each in distinct]
-    )
+    described = yield from each(distinct, lambda it: _described(it, call))
+    return DescribeTransactionsResponse(transaction_states=described)
 
 
 def _described(transactional_id: str, call: RequestContext) -> TransactionState:

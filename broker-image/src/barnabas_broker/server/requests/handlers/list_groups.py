@@ -5,6 +5,7 @@ from operator import attrgetter
 from barnabas_broker.cluster.failures import each_isolated
 from barnabas_broker.coordinator.group.group import Group
 from barnabas_broker.security.acls import AclOperation, ResourceType
+from barnabas_broker.server.process.cooperative_scheduler import Work
 from barnabas_broker.server.requests.handler import Handler, VersionRange
 from barnabas_broker.server.requests.request_context import RequestContext
 from barnabas_kafka.errors import ErrorCode
@@ -16,11 +17,12 @@ from barnabas_kafka.protocol.messages.list_groups import (
 from barnabas_kafka.protocol.registry import ApiKey
 
 
-def handle(request: ListGroupsRequest, call: RequestContext) -> ListGroupsResponse:
+def handle(request: ListGroupsRequest, call: RequestContext) -> Work[ListGroupsResponse]:
     """List what the caller may know of; filters are words in any case."""
     states = {state.lower() for state in request.states_filter}
     types = {kind.lower() for kind in request.types_filter}
     everything = call.allowed_on_cluster(AclOperation.DESCRIBE, audited=False)
+    loading = call.broker.groups.loading
     groups: list[ListedGroup] = []
 
     def look(group: Group) -> None:
@@ -39,8 +41,9 @@ def handle(request: ListGroupsRequest, call: RequestContext) -> ListGroupsRespon
             )
 
     # One that cannot be listed is left out, and logged: an entry has no place for an error.
-    each_isolated(call.broker.groups.groups(), look, "ListGroups", name=attrgetter("id"))
-    loading = call.broker.groups.loading
+    for group in call.broker.groups.groups():
+        each_isolated([group], look, "ListGroups", name=attrgetter("id"))
+        yield
     code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if loading else ErrorCode.NONE
     return ListGroupsResponse(error_code=code, groups=groups)
 

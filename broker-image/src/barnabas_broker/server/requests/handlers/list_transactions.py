@@ -6,6 +6,7 @@ from barnabas_broker.cluster.failures import each_isolated
 from barnabas_broker.coordinator.transaction.states import TransactionState as State
 from barnabas_broker.coordinator.transaction.transaction import Transaction
 from barnabas_broker.security.acls import AclOperation, ResourceType
+from barnabas_broker.server.process.cooperative_scheduler import Work
 from barnabas_broker.server.requests.handler import Handler
 from barnabas_broker.server.requests.request_context import RequestContext
 from barnabas_kafka.errors import ErrorCode
@@ -19,7 +20,9 @@ from barnabas_kafka.protocol.registry import ApiKey, VersionRange
 _NAMES = {state.value for state in State}
 
 
-def handle(request: ListTransactionsRequest, call: RequestContext) -> ListTransactionsResponse:
+def handle(
+    request: ListTransactionsRequest, call: RequestContext
+) -> Work[ListTransactionsResponse]:
     """List what the caller may know of and the filters let through."""
     transactions = call.broker.transactions
     if transactions.loading:
@@ -44,7 +47,9 @@ def handle(request: ListTransactionsRequest, call: RequestContext) -> ListTransa
             )
 
     # One that cannot be listed is left out, and logged: an entry has no place for an error.
-    each_isolated(transactions.transactions(), look, "ListTransactions", name=attrgetter("id"))
+    for transaction in transactions.transactions():
+        each_isolated([transaction], look, "ListTransactions", name=attrgetter("id"))
+        yield
     return ListTransactionsResponse(
         unknown_state_filters=[name for name in request.state_filters if name not in _NAMES],
         transaction_states=listed,

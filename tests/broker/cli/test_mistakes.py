@@ -43,6 +43,8 @@ MISTAKES = [
     (1, "barnabas topics create t --replication-factor 9", "INVALID_REPLICATION_FACTOR"),
     (1, "barnabas topics create t --config retention.hours=1", "INVALID_CONFIG"),
     (1, "barnabas consume nothing", "cannot read nothing: "),
+    (1, "barnabas consume {topic}x", "Unknown topic or partition (UNKNOWN_TOPIC_OR_PART); did you"),
+    (1, "barnabas offsets {topic}x", "there is no topic {topic}x; did you mean {topic}"),
     (1, "barnabas consume {topic} --partition 9", "topic {topic} has no partition 9"),
     (1, "barnabas offsets nothing", "there is no topic nothing"),
     (1, "barnabas groups describe nothing", "there is no group nothing"),

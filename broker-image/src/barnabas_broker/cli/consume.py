@@ -17,7 +17,7 @@ from click.core import ParameterSource
 
 from barnabas_broker.cli.client import Connection, connection_options, describe, failures
 from barnabas_broker.cli.completion import group_names, topic_names
-from barnabas_broker.cli.errors import CommandError, InputError
+from barnabas_broker.cli.errors import CommandError, InputError, similar
 from barnabas_broker.cli.group_member import GroupMember
 from barnabas_broker.cli.offsets import parse_moment, parse_partitions
 from barnabas_broker.cli.output import output_option
@@ -280,7 +280,9 @@ def _existing(
     topic, partitions = selection
     found = connection.metadata(consumer, errors, topic).topics[topic]
     if found.error is not None:
-        raise CommandError(f"cannot read {topic}: {describe(found.error)}", code=found.error.code())
+        near = similar(topic, connection.metadata(consumer, errors).topics)
+        text = f"cannot read {topic}: {describe(found.error)}{near}"
+        raise CommandError(text, code=found.error.code())
     numbers = parse_partitions(partitions) if partitions is not None else set(found.partitions)
     if missing := numbers - set(found.partitions):
         raise CommandError(f"topic {topic} has no partition {min(missing)}")

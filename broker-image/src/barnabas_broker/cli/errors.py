@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from types import TracebackType
 from typing import IO, Any, Final, NoReturn, Self
@@ -39,6 +39,15 @@ class InputError(CommandError):
     """A setting or a value is wrong and nothing was tried: exit code 2."""
 
     exit_code = USAGE
+
+
+def similar(name: str, names: Iterable[str]) -> str:
+    """The end of a message on a name that is not there: those that are spelt alike."""
+    # Late: for a mistake alone.
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, names)
+    return f"; did you mean {' or '.join(near)}?" if near else ""
 
 
 def end_without_reader() -> NoReturn:

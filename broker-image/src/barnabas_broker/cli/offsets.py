@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from barnabas_broker.cli.client import Connection, connection_options, failures
-from barnabas_broker.cli.errors import Attempts, CommandError, InputError
+from barnabas_broker.cli.errors import Attempts, CommandError, InputError, similar
 from barnabas_broker.cli.output import output_option, print_json, print_table
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def partitions_there(
     for selection in selections:
         name, colon, numbers = selection.partition(":")
         if name not in there:
-            raise CommandError(f"there is no topic {name}")
+            raise CommandError(f"there is no topic {name}{similar(name, there)}")
         chosen_numbers = parse_partitions(numbers) if colon else set(there[name])
         if missing := chosen_numbers - set(there[name]):
             raise CommandError(f"topic {name} has no partition {min(missing)}")

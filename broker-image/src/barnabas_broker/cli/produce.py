@@ -13,7 +13,7 @@ import click
 
 from barnabas_broker.cli.client import Connection, connection_options, describe, failures
 from barnabas_broker.cli.completion import topic_names
-from barnabas_broker.cli.errors import CommandError, InputError
+from barnabas_broker.cli.errors import CommandError, InputError, similar
 from barnabas_broker.cli.output import done, results_option
 from barnabas_broker.cli.properties import parse_assignments
 
@@ -249,7 +249,8 @@ def open_producer(connection: Connection, topic: str, properties: Mapping[str, A
         producer = Producer(config)
     found = connection.metadata(producer, errors, topic).topics[topic]
     if found.error is not None and found.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
-        raise CommandError(f"there is no topic {topic}, and the broker does not create any")
+        near = similar(topic, connection.metadata(producer, errors).topics)
+        raise CommandError(f"there is no topic {topic}, and the broker does not create any{near}")
     return producer
 
 

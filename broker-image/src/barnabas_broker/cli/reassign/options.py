@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from barnabas_broker.cli.client import Connection
-from barnabas_broker.cli.errors import CommandError, InputError
+from barnabas_broker.cli.errors import CommandError, InputError, similar
 from barnabas_broker.cli.json_files import write_json
 from barnabas_broker.cli.output import output_option, print_json
 from barnabas_broker.cli.reassign.cluster import Standing, sizes
@@ -47,7 +47,7 @@ def of_topics(layout: Layout, topics: Iterable[str]) -> Layout:
     names = set(topics)
     there = {tp.topic for tp in layout}
     if missing := sorted(names - there):
-        raise CommandError(f"there is no topic {missing[0]}")
+        raise CommandError(f"there is no topic {missing[0]}{similar(missing[0], there)}")
     return {tp: replicas for tp, replicas in layout.items() if not names or tp.topic in names}
 
 

@@ -1,5 +1,6 @@
 """`barnabas log-dirs` against a broker with two log directories."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -53,7 +54,9 @@ def test_a_move_is_waited_for_and_shown(node: BrokerServer, bootstrap: str) -> N
     assert table[0].split() == [
         "broker", "directory", "state", "free", "total", "partitions", "size", "future"
     ]  # fmt: skip
-    assert len([line for line in table if "online" in line]) == 2
+    online = [line for line in table if "online" in line]
+    assert len(online) == 2
+    assert all(re.search(r"online +[\d.]+ [GT]iB +[\d.]+ [GT]iB ", line) for line in online)
 
 
 def test_what_cannot_be_moved_is_told(bootstrap: str) -> None:

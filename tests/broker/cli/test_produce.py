@@ -11,7 +11,7 @@ import pytest
 
 from barnabas_broker.cli.produce import LineFormat
 from barnabas_broker.testing import Broker
-from tests.broker.cli.conftest import Run
+from tests.broker.cli.conftest import Run, run_command
 from tests.waiting import RUN, seconds
 
 
@@ -150,3 +150,14 @@ def test_a_prompt_on_a_terminal(run: Run, kafka_broker: Broker, kafka_topic: str
         f"One record a line; Ctrl-D ends them.\n> > \nSent 1 records to {kafka_topic}.\n"
     )
     assert [record["value"] for record in records(run, kafka_topic)] == ["typed"]
+
+
+def test_a_topic_that_no_broker_creates(kafka_broker_factory: Any) -> None:
+    """What creates it, or the one that was meant."""
+    broker = kafka_broker_factory({"auto.create.topics.enable": False})
+    address = broker.bootstrap_servers
+    told = run_command("produce", "orders", bootstrap=address, stdin=b"a\n", fails=1).stderr
+    assert told.endswith("create it with `barnabas topics create orders`\n")
+    broker.create_topic("orders")
+    told = run_command("produce", "ordres", bootstrap=address, stdin=b"a\n", fails=1).stderr
+    assert told.endswith("the broker does not create any; did you mean orders?\n")

@@ -13,7 +13,14 @@ from barnabas_broker.cli.admin import AdminSession
 from barnabas_broker.cli.client import Connection, connection_options
 from barnabas_broker.cli.errors import Attempts, CommandError, InputError
 from barnabas_broker.cli.offsets import parse_partitions
-from barnabas_broker.cli.output import done, output_option, print_json, print_table, results_option
+from barnabas_broker.cli.output import (
+    done,
+    human,
+    output_option,
+    print_json,
+    print_table,
+    results_option,
+)
 from barnabas_kafka.client import LogDir, OneBroker, describe_log_dirs
 from barnabas_kafka.errors import ErrorCode
 from barnabas_kafka.ids import TopicPartition
@@ -25,6 +32,7 @@ from barnabas_kafka.protocol.messages.alter_replica_log_dirs import (
 )
 
 POLL_S = 0.5
+SIZES = frozenset({"free", "total", "size"})
 
 BROKER = click.option("--broker", type=int, metavar="ID", help="All brokers otherwise.")
 
@@ -92,7 +100,7 @@ def describe(
     if output == "json":
         print_json(rows)
     elif rows:
-        print_table(list(rows[0]), [list(row.values()) for row in rows])
+        print_table(list(rows[0]), [_cells(row) for row in rows])
 
 
 @log_dirs.command(context_settings={"ignore_unknown_options": True})
@@ -156,6 +164,14 @@ def _replicas(broker: int, directory: LogDir) -> list[Replica]:
     return [
         Replica(broker, directory.path, tp, it.size, it.offset_lag, it.future)
         for tp, it in directory.replicas.items()
+    ]
+
+
+def _cells(row: Mapping[str, Any]) -> list[Any]:
+    """A row for people: sizes with their units."""
+    return [
+        human(value) if name in SIZES and value is not None else value
+        for name, value in row.items()
     ]
 
 

@@ -25,6 +25,7 @@ Row = Mapping[str, Any]
 # A pipe has no width; a line that a program reads must not be folded.
 PIPE_WIDTH = 10_000
 GAP = 2
+UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
 YAML = "barnabas_broker.cli.output.yaml"
@@ -159,3 +160,13 @@ def cell_text(value: Any) -> str:
     if isinstance(value, list | tuple):
         return ",".join(map(str, value))
     return str(value)
+
+
+def human(size: int) -> str:
+    """Bytes as people say them: three figures and a unit."""
+    value, unit = float(size), UNITS[0]
+    for unit in UNITS:
+        if value < 1000 or unit == UNITS[-1]:
+            break
+        value /= 1024
+    return f"{size} B" if unit == "B" else f"{value:.3g} {unit}"

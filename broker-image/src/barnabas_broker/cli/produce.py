@@ -250,7 +250,8 @@ def open_producer(connection: Connection, topic: str, properties: Mapping[str, A
     found = connection.metadata(producer, errors, topic).topics[topic]
     if found.error is not None and found.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
         near = similar(topic, connection.metadata(producer, errors).topics)
-        raise CommandError(f"there is no topic {topic}, and the broker does not create any{near}")
+        how = near or f"; create it with `barnabas topics create {topic}`"
+        raise CommandError(f"there is no topic {topic}, and the broker does not create any{how}")
     return producer
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from barnabas_broker.cli.output import human
 from barnabas_broker.cli.reassign.generating import generated
-from barnabas_broker.cli.reassign.tables import human
 from barnabas_kafka.errors import KafkaError
 from barnabas_kafka.ids import TopicPartition
 from barnabas_kafka.reassignment.files import Layout, read_reassignment, write_reassignment

@@ -6,12 +6,10 @@ from typing import Any
 
 import click
 
-from barnabas_broker.cli.output import print_json, print_table
+from barnabas_broker.cli.output import human, print_json, print_table
 from barnabas_broker.cli.reassign.cluster import Sizes
 from barnabas_kafka.ids import TopicPartition
 from barnabas_kafka.reassignment.files import Layout
-
-UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
 def bytes_to_copy(before: Layout, wanted: Layout, known: Sizes) -> dict[TopicPartition, int]:
@@ -48,13 +46,3 @@ def show_rows(rows: list[dict[str, Any]], output: str, nothing: str) -> None:
         print_table(list(rows[0]), [list(row.values()) for row in rows])
     else:
         click.echo(nothing)
-
-
-def human(size: int) -> str:
-    """Bytes as people say them: three figures and a unit."""
-    value, unit = float(size), UNITS[0]
-    for unit in UNITS:
-        if value < 1000 or unit == UNITS[-1]:
-            break
-        value /= 1024
-    return f"{size} B" if unit == "B" else f"{value:.3g} {unit}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -166,6 +167,40 @@ def test_which_cluster_is_meant(laptop: Laptop, terminal: Terminal, tmp_path: Pa
     place = terminal.directory / "two"
     assert [each["name"] for each in terminal.status("--dir", place)] == ["two"]
     assert "thesis.tex" in _in_a_strange_place(terminal, laptop.file, tmp_path / "mine")
+
+
+def test_a_directory_is_that_of_the_cluster_that_is_named(
+    laptop: Laptop, terminal: Terminal, tmp_path: Path
+) -> None:
+    """What was recorded in it is not of the other clusters of the file."""
+    other = secured_cluster()
+    other["metadata"]["name"] = "other"
+    laptop.write(cluster(), other)
+    chosen = ("--name", "quickstart", "--dir", tmp_path / "mine")
+    terminal.run("up", laptop.file, *chosen)
+    terminal.run("up", laptop.file, *chosen)
+    terminal.run("down", laptop.file, *chosen, "--delete-data")
+
+
+def test_files_that_cannot_be_used(laptop: Laptop, terminal: Terminal) -> None:
+    """A line tells which; `status` shows the other clusters all the same."""
+    other = cluster()
+    other["metadata"]["name"] = "other"
+    laptop.write(other)
+    terminal.run("up", laptop.file)
+    laptop.write(secured_cluster())
+    terminal.run("up", laptop.file)
+    pki = terminal.directory / "quickstart" / "pki"
+    for name in ("broker.pem", "operator.pem"):
+        (pki / name).unlink()
+        (pki / name).mkdir()
+    out = terminal.run("status", code=1)
+    assert "the broker answers" not in out
+    assert f"Error: quickstart: cannot read {pki / 'broker.pem'}: Is a directory" in out
+    assert str(terminal.directory / "other") in out
+    shutil.rmtree(pki)
+    pki.touch()
+    assert f"Error: {pki}: File exists" in terminal.run("up", laptop.file, code=1)
 
 
 def _in_a_strange_place(terminal: Terminal, file: Path, directory: Path) -> str:

@@ -293,6 +293,19 @@ def test_what_a_cluster_was_created_as_counts(tmp_path: Path) -> None:
         read_file(machine.file, recorded=lambda _: Security.INSECURE, secure=True)
 
 
+def test_the_option_secures_the_cluster_that_is_named(tmp_path: Path) -> None:
+    """Another one of the file may have been created insecure."""
+    machine = laptop.Laptop(tmp_path)
+    named, other = laptop.cluster(), laptop.cluster()
+    other["metadata"]["name"] = "other"
+    machine.write(named, other)
+    modes = {"other": Security.INSECURE}
+    found = read_file(machine.file, name="quickstart", recorded=modes.get, secure=True)
+    assert (found.cluster.meta.name, found.cluster.body.spec.secured) == ("quickstart", True)
+    with pytest.raises(ManifestError, match="KafkaCluster other was created insecure"):
+        read_file(machine.file, name="other", recorded=modes.get, secure=True)
+
+
 def test_the_person_at_the_machine_is_a_user() -> None:
     """Of the type of the first listener, and a super user; not where a resource has the name."""
     manifest = choose([laptop.secured_cluster(), _user("billing")])

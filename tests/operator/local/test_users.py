@@ -262,6 +262,8 @@ def test_a_password_of_ones_own(laptop: Laptop) -> None:
     laptop.up(secured_cluster(), topic(), *users())
     old = librdkafka(laptop, "shop")
     (laptop.state.user("shop") / "password").write_text("pencil and \\ paper")
+    (ready, *_) = laptop.look().users["shop"].status.conditions
+    assert ready.message == "`barnabas local up` would: set the SCRAM-SHA-512 credential"
     laptop.up()
     assert laptop.said == ["user shop: set the SCRAM-SHA-512 credential"]
     new = librdkafka(laptop, "shop")
@@ -274,6 +276,36 @@ def test_a_password_of_ones_own(laptop: Laptop) -> None:
     laptop.up()
     assert librdkafka(laptop, "shop")["sasl.password"] not in ("", new["sasl.password"])
     assert send(librdkafka(laptop, "shop"), b"three") is None
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+def test_a_password_of_an_editor(laptop: Laptop, end: bytes) -> None:
+    """Editors and `echo` end a file with a line break, which is no part of the password."""
+    laptop.up(secured_cluster(), topic(), *users())
+    (laptop.state.user("shop") / "password").write_bytes(b"pencil and paper" + end)
+    laptop.up()
+    assert librdkafka(laptop, "shop")["sasl.password"] == "pencil and paper"
+    assert send(librdkafka(laptop, "shop"), b"one") is None
+    laptop.up()
+    assert laptop.said == []
+
+
+def test_a_password_that_cannot_be(laptop: Laptop) -> None:
+    """It is refused with its file; another one never takes its place unasked."""
+    laptop.up(secured_cluster(), topic(), *users())
+    file = laptop.state.user("shop") / "password"
+    before = librdkafka(laptop, "shop")
+    file.write_text("pencil\tand paper ")
+    (ready, *_) = laptop.up().users["shop"].status.conditions
+    assert (ready.status, ready.reason) == ("False", "InvalidPassword")
+    assert str(file) in ready.message
+    assert "pencil" not in ready.message
+    assert file.read_text() == "pencil\tand paper "
+    assert accepted(before)
+    file.unlink()
+    assert laptop.up().ready
+    assert refused(before)
+    assert accepted(librdkafka(laptop, "shop"))
 
 
 def test_a_user_with_a_certificate(laptop: Laptop) -> None:
@@ -307,6 +339,29 @@ def test_a_user_with_a_certificate(laptop: Laptop) -> None:
     assert changed
     assert all(name.startswith("users/machine/") for name in changed)
     assert send(librdkafka(laptop, "machine"), b"four") is None
+
+
+def test_a_user_of_another_type(laptop: Laptop) -> None:
+    """The files of the former type go, and what a person put beside them stays."""
+    wanted = secured_cluster(
+        listeners=[
+            {**examples.SECURED_LISTENER, "port": free_port()},
+            {"name": "certs", "port": free_port(), "tls": {}, "authentication": {"type": "tls"}},
+        ]
+    )
+    shop, place = user("shop", authorization=WRITER), laptop.state.user("shop")
+    laptop.up(wanted, topic(), shop)
+    before = {each.name for each in place.iterdir()}
+    place.joinpath("mine").mkdir()
+    place.joinpath("thesis.tex").touch()
+    shop["spec"]["authentication"] = {"type": "tls"}
+    assert laptop.up(wanted, topic(), shop).ready
+    assert not place.joinpath("password").exists()
+    assert send(librdkafka(laptop, "shop"), b"one") is None
+    del shop["spec"]["authentication"]
+    assert laptop.up(wanted, topic(), shop).ready
+    assert {each.name for each in place.iterdir()} == {*before, "mine", "thesis.tex"}
+    assert send(librdkafka(laptop, "shop"), b"two") is None
 
 
 def read_error(settings: dict[str, Any]) -> int:
@@ -386,7 +441,15 @@ def test_a_damaged_record(laptop: Laptop) -> None:
     again = laptop.up(repair=True)
     assert again.status.listeners == seen.status.listeners
     assert again.status.security == "Secured"
+    assert again.ready
+    assert librdkafka(laptop, "shop") == settings
     assert send(settings, b"one") is None
+    (laptop.state.path / "cluster.json").unlink()
+    assert laptop.up().ready
+    assert librdkafka(laptop, "shop") == settings
+    # They go with their resources again: the ledger has them.
+    laptop.up(secured_cluster(), topic())
+    assert refused(settings)
 
 
 @pytest.mark.parametrize(

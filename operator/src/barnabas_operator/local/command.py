@@ -56,6 +56,13 @@ def _told() -> Iterator[None]:
         raise UsageError("\n       ".join(error.problems)) from None
     except LocalError as error:
         raise CommandError(str(error)) from None
+    except OSError as error:  # Of a full disk, or of what is another user's.
+        raise CommandError(_of_file(error)) from None
+
+
+def _of_file(error: OSError) -> str:
+    text = error.strerror or str(error)
+    return f"{error.filename}: {text}" if error.filename else text
 
 
 _file = click.Path(exists=True, dir_okay=False, path_type=Path)
@@ -174,6 +181,7 @@ def up(
 def status(file: Path | None, name: str | None, directory: Path | None, output: str) -> None:
     """Show what runs: of FILE, of --name or --dir, or of all clusters on this machine."""
     from barnabas_operator.local import tables
+    from barnabas_operator.local.documents import ManifestError
     from barnabas_operator.local.state import LocalError
     from barnabas_operator.local.view import look
 
@@ -183,11 +191,13 @@ def status(file: Path | None, name: str | None, directory: Path | None, output: 
         for state in _chosen(file, name, directory, all_of_them=True):
             try:
                 record = state.load()
-            except LocalError as error:  # The others are to be seen all the same.
+                if record is not None:
+                    views.append(look(record, state))
+            # The others are to be seen all the same.
+            except (LocalError, ManifestError) as error:
                 troubles[state.path] = str(error)
-                continue
-            if record is not None:
-                views.append(look(record, state))
+            except OSError as error:
+                troubles[state.path] = _of_file(error)
     if output != "table":
         unreadable = [
             {"name": path.name, "directory": str(path), "ready": False, "error": text}
@@ -254,14 +264,15 @@ def _read(
     file: Path, name: str | None, directory: Path | None, *, secure: bool = False
 ) -> Manifest:
     """The cluster of a file, secured or not as it was created."""
+    from barnabas_operator.api.clusters import Security
     from barnabas_operator.local import documents, repair
 
-    return documents.read_file(
-        file,
-        name=name,
-        recorded=lambda cluster: repair.recorded_security(_state(directory, cluster)),
-        secure=secure,
-    )
+    def recorded(cluster: str) -> Security | None:
+        # Of several clusters of a file, --dir is that of the one that is named.
+        place = directory if name in (None, cluster) else None
+        return repair.recorded_security(_state(place, cluster))
+
+    return documents.read_file(file, name=name, recorded=recorded, secure=secure)
 
 
 def _chosen(

@@ -114,7 +114,8 @@ def read_file(
 ) -> Manifest:
     """The cluster of a file, `name` where it has several; raises ManifestError.
 
-    With `secure` it is a secured one, and what its file leaves plain is secured.
+    With `secure` it is a secured one, and what its file leaves plain is secured; other clusters of
+    the file are as they were.
     """
     try:
         placed = list(load_all(path.read_text(encoding="utf-8")))
@@ -128,7 +129,14 @@ def read_file(
         problem = getattr(error, "problem", None) or str(error)
         raise ManifestError([f"{path}: {where}this is no YAML: {problem}"]) from error
     try:
-        documents = [completed(each.document, recorded, secure=secure) for each in placed]
+        documents = [
+            completed(
+                each.document,
+                recorded,
+                secure=secure and name in (None, _name_of(each.document)),
+            )
+            for each in placed
+        ]
         manifest = choose(documents, name=name, placed=placed)
     except ManifestError as error:
         raise ManifestError([f"{path}: {problem}" for problem in error.problems]) from error
@@ -152,14 +160,18 @@ def completed(document: Any, recorded: Recorded = lambda _: None, *, secure: boo
         zookeeper = {} if spec.get("zookeeper") is None else spec["zookeeper"]
         if isinstance(zookeeper, Mapping):
             spec["zookeeper"] = {"storage": UNUSED_CLAIM, **zookeeper}
-        meta = document.get("metadata")
-        name = meta.get("name") if isinstance(meta, Mapping) else None
+        name = _name_of(document)
         security = recorded(name) if isinstance(name, str) and _NAME.fullmatch(name) else None
         if secure and security is Security.INSECURE:
             text = "was created insecure, and stays so; `down --delete-data` deletes it"
             raise ManifestError([f"KafkaCluster {name} {text}, --dir is for another one"])
         spec = _in_mode(spec, Security.SECURED if secure else security)
     return {**document, "spec": spec}
+
+
+def _name_of(document: Any) -> Any:
+    meta = document.get("metadata") if isinstance(document, Mapping) else None
+    return meta.get("name") if isinstance(meta, Mapping) else None
 
 
 def _in_mode(spec: Mapping[str, Any], security: Security | None) -> dict[str, Any]:

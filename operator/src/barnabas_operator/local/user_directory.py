@@ -16,11 +16,26 @@ from typing import Final
 from barnabas_operator.local.processes import write_atomically
 from barnabas_operator.local.state import LocalError
 from barnabas_operator.plan.passwords import PASSWORD_KEY, SecretView
+from barnabas_operator.resources.certificates import TRUSTED
+from barnabas_operator.resources.user_certificate import (
+    STORE_PASSWORD,
+    USER_CERTIFICATE,
+    USER_KEY,
+    USER_STORE,
+)
 
 COMMAND_CONFIG: Final = "client.properties"
 BOOTSTRAP_KEY: Final = "bootstrap.servers"
 _NOTES: Final = "annotations.json"
 _UNFINISHED: Final = ".new"
+# What only users with a password have, with a certificate, with TLS, or once rotated.
+_OF_SOME: Final = frozenset(
+    {
+        PASSWORD_KEY, "sasl.mechanism", "sasl.jaas.config",
+        USER_CERTIFICATE, USER_KEY, USER_STORE, STORE_PASSWORD,
+        TRUSTED, _NOTES,
+    }
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +77,14 @@ class UserDirectory:
         notes = _parsed(data.pop(_NOTES, b""))
         if not data:
             return None
+        if PASSWORD_KEY in data:
+            # Editors and `echo` end a file with a line break.
+            data[PASSWORD_KEY] = data[PASSWORD_KEY].removesuffix(b"\n").removesuffix(b"\r")
         return SecretView(name=str(self.path), version=self.version, annotations=notes, data=data)
 
     def write(self, data: Mapping[str, bytes], notes: Mapping[str, str]) -> bool:
-        """Have these files and no others, the password first; whether any was written.
-
-        Raises LocalError.
+        """Have these files, the password first, and none of another kind of user; whether any was
+        written. What a person put beside them stays. Raises LocalError.
         """
         wanted = dict(data)
         if any(notes.values()):
@@ -82,9 +99,9 @@ class UserDirectory:
                     continue
                 write_atomically(self.path / name, wanted[name], private=True)
                 changed = True
-            for file in self.path.iterdir():
-                if file.name not in wanted:
-                    file.unlink()
+            unfinished = {f"{name}{_UNFINISHED}" for name in _OF_SOME | wanted.keys()}
+            for name in unfinished | _OF_SOME - wanted.keys():
+                self.path.joinpath(name).unlink(missing_ok=True)
         except OSError as error:
             raise LocalError(f"cannot write {error.filename}: {error.strerror}") from error
         return changed

@@ -26,7 +26,7 @@ from barnabas_operator.local.state import LocalError, Record, StateDirectory
 from barnabas_operator.local.user_directory import BOOTSTRAP_KEY, UserDirectory
 from barnabas_operator.plan.certificates import format_time
 from barnabas_operator.plan.orphans import orphans, without_retained
-from barnabas_operator.plan.passwords import PASSWORD_KEY, choose_password
+from barnabas_operator.plan.passwords import PASSWORD_KEY, choose_password, password_problem
 from barnabas_operator.plan.topics import Refusal
 from barnabas_operator.plan.user_ledger import PresentUsers, User, UserLedger, with_policies
 from barnabas_operator.plan.users import (
@@ -49,6 +49,7 @@ from barnabas_operator.reconcile.users import UserPass, UserSecret, delete_users
 from barnabas_operator.resources.user_secret import client_properties
 
 USER: Final = "KafkaUser"
+USERNAME_KEY: Final = "username"
 
 Say = Callable[[str], None]
 
@@ -68,7 +69,7 @@ def reconcile(
 
     Raises LocalError if the broker does not answer.
     """
-    users = _with_statuses(manifest, record)
+    users = _with_statuses(manifest, record, state)
     store = _RecordStore(record, state)
     if not (users or record.users or state.users()):
         return {}
@@ -108,7 +109,7 @@ def look(
     manifest: Manifest, record: Record, state: StateDirectory, brokers: Brokers | None
 ) -> Mapping[str, Outcome]:
     """How the users fare as nothing is done about them; `brokers` is None while none answers."""
-    users = _with_statuses(manifest, record)
+    users = _with_statuses(manifest, record, state)
     cluster, managed = with_listeners(manifest.cluster, record), owners(users, record.users)
     views: Mapping[str, UserView] | None = None
     if brokers is not None:
@@ -167,6 +168,10 @@ class _Files:
             return self._certificate(user, access)
         files, now = UserDirectory(self._state.user(user.meta.name)), datetime.now(UTC)
         own = files.read()
+        if problem := password_problem(own):
+            place = files.path / PASSWORD_KEY
+            text = f"{place}: {problem}; write another one, or delete the file and one is generated"
+            return Refusal("InvalidPassword", text)
         chosen = choose_password(
             user, given=None, own=own, generate=generate_password, now=format_time(now)
         )
@@ -219,13 +224,22 @@ class _Files:
         )
 
 
-def _with_statuses(manifest: Manifest, record: Record) -> Sequence[User]:
-    """The users with the statuses of the last time: they tell which were created or adopted."""
+def _with_statuses(manifest: Manifest, record: Record, state: StateDirectory) -> Sequence[User]:
+    """The users with the statuses of the last time: they tell which were created or adopted.
+
+    Where the record was lost the files of clients do: only a user that is managed has them.
+    """
     known = {each["metadata"]["name"]: each for each in record.documents if each["kind"] == USER}
-    return [
-        read_user(known[each.meta.name]) if each.meta.name in known else each
-        for each in manifest.users
-    ]
+    found = []
+    for each in manifest.users:
+        user = read_user(known[each.meta.name]) if each.meta.name in known else each
+        own = UserDirectory(state.user(each.meta.name)).read()
+        if own and user_name(user) not in record.users:
+            status = dataclasses.replace(user.body.status, username=own.text(USERNAME_KEY))
+            body = dataclasses.replace(user.body, status=status)
+            user = Resource(user.meta, body, user.unknown_fields)
+        found.append(user)
+    return found
 
 
 def _as_present(user: User) -> Mapping[str, object]:
@@ -254,11 +268,16 @@ def _judge(
     if not isinstance(plan, UserPlan):
         return verdict_of(plan)
     todo = [str(each) for each in (plan.quotas, plan.acls) if each]
-    mechanism = access.mechanism
+    mechanism, files = access.mechanism, UserDirectory(state.user(user.meta.name))
     recorded = entry.credentials.get(mechanism) if entry and mechanism else None
-    if mechanism and (recorded is None or view.credentials.get(mechanism) != recorded):
+    if mechanism and (
+        entry is None
+        or recorded is None
+        or view.credentials.get(mechanism) != recorded
+        or entry.secret != files.version
+    ):
         todo.append(f"set the {mechanism} credential")
-    if not UserDirectory(state.user(user.meta.name)).command_config.exists():
+    if not files.command_config.exists():
         todo.append("write the files of its clients")
     if todo:
         text = f"`barnabas local up` would: {'; '.join(todo)}"

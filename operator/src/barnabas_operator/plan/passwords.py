@@ -114,6 +114,12 @@ def choose_password(
     return Password(value=generate(), rotation=rotation, generated=generated, reason=reason)
 
 
+def password_problem(own: SecretView | None) -> str:
+    """What is wrong with the password that there is; empty if nothing, or if there is none."""
+    found = own.data.get(PASSWORD_KEY, b"") if own else b""
+    return _text(found)[1] if found else ""
+
+
 def _age(since: str, now: str) -> timedelta | None:
     """How old a password is; None where that cannot be told."""
     try:

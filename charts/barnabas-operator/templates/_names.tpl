@@ -41,7 +41,7 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 # Of secured clusters.
 - apiGroups: [networking.k8s.io]
   resources: [networkpolicies]
-  verbs: [get, list, create, patch]
+  verbs: [get, list, create, patch, delete]
 # Listeners of the types ingress and tlsroute.
 - apiGroups: [networking.k8s.io]
   resources: [ingresses]

@@ -197,6 +197,25 @@ def test_the_same_resource_on_an_empty_kubernetes_is_refused_with_what_to_write(
     assert passes.run()["security"] == "Insecure"
 
 
+@pytest.mark.parametrize("ends", [False, True])
+def test_a_secured_cluster_that_was_refused_may_become_an_insecure_one(ends: bool) -> None:
+    """Nothing that keeps its brokers from their ensemble is left, wherever a pass ends."""
+    passes = Passes(without(examples.cluster(), "insecure", "listeners"))
+    passes.kube.fail("apply StatefulSet", 403, times=None)
+    assert "StatefulSet quickstart-zookeeper is refused" in stalled(passes.run())
+    assert [key for key in passes.kube.objects if key[0] == "NetworkPolicy"]
+    passes.kube.faults.clear()
+    passes.kube.edit("KafkaCluster", "quickstart", lambda body: body["spec"].update(insecure=True))
+    if ends:
+        passes.kube.fail("delete NetworkPolicy", 503)
+        with pytest.raises(KubeError):
+            passes.run()
+    assert not stalled(passes.run())
+    assert passes.run()["security"] == "Insecure"
+    assert settings(passes)["listeners"] == "PLAIN://0.0.0.0:9092"
+    assert not [key for key in passes.kube.objects if key[0] == "NetworkPolicy"]
+
+
 def test_an_insecure_cluster_keeps_the_listener_of_its_brokers() -> None:
     """The operator refuses what the API server cannot: it does not know what a cluster is."""
     passes = Passes(examples.cluster(insecure=True, listeners=LISTENERS[:1]))

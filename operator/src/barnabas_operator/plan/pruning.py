@@ -16,7 +16,7 @@ from barnabas_operator.plan.steps import DeleteObject
 
 Object = Mapping[str, Any]
 
-KINDS: Final = frozenset({"Service", "ConfigMap", "Ingress", "TLSRoute"})
+KINDS: Final = frozenset({"Service", "ConfigMap", "Ingress", "TLSRoute", "NetworkPolicy"})
 
 
 def surplus(

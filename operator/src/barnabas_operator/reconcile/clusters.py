@@ -187,7 +187,9 @@ def observe(cluster: Cluster, context: Context) -> Observed:
     kube, namespace = context.kube, cluster.meta.namespace
     labels = {INSTANCE: cluster.meta.name}
     objects: dict[tuple[str, str], Mapping[str, Any]] = {}
-    policies = (NETWORK_POLICIES,) if cluster.body.spec.secured else ()
+    # An insecure one that never served may have begun as a secured one: policies keep brokers out.
+    begins = not cluster.body.status.initialized
+    policies = (NETWORK_POLICIES,) if cluster.body.spec.secured or begins else ()
     kinds = (STATEFUL_SETS, SERVICES, CONFIG_MAPS, BUDGETS, *policies, *routes_of(cluster.body))
     for kind in kinds:
         for found in _listed(kind, namespace, labels, context):

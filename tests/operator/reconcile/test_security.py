@@ -254,6 +254,26 @@ def test_claims_of_a_secured_cluster_say_so() -> None:
     assert not [key for key in other.kube.objects if key[0] == "StatefulSet"]
 
 
+def test_claims_from_before_they_said_so_are_labelled() -> None:
+    """Those of a secured cluster, whose templates cannot change: nobody has it insecure later."""
+    passes = Passes(without(examples.cluster(), "insecure", "listeners"))
+    passes.run()
+    passes.kube.settle()
+    for kind, _, name in list(passes.kube.objects):
+        if kind == CLAIMS.kind:
+            passes.kube.edit(
+                kind, name, lambda body: body["metadata"]["labels"].pop("barnabas.io/security")
+            )
+    written = len(passes.kube.writes)
+    passes.run()
+    passes.run()
+    changed = [each for each in passes.kube.writes[written:] if "KafkaCluster" not in each]
+    assert len(changed) == 2
+    assert all("PersistentVolumeClaim" in each for each in changed)
+    other = leave_claims(passes, insecure=True, listeners=LISTENERS[:1])
+    assert "created secured" in stalled(other.run())
+
+
 def test_claims_of_a_cluster_that_may_have_been_either_need_a_word() -> None:
     """Brokers of the other mode could not use the ensemble's data: the resource has to say it."""
     passes = Passes(examples.cluster(insecure=True))

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from barnabas_operator.api.amounts import parse_bytes, show_bytes
-from barnabas_operator.api.clusters import ClusterSpec
+from barnabas_operator.api.clusters import ClusterSpec, Security
 from barnabas_operator.api.storage import DeletionPolicy
-from barnabas_operator.names import INSTANCE
+from barnabas_operator.names import INSTANCE, SECURITY
 from barnabas_operator.plan.steps import GrowClaim, LabelClaim
 from barnabas_operator.resources.objects import Document, hashed
 
@@ -60,6 +60,20 @@ def relabelled(claims: Iterable[Object], labels: Mapping[str, str]) -> list[Labe
         )
         for each in claims
         if INSTANCE in (each["metadata"].get("labels") or {})
+    ]
+
+
+def marked(claims: Iterable[Object]) -> list[LabelClaim]:
+    """The claims of a secured cluster that do not say so: their templates are from before that."""
+    secured = Security.SECURED.value
+    return [
+        LabelClaim(
+            name=each["metadata"]["name"],
+            labels={SECURITY: secured},
+            reason="it is of a secured cluster, and may outlive it",
+        )
+        for each in claims
+        if (each["metadata"].get("labels") or {}).get(SECURITY) != secured
     ]
 
 

@@ -20,6 +20,7 @@ from barnabas_operator.plan.claims import (
     growth,
     ignored_class,
     lost_cluster_id,
+    marked,
     ordinal_of,
     relabelled,
     with_present_templates,
@@ -237,6 +238,7 @@ def check_claims(snapshot: Snapshot, draft: Draft) -> None:
         grown, kept = growth([each for each in claims if ordinal_of(each) < replicas], size)
         draft.steps += grown
         draft.steps += relabelled(claims, snapshot.names.selector(component))
+        draft.steps += marked(claims) if spec.secured else []
         for message in kept:
             draft.find(Reason.CLAIM_LARGER, message)
     classes = (

@@ -323,7 +323,7 @@ class LocalBroker:
 
     def _start(self, text: str) -> Starting:
         files = self.files
-        files.settings.write_text(text)
+        processes.write_atomically(files.settings, text)
         files.ready.unlink(missing_ok=True)
         # -P: a module in somebody's directory must not shadow one that the broker imports.
         command = [
@@ -353,7 +353,7 @@ class LocalBroker:
                 told.append(f"port {port.asked} is in use; listener {each.name} is at {port.got}")
         # From now on it is known what a free port was, and this is what the broker runs with.
         text = self._settings(known.ports)
-        self.files.settings.write_text(text)
+        processes.write_atomically(self.files.settings, text)
         entry = self.files.entry()
         if entry is not None:
             entry = replace(entry, fingerprint=self._fingerprint(text))

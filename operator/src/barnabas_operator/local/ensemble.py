@@ -99,7 +99,7 @@ class Member:
             end(files, name=self.name, timeout_s=timeout_s)
         elif entry is not None:
             say(processes.told_end(self.name, files.log))
-        files.settings.write_text(text)
+        processes.write_atomically(files.settings, text)
         files.directory.joinpath("log4j.properties").write_text(LOG4J)
         command = [
             sys.executable, "-P", "-m", "barnabas_broker.cli", "zookeeper", "member",

@@ -257,6 +257,20 @@ def test_a_user_that_changes_and_goes(laptop: Laptop) -> None:
     assert laptop.state.users() == ["admin"]
 
 
+def test_a_username_that_changes(laptop: Laptop) -> None:
+    """Who had the former one does not come in any more."""
+    cluster, shop = secured_cluster(), user("shop", authorization=WRITER)
+    laptop.up(cluster, topic(), shop)
+    before = librdkafka(laptop, "shop")
+    shop["spec"]["username"] = "store"
+    assert laptop.up(cluster, topic(), shop).ready
+    assert refused(before)
+    assert send(librdkafka(laptop, "shop"), b"one") is None
+    record = laptop.state.load()
+    assert record is not None
+    assert set(record.users) == {"admin", "store"}
+
+
 def test_a_password_of_ones_own(laptop: Laptop) -> None:
     """Written into its file; the other files and the broker follow. A lost one is another."""
     laptop.up(secured_cluster(), topic(), *users())

@@ -243,8 +243,10 @@ def _with_statuses(manifest: Manifest, record: Record, state: StateDirectory) ->
 
 
 def _as_present(user: User) -> Mapping[str, object]:
-    spec = {"cluster": user.body.spec.cluster, "username": user.body.spec.username}
-    return {"metadata": {"name": user.meta.name}, "spec": spec}
+    """What there is in Kafka alone, for the file is all there is: a username may change here."""
+    name = user_name(user)
+    spec = {"cluster": user.body.spec.cluster, "username": name}
+    return {"metadata": {"name": name}, "spec": spec}
 
 
 def _status(user: User, state: StateDirectory) -> UserStatus:

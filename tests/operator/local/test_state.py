@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from barnabas_operator.api.clusters import Security
 from barnabas_operator.local import state
 from barnabas_operator.local.state import (
     BrokerRecord,
@@ -47,6 +48,17 @@ def test_a_record_comes_back_as_it_was(directory: StateDirectory) -> None:
     assert directory.load() == record
 
 
+@pytest.mark.parametrize(("security", "version"), [(Security.INSECURE, 2), (Security.SECURED, 3)])
+def test_a_secured_cluster_is_not_for_versions_that_know_of_none(
+    directory: StateDirectory, security: Security, version: int
+) -> None:
+    """They refuse its record; without the mode in it they would start its brokers plain."""
+    record = Record(cluster="quickstart", file="/a.yaml", documents=[], security=security)
+    directory.save(record)
+    assert json.loads((directory.path / "cluster.json").read_text())["version"] == version
+    assert directory.load() == record
+
+
 def test_one_command_at_a_time(directory: StateDirectory) -> None:
     """Two would start two brokers."""
     with (
@@ -69,11 +81,11 @@ def test_a_directory_of_other_things_is_not_taken(tmp_path: Path) -> None:
 def test_a_record_that_cannot_be_read(directory: StateDirectory) -> None:
     """Damaged, or of a version to come: it says what to do."""
     path = directory.path / "cluster.json"
-    for content in ("{", "[]", "{}", json.dumps({"version": 2})):
+    for content in ("{", "[]", "{}", json.dumps({"version": 2}), json.dumps({"version": 3})):
         path.write_text(content)
         with pytest.raises(LocalError, match=r"is damaged .*; `barnabas local up FILE --rep"):
             directory.load()
-    path.write_text(json.dumps({"version": 3}))
+    path.write_text(json.dumps({"version": 4}))
     with pytest.raises(LocalError, match=r"another version .*another directory with --dir"):
         directory.load()
 

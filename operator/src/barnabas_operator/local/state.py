@@ -35,6 +35,8 @@ from barnabas_operator.plan.user_ledger import FORMAT as USERS
 from barnabas_operator.plan.user_ledger import UserLedger
 
 VERSION: Final = 2
+# Of a secured cluster: what knows of none would start its brokers for everybody.
+SECURED_VERSION: Final = 3
 _RECORD: Final = "cluster.json"
 _DAMAGED: Final = "cluster.damaged"
 _LOCK: Final = "lock"
@@ -159,7 +161,7 @@ class StateDirectory:
         try:
             told = json.loads(path.read_text())
             version = told["version"]
-            if version == VERSION:
+            if version in (VERSION, SECURED_VERSION):
                 return _record(told)
         except FileNotFoundError:
             self._check_strangers()
@@ -169,13 +171,15 @@ class StateDirectory:
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             text = f"{path} is damaged ({error}); `barnabas local up FILE --repair` writes it again"
             raise DamagedError(f"{text} from the files beside it") from error
-        text = f"{path} was written by another version ({version}, this one knows {VERSION})"
+        known = f"{VERSION} and {SECURED_VERSION}"
+        text = f"{path} was written by another version ({version}, this one knows {known})"
         raise LocalError(f"{text}; use that version, or another directory with --dir")
 
     def save(self, record: Record) -> None:
         """Write the record in one step."""
+        secured = record.security is Security.SECURED
         told = {
-            "version": VERSION,
+            "version": SECURED_VERSION if secured else VERSION,
             "cluster": record.cluster,
             "file": record.file,
             "documents": list(record.documents),

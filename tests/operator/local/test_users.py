@@ -9,7 +9,7 @@ import signal
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -97,7 +97,7 @@ def accepted(settings: dict[str, Any]) -> bool:
     return not refused(settings, seconds(ANSWER))
 
 
-def paste(command: str, stdin: str = "") -> str:
+def paste(command: str, stdin: str = "", *, environment: Mapping[str, str] = os.environ) -> str:
     """What a command prints that `up` or `status` has shown."""
     words = command.split()
     assert words[0] == "barnabas"
@@ -108,7 +108,7 @@ def paste(command: str, stdin: str = "") -> str:
         text=True,
         timeout=seconds(RUN),
         check=False,
-        env={name: it for name, it in os.environ.items() if not name.startswith("BARNABAS_")},
+        env={name: it for name, it in environment.items() if not name.startswith("BARNABAS_")},
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -536,7 +536,7 @@ def test_in_a_terminal(terminal: Terminal, tmp_path: Path) -> None:
     said = terminal.run("up", "--secure", file)
     shown = [line.partition("user admin: ")[2] for line in said.splitlines()]
     (command,) = [each for each in shown if each.startswith("barnabas ")]
-    assert TOPIC in paste(command).split()
+    assert TOPIC in paste(command, environment=terminal.environment).split()
     table = terminal.run("status")
     assert command in table
     (cluster,) = terminal.status()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,17 @@ from confluent_kafka import KafkaError, Producer
 
 from barnabas_broker.testing import Broker
 from barnabas_kafka.client import Admin, ClientConfig, ScramCredential, alter_scram_credentials
+from barnabas_kafka.errors import ErrorCode
+from barnabas_kafka.protocol.messages.sasl_authenticate import (
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+)
+from barnabas_kafka.protocol.messages.sasl_handshake import (
+    SaslHandshakeRequest,
+    SaslHandshakeResponse,
+)
+from tests.clients.brokers import Barnabas
+from tests.clients.wire import Wire
 from tests.oracle.certificates import Certificate
 from tests.waiting import wait_for
 
@@ -109,3 +121,39 @@ def test_librdkafka_that_trusts_another_authority(secured: Secured, tmp_path: Pa
         return errors
 
     wait_for("the refusal", refused, until=lambda codes: KafkaError._SSL in codes)
+
+
+def told_of(address: str, user: str) -> dict[str, str]:
+    """What a broker answers to whoever begins SCRAM as that user: salt and iterations."""
+    with Wire(address) as wire:
+        handshake = SaslHandshakeRequest(mechanism="SCRAM-SHA-256")
+        assert wire.ask(handshake, SaslHandshakeResponse, 1).error_code == ErrorCode.NONE
+        first = SaslAuthenticateRequest(auth_bytes=f"n,,n={user},r=nonce".encode())
+        answer = wire.ask(first, SaslAuthenticateResponse, 2)
+    parts = bytes(answer.auth_bytes).decode().split(",")
+    return {part[0]: part[2:] for part in parts if not part.startswith("r=")}
+
+
+def test_who_is_no_user_is_not_known_by_comparing_answers(tmp_path: Path) -> None:
+    """Salt and iterations are in the manner of users, and the same after a restart."""
+    settings = {
+        "listeners": "PLAINTEXT://localhost:0,SASL_PLAINTEXT://localhost:0",
+        "sasl.enabled.mechanisms": "SCRAM-SHA-256",
+    }
+    broker = Barnabas(tmp_path / "broker", settings)
+    told: list[list[dict[str, str]]] = []
+    for _ in range(2):
+        with broker:
+            listeners = json.loads((broker.directory / "ready.json").read_text())["listeners"]
+            if not told:
+                user = ScramCredential("alice", PASSWORD, "SCRAM-SHA-256", iterations=7777)
+                plain = ClientConfig(bootstrap_servers=listeners["PLAINTEXT"])
+                with Admin(plain) as admin:
+                    admin.call(alter_scram_credentials([user])).all()
+            address = listeners["SASL_PLAINTEXT"]
+            told.append([told_of(address, user) for user in ("alice", "nobody", "somebody")])
+    assert told[0] == told[1]
+    alice, nobody, somebody = told[0]
+    assert alice["i"] == nobody["i"] == somebody["i"] == "7777"
+    assert len(alice["s"]) == len(nobody["s"])
+    assert len({alice["s"], nobody["s"], somebody["s"]}) == 3

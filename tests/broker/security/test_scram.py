@@ -1,5 +1,6 @@
 """SCRAM: the exchange of RFC 7677, and what is refused."""
 
+import hmac
 from base64 import b64decode
 
 import pytest
@@ -34,12 +35,17 @@ def credential(
     return ScramCredential.from_salted_password(mechanism, salted, SALT, iterations)
 
 
+def decoy(name: str) -> tuple[bytes, int]:
+    """What a user that does not exist is answered with."""
+    return hmac.digest(b"decoy", name.encode(), "sha256"), 4096
+
+
 def server(
     users: dict[str, ScramCredential] | None = None, mechanism: ScramMechanism = SHA_256
 ) -> ScramServer:
     """An exchange among these users."""
     known = {"user": credential()} if users is None else users
-    return ScramServer(mechanism, known.get, nonce=SERVER_NONCE, decoy_key=b"decoy")
+    return ScramServer(mechanism, known.get, nonce=SERVER_NONCE, decoy=decoy)
 
 
 def test_the_exchange_of_rfc_7677() -> None:

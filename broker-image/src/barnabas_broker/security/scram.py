@@ -3,9 +3,9 @@
 A credential never holds the password: it holds what proves that a client knows it, and what proves
 to the client that the broker does. Its text is the one that Kafka keeps in `/config/users/<user>`.
 
-An exchange with a user that does not exist is carried on with a salt that depends on the name
-alone, and fails in its last step like one with a wrong password: who asks learns of no user
-whether it exists. Kafka fails the first step.
+An exchange with a user that does not exist is carried on with a decoy (`scram_decoys`), and fails
+in its last step like one with a wrong password: who asks learns of no user whether it exists. Kafka
+fails the first step.
 
 With the extension `tokenauth=true` the user name is the id of a delegation token (KIP-48), and who
 succeeds is its owner. Channel binding and other extensions are not offered, as in Kafka.
@@ -107,6 +107,8 @@ class ScramCredential:
 
 
 FindCredential = Callable[[str], ScramCredential | None]
+FindDecoy = Callable[[str], tuple[bytes, int]]
+"""Salt and iterations for a user that does not exist."""
 
 
 class TokenLogin(Protocol):
@@ -141,16 +143,16 @@ class ScramServer:
         find: FindCredential,
         *,
         nonce: str,
-        decoy_key: bytes,
+        decoy: FindDecoy,
         find_token: FindToken = lambda _: None,
     ) -> None:
-        """`nonce` must not have been used before; `decoy_key` is secret and lasts for a process."""
+        """`nonce` must not have been used before."""
         self._hash = mechanism.hash_name
         self._find = find
         self._find_token = find_token
         self._login: TokenLogin | None = None
         self._nonce = nonce.encode()
-        self._decoy_key = decoy_key
+        self._decoy = decoy
         self._credential: ScramCredential | None = None
         self._sent: tuple[bytes, bytes, bytes] | None = None  # Bare first, server-first, nonce.
         self.user: str | None = None
@@ -181,8 +183,10 @@ class ScramServer:
             credential = None
         self._credential = credential
         nonce = match["nonce"] + self._nonce
-        salt = self._decoy_salt() if credential is None else credential.salt
-        iterations = ITERATIONS_MIN if credential is None else credential.iterations
+        if credential is None:
+            salt, iterations = self._decoy(self._name)
+        else:
+            salt, iterations = credential.salt, credential.iterations
         answer = b"r=%b,s=%b,i=%d" % (nonce, b64encode(salt), iterations)
         self._sent = (match["bare"], answer, nonce)
         return answer
@@ -220,9 +224,6 @@ class ScramServer:
             return self._find(self._name)
         self._login = self._find_token(self._name)
         return None if self._login is None else self._login.credential
-
-    def _decoy_salt(self) -> bytes:
-        return hmac.digest(self._decoy_key, self._name.encode(), "sha256")[:20]
 
 
 def scram_credential(

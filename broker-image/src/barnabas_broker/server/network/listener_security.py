@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import os
+import secrets
 import ssl
 import time
 from collections.abc import Callable
@@ -30,6 +31,7 @@ from barnabas_broker.security.scram import (
     TokenLogin,
     scram_credential,
 )
+from barnabas_broker.security.scram_decoys import Decoy, Decoys
 from barnabas_broker.security.ssl_principals import certificate_principal
 from barnabas_broker.security.stores import StoreError
 from barnabas_broker.server.control.login_file import jvm_properties, login_file, read_sections
@@ -50,6 +52,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+DECOY_KEY: Final = secrets.token_bytes(32)
+"""What decoys of SCRAM are made of while there are no users."""
+
 RENEWAL_S: Final = 1.0
 """How often to look for changed key stores and settings."""
 
@@ -68,6 +73,7 @@ class ListenerSecurity:
         self._protocol = address.protocol
         file = login_file(jvm_properties(os.environ.get("KAFKA_OPTS", "")))
         self._sections = read_sections(file) if file else {}
+        self._decoys: dict[ScramMechanism, Decoys] = {}
         self._broker = broker
         self._settings = settings
         self.tls: ListenerTls | None = None
@@ -139,7 +145,9 @@ class ListenerSecurity:
         if self._protocol.sasl:
             found = listener_sasl(settings, self._name, self._sections)
             validate = None if found.bearer is None else self._validator(found.bearer)
-            sasl = SaslProvider(found, self._find_scram, self._find_token, validate)
+            sasl = SaslProvider(
+                found, self._find_scram, self._find_token, self._find_decoy, validate
+            )
         if self._name in settings.listeners_among_brokers:
             # Late, for it brings parts of the client's library.
             from barnabas_broker.security.client_security import client_security
@@ -160,6 +168,13 @@ class ListenerSecurity:
 
     def _find_scram(self, mechanism: ScramMechanism, user: str) -> ScramCredential | None:
         return scram_credential(self._broker().image.user_configs, mechanism, user)
+
+    def _find_decoy(self, mechanism: ScramMechanism, user: str) -> Decoy:
+        users = self._broker().image.user_configs
+        decoys = self._decoys.get(mechanism)
+        if decoys is None or decoys.users is not users:
+            decoys = self._decoys[mechanism] = Decoys(users, mechanism, key=DECOY_KEY)
+        return decoys.of(user)
 
     def _find_token(self, mechanism: ScramMechanism, token_id: str) -> TokenLogin | None:
         tokens = self._broker().security.tokens

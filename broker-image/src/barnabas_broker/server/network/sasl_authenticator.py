@@ -62,14 +62,12 @@ REAUTHENTICATION_INTERVAL_S: Final = 1.0
 SESSION_MAX_S: Final = 365 * 86_400.0
 """No session of limited lifetime lasts longer: a timer cannot."""
 
-DECOY_KEY: Final = secrets.token_bytes(32)
-"""Salts of users that do not exist stay the same while the process lives."""
-
 _API_VERSIONS: Final = int(ApiKey.API_VERSIONS)
 _FRAME_SIZE_BYTES: Final = 4
 
 FindScram = Callable[[ScramMechanism, str], ScramCredential | None]
 FindToken = Callable[[ScramMechanism, str], TokenLogin | None]
+FindDecoy = Callable[[ScramMechanism, str], tuple[bytes, int]]
 
 
 class State(Enum):
@@ -89,6 +87,7 @@ class SaslProvider:
     settings: ListenerSasl
     find_scram: FindScram
     find_token: FindToken
+    find_decoy: FindDecoy
     validate_bearer: Validate | None = None
 
     def authenticator(self, session: "Session", dispatcher: Dispatcher) -> "SaslAuthenticator":
@@ -106,7 +105,7 @@ class SaslProvider:
             scram,
             lambda user: self.find_scram(scram, user),
             nonce=secrets.token_urlsafe(NONCE_BYTES),
-            decoy_key=DECOY_KEY,
+            decoy=lambda user: self.find_decoy(scram, user),
             find_token=lambda token_id: self.find_token(scram, token_id),
         )
 

@@ -239,6 +239,16 @@ def group_write_error(code: ErrorCode) -> ErrorCode:
     return write_error(code)
 
 
+def consumer_group_write_error(code: ErrorCode) -> ErrorCode:
+    """The same for members of the consumer protocol (`CoordinatorOperationExceptionHelper`).
+
+    It has no rebalance in progress: a client that is told of one gives up for good.
+    """
+    if code is ErrorCode.REQUEST_TIMED_OUT:
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE
+    return group_write_error(code)
+
+
 def write_error(code: ErrorCode) -> ErrorCode:
     """What a failed append means to any client of a coordinator."""
     if code in _UNAVAILABLE:

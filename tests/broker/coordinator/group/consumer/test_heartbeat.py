@@ -228,6 +228,26 @@ def test_a_group_has_room_for_so_many() -> None:
     assert story.refusal("one", 1) is ErrorCode.NONE
 
 
+@pytest.mark.parametrize(
+    ("failure", "told"),
+    [
+        (ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.COORDINATOR_NOT_AVAILABLE),
+        (ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, ErrorCode.COORDINATOR_NOT_AVAILABLE),
+        (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.COORDINATOR_NOT_AVAILABLE),
+        (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NOT_COORDINATOR),
+        (ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NOT_COORDINATOR),
+        (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.UNKNOWN_SERVER_ERROR),
+    ],
+)
+def test_members_are_told_of_a_failed_write_in_their_own_terms(
+    failure: ErrorCode, told: ErrorCode
+) -> None:
+    """What a heartbeat does not know ends a consumer for good."""
+    story = ConsumerStory({"t": 4})
+    story.fail_writes = failure
+    assert story.refusal("one", 0) is told
+
+
 def test_what_could_not_be_written_is_not_so() -> None:
     """The member is told to try again, and the group does not exist."""
     story = ConsumerStory({"t": 4})

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from barnabas_broker.cluster.image import MetadataImage
-from barnabas_broker.coordinator.group.commits import group_write_error
+from barnabas_broker.coordinator.group.commits import consumer_group_write_error
 from barnabas_broker.coordinator.group.consumer import fencing, migration, subscriptions
 from barnabas_broker.coordinator.group.consumer import target as targets
 from barnabas_broker.coordinator.group.consumer.expressions import Expressions
@@ -422,7 +422,8 @@ class Heartbeats:
         )
         turn.answer(beat.waiter, response)
         turn.refuse = lambda code, instead: instead.answer(
-            beat.waiter, ConsumerGroupHeartbeatResponse(error_code=group_write_error(code))
+            beat.waiter,
+            ConsumerGroupHeartbeatResponse(error_code=consumer_group_write_error(code)),
         )
 
 

@@ -2,7 +2,7 @@
 
 from asyncio import Future
 
-from barnabas_broker.coordinator.group.commits import group_write_error
+from barnabas_broker.coordinator.group.commits import consumer_group_write_error
 from barnabas_broker.coordinator.group.consumer.availability import is_served
 from barnabas_broker.coordinator.group.consumer.heartbeat import Beat
 from barnabas_broker.coordinator.group.members import Client
@@ -64,7 +64,7 @@ def handle(
     return then(
         answer,
         lambda told: told,
-        lambda error: refused_beat(KafkaError(group_write_error(error.code))),
+        lambda error: refused_beat(KafkaError(consumer_group_write_error(error.code))),
     )
 
 

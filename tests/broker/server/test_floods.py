@@ -7,6 +7,7 @@ so that one request is one turn and the order is certain.
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -14,8 +15,7 @@ import pytest
 from barnabas_broker.security.principals import ANONYMOUS
 from barnabas_broker.server.network import session
 from barnabas_broker.server.network.long_requests import ROUND_LONG_S
-from barnabas_broker.server.network.session import FLOOD_READ_BYTES
-from barnabas_broker.server.network.shared import Shared
+from barnabas_broker.server.network.shared import FLOOD_READ_BYTES, Shared
 from barnabas_broker.server.requests.dispatch import Caller, Reply
 from tests.broker.server.sessions import Client, frames, serving
 
@@ -298,7 +298,8 @@ def test_a_request_whose_answer_is_cancelled_ends_its_connection() -> None:
         with serving(requests) as sessions:
             client = sessions.connect("a")
             future = asyncio.get_running_loop().create_future()
-            reply = Reply(cast(Any, None), cast(Any, None), 0, future, client.session.caller)
+            call = cast(Any, SimpleNamespace(hurry=None))
+            reply = Reply(cast(Any, None), call, 0, future, client.session.caller)
             client.session._wait_for(reply)
             future.cancel()
             await asyncio.sleep(0)

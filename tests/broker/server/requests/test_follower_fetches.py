@@ -1,6 +1,6 @@
 """Fetch as a follower sends it, frame by frame: what it is told, and what it tells."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,8 +10,10 @@ import pytest
 from barnabas_broker.cluster.image import BrokerRegistration
 from barnabas_broker.replica.partition import Partition
 from barnabas_broker.server.node import broker_server as node_module
+from barnabas_broker.server.process import cooperative_scheduler
 from barnabas_broker.server.requests import follower_fetches
 from barnabas_kafka.errors import ErrorCode
+from barnabas_kafka.protocol.messages.api_versions import ApiVersionsRequest
 from barnabas_kafka.protocol.messages.fetch import (
     FetchPartition,
     FetchRequest,
@@ -258,3 +260,51 @@ def test_a_follower_may_look_up_to_the_end(wire: Wire) -> None:
         response = wire.ask(ListOffsetsRequest(replica_id=replica, topics=topics), 7)
         ends.append(response.topics[0].partitions[0].offset)
     assert ends == [1, 0]
+
+
+@pytest.fixture
+def parked(cluster: HandMade, wire: Wire) -> Callable[[], FetchResponse]:
+    """What waits until a fetch is parked, says something behind it, and has its answer."""
+    waiting = cluster.members[0].partition().appends
+
+    def hurried() -> FetchResponse:
+        wait_for("a fetch that waits", lambda: waiting.fetch_waiters)
+        wire.send(ApiVersionsRequest(), 0)
+        return wire.receive(FetchResponse, 12)[1]
+
+    return hurried
+
+
+def test_a_fetch_that_was_read_in_turns_is_hurried(
+    wire: Wire, parked: Callable[[], FetchResponse], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As every follower's fetch of many partitions is."""
+    monkeypatch.setattr(cooperative_scheduler, "TURN_S", -1)
+    wire.send(fetch(0, wait_ms=10_000_000), 12)
+    assert parked().responses[0].partitions[0].error_code == ErrorCode.NONE
+
+
+def test_a_fetch_that_came_in_pieces_is_hurried(
+    cluster: HandMade, wire: Wire, parked: Callable[[], FetchResponse]
+) -> None:
+    """As every large one does."""
+    frame = wire.frame(fetch(0, wait_ms=10_000_000), 12)
+    wire.socket.sendall(frame[:20])
+    with Wire(cluster.members[0].port) as another:
+        another.ask(ApiVersionsRequest(), 0)  # Once it is answered the first piece was read.
+    wire.socket.sendall(frame[20:])
+    assert parked().responses[0].partitions[0].error_code == ErrorCode.NONE
+
+
+def test_a_fetch_behind_another_is_hurried(
+    cluster: HandMade, wire: Wire, parked: Callable[[], FetchResponse]
+) -> None:
+    """It came while the one before it was waiting, and is served from what was kept."""
+    waiting = cluster.members[0].partition().appends
+    wire.send(fetch(0, wait_ms=10_000_000), 12)
+    wait_for("a fetch that waits", lambda: waiting.fetch_waiters)
+    behind = wire.frame(ApiVersionsRequest(), 0), wire.frame(fetch(0, wait_ms=10_000_000), 12)
+    wire.socket.sendall(b"".join(behind))
+    assert wire.receive_frame()  # The first is answered, and what hurried it,
+    assert wire.receive_frame()
+    assert parked().responses[0].partitions[0].error_code == ErrorCode.NONE  # and then the other.

@@ -40,7 +40,16 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from barnabas_broker.invariants import violated
 from barnabas_broker.security.principals import Principal
 from barnabas_broker.server.network.long_requests import FALL, LONG_REQUEST_S, clock_for, next_cost
-from barnabas_broker.server.network.shared import Shared
+from barnabas_broker.server.network.shared import (
+    FLOOD_READ_BYTES,
+    FLUSH_BYTES,
+    LARGE_REQUEST_BYTES,
+    LAST_REQUESTS_S,
+    MOVED_AT_ONCE,
+    RECEIVED_AT_ONCE,
+    UNBUDGETED_BYTES,
+    Shared,
+)
 from barnabas_broker.server.process.cooperative_scheduler import Line
 from barnabas_broker.server.requests.dispatch import Dispatcher, Reply
 from barnabas_broker.server.requests.handler import UnanswerableError
@@ -66,34 +75,9 @@ TURN_S: Final = 0.0003
 """How long one session serves requests that came together before others have their turn. A round
 of the event loop costs a thirtieth of that."""
 
-FLOOD_READ_BYTES: Final = 64 << 10
-"""What is received at once of who sends small requests faster than they are served: they wait for
-their turns either way, and others would wait for a megabyte to be copied."""
-
 APART_REQUESTS: Final = 100
 """How many requests of a session are served one by one once some could not be served together: to
 try costs some microseconds, and what a client sends seldom changes in kind."""
-
-FLUSH_BYTES: Final = 64 << 10
-"""A response this large is sent before the next request is served: a megabyte of requests for
-large responses must not become gigabytes of responses."""
-
-MOVED_AT_ONCE: Final = 512 << 10
-"""How much of a request is copied to a larger buffer at once: some tenths of a millisecond, as its
-pages are new to the process."""
-
-LARGE_REQUEST_BYTES: Final = 256 << 10
-"""Requests above this are received in turns while several arrive, and each is served in a turn of
-its own then."""
-
-RECEIVED_AT_ONCE: Final = 256 << 10
-"""How much of a large request is received at once while several arrive."""
-
-UNBUDGETED_BYTES: Final = 4 << 10
-"""How much is received of a large request, which cannot be put off any more, beyond that."""
-
-LAST_REQUESTS_S: Final = 30.0
-"""How long requests are kept whose client has closed, behind one that still waits."""
 
 
 class Session(asyncio.BufferedProtocol):
@@ -365,10 +349,7 @@ class Session(asyncio.BufferedProtocol):
             self._shared.burst.join(self)
             return True
         self._flush()
-        # Who waits for the others of its group has nothing to say until it is answered, and reading
-        # would stop and begin again for nothing; a follower's word hurries its fetch.
-        hears = isinstance(self._waiting_for, PendingResponse) or (self._call and self._call.hurry)
-        if self._is_blocked() and not (hears or self._transport.is_closing()):
+        if self._is_blocked() and not (self._hears() or self._transport.is_closing()):
             self._pause()
         return True
 
@@ -408,7 +389,7 @@ class Session(asyncio.BufferedProtocol):
             self._memory.progressed(self, self._loop.time())
         else:
             self._keep(view[position:])
-        if self._is_blocked():
+        if self._is_blocked() and not self._hears():
             self._pause()
 
     def _keep(self, rest: memoryview) -> None:
@@ -535,8 +516,10 @@ class Session(asyncio.BufferedProtocol):
 
     def _wait_for(self, reply: "Reply | DelayedFailure") -> None:
         self._waiting_for = reply.future
-        self._call = reply.call if isinstance(reply, Reply) else None
         reply.future.add_done_callback(partial(self._answered, reply))
+        if isinstance(reply, Reply):
+            self._call = reply.call
+            self._call.listen = self._listen
 
     def _answered(self, reply: Any, future: "asyncio.Future[Any]") -> None:
         if self._transport.is_closing():
@@ -557,8 +540,7 @@ class Session(asyncio.BufferedProtocol):
         try:
             answer = self._dispatcher.encode(reply, future)
         except UnanswerableError as error:
-            self._complain(Cause.BAD_REQUEST, str(error))
-            self.close_when_sent()
+            self._fail(error)
             return
         if self._cost > LONG_REQUEST_S:
             self._shared.serving.spend(perf_counter() - began)
@@ -577,8 +559,7 @@ class Session(asyncio.BufferedProtocol):
             self._out.append(request.encoded())
         except EncodeError as error:
             log.exception("Failed to encode a response")
-            self._complain(Cause.BAD_REQUEST, str(error))
-            self.close_when_sent()
+            self._fail(error)
             return
         request.metrics.served(request.version, perf_counter_ns() - request.began_ns)
         self._go_on()
@@ -606,6 +587,21 @@ class Session(asyncio.BufferedProtocol):
             or self._muted is not None
             or self._starved
         )
+
+    def _listen(self) -> None:
+        if self._hears():
+            self._read_on()
+
+    def _hears(self) -> bool:
+        """Whether reading goes on behind the request that is waited for.
+
+        A follower's word hurries its fetch. Who waits for the others of its group says nothing
+        until it is answered, and reading would stop and begin again for nothing.
+        """
+        if self._kept is not None or self._outbound.waiting or self._muted is not None:
+            return False
+        hurried = self._call is not None and self._call.hurry is not None
+        return hurried or isinstance(self._waiting_for, PendingResponse)
 
     def _mute(self, throttle_ms: int) -> None:
         """Serve and read nothing more for a time; what is to be sent is sent before (KIP-219)."""
@@ -659,7 +655,7 @@ class Session(asyncio.BufferedProtocol):
 
     def _resume(self) -> None:
         """Go on after a wait: first with what was received meanwhile, then with the socket."""
-        if self._is_blocked() or self._transport.is_closing():
+        if (self._is_blocked() and not self._hears()) or self._transport.is_closing():
             return
         if self._kept is not None:
             if self._begun or self._filled >= self._needed:
@@ -667,21 +663,26 @@ class Session(asyncio.BufferedProtocol):
                 self._serve_frames(memoryview(self._kept)[self._begun : self._filled])
             else:
                 self._grow()
-            if self._is_blocked():
+            if self._is_blocked() and not self._hears():
                 return
+        self._read_on()
+
+    def _read_on(self) -> None:
         if self._paused and not self._transport.is_closing():
             self._paused = False
             self.active_at = self._loop.time()
             self._transport.resume_reading()
 
     def close_when_sent(self) -> None:
-        """End the connection behind what the operating system has taken."""
-        # What is queued for a slow peer is not worth holding a refused connection open for.
+        """End the connection; what is queued for a slow peer is not worth holding it open for."""
         self._transport.close()
 
     def _refuse_request(self, error: Exception) -> None:
         """End the connection for a request that has no answer, those before it being answered."""
         self._flush()
+        self._fail(error)
+
+    def _fail(self, error: Exception) -> None:
         self._complain(Cause.BAD_REQUEST, str(error))
         self.close_when_sent()
 

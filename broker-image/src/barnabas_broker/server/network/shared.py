@@ -14,6 +14,31 @@ from barnabas_broker.server.transport.write_readiness import WriteReadiness
 ROUND_BYTES: Final = 1 << 20
 """How much of all large requests is received in one round of the loop."""
 
+MOVED_AT_ONCE: Final = 512 << 10
+"""How much of a request is copied to a larger buffer at once: some tenths of a millisecond, as its
+pages are new to the process."""
+
+LARGE_REQUEST_BYTES: Final = 256 << 10
+"""Requests above this are received in turns while several arrive, and each is served in a turn of
+its own then."""
+
+RECEIVED_AT_ONCE: Final = 256 << 10
+"""How much of a large request is received at once while several arrive."""
+
+UNBUDGETED_BYTES: Final = 4 << 10
+"""How much is received of a large request, which cannot be put off any more, beyond that."""
+
+FLOOD_READ_BYTES: Final = 64 << 10
+"""What is received at once of who sends small requests faster than they are served: they wait for
+their turns either way, and others would wait for a megabyte to be copied."""
+
+FLUSH_BYTES: Final = 64 << 10
+"""A response this large is sent before the next request is served: a megabyte of requests for
+large responses must not become gigabytes of responses."""
+
+LAST_REQUESTS_S: Final = 30.0
+"""How long requests are kept whose client has closed, behind one that still waits."""
+
 
 @dataclass(frozen=True, slots=True)
 class Shared:

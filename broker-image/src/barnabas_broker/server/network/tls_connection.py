@@ -17,7 +17,8 @@ import ssl
 from typing import Any, Final, cast
 
 from barnabas_broker.invariants import violated
-from barnabas_broker.server.network.session import LAST_REQUESTS_S, Session
+from barnabas_broker.server.network.session import Session
+from barnabas_broker.server.network.shared import LAST_REQUESTS_S
 
 READ_BYTES: Final = 256 << 10
 """How much is taken from the TLS layer at once; it holds a few times that at most."""

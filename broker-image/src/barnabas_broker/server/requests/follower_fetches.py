@@ -95,7 +95,7 @@ def handle(
         wait_ms=request.max_wait_ms,
         answer=fetch.again,
     )
-    call.hurry = waiting.complete  # The follower has another partition to ask about.
+    call.hurry_by(waiting.complete)  # The follower has another partition to ask about.
     return waiting.future
 
 

@@ -50,6 +50,8 @@ class RequestContext:
     """Whether something has come on its connection behind it, while it waits for its answer."""
     hurry: Callable[[], None] | None = None
     """Has it answered where it need not wait any longer once it is `followed`."""
+    listen: Callable[[], None] | None = None
+    """Has its connection read on, where that stopped while there was nothing to hurry."""
     denied: set[tuple[AclOperation, ResourceType, str]] | None = None
     """Denials that are audited: a question may be asked again, and is audited once."""
 
@@ -58,6 +60,12 @@ class RequestContext:
         self.client_id = client_id
         if self.usage is not None:
             self.usage.client_id = client_id
+
+    def hurry_by(self, hurry: Callable[[], None]) -> None:
+        """From now on it need not wait any longer once it is `followed`."""
+        self.hurry = hurry
+        if self.listen is not None:
+            self.listen()
 
     def follow(self) -> None:
         """Something has come behind it."""

@@ -338,3 +338,29 @@ def test_a_bug_is_answered_to_each_request_and_logged(
         assert traffic.bytes_rejected == 3 * len(BATCH)
     assert "Produce of " in caplog.text
     assert "a bug" in caplog.text
+
+
+def test_a_bug_of_runs_alone_is_logged_and_all_go_one_by_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nobody would notice that no run is made any more; a request that is refused is no bug."""
+
+    def broken(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("a bug")
+
+    def offsets(wire: Wire) -> list[tuple[int, int]]:
+        wire.socket.sendall(b"".join(wire.frame(produce_request("t", BATCH), 9) for _ in "ab"))
+        answers = [wire.receive(ProduceResponse, 9)[1].responses[0] for _ in "ab"]
+        parts = [answer.partition_responses[0] for answer in answers]
+        return [(part.error_code, part.base_offset) for part in parts]
+
+    with running_node(tmp_path) as node, Wire(port_of(node)) as wire:
+        unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        with Wire(port_of(node)) as refused:
+            assert offsets(refused) == [(unknown, -1), (unknown, -1)]
+        assert not caplog.text
+        wire.create_topic("t")
+        monkeypatch.setattr(produce_runs, "plain_batch", broken)
+        assert offsets(wire) == [(0, 0), (0, 1)]
+    assert "Gathering requests of a Produce run failed" in caplog.text
+    assert "a bug" in caplog.text

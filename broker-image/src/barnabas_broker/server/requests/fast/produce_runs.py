@@ -126,7 +126,10 @@ def serve_run(
     """
     try:
         run, position = _gathered(received, position, min(largest, REQUEST_BYTES_MAX), call)
-    except Exception:  # Whatever it is, it is met again one by one, and answered.
+    except KafkaError:  # Met again one by one, and answered.
+        return None
+    except Exception as error:  # A defect of runs alone must not end them in silence.
+        refusal(error, "Gathering requests", "a Produce run")
         return None
     if run is None or not run.requests:
         return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Mapping
 from dataclasses import replace
 from uuid import UUID
@@ -243,6 +244,28 @@ def test_a_broker_that_failed_to_obey_is_told_again(key: ApiKey, code: int) -> N
         assert not told.codes[key]
 
     against(told.serve, story)
+
+
+def test_a_broker_that_refuses_for_long_does_not_fill_the_log(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is told as often as before."""
+    attempts = 100
+    monkeypatch.setattr(controller_channel_manager, "RETRY_S", 0)
+    told = Told()
+    told.codes[ApiKey.UPDATE_METADATA] = [ErrorCode.UNKNOWN_SERVER_ERROR] * attempts
+
+    async def story(peers: Peers) -> None:
+        channels = told.channels(peers)
+        channels.take(VIEW, 3)
+        await wait_for_async("no more refusals", lambda: not told.codes[ApiKey.UPDATE_METADATA])
+        await channels.close()
+
+    against(told.serve, story)
+    lines = [it.getMessage() for it in caplog.records if it.levelno == logging.WARNING]
+    assert [line.split()[5] for line in lines] == [
+        f"attempts={it}" for it in (1, 2, 4, 8, 16, 32, 64)
+    ]
 
 
 def test_the_controller_of_another_epoch_is_not_told_again() -> None:

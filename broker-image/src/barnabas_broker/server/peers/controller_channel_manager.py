@@ -35,6 +35,7 @@ from barnabas_broker.controller.target_state import (
 )
 from barnabas_broker.server.peers.peers import PeerError, Peers
 from barnabas_broker.server.peers.replication.leader_end_point import error_code
+from barnabas_broker.server.process.repeated_failure import RepeatedFailure
 from barnabas_broker.server.process.supervised_tasks import background
 from barnabas_kafka.errors import ErrorCode, KafkaError
 from barnabas_kafka.ids import DEBUGGING_REPLICA_ID, LATEST_TIMESTAMP, TopicPartition
@@ -102,6 +103,8 @@ class _Channel:
     acknowledged: TargetState | None = None
     unusable: set[TopicPartition] = field(default_factory=set)
     failed_in_a_row: int = 0  # How often its broker answered with an error.
+    failure: RepeatedFailure = field(default_factory=RepeatedFailure)
+    ends_failure: RepeatedFailure = field(default_factory=RepeatedFailure)
 
 
 class ControllerChannelManager:
@@ -228,6 +231,7 @@ class ControllerChannelManager:
 
     async def _tell_own(self) -> None:
         """Until the view says of this broker's replicas what is so."""
+        failure = RepeatedFailure()
         while (view := self._view) is not None:
             answered = own_answers(self._broker_id, view, self._own)
             if not answered:
@@ -237,13 +241,15 @@ class ControllerChannelManager:
             try:
                 await self._storage(self._broker_id, answered)
             except KafkaError as error:
-                log.warning("Own log directory failure not handled yet: %s", error)
+                level = failure.failed()
+                log.log(level, "Own log directory failure not handled yet: %s", error)
             if self._view is view:
                 await asyncio.sleep(RETRY_S)
         self._own_task = None
 
     async def _tell_own_ends(self) -> None:
         """Until no election waits for how far this broker's logs go."""
+        failure = RepeatedFailure()
         while (view := self._view) and (wanted := ends_wanted(self._broker_id, view)):
             answered = {}
             for tp, epoch in wanted.items():
@@ -253,7 +259,7 @@ class ControllerChannelManager:
                 epoch = view.image.brokers[self._broker_id].epoch
                 await self._ends(self._broker_id, epoch, answered)
             except KafkaError as error:
-                log.warning("Leader election is waiting for this broker: %s", error)
+                log.log(failure.failed(), "Leader election is waiting for this broker: %s", error)
             if self._view is view:
                 await asyncio.sleep(RETRY_S)
         self._own_ends_task = None
@@ -302,7 +308,7 @@ class ControllerChannelManager:
         if view is None:
             return
         if view is acknowledged:
-            await self._ask_ends(registration, view, wake)
+            await self._ask_ends(channel, view)
             return
         # The first time it is everything there is, which may take long to work out.
         given = (
@@ -313,7 +319,13 @@ class ControllerChannelManager:
         try:
             refused = await self._give(registration.id, given, fresh=acknowledged is None)
         except (PeerError, EncodeError, KafkaError) as error:
-            log.warning("Control requests failed, retrying: broker=%d %s", registration.id, error)
+            log.log(
+                channel.failure.failed(),
+                "Control requests failed, retrying: broker=%d attempts=%d %s",
+                registration.id,
+                channel.failure.attempts,
+                error,
+            )
             # To a broker that cannot be reached, `Peers` pauses by itself.
             known = not isinstance(error, PeerError)
             await asyncio.sleep(min(RETRY_S * 2**channel.failed_in_a_row, PAUSE_MAX_S))
@@ -321,6 +333,7 @@ class ControllerChannelManager:
             wake.set()
             return
         channel.acknowledged, channel.failed_in_a_row = view, 0
+        channel.failure.over()
         self._told.set()
         if view.deleting:
             try:
@@ -328,24 +341,24 @@ class ControllerChannelManager:
             except BaseException:
                 channel.acknowledged = acknowledged  # Else nobody would report it again.
                 raise
-        await self._ask_ends(registration, view, wake)
+        await self._ask_ends(channel, view)
 
-    async def _ask_ends(
-        self, registration: BrokerRegistration, view: TargetState, wake: asyncio.Event
-    ) -> None:
+    async def _ask_ends(self, channel: _Channel, view: TargetState) -> None:
         """Ask how far logs go of which a view wants to know, and have it done again if need be."""
-        broker = registration.id
+        broker = channel.registration.id
         wanted = ends_wanted(broker, view)
         if not wanted:
             return
         try:
             answer = await self._send(broker, _ends_request(wanted), ListOffsetsResponse)
-            await self._ends(broker, registration.epoch, ends_answers(wanted, answer))
+            await self._ends(broker, channel.registration.epoch, ends_answers(wanted, answer))
+            channel.ends_failure.over()
         except (PeerError, EncodeError, KafkaError) as error:
-            log.warning("Leader election is waiting: broker=%d %s", broker, error)
+            level = channel.ends_failure.failed()
+            log.log(level, "Leader election is waiting: broker=%d %s", broker, error)
         if self._view is view:
             await asyncio.sleep(RETRY_S)
-            wake.set()
+            channel.wake.set()
 
     async def _give(self, broker: int, given: Orders, *, fresh: bool) -> frozenset[str]:
         """Send orders; returns the topics that could not be deleted. Raises PeerError, KafkaError.

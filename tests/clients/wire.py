@@ -29,6 +29,14 @@ from barnabas_kafka.protocol.messages.produce import (
     ProduceRequest,
     TopicProduceData,
 )
+from barnabas_kafka.protocol.messages.sasl_authenticate import (
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+)
+from barnabas_kafka.protocol.messages.sasl_handshake import (
+    SaslHandshakeRequest,
+    SaslHandshakeResponse,
+)
 from barnabas_kafka.protocol.registry import api
 from barnabas_kafka.protocol.schema import Request, Response
 from barnabas_kafka.records.batch import headers
@@ -152,6 +160,14 @@ class Wire:
         """Send a request and wait for its response."""
         self.send(frame(request, version))
         return self.receive(response, version)
+
+    def log_in(self, name: str, password: str) -> None:
+        """Authenticate with SASL PLAIN."""
+        began = self.ask(SaslHandshakeRequest(mechanism="PLAIN"), SaslHandshakeResponse, 1)
+        assert not began.error_code, began
+        words = SaslAuthenticateRequest(auth_bytes=f"\0{name}\0{password}".encode())
+        ended = self.ask(words, SaslAuthenticateResponse, 2)
+        assert not ended.error_code, ended
 
     def is_silent(self) -> bool:
         """Whether nothing has arrived, not even the end of the connection."""

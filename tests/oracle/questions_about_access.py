@@ -21,6 +21,7 @@ from barnabas_kafka.protocol.messages import (
     alter_replica_log_dirs,
     controlled_shutdown,
     create_acls,
+    create_delegation_token,
     create_partitions,
     create_topics,
     delete_acls,
@@ -31,12 +32,14 @@ from barnabas_kafka.protocol.messages import (
     describe_client_quotas,
     describe_cluster,
     describe_configs,
+    describe_delegation_token,
     describe_groups,
     describe_log_dirs,
     describe_producers,
     describe_transactions,
     elect_leaders,
     end_txn,
+    expire_delegation_token,
     fetch,
     find_coordinator,
     heartbeat,
@@ -54,6 +57,7 @@ from barnabas_kafka.protocol.messages import (
     offset_fetch,
     offset_for_leader_epoch,
     produce,
+    renew_delegation_token,
     stop_replica,
     sync_group,
     txn_offset_commit,
@@ -61,6 +65,8 @@ from barnabas_kafka.protocol.messages import (
     update_metadata,
     write_txn_markers,
 )
+from barnabas_kafka.protocol.messages import alter_user_scram_credentials as alter_scram_users
+from barnabas_kafka.protocol.messages import describe_user_scram_credentials as scram_users
 from barnabas_kafka.protocol.messages import metadata as metadata_messages
 from barnabas_kafka.protocol.schema import Request
 from barnabas_kafka.records.builder import build_batch
@@ -68,6 +74,7 @@ from tests.clients import START_MS
 
 MINE, OTHERS, ABSENT = "t", "u", "t-absent"
 GROUP, TXN = "t-group", "t-tx"
+INTERNAL = ("__consumer_offsets", "__transaction_state")
 BATCH = build_batch([(START_MS, None, b"value", ())])
 TRANSACTIONAL = build_batch(
     [(START_MS, None, b"value", ())],
@@ -203,6 +210,8 @@ def _topics() -> Iterator[Question]:
         every = _metadata(version)
         every.topics = None  # type: ignore[attr-defined]
         yield f"all metadata {version}", every, version
+    for version in (4, 10, 12):
+        yield f"internal topics {version}", _metadata(version, *INTERNAL), version
     yield "metadata, created", _metadata(12, "t no name", "u no name", create=True), 12
     for version in (4, 7):
         yield (
@@ -485,6 +494,33 @@ def _quotas() -> Iterator[Question]:
     )
 
 
+def _users() -> Iterator[Question]:
+    for label, users in {"all": None, "nobody": ["t-user"], "no name": [""]}.items():
+        named = None if users is None else [scram_users.UserName(name=name) for name in users]
+        asked = scram_users.DescribeUserScramCredentialsRequest(users=named)
+        yield f"SCRAM users, {label}", asked, 0
+    # Too few iterations: nothing is set.
+    set_ = alter_scram_users.ScramCredentialUpsertion(
+        name="t-user", mechanism=1, iterations=1, salt=b"salt", salted_password=b"salted"
+    )
+    gone = alter_scram_users.ScramCredentialDeletion(name="u-user", mechanism=2)
+    altered = alter_scram_users.AlterUserScramCredentialsRequest(upsertions=[set_, set_])
+    yield "SCRAM user set twice", altered, 0
+    altered = alter_scram_users.AlterUserScramCredentialsRequest(deletions=[gone])
+    yield "SCRAM user removed", altered, 0
+    altered = alter_scram_users.AlterUserScramCredentialsRequest(
+        deletions=[gone], upsertions=[set_]
+    )
+    yield "SCRAM users", altered, 0
+    tokens = create_delegation_token.CreateDelegationTokenRequest(max_lifetime_ms=-1)
+    yield "a token", tokens, 3
+    renewed = renew_delegation_token.RenewDelegationTokenRequest(hmac=b"none", renew_period_ms=-1)
+    yield "a token renewed", renewed, 2
+    expired = expire_delegation_token.ExpireDelegationTokenRequest(hmac=b"none")
+    yield "a token expired", expired, 2
+    yield "tokens", describe_delegation_token.DescribeDelegationTokenRequest(owners=None), 3
+
+
 def _cluster() -> Iterator[Question]:
     ops = describe_cluster.DescribeClusterRequest(include_cluster_authorized_operations=True)
     yield "cluster", ops, 1
@@ -559,6 +595,6 @@ def _between_brokers() -> Iterator[Question]:
 
 
 PARTS = (
-    _records, _offsets, _topics, _configs, _groups, _members, _transactions, _quotas, _cluster,
-    _between_brokers,
+    _records, _offsets, _topics, _configs, _groups, _members, _transactions, _quotas, _users,
+    _cluster, _between_brokers,
 )  # fmt: skip

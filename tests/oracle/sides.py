@@ -61,14 +61,23 @@ class Side:
     """One of the two brokers, and what it has answered so far, by label.
 
     One that `stumbles` is not waited for long when it is asked what it may never answer. `source`
-    is the address that it is asked from.
+    is the address that it is asked from, `user` the name, and the password, of the client. One that
+    keeps `words` tells what error messages say.
     """
 
     def __init__(
-        self, bootstrap: str, *, stumbles: bool = False, source: str | None = None
+        self,
+        bootstrap: str,
+        *,
+        stumbles: bool = False,
+        source: str | None = None,
+        user: str = "",
+        words: bool = False,
     ) -> None:
         self.bootstrap = bootstrap
         self.source = source
+        self.user = user
+        self.words = words
         self.stumbles = stumbles
         self.told: dict[str, Any] = {}
         self._wire: Wire | None = None
@@ -135,6 +144,10 @@ class Side:
         self._ids[found.topic_id] = name
         return found.topic_id
 
+    def name_topic(self, topic_id: UUID, name: str) -> None:
+        """From here on tell this id by the name of its topic."""
+        self._ids[topic_id] = name
+
     def keep(self, label: str, answer: Any) -> None:
         """Keep an answer that was waited for, or that came by another connection."""
         assert label not in self.told, label
@@ -160,6 +173,8 @@ class Side:
     def _answer(self, request: Request, version: int, *, trap: bool = False) -> Any:
         if self._wire is None:
             self._wire = Wire(self.bootstrap, source=self.source)
+            if self.user:
+                self._wire.log_in(self.user, self.user)
         self._wire.patience_s = seconds(SILENT if trap and self.stumbles else ANSWER)
         try:
             return self._wire.ask(request, api(ApiKey(request.api_key)).response, version)
@@ -173,7 +188,7 @@ class Side:
     def _plain(self, value: Any, name: str = "") -> Any:
         """An answer as plain values that do not depend on who gave it."""
         if name in _TEXTS and isinstance(value, str):
-            return "some text" if value else ""
+            return value if self.words else "some text" if value else ""
         if name in _OWN and value not in (None, -1, ""):
             return f"its own {name}"
         if isinstance(value, Struct):

@@ -72,3 +72,26 @@ def test_all_changes_of_a_user_or_none() -> None:
     changed, refused = plan_credentials(KNOWN, [Deletion("alice", SHA_512)], [upsertion()])
     assert not changed
     assert refused["alice"].code == ErrorCode.DUPLICATE_RESOURCE
+
+
+@pytest.mark.parametrize(
+    ("deletions", "upsertions", "code"),
+    [
+        # What is malformed counts before what is not there, and an upsertion before a deletion.
+        ([SHA_512], [(3, ITERATIONS_MIN)], ErrorCode.UNSUPPORTED_SASL_MECHANISM),
+        ([3], [(SHA_512, 1)], ErrorCode.UNACCEPTABLE_CREDENTIAL),
+        ([SHA_512, SHA_512], [(SHA_256, 1)], ErrorCode.UNACCEPTABLE_CREDENTIAL),
+        ([SHA_512, SHA_512], [], ErrorCode.DUPLICATE_RESOURCE),
+    ],
+)
+def test_of_several_faults_kafkas_first_is_told(
+    deletions: list[int], upsertions: list[tuple[int, int]], code: ErrorCode
+) -> None:
+    """The order is the one of ZkAdminManager."""
+    changed, refused = plan_credentials(
+        KNOWN,
+        [Deletion("alice", mechanism) for mechanism in deletions],
+        [upsertion("alice", *each) for each in upsertions],
+    )
+    assert not changed
+    assert refused["alice"].code == code

@@ -34,7 +34,7 @@ class ErrorCode(IntEnum):
     NONE = 0, "no error"
     OFFSET_OUT_OF_RANGE = 1, "the partition does not hold this offset"
     CORRUPT_MESSAGE = 2, "a batch is damaged: checksum, size or layout", _RETRY
-    UNKNOWN_TOPIC_OR_PARTITION = 3, "this broker knows no such topic or partition", _REFRESH
+    UNKNOWN_TOPIC_OR_PARTITION = 3, "This server does not host this topic-partition.", _REFRESH
     INVALID_FETCH_SIZE = 4, "the fetch size is invalid"
     LEADER_NOT_AVAILABLE = 5, "the partition has no leader at present", _REFRESH
     NOT_LEADER_OR_FOLLOWER = (
@@ -71,9 +71,9 @@ class ErrorCode(IntEnum):
     INVALID_SESSION_TIMEOUT = 26, "the session timeout is outside the bounds the broker sets"
     REBALANCE_IN_PROGRESS = 27, "the group is rebalancing, members must join again"
     INVALID_COMMIT_OFFSET_SIZE = 28, "the offset record would be too large"
-    TOPIC_AUTHORIZATION_FAILED = 29, "not allowed on this topic"
-    GROUP_AUTHORIZATION_FAILED = 30, "not allowed on this group"
-    CLUSTER_AUTHORIZATION_FAILED = 31, "not allowed on this cluster"
+    TOPIC_AUTHORIZATION_FAILED = 29, "Topic authorization failed."
+    GROUP_AUTHORIZATION_FAILED = 30, "Group authorization failed."
+    CLUSTER_AUTHORIZATION_FAILED = 31, "Cluster authorization failed."
     INVALID_TIMESTAMP = 32, "a record's timestamp is too far from the broker's time"
     UNSUPPORTED_SASL_MECHANISM = 33, "the mechanism is not enabled"
     ILLEGAL_SASL_STATE = 34, "the request does not fit the state of authentication"
@@ -98,7 +98,7 @@ class ErrorCode(IntEnum):
     INVALID_TRANSACTION_TIMEOUT = 50, "the transaction timeout is over the limit of the broker"
     CONCURRENT_TRANSACTIONS = 51, "another operation on this transaction is not finished", _RETRY
     TRANSACTION_COORDINATOR_FENCED = 52, "another broker has become the transaction's coordinator"
-    TRANSACTIONAL_ID_AUTHORIZATION_FAILED = 53, "not allowed with this transactional id"
+    TRANSACTIONAL_ID_AUTHORIZATION_FAILED = 53, "Transactional Id authorization failed."
     SECURITY_DISABLED = 54, "access control is not enabled"
     OPERATION_NOT_ATTEMPTED = 55, "not tried, because another part of the request failed"
     KAFKA_STORAGE_ERROR = 56, "the disk of the partition failed", _REFRESH
@@ -110,7 +110,7 @@ class ErrorCode(IntEnum):
     DELEGATION_TOKEN_NOT_FOUND = 62, "there is no such delegation token"
     DELEGATION_TOKEN_OWNER_MISMATCH = 63, "the principal may neither own nor renew the token"
     DELEGATION_TOKEN_REQUEST_NOT_ALLOWED = 64, "tokens are not issued over this kind of connection"
-    DELEGATION_TOKEN_AUTHORIZATION_FAILED = 65, "not allowed on this delegation token"
+    DELEGATION_TOKEN_AUTHORIZATION_FAILED = 65, "Delegation Token authorization failed."
     DELEGATION_TOKEN_EXPIRED = 66, "the delegation token has expired"
     INVALID_PRINCIPAL_TYPE = 67, "the kind of principal is not supported"
     NON_EMPTY_GROUP = 68, "the group still has members"

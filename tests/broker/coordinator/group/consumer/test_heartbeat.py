@@ -49,6 +49,20 @@ def test_the_first_member_gets_everything_at_once() -> None:
     assert story.consumers.state_name == "Stable"
 
 
+def test_who_subscribes_to_nothing_moves_no_other_member() -> None:
+    """Its joining leaves the group's epoch as it is, but for that of a new group."""
+    story = ConsumerStory({"t": 1})
+    idle, one, other = (
+        Actor(story, "idle", subscribed_topic_names=[]),
+        Actor(story, "one"),
+        Actor(story, "other", subscribed_topic_names=[]),
+    )
+    assert (idle.beat(), idle.epoch) == (ErrorCode.NONE, 1)
+    assert (one.beat(), one.epoch) == (ErrorCode.NONE, 2)
+    assert (other.beat(), other.epoch, other.reads) == (ErrorCode.NONE, 2, [])
+    assert (one.beat(), one.epoch, one.reads) == (ErrorCode.NONE, 2, [0])
+
+
 def test_a_partition_is_given_away_when_its_owner_has_let_go() -> None:
     """The newcomer has its epoch but waits; the owner is told to give up, says so, and all have."""
     story = ConsumerStory({"t": 4})

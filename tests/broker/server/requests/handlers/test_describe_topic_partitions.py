@@ -127,3 +127,11 @@ def test_hidden_topics_are_not_listed(embedded: Embedded) -> None:
     refused = ask(embedded, "a", "b", authorizer=denying).topics[-1]
     assert (refused.name, refused.error_code) == ("b", ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     assert refused.topic_id.int == 0
+
+
+def test_a_hidden_topic_is_not_called_internal(embedded: Embedded) -> None:
+    """As in Kafka, whatever its name says."""
+    name = "__consumer_offsets"
+    denying = Denying((AclOperation.DESCRIBE, ResourceType.TOPIC, name))
+    assert not ask(embedded, name, authorizer=denying).topics[0].is_internal
+    assert ask(embedded, name).topics[0].is_internal

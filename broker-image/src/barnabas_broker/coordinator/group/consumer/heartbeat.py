@@ -154,7 +154,10 @@ class Heartbeats:
         request = beat.request
         check(request, beat.version, self._rebalancer.limits.consumers.assignors)
         if known is None and request.member_epoch != JOINING_EPOCH:
-            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {request.group_id} not found.")
+            leaves = request.member_epoch in (LEAVING_EPOCH, ABSENT_EPOCH)
+            whose = "Group" if leaves else "Consumer group"  # As Kafka has it.
+            message = f"{whose} {request.group_id} not found."
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, message)
         group = known or ConsumerGroup(request.group_id)
         if request.member_epoch in (LEAVING_EPOCH, ABSENT_EPOCH):
             self._leave(group, beat, turn)
@@ -237,10 +240,9 @@ class Heartbeats:
     ) -> tuple[int, Partitions]:
         """The epoch of the target and what it gives this member, both brought up to date."""
         before = speaker.before
-        wants_other = before is None or (before.topics, before.regex) != (
-            member.topics,
-            member.regex,
-        )
+        # As Kafka: a member that joins without a subscription leaves the others' epoch as it is.
+        had = (frozenset(), "") if before is None else (before.topics, before.regex)
+        wants_other = group.epoch == 0 or had != (member.topics, member.regex)
         version = self.image.version
         is_current = not wants_other and group.seen_version == version
         if is_current and group.epoch == group.target_epoch and speaker.replaced is None:

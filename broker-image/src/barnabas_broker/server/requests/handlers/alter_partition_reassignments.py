@@ -42,7 +42,14 @@ def handle(
         answers: Answers = controller.active.process(asked, now_ms=call.now_ms)
         return answers
 
-    return call.broker.controller.ask(reassign, _response)
+    def answer(answers: Answers | KafkaError) -> Response:
+        response = _response(answers)
+        if not response.error_code:
+            allowed = request.allow_replication_factor_change
+            response.allow_replication_factor_change = allowed
+        return response
+
+    return call.broker.controller.ask(reassign, answer)
 
 
 def _refused(error: KafkaError) -> Response:

@@ -3,6 +3,7 @@
 from functools import partial
 
 from barnabas_broker.cluster.failures import refusal
+from barnabas_broker.controller.topics import validate_name
 from barnabas_broker.log.producer_state import ProducerEntry
 from barnabas_broker.security.acls import AclOperation, ResourceType
 from barnabas_broker.server.process.cooperative_scheduler import Work, each
@@ -37,6 +38,7 @@ def handle(
 def _partition(call: RequestContext, topic: str, index: int) -> PartitionResponse:
     answer = PartitionResponse(partition_index=index)
     try:
+        validate_name(topic)
         if not call.allowed(AclOperation.READ, ResourceType.TOPIC, topic):
             raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
         replica = call.broker.replicas.readable(TopicPartition(topic, index))

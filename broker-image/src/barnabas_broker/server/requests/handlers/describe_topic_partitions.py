@@ -107,8 +107,10 @@ def _why_unknown(name: str) -> ErrorCode:
 
 
 def _refused(code: ErrorCode, name: str) -> DescribeTopicPartitionsResponseTopic:
+    # As Kafka: a topic that a client may not describe is never called internal.
+    hidden = code is ErrorCode.TOPIC_AUTHORIZATION_FAILED
     return DescribeTopicPartitionsResponseTopic(
-        error_code=code, name=name, is_internal=is_internal(name)
+        error_code=code, name=name, is_internal=not hidden and is_internal(name)
     )
 
 

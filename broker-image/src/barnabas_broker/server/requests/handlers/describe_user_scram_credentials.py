@@ -47,10 +47,11 @@ def _named(user: str, times: int, call: RequestContext) -> Result:
     found = _result(user, call)
     if found.credential_infos:
         return found
+    why = f"Attempt to describe a user credential that does not exist: {user}"
     return Result(
         user=user,
         error_code=ErrorCode.RESOURCE_NOT_FOUND,
-        error_message=f"Attempt to describe a user credential that does not exist: {user}",
+        error_message=why if user else "Username must not be empty",
     )
 
 

@@ -311,8 +311,9 @@ def _to_create(
 def _refused(
     code: ErrorCode, name: str | None, topic_id: UUID = ZERO_UUID
 ) -> MetadataResponseTopic:
-    # Whether a topic is internal is told by its name alone, so it gives nothing away.
-    internal = name is not None and is_internal(name)
+    # As Kafka: a topic that a client may not describe is never called internal.
+    hidden = code is ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    internal = name is not None and not hidden and is_internal(name)
     return MetadataResponseTopic(
         error_code=code, name=name, topic_id=topic_id, is_internal=internal
     )

@@ -495,8 +495,9 @@ def _quotas() -> Iterator[Question]:
 
 
 def _users() -> Iterator[Question]:
-    for label, users in {"all": None, "nobody": ["t-user"], "no name": [""]}.items():
-        named = None if users is None else [scram_users.UserName(name=name) for name in users]
+    # Without a list, in the place of an empty one, Apache fails to refuse and answers nothing.
+    for label, users in {"all": [], "nobody": ["t-user"], "no name": [""]}.items():
+        named = [scram_users.UserName(name=name) for name in users]
         asked = scram_users.DescribeUserScramCredentialsRequest(users=named)
         yield f"SCRAM users, {label}", asked, 0
     # Too few iterations: nothing is set.

@@ -464,6 +464,17 @@ def deletions(side: Side) -> None:
         side.ask(f"offsets of {group}", _fetching(group, 8), 8)
 
 
+def last_offsets(side: Side) -> None:
+    """OffsetDelete of all that a group has: one without members goes with it."""
+    topic, groups = _groups_of_all_kinds(side, "last")
+    for kind, group in groups.items():
+        side.ask(f"one of {kind}", _deleting(group, topic, 0), 0)
+        side.ask(f"the last of {kind}", _deleting(group, topic, 1), 0)
+        side.ask(f"one that {kind} has no more", _deleting(group, topic, 1), 0)
+        side.ask(f"{kind} deleted", DeleteGroupsRequest(groups_names=[group]), 2)
+    _described(side, "afterwards", *groups.values())
+
+
 def _deleting(group: str, topic: str, *partitions: int) -> OffsetDeleteRequest:
     wanted = [OffsetDeleteRequestPartition(partition_index=number) for number in partitions]
     topics = [OffsetDeleteRequestTopic(name=topic, partitions=wanted)]
@@ -472,5 +483,5 @@ def _deleting(group: str, topic: str, *partitions: int) -> OffsetDeleteRequest:
 
 QUESTIONS: Final = (
     finding_coordinators, joining_groups, static_members, requests_of_members, rebalances, commits,
-    fetches_of_offsets, descriptions, deletions,
+    fetches_of_offsets, descriptions, deletions, last_offsets,
 )  # fmt: skip

@@ -133,8 +133,8 @@ class ErrorCode(IntEnum):
     GROUP_MAX_SIZE_REACHED = 81, "the group is full"
     FENCED_INSTANCE_ID = 82, "another member has taken over this instance id"
     ELIGIBLE_LEADERS_NOT_AVAILABLE = 83, "no replica that may lead is available", _REFRESH
-    ELECTION_NOT_NEEDED = 84, "the partition is led as it should be", _REFRESH
-    NO_REASSIGNMENT_IN_PROGRESS = 85, "the partition is not being moved"
+    ELECTION_NOT_NEEDED = 84, "Leader election not needed for topic partition.", _REFRESH
+    NO_REASSIGNMENT_IN_PROGRESS = 85, "No partition reassignment is in progress."
     GROUP_SUBSCRIBED_TO_TOPIC = 86, "the group is subscribed to the topic"
     INVALID_RECORD = 87, "a record breaks a rule of the topic"
     UNSTABLE_OFFSET_COMMIT = 88, "a transaction has not decided the offset yet", _RETRY

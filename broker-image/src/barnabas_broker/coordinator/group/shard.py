@@ -369,6 +369,9 @@ class Shard:
         faults = {each: commits.deletion_fault(group, each) for each in partitions}
         doomed = [each for each, fault in faults.items() if fault is None]
         turn.records += commits.tombstones(group, doomed)
+        if doomed and group.consumers is None and _has_only(group, doomed):
+            # As Kafka: a group of the classic protocol goes with its last offset.
+            turn.records += ending(group)
         turn.answer(waiter, commits.deletions(faults))
         turn.refuse = lambda code, instead: instead.answer(
             waiter, OffsetDeleteResponse(error_code=commits.write_error(code))
@@ -402,7 +405,7 @@ class Shard:
         def expire(group: Group) -> Iterator[CoordinatorResult]:
             due = commits.expired(group, retention_ms=self.limits.retention_ms, now_ms=now_ms)
             yield from _forget_offsets(group, list(due), now_ms)
-            if group.is_empty and not (group.offsets or group.pending or group.pending_offsets):
+            if _has_only(group, ()):
                 yield CoordinatorResult(now_ms, records=ending(group))
 
         groups = list(self.groups.values())
@@ -601,6 +604,12 @@ class Shard:
             group = self.groups[group_id] = Group(group_id, now_ms=now_ms, whole=self.account)
         assert group.state is not GroupState.DEAD, violated("an ended group is out of reach")
         return group
+
+
+def _has_only(group: Group, offsets: Collection[TopicPartition]) -> bool:
+    """Whether nothing is left of a group without these offsets."""
+    left = group.pending or group.pending_offsets or group.offsets.keys() - offsets
+    return group.is_empty and not left
 
 
 def ending(group: Group) -> list[Record]:

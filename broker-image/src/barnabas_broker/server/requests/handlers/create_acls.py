@@ -39,7 +39,7 @@ def handle(request: CreateAclsRequest, call: RequestContext) -> Work[Answer]:
     acls = call.broker.acls
     if acls is None:
         code = ErrorCode.SECURITY_DISABLED
-        return (yield from _all(request, KafkaError(code, "No authorizer is configured.")))
+        return (yield from _all(request, KafkaError(code, "No Authorizer is configured.")))
     judged = yield from each(request.creations, _judged)
     bindings = [binding for binding in judged if isinstance(binding, AclBinding)]
 

@@ -30,7 +30,7 @@ def handle(request: DeleteAclsRequest, call: RequestContext) -> Work[Answer]:
     acls = call.broker.acls
     if acls is None:
         code = ErrorCode.SECURITY_DISABLED
-        return (yield from _all(request, KafkaError(code, "No authorizer is configured.")))
+        return (yield from _all(request, KafkaError(code, "No Authorizer is configured.")))
     filters = yield from each(request.filters, filter_of)
 
     def answer(deleted: list[Deleted]) -> Work[Response]:

@@ -24,7 +24,7 @@ def handle(request: DescribeAclsRequest, call: RequestContext) -> Work[DescribeA
     if call.broker.acls is None:
         return DescribeAclsResponse(
             error_code=ErrorCode.SECURITY_DISABLED,
-            error_message="No authorizer is configured on the broker.",
+            error_message="No Authorizer is configured on the broker",
         )
     wanted = filter_of(request)
     resources = []

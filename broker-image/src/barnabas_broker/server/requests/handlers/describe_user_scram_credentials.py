@@ -23,9 +23,11 @@ def handle(
 ) -> DescribeUserScramCredentialsResponse:
     """Answer for each user that is named; no names are the names of all who have credentials."""
     if not call.allowed_on_cluster(AclOperation.DESCRIBE):
+        code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+        # As Kafka: a result for each name, which does not say whose it is.
+        nameless = [Result(error_code=code, error_message=None) for _ in request.users or ()]
         return DescribeUserScramCredentialsResponse(
-            error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
-            error_message="Cluster authorization failed.",
+            error_code=code, error_message=code.message, results=nameless
         )
     if not request.users:
         everyone = sorted(call.broker.image.user_configs)

@@ -197,6 +197,18 @@ class Cluster:
         path = '{.status.addresses[?(@.type=="InternalIP")].address}'
         return self.kubectl("get", "node", f"{self.name}-worker", "-o", f"jsonpath={path}").strip()
 
+    def working_sets(self, namespace: str) -> dict[str, int]:
+        """The memory of each pod of a namespace in bytes, as the kubelets account for it."""
+        found = {}
+        path = "jsonpath={.items[*].metadata.name}"
+        for node in self.kubectl("get", "nodes", "-o", path).split():
+            summary = self.kubectl("get", "--raw", f"/api/v1/nodes/{node}/proxy/stats/summary")
+            for pod in json.loads(summary)["pods"]:
+                of = pod["podRef"]
+                if of["namespace"] == namespace:
+                    found[of["name"]] = int(pod.get("memory", {}).get("workingSetBytes", 0))
+        return found
+
     def _all_nodes_ready(self) -> bool:
         """Whether all nodes are Ready and the DNS, which everything needs, serves."""
         self.kubectl("wait", "node", "--all", "--for=condition=Ready", "--timeout=1s")

@@ -12,7 +12,8 @@ from __future__ import annotations
 import sys
 import time
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from confluent_kafka import (
     Consumer,
@@ -23,6 +24,8 @@ from confluent_kafka import (
     TopicPartition,
 )
 
+# librdkafka's settings by which a client reaches the brokers, and as whom.
+Client = Mapping[str, Any]
 Record = tuple[bytes, bytes]
 # Where, in a topic: partition and offset.
 Place = tuple[int, int]
@@ -35,7 +38,7 @@ class TransferError(Exception):
 
 
 def send(
-    bootstrap: str,
+    client: Client,
     topic: str,
     records: Iterable[Record],
     advance: Callable[[int], None] = lambda _: None,
@@ -49,7 +52,7 @@ def send(
     """
     producer = Producer(
         {
-            "bootstrap.servers": bootstrap,
+            **client,
             "enable.idempotence": True,
             # Leaders may be changing, and the first requests to a partition then overtake each
             # other ("What no broker can tell" in docs/concepts/durability.md).
@@ -94,7 +97,7 @@ def send(
 
 
 def read(
-    bootstrap: str,
+    client: Client,
     topic: str,
     advance: Callable[[int], None] = lambda _: None,
     *,
@@ -106,8 +109,8 @@ def read(
     """
     consumer = Consumer(
         {
-            "bootstrap.servers": bootstrap,
             "group.id": "barnabas-e2e",
+            **client,
             "enable.auto.commit": False,
             "enable.partition.eof": True,
             "auto.offset.reset": "earliest",
@@ -165,11 +168,12 @@ def from_lines(text: bytes) -> list[Record]:
 def main(arguments: list[str]) -> int:
     """Send standard input, or write a topic to standard output."""
     verb, bootstrap, topic, limit = arguments
+    client = {"bootstrap.servers": bootstrap}
     if verb == "send":
-        places = send(bootstrap, topic, from_lines(sys.stdin.buffer.read()), limit_s=float(limit))
+        places = send(client, topic, from_lines(sys.stdin.buffer.read()), limit_s=float(limit))
         sys.stderr.write(f"sent {len(places)} records\n")
     else:
-        sys.stdout.buffer.write(to_lines(read(bootstrap, topic, limit_s=float(limit)).values()))
+        sys.stdout.buffer.write(to_lines(read(client, topic, limit_s=float(limit)).values()))
     return 0
 
 

@@ -8,7 +8,7 @@ from typing import Final, Self
 
 from confluent_kafka import KafkaError, Message, Producer
 
-from e2e.kafka import Place, Record
+from e2e.kafka import Client, Place, Record
 from tests.waiting import SETTLE, seconds
 
 # A record waits for its brokers for as long as its test does.
@@ -24,14 +24,14 @@ class Load:
     library knows that the earlier ones were taken, but not where they are.
     """
 
-    def __init__(self, bootstrap: str, topic: str) -> None:
+    def __init__(self, client: Client, topic: str) -> None:
         self.acknowledged: dict[Place, Record] = {}
         self.somewhere: list[Record] = []
         self.failures: list[str] = []
         self._topic = topic
         self._producer = Producer(
             {
-                "bootstrap.servers": bootstrap,
+                **client,
                 "enable.idempotence": True,
                 # The first requests to a partition may overtake each other ("What no broker can
                 # tell" in docs/concepts/durability.md).
@@ -42,6 +42,10 @@ class Load:
         )
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run)
+
+    def use_password(self, user: str, password: str) -> None:
+        """Authenticate with another password wherever it connects from now on."""
+        self._producer.set_sasl_credentials(user, password)
 
     def _run(self) -> None:
         number = 0

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import io
-import tarfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from confluent_kafka.admin import AdminClient
 
 from e2e import images, kafka
 from e2e.cluster import Cluster
 from e2e.commands import ROOT
+from e2e.pipeline import Pipeline
 from tests.waiting import ANSWER, SETTLE, seconds
 
 MAIN: Final = "barnabas"
@@ -76,17 +75,21 @@ class Quickstart:
         servers = [each for each in status["listeners"] if each["name"] == listener]
         return str(servers[0]["bootstrapServers"])
 
+    def client(self) -> kafka.Client:
+        """How a client on this machine reaches the brokers, through ports of the nodes."""
+        return {"bootstrap.servers": self.bootstrap("external")}
+
     def admin(self) -> AdminClient:
         """An administrator's client on this machine."""
-        return AdminClient({"bootstrap.servers": self.bootstrap("external"), "log_level": 3})
+        return AdminClient({**self.client(), "log_level": 3})
 
     def send(self, topic: str, records: Iterable[kafka.Record]) -> dict[kafka.Place, kafka.Record]:
         """Send from this machine, through a port of the nodes."""
-        return kafka.send(self.bootstrap("external"), topic, records, limit_s=seconds(SETTLE))
+        return kafka.send(self.client(), topic, records, limit_s=seconds(SETTLE))
 
     def read(self, topic: str) -> dict[kafka.Place, kafka.Record]:
         """Read on this machine, through a port of the nodes."""
-        return kafka.read(self.bootstrap("external"), topic, limit_s=seconds(SETTLE))
+        return kafka.read(self.client(), topic, limit_s=seconds(SETTLE))
 
     def start_client_pod(self) -> None:
         """Start the pod from which `send_in_pod` and `read_in_pod` work."""
@@ -116,35 +119,7 @@ class Quickstart:
         found = self.admin().list_topics(timeout=seconds(ANSWER)).topics.get(topic)
         return len(found.partitions) if found else 0
 
-    def pipeline_status(self) -> dict[str, Any]:
-        """The status of the pipeline's resource."""
-        found = self.cluster.get("kafkapipeline", PIPELINE, namespace=MAIN) or {}
-        status: dict[str, Any] = found.get("status", {})
-        return status
-
-    def wait_until_landed(self, rows: int) -> None:
-        """Until the pipeline has written so many rows since it began."""
-        self.cluster.wait_for(
-            f"{rows} rows that the pipeline has written",
-            self.pipeline_status,
-            until=lambda status: int(status.get("rows", 0)) >= rows,
-            namespaces=(MAIN,),
-        )
-
-    def landed(self, directory: Path) -> dict[kafka.Place, kafka.Record]:
-        """The rows of the pipeline's files by place, copied out of its volume."""
-        import duckdb
-
-        content = self.cluster.kubectl_bytes(
-            "exec", "-n", MAIN, f"{PIPELINE}-pipeline-0", "--",
-            "tar", "-C", "/data", "-c", "packages",
-        )  # fmt: skip
-        with tarfile.open(fileobj=io.BytesIO(content)) as archive:
-            archive.extractall(directory, filter="data")
-        files = str(directory / "packages" / "batch=*" / "*.parquet")
-        query = 'select partition, "offset", key, value from read_parquet(?)'
-        rows = duckdb.connect().execute(query, [files]).fetchall()
-        places = {(int(row[0]), int(row[1])): (row[2] or b"", row[3] or b"") for row in rows}
-        if len(places) != len(rows):
-            raise AssertionError(f"{len(rows)} rows stand for {len(places)} records")
-        return places
+    @property
+    def pipeline(self) -> Pipeline:
+        """Its pipeline."""
+        return Pipeline(self.cluster, MAIN, PIPELINE, "packages")

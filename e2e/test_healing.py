@@ -63,8 +63,8 @@ def test_a_deleted_pipeline_goes_on_where_it_was(
     delete_pod(quickstart.cluster, "packages-to-parquet-pipeline-0")
     more = quickstart.send("packages", [(b"away %d" % n, b"sent meanwhile") for n in range(50)])
     quickstart.wait_ready("kafkapipeline/packages-to-parquet")
-    quickstart.wait_until_landed(len(more))
-    assert quickstart.landed(tmp_path) == {**sent, **more}
+    quickstart.pipeline.wait_until_landed(len(more))
+    assert quickstart.pipeline.landed(tmp_path) == {**sent, **more}
 
 
 def test_a_changed_service_is_put_back(quickstart: Quickstart) -> None:

@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
 from e2e.cluster import Cluster
-from e2e.commands import CommandError
+from e2e.commands import ROOT, CommandError
 from e2e.quickstart import BRIEF, MAIN, RELEASE
+
+SPACE: Final = "aside"
+PREFIX: Final = "aside-"
 
 
 def test_helm_installs_definitions_and_a_ready_operator(operator: Cluster) -> None:
@@ -28,20 +39,21 @@ def test_the_operator_has_a_priority_and_a_budget(operator: Cluster) -> None:
     )
 
 
+def may(cluster: Cluster, account: str, *asked: str) -> bool:
+    """Whether a service account has a right."""
+    try:
+        cluster.kubectl("auth", "can-i", *asked, f"--as={account}")
+    except CommandError:
+        return False
+    return True
+
+
 def test_the_operator_may_do_nothing_outside_its_namespaces(operator: Cluster) -> None:
     """Its account has no right on the whole cluster but to read two definitions."""
-    account = f"--as=system:serviceaccount:{MAIN}:{RELEASE}"
-
-    def may(*asked: str) -> bool:
-        try:
-            operator.kubectl("auth", "can-i", *asked, account)
-        except CommandError:
-            return False
-        return True
-
-    assert may("create", "statefulsets", "-n", MAIN)
-    assert may("create", "statefulsets", "-n", BRIEF)
-    assert may("get", "customresourcedefinitions/kafkatopics.barnabas.io")
+    account = f"system:serviceaccount:{MAIN}:{RELEASE}"
+    assert may(operator, account, "create", "statefulsets", "-n", MAIN)
+    assert may(operator, account, "create", "statefulsets", "-n", BRIEF)
+    assert may(operator, account, "get", "customresourcedefinitions/kafkatopics.barnabas.io")
     for asked in (
         ("list", "statefulsets", "-A"),
         ("create", "statefulsets", "-n", "default"),
@@ -53,4 +65,44 @@ def test_the_operator_may_do_nothing_outside_its_namespaces(operator: Cluster) -
         ("patch", "customresourcedefinitions"),
         ("list", "customresourcedefinitions"),
     ):
-        assert not may(*asked), asked
+        assert not may(operator, account, *asked), asked
+
+
+@pytest.fixture
+def overlay(operator: Cluster, tmp_path: Path) -> Iterator[str]:
+    """The name of a second operator, of an overlay of manifests/base as the documents have it."""
+    document = {
+        "apiVersion": "kustomize.config.k8s.io/v1beta1",
+        "kind": "Kustomization",
+        "namespace": SPACE,
+        "namePrefix": PREFIX,
+        "resources": [os.path.relpath(ROOT / "manifests" / "base", tmp_path)],
+    }
+    (tmp_path / "kustomization.yaml").write_text(json.dumps(document), "utf-8")
+    operator.kubectl("create", "namespace", SPACE)
+    operator.kubectl("apply", "--server-side", "--force-conflicts", "-k", str(tmp_path))
+    yield f"{PREFIX}{RELEASE}"
+    # Not `delete -k`: the definitions are in the base, and all resources would go with them.
+    operator.delete_objects("namespace", SPACE)
+    for kind in ("clusterrole", "clusterrolebinding"):
+        names = operator.kubectl("get", kind, "-o", "name").split()
+        operator.delete_objects(*(name for name in names if f"/{PREFIX}" in name))
+
+
+def test_an_overlay_is_an_operator_of_its_own(operator: Cluster, overlay: str) -> None:
+    """It leads in its namespace, has no right in another, and takes none from the first one."""
+    operator.wait_rolled_out(overlay, namespace=SPACE)
+    path = "jsonpath={.spec.holderIdentity}"
+    operator.wait_for(
+        "the Lease of the second operator",
+        lambda: operator.kubectl("get", "lease", RELEASE, "-n", SPACE, "-o", path),
+        until=lambda holder: holder.startswith(overlay),
+        namespaces=(SPACE,),
+    )
+    definition = ("get", "customresourcedefinitions/kafkatopics.barnabas.io")
+    for namespace, name, other in ((SPACE, overlay, MAIN), (MAIN, RELEASE, SPACE)):
+        account = f"system:serviceaccount:{namespace}:{name}"
+        assert may(operator, account, "create", "statefulsets", "-n", namespace)
+        assert may(operator, account, *definition)
+        assert not may(operator, account, "create", "statefulsets", "-n", other)
+        assert not may(operator, account, "get", "secrets", "-n", other)

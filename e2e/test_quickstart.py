@@ -96,5 +96,5 @@ def test_the_host_reads_what_a_pod_sent(quickstart: Quickstart) -> None:
 def test_the_pipeline_writes_what_it_reads(quickstart: Quickstart, tmp_path: Path) -> None:
     """DuckDB finds each record of the topic once in the files: place, key and value."""
     there = quickstart.read("packages")
-    quickstart.wait_until_landed(len(there))
-    assert quickstart.landed(tmp_path) == there
+    quickstart.pipeline.wait_until_landed(len(there))
+    assert quickstart.pipeline.landed(tmp_path) == there

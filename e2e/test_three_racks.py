@@ -6,23 +6,30 @@ import json
 import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any, Final
 
 import pytest
-from confluent_kafka import KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient
 
-from e2e import images, kafka
+from e2e import images
 from e2e.cluster import ZONES, Cluster, Json
 from e2e.commands import CommandError
-from e2e.kafka import Place, Record
 from e2e.load import Load
-from e2e.quickstart import FIXTURES, MAIN, RELEASE
-from tests.waiting import ANSWER, RUN, SETTLE, seconds
-
-FILE: Final = str(FIXTURES / "three-racks.yaml")
-ALL: Final = "app.kubernetes.io/instance=three"
-BROKERS: Final = f"{ALL},app.kubernetes.io/component=broker"
+from e2e.quickstart import MAIN, RELEASE
+from e2e.three_racks import (
+    ALL,
+    FILE,
+    check,
+    client,
+    is_ready,
+    more,
+    partitions,
+    pods,
+    read,
+    ready_pods,
+    wait_in_sync,
+    wait_ready,
+)
+from tests.waiting import ANSWER, RUN, seconds
 
 
 @pytest.fixture(scope="module")
@@ -35,82 +42,6 @@ def three(operator: Cluster) -> Iterator[Cluster]:
     operator.wait_gone("pods", namespace=MAIN, selector=ALL)
 
 
-def wait_ready(cluster: Cluster) -> None:
-    """Until cluster and topic are Ready."""
-    for resource in ("kafkacluster/three", "kafkatopic/orders"):
-        cluster.wait_ready(resource, namespace=MAIN, within=RUN)
-
-
-def bootstrap(cluster: Cluster) -> str:
-    """All three brokers, by ports of their nodes."""
-    status = (cluster.get("kafkacluster", "three", namespace=MAIN) or {})["status"]
-    (servers,) = (
-        each["bootstrapServers"] for each in status["listeners"] if each["name"] == "external"
-    )
-    return str(servers)
-
-
-def pods(cluster: Cluster, selector: str = BROKERS) -> dict[str, Json]:
-    """The brokers' pods, or others, by name."""
-    found = cluster.list("pod", namespace=MAIN, selector=selector)
-    return {pod["metadata"]["name"]: pod for pod in found}
-
-
-def is_ready(pod: Json) -> bool:
-    """Whether a pod is Ready and stays."""
-    ready = any(
-        each["type"] == "Ready" and each["status"] == "True"
-        for each in pod["status"].get("conditions", ())
-    )
-    return ready and "deletionTimestamp" not in pod["metadata"]
-
-
-def ready_pods(cluster: Cluster) -> dict[str, str]:
-    """The uids of the brokers' pods that are Ready, by name."""
-    return {name: pod["metadata"]["uid"] for name, pod in pods(cluster).items() if is_ready(pod)}
-
-
-def partitions(cluster: Cluster) -> list[Any]:
-    """The partitions of the topic, as a client is told."""
-    admin = AdminClient({"bootstrap.servers": bootstrap(cluster), "log_level": 0})
-    described = admin.describe_topics(TopicCollection(["orders"]))["orders"].result(seconds(ANSWER))
-    return list(described.partitions)
-
-
-def in_sync(cluster: Cluster) -> list[int]:
-    """How many in-sync replicas each partition has; none where no broker answers yet."""
-    try:
-        return [len(each.isr) for each in partitions(cluster)]
-    except KafkaException:
-        return [0]
-
-
-def all_three(counts: list[int]) -> bool:
-    """Whether every partition has three in-sync replicas."""
-    return all(count == 3 for count in counts)
-
-
-def more(load: Load, cluster: Cluster) -> None:
-    """Until another hundred records were acknowledged: the topic is served again."""
-    wanted = len(load.acknowledged) + 100
-    cluster.wait_for(
-        f"{wanted} acknowledged records",
-        lambda: len(load.acknowledged),
-        until=lambda count: count >= wanted,
-        namespaces=(MAIN,),
-    )
-
-
-def check(load: Load, before: dict[Place, Record], cluster: Cluster) -> None:
-    """What was acknowledged is there, once, at its place, and nothing else is."""
-    assert load.failures == []
-    found = kafka.read(bootstrap(cluster), "orders", limit_s=seconds(SETTLE))
-    placed = {**before, **load.acknowledged}
-    assert {place: found.get(place) for place in placed} == placed
-    others = [record for place, record in found.items() if place not in placed]
-    assert sorted(others) == sorted(load.somewhere)
-
-
 def test_partitions_have_a_replica_in_each_rack(three: Cluster) -> None:
     """The label of a broker's node is its rack, and replicas are placed by racks."""
     nodes = {
@@ -121,20 +52,15 @@ def test_partitions_have_a_replica_in_each_rack(three: Cluster) -> None:
     told = {name: pod["metadata"]["annotations"]["barnabas.io/rack"] for name, pod in found.items()}
     assert told == {name: nodes[pod["spec"]["nodeName"]] for name, pod in found.items()}
     assert sorted(told.values()) == sorted(ZONES)
-    three.wait_for(
-        "three in-sync replicas of every partition",
-        lambda: in_sync(three),
-        until=all_three,
-        namespaces=(MAIN,),
-    )
+    wait_in_sync(three)
     for partition in partitions(three):
         assert {node.rack for node in partition.replicas} == set(ZONES)
 
 
 def test_a_killed_broker_loses_nothing(three: Cluster) -> None:
     """Without grace, under load: others lead, and it comes back in sync."""
-    before = kafka.read(bootstrap(three), "orders", limit_s=seconds(SETTLE))
-    with Load(bootstrap(three), "orders") as load:
+    before = read(three)
+    with Load(client(three), "orders") as load:
         more(load, three)
         name = "three-broker-1"
         uid = pods(three)[name]["metadata"]["uid"]
@@ -147,19 +73,14 @@ def test_a_killed_broker_loses_nothing(three: Cluster) -> None:
             namespaces=(MAIN,),
             within=RUN,
         )
-        three.wait_for(
-            "three in-sync replicas of every partition",
-            lambda: in_sync(three),
-            until=all_three,
-            namespaces=(MAIN,),
-        )
+        wait_in_sync(three)
     check(load, before, three)
 
 
 def test_a_killed_member_of_the_ensemble_is_not_noticed(three: Cluster) -> None:
     """Two of three members go on; producers see nothing of it."""
-    before = kafka.read(bootstrap(three), "orders", limit_s=seconds(SETTLE))
-    with Load(bootstrap(three), "orders") as load:
+    before = read(three)
+    with Load(client(three), "orders") as load:
         more(load, three)
         three.kubectl("delete", "pod/three-zookeeper-2", "-n", MAIN, "--grace-period=0", "--force")
         more(load, three)
@@ -182,7 +103,7 @@ def next_images(cluster: Cluster) -> dict[str, str]:
 
 def test_an_update_replaces_the_ensemble_first_and_one_pod_at_a_time(three: Cluster) -> None:
     """Under load, all six: each broker hands over before it goes, no record is refused or lost."""
-    before = kafka.read(bootstrap(three), "orders", limit_s=seconds(SETTLE))
+    before = read(three)
     old = pods(three, ALL)
     replaced: list[str] = []
     ready_at_once: list[int] = []
@@ -195,7 +116,7 @@ def test_an_update_replaces_the_ensemble_first_and_one_pod_at_a_time(three: Clus
         replaced.extend(sorted(set(new) - set(replaced)))
         return [name for name in new if is_ready(found[name])]
 
-    with Load(bootstrap(three), "orders") as load:
+    with Load(client(three), "orders") as load:
         patch = json.dumps({"spec": {"images": next_images(three)}})
         three.kubectl("patch", "kafkacluster/three", "-n", MAIN, "--type=merge", "-p", patch)
         three.wait_for(
@@ -217,7 +138,7 @@ def test_an_update_replaces_the_ensemble_first_and_one_pod_at_a_time(three: Clus
 
 def controllers_broker(cluster: Cluster) -> str:
     """The pod of the broker that is the controller."""
-    admin = AdminClient({"bootstrap.servers": bootstrap(cluster), "log_level": 0})
+    admin = AdminClient({**client(cluster), "log_level": 0})
     found = admin.describe_cluster().result(seconds(ANSWER)).controller
     return f"three-broker-{found.id}"
 
@@ -257,13 +178,7 @@ def test_a_controller_that_hangs_is_neither_replaced_nor_stops_anything(three: C
         # A liveness probe may have ended it meanwhile: the kubelet restarts it in its pod.
         with suppress(CommandError):
             three.on_node(node, "kill", "-CONT", process)
-    three.wait_for(
-        "three in-sync replicas of every partition",
-        lambda: in_sync(three),
-        until=all_three,
-        namespaces=(MAIN,),
-        within=RUN,
-    )
+    wait_in_sync(three, within=RUN)
     three.wait_for(
         "three brokers that are ready",
         lambda: ready_pods(three),
@@ -292,7 +207,7 @@ def test_two_drains_in_a_row_take_one_broker_at_a_time(three: Cluster) -> None:
 
     Volumes are bound to their nodes, so that the pods of a drained one wait for it.
     """
-    before = kafka.read(bootstrap(three), "orders", limit_s=seconds(SETTLE))
+    before = read(three)
     nodes = {name: pod["spec"]["nodeName"] for name, pod in pods(three).items()}
     first, second = nodes["three-broker-0"], nodes["three-broker-1"]
     uids = ready_pods(three)
@@ -303,7 +218,7 @@ def test_two_drains_in_a_row_take_one_broker_at_a_time(three: Cluster) -> None:
         fewest.append(len(found))
         return found.get(name, uids[name]) != uids[name]
 
-    with Load(bootstrap(three), "orders") as load:
+    with Load(client(three), "orders") as load:
         with drain(three, first) as one:
             assert one.wait(seconds(RUN)) == 0
         two = drain(three, second)

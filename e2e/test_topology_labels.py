@@ -15,7 +15,7 @@ import pytest
 from e2e import images
 from e2e.cluster import ZONES, Cluster
 from e2e.quickstart import MAIN, RELEASE, install_with_helm
-from e2e.test_three_racks import FILE, all_three, in_sync, partitions, pods, wait_ready
+from e2e.three_racks import FILE, partitions, pods, wait_in_sync, wait_ready
 
 pytestmark = pytest.mark.soak
 ZONE = "topology.kubernetes.io/zone"
@@ -44,12 +44,7 @@ def test_brokers_have_their_racks_by_the_labels_of_their_pods(labelled: Cluster)
     found = pods(labelled).values()
     assert sorted(pod["metadata"]["labels"][ZONE] for pod in found) == sorted(ZONES)
     assert not any("barnabas.io/rack" in pod["metadata"]["annotations"] for pod in found)
-    labelled.wait_for(
-        "three in-sync replicas of every partition",
-        lambda: in_sync(labelled),
-        until=all_three,
-        namespaces=(MAIN,),
-    )
+    wait_in_sync(labelled)
     for partition in partitions(labelled):
         assert {node.rack for node in partition.replicas} == set(ZONES)
 

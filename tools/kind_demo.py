@@ -9,7 +9,6 @@ KEEP=1 leaves the cluster running and says how to use it; `make kind-down` remov
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import tempfile
@@ -120,7 +119,9 @@ def _demonstrate(report: Report) -> None:
     report.console.print(f"$ kubectl get {KINDS}\n\n{listed}", markup=False, soft_wrap=True)
     report.console.print(_steps_table(report, first_s))
     report.console.print()
-    report.console.print(_memory_table(memory_by_pod(CLUSTER)))
+    memory = CLUSTER.working_sets(MAIN)
+    del memory["client"]
+    report.console.print(_memory_table(memory))
 
 
 def _install(report: Report) -> Quickstart:
@@ -145,19 +146,19 @@ def _stream(report: Report, quickstart: Quickstart) -> None:
     with report.step(title, quiet=True):
         quickstart.start_client_pod()
         with _bar(report.console, "send", packages) as advance:
-            servers, limit_s = quickstart.bootstrap("external"), seconds(SETTLE)
-            sent = kafka.send(servers, "packages", packages, advance, limit_s=limit_s)
+            client, limit_s = quickstart.client(), seconds(SETTLE)
+            sent = kafka.send(client, "packages", packages, advance, limit_s=limit_s)
         compare("packages", quickstart.read_in_pod("packages"), packages)
     title = f"send {_amount(files)} from a pod, and read them on this machine"
     with report.step(title, quiet=True):
         quickstart.send_in_pod("files", files)
         with _bar(report.console, "read", files) as advance:
-            found = kafka.read(servers, "files", advance, limit_s=seconds(SETTLE))
+            found = kafka.read(client, "files", advance, limit_s=seconds(SETTLE))
         compare("files", list(found.values()), [*files, (b"first", b"record")])
     with report.step("the pipeline has written the packages to Parquet files"):
-        quickstart.wait_until_landed(len(sent))
+        quickstart.pipeline.wait_until_landed(len(sent))
         with tempfile.TemporaryDirectory(prefix="barnabas-kind-") as directory:
-            landed = quickstart.landed(Path(directory))
+            landed = quickstart.pipeline.landed(Path(directory))
     if landed != sent:
         raise DemoError("the pipeline's files differ from what was sent")
     report.console.print("Every byte is the same: in the pod, on this machine, and in the files.")
@@ -173,21 +174,6 @@ def compare(topic: str, found: list[kafka.Record], expected: list[kafka.Record])
         f"{topic}: {len(expected)} records sent, {len(found)} read,"
         f" {len(missing)} missing, {len(strange)} that were not sent"
     )
-
-
-def memory_by_pod(cluster: Cluster) -> dict[str, int]:
-    """The working set of each pod of ours in bytes, as the kubelets account for it."""
-    found = {}
-    nodes = cluster.kubectl("get", "nodes", "-o", "jsonpath={.items[*].metadata.name}").split()
-    for node in nodes:
-        summary = json.loads(
-            cluster.kubectl("get", "--raw", f"/api/v1/nodes/{node}/proxy/stats/summary")
-        )
-        for pod in summary["pods"]:
-            reference = pod["podRef"]
-            if reference["namespace"] == MAIN and reference["name"] != "client":
-                found[reference["name"]] = int(pod.get("memory", {}).get("workingSetBytes", 0))
-    return found
 
 
 @contextmanager

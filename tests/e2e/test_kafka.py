@@ -15,12 +15,17 @@ from tests.waiting import ANSWER, seconds
 RECORDS = [(b"key %d" % (number % 5), bytes(range(number % 256))) for number in range(300)]
 
 
+def client_of(broker: Broker) -> kafka.Client:
+    """How a client reaches the broker."""
+    return {"bootstrap.servers": broker.bootstrap_servers}
+
+
 @pytest.mark.kafka_topic(partitions=3)
 def test_what_is_sent_is_read_at_its_places(kafka_broker: Broker, kafka_topic: str) -> None:
     """Sending says where each record is, and reading finds it there."""
     moved: list[int] = []
     sent = kafka.send(
-        kafka_broker.bootstrap_servers,
+        client_of(kafka_broker),
         kafka_topic,
         RECORDS,
         moved.append,
@@ -28,15 +33,14 @@ def test_what_is_sent_is_read_at_its_places(kafka_broker: Broker, kafka_topic: s
     )
     assert sorted(sent.values()) == sorted(RECORDS)
     assert sum(moved) == sum(len(key) + len(value) for key, value in RECORDS)
-    servers = kafka_broker.bootstrap_servers
-    assert kafka.read(servers, kafka_topic, limit_s=seconds(ANSWER)) == sent
+    assert kafka.read(client_of(kafka_broker), kafka_topic, limit_s=seconds(ANSWER)) == sent
 
 
 def test_a_refused_record_is_an_error(kafka_broker: Broker, kafka_topic: str) -> None:
     """What is larger than client and broker take is named by its key."""
     large = [(b"the large one", b"x" * 2_000_000)]
     with pytest.raises(kafka.TransferError, match="the large one"):
-        kafka.send(kafka_broker.bootstrap_servers, kafka_topic, large, limit_s=seconds(ANSWER))
+        kafka.send(client_of(kafka_broker), kafka_topic, large, limit_s=seconds(ANSWER))
 
 
 def test_lines_hold_any_bytes() -> None:

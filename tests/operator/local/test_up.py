@@ -64,14 +64,15 @@ def test_three_brokers_and_the_loss_of_one(laptop: Laptop) -> None:
     assert f"127.0.0.1:{port}" in servers
     killed = seen.brokers[1].pid
     assert killed is not None
-    sent = kafka.send(servers, "packages", [(b"%d" % n, b"before") for n in range(100)])
+    client = {"bootstrap.servers": servers}
+    sent = kafka.send(client, "packages", [(b"%d" % n, b"before") for n in range(100)])
     os.kill(killed, signal.SIGKILL)
-    sent |= kafka.send(servers, "packages", [(b"%d" % n, b"after") for n in range(100)])
+    sent |= kafka.send(client, "packages", [(b"%d" % n, b"after") for n in range(100)])
     assert not is_ready(laptop.look().status.conditions)
     seen = laptop.up()
     assert laptop.said[0].startswith("broker 1 had ended without a request to stop")
     assert is_ready(seen.status.conditions)
-    assert kafka.read(servers, "packages") == sent
+    assert kafka.read(client, "packages") == sent
     with pytest.raises(LocalError, match="brokers can be added, not taken away"):
         laptop.up({**wanted, "spec": {**wanted["spec"], "brokers": {**brokers, "replicas": 2}}})
 

@@ -131,3 +131,22 @@ def test_a_pid_file_that_cannot_be_read_names_nobody(tmp_path: Path, content: st
     path.write_text(content)
     assert processes.read_entry(path) is None
     assert processes.read_entry(tmp_path / "none") is None
+
+
+def test_a_process_lacks_variables_that_are_none_of_its(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All others it has."""
+    monkeypatch.setenv("KEPT", "kept")
+    monkeypatch.setenv("NAMED", "named")
+    log = tmp_path / "log"
+    entry = processes.launch(
+        [sys.executable, "-c", "import os; print(os.getenv('KEPT'), os.getenv('NAMED'))"],
+        directory=tmp_path,
+        log=log,
+        pid_file=tmp_path / "pid",
+        fingerprint="f",
+        without=("NAMED",),
+    )
+    wait_for("the end of the process", lambda: entry.running, until=lambda it: not it)
+    assert processes.last_words(log) == "kept None"

@@ -45,6 +45,7 @@ CRASH: Final = (
     "Apache stumbles (an unknown server error, or no answer at all); we say what is wrong"
 )
 STRICTER: Final = "would be stored as it is, and readers would stumble over it"
+ONCE: Final = "one description, however often a group is named: else no memory holds them all"
 EACH_NAMED: Final = "one answer for each time that a partition is named"
 NAME_FIRST: Final = "the name is judged first, as both do when they describe"
 
@@ -111,7 +112,12 @@ DELIBERATE: Final[dict[str, dict[str, str]]] = {
         "no partitions": "an answer for each topic asked about, however little",
         "twice": EACH_NAMED,
     },
-    "fetches_of_offsets": {"no group, version 0": CRASH, "twice": EACH_NAMED},
+    "descriptions": {"all, one of them twice": ONCE},
+    "fetches_of_offsets": {
+        "no group, version 0": CRASH,
+        "twice, version 0": EACH_NAMED,
+        "several": ONCE,
+    },
     "fencing_of_producers": {
         "(first bumps, version|second (after|commits)).*": (
             "Apache aborts the transaction of the successor before it looks at the epoch of the"

@@ -57,6 +57,8 @@ class Barnabas:
         self.directory.mkdir(parents=True, exist_ok=True)
         self.environment = dict(environment or {})
         self.options = options
+        self.launcher: Sequence[str] = ()
+        """A command that runs the one behind it, such as on another network."""
         self.program = Path(sys.executable).with_name("barnabas")
         self.settings = (
             {"log.dirs": str(directory / "kafka-logs")} | _SETTINGS | dict(settings or {})
@@ -91,7 +93,13 @@ class Barnabas:
         command = [str(self.program), "broker", "start"]
         with self.log_file.open("ab") as log:
             self._process = subprocess.Popen(
-                [*command, *self.options, *assignments, f"--ready-file={ready}"],
+                [
+                    *self.launcher,
+                    *command,
+                    *self.options,
+                    *assignments,
+                    f"--ready-file={ready}",
+                ],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,

@@ -8,21 +8,20 @@ clients come as far between two deaths of the broker on a slow machine as on a f
 from __future__ import annotations
 
 import os
-from collections import Counter, defaultdict
-from dataclasses import dataclass, field
+from collections import Counter
 from functools import partial
 from pathlib import Path
 from random import Random
-from typing import Any, Final
+from typing import Final
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from tests.clients import under_load
 from tests.clients.brokers import Broker, broker_under_test
-from tests.clients.client_process import ClientProcess, told
+from tests.clients.client_process import ClientProcess
+from tests.clients.notes import Notes, check_values, commit_first_offsets, committed
 from tests.clients.transactional import SETTINGS, seen_in
 from tests.clients.under_load import (
     PARTITIONS,
@@ -48,54 +47,12 @@ MAY_HANG: Final = 2
 WANTED: Final = ("kills", "left", "assignments", "commits", "committed", "aborted")
 
 
-@dataclass
-class Attempt:
-    """One transaction: what was written in it, and what its producer knows of its end."""
-
-    values: list[str]
-    outcome: str = "unknown"
-
-
-@dataclass
-class Notes:
-    """What all clients were told, and what they found wrong."""
-
-    attempts: list[Attempt] = field(default_factory=list)
-    read: Counter[str] = field(default_factory=Counter)
-    faults: list[str] = field(default_factory=list)
-    met: Counter[str] = field(default_factory=Counter)
-
-    @classmethod
-    def of(cls, directory: Path) -> Notes:
-        """From what the clients have written down so far."""
-        notes = cls()
-        for story in directory.glob("*.jsonl"):
-            for line in told(story):
-                notes._add(line)
-        return notes
-
-    def _add(self, line: dict[str, Any]) -> None:
-        match line:
-            case {"values": values}:
-                self.attempts.append(Attempt(values))
-            case {"outcome": outcome}:
-                self.attempts[-1].outcome = outcome
-            case {"read": values}:
-                self.read.update(values)
-            case {"fault": fault}:
-                self.faults.append(fault)
-            case {"met": what}:
-                self.met[what] += 1
-            case _:
-                raise AssertionError(line)
-
-
 class Load:
     """The clients of one run, and how often what was done to them and their broker."""
 
     def __init__(self, directory: Path, broker: Broker, random: Random) -> None:
         self.directory, self.broker, self.random = directory, broker, random
-        self.acknowledged = Acknowledged(directory / "acknowledged")
+        self.acknowledged = Acknowledged(directory / TEAM)
         self.done: Counter[str] = Counter()
         self.members: list[ClientProcess] = []
         self.writers: list[ClientProcess] = []
@@ -130,7 +87,7 @@ class Load:
             self._end(self.writers.pop())
         for name in names:
             # Aborts what is left open, which hides what others have written after it.
-            successor = transactional_producer(self.broker.bootstrap, name)
+            successor = transactional_producer(self.broker.bootstrap, name, {})
             retried(partial(successor.init_transactions, ATTEMPT_S))
 
     def _change_members(self) -> None:
@@ -165,7 +122,7 @@ class Load:
     def _client(self, role: str, name: str) -> ClientProcess:
         seed = self.random.randrange(2**32)
         story = self.directory / f"{role}-{name}.jsonl"
-        where = self.broker.bootstrap, str(seed), str(self.directory)
+        where = self.broker.bootstrap, str(seed), str(self.directory), TEAM, "{}"
         return ClientProcess(story, under_load.__name__, role, name, *where)
 
     def _end(self, client: ClientProcess) -> None:
@@ -178,15 +135,6 @@ def _create_topic(broker: Broker) -> None:
     admin.create_topics([NewTopic(TOPIC, num_partitions=PARTITIONS)])[TOPIC].result(seconds(ANSWER))
 
 
-def _commit_first_offsets(broker: Broker) -> None:
-    """Where members begin: from here on the group has an offset for every partition."""
-    first = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": TEAM})
-    first.commit(
-        offsets=[TopicPartition(TOPIC, each, 0) for each in range(PARTITIONS)], asynchronous=False
-    )
-    first.close()
-
-
 def _until_caught_up(directory: Path, values: set[str]) -> None:
     wait_for(
         "how many committed records no member has read",
@@ -195,48 +143,27 @@ def _until_caught_up(directory: Path, values: set[str]) -> None:
     )
 
 
-def _check_values(attempts: list[Attempt], visible: Counter[str]) -> None:
-    """All of a transaction once or nothing of it, as its producer was told."""
-    assert not [value for value, count in visible.items() if count > 1], "doubled"
-    for attempt in attempts:
-        found = {value in visible for value in attempt.values}
-        assert len(found) == 1, f"torn: {attempt}"
-        if attempt.outcome != "unknown":
-            assert found == {attempt.outcome == "committed"}, attempt
-
-
 def _run(directory: Path, seed: int, kills: int) -> None:
     print(f"seed {seed}")  # Shown where the test fails.
     with broker_under_test(directory, SETTINGS) as broker:
         _create_topic(broker)
-        _commit_first_offsets(broker)
+        commit_first_offsets(broker.bootstrap, TEAM, {})
         stories = directory / "clients"
         stories.mkdir()
         with Load(stories, broker, Random(seed)) as load:
             load.run(kills)
             visible = Counter(seen_in(broker, TOPIC, PARTITIONS))
-            _check_values(Notes.of(stories).attempts, visible)
+            check_values(Notes.of(stories).attempts, visible)
             _until_caught_up(stories, set(visible))
             load.end_members()
         notes = Notes.of(stories)
         assert notes.read.keys() == visible.keys(), "members have read what was aborted"
         assert not notes.faults, notes.faults
-        for partition, offset in _committed(broker).items():
+        for partition, offset in committed(broker.bootstrap, TEAM, {}).items():
             assert offset >= load.acknowledged[partition], f"the offset of {partition} went back"
     met = load.met()
     print(dict(met))
     assert all(met[what] for what in WANTED), met
-
-
-def _committed(broker: Broker) -> dict[int, int]:
-    reader = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": TEAM})
-    asked = [TopicPartition(TOPIC, it) for it in range(PARTITIONS)]
-    found: defaultdict[int, int] = defaultdict(int)
-    found |= {
-        it.partition: max(it.offset, 0) for it in reader.committed(asked, timeout=seconds(ANSWER))
-    }
-    reader.close()
-    return found
 
 
 def test_kills_under_members_and_transactions_lose_and_double_nothing(tmp_path: Path) -> None:

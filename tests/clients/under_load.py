@@ -5,10 +5,11 @@ See `client_process` for why. What a client is told it writes down before it goe
 
 from __future__ import annotations
 
+import json
 import mmap
 import select
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -27,6 +28,8 @@ PAUSE_S: Final = 0.02
 #: What either kind of client needs: otherwise librdkafka 2.16 forgets the only broker (its issue
 #: 5511), and waits for up to ten seconds before it connects again.
 REMEMBERING: Final = {"metadata.recovery.strategy": "none", "reconnect.backoff.max.ms": 500}
+#: What a member of the classic protocol says of itself.
+CLASSIC: Final = {"session.timeout.ms": 10_000, "heartbeat.interval.ms": 500}
 
 
 class Acknowledged:
@@ -71,7 +74,9 @@ def retried(step: Callable[[], object]) -> None:
     wait_for("librdkafka's last error", attempt, until=lambda error: error is None)
 
 
-def transactional_producer(bootstrap: str, transactional_id: str) -> Producer:
+def transactional_producer(
+    bootstrap: str, transactional_id: str, properties: Mapping[str, str]
+) -> Producer:
     """A producer whose transactions the broker aborts after 10 s."""
     return Producer(
         {
@@ -79,16 +84,18 @@ def transactional_producer(bootstrap: str, transactional_id: str) -> Producer:
             "transactional.id": transactional_id,
             "transaction.timeout.ms": 10_000,
             "linger.ms": 0,
+            "log_level": 0,
         }
         | REMEMBERING
+        | dict(properties)
     )
 
 
-def write(name: str, bootstrap: str, random: Random) -> None:
+def write(name: str, bootstrap: str, random: Random, properties: Mapping[str, str]) -> None:
     """One transaction after the other with one transactional id."""
     number = 0
     while not stopping():
-        producer = transactional_producer(bootstrap, name)
+        producer = transactional_producer(bootstrap, name, properties)
         try:
             retried(partial(producer.init_transactions, ATTEMPT_S))
             while not stopping(PAUSE_S):
@@ -126,21 +133,25 @@ class Member:
     a reason to fetch it all the same, and may hand out what it got when the partition comes back.
     """
 
-    def __init__(self, bootstrap: str, acknowledged: Acknowledged) -> None:
+    def __init__(
+        self, bootstrap: str, team: str, acknowledged: Acknowledged, properties: Mapping[str, str]
+    ) -> None:
         self._acknowledged = acknowledged
         self._expected: dict[int, int] = {}
+        classic = properties.get("group.protocol", "classic") == "classic"
         self._consumer = Consumer(
             {
                 "bootstrap.servers": bootstrap,
-                "group.id": TEAM,
+                "group.id": team,
                 "isolation.level": "read_committed",
                 "enable.auto.commit": False,
                 "auto.offset.reset": "error",
-                "session.timeout.ms": 10_000,
                 "max.poll.interval.ms": 60_000,
-                "heartbeat.interval.ms": 500,
+                "log_level": 0,
             }
+            | (CLASSIC if classic else {})
             | REMEMBERING
+            | dict(properties)
         )
 
     def run(self) -> None:
@@ -165,6 +176,8 @@ class Member:
                 taken.append(message)
             elif error.code() == KafkaError._AUTO_OFFSET_RESET:
                 tell(fault=f"partition {message.partition()}: {error.str()}")
+            else:
+                tell(met=error.name())
         positions: dict[int, int] = {}
         for message in taken:
             partition, offset = message.partition(), message.offset()
@@ -189,12 +202,14 @@ class Member:
                 self._acknowledged.add(each.partition, each.offset)
 
 
-def main(role: str, name: str, bootstrap: str, seed: str, directory: str) -> None:
+def main(role: str, name: str, bootstrap: str, seed: str, *given: str) -> None:
     """A client of this role until the standard input ends."""
+    directory, team, properties = given
+    more = json.loads(properties)
     if role == "writer":
-        write(name, bootstrap, Random(int(seed)))
+        write(name, bootstrap, Random(int(seed)), more)
     else:
-        Member(bootstrap, Acknowledged(Path(directory) / "acknowledged")).run()
+        Member(bootstrap, team, Acknowledged(Path(directory) / team), more).run()
 
 
 if __name__ == "__main__":

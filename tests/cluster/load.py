@@ -6,11 +6,12 @@ write down what they did and were told.
 
 from __future__ import annotations
 
+import json
 import sys
 import tempfile
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from itertools import pairwise
@@ -57,6 +58,7 @@ class Writer:
         partitions: int,
         *,
         tell: Callable[[int, int], None] = lambda _place, _offset: None,
+        **more: Any,
     ) -> None:
         """`tell` is called with the place of a record among those sent, and its offset."""
         self.name = name
@@ -75,6 +77,7 @@ class Writer:
                 "message.timeout.ms": NEVER_MS,
                 "reconnect.backoff.max.ms": RECONNECT_MAX_MS,
                 "log_level": 0,
+                **more,
             }
         )
         self._thread = threading.Thread(target=self._work, name=name)
@@ -228,7 +231,9 @@ def polls(consumer: str, messages: list[Message]) -> list[Poll]:
     return [Poll(consumer, place, tuple(records)) for place, records in found.items()]
 
 
-def read_all(bootstrap: str, topic: str, partitions: int, *, expected: int = 0) -> list[Poll]:
+def read_all(
+    bootstrap: str, topic: str, partitions: int, *, expected: int = 0, **more: Any
+) -> list[Poll]:
     """Everything that is committed, from the first offset to the last.
 
     So many records are `expected` at least, and waited for: a leader that has just been elected
@@ -244,6 +249,7 @@ def read_all(bootstrap: str, topic: str, partitions: int, *, expected: int = 0) 
             "auto.offset.reset": "error",
             "enable.partition.eof": True,
             "log_level": 0,
+            **more,
         }
     )
     found: list[Poll] = []
@@ -285,10 +291,17 @@ def read_all(bootstrap: str, topic: str, partitions: int, *, expected: int = 0) 
 class Load:
     """Two producers and a consumer at work on a topic; `history` is complete when they are done."""
 
-    def __init__(self, directory: Path, bootstrap: str, topic: str, partitions: int) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        bootstrap: str,
+        topic: str,
+        partitions: int,
+        properties: Mapping[str, str],
+    ) -> None:
 
         def client(role: str, name: str) -> ClientProcess:
-            where = bootstrap, topic, str(partitions)
+            where = bootstrap, topic, str(partitions), json.dumps(dict(properties))
             return ClientProcess(directory / f"{name}.jsonl", __name__, role, name, *where)
 
         self.history = History()
@@ -376,10 +389,15 @@ class Load:
 
 
 @contextmanager
-def under_load(bootstrap: str, topic: str, partitions: int) -> Iterator[Load]:
-    """Load that has begun; its history is complete when the context has ended."""
+def under_load(
+    bootstrap: str, topic: str, partitions: int, properties: Mapping[str, str] | None = None
+) -> Iterator[Load]:
+    """Load that has begun; its history is complete when the context has ended.
+
+    `properties`: what clients need to connect.
+    """
     with tempfile.TemporaryDirectory(prefix="load-") as directory:
-        load = Load(Path(directory), bootstrap, topic, partitions)
+        load = Load(Path(directory), bootstrap, topic, partitions, properties or {})
         try:
             load.wait_until_under_way()
             yield load
@@ -387,18 +405,22 @@ def under_load(bootstrap: str, topic: str, partitions: int) -> Iterator[Load]:
         finally:
             load.kill()
     told = sum(send.outcome is Outcome.OK for send in load.history.sends)
-    load.history.polls += read_all(bootstrap, topic, partitions, expected=told)
+    load.history.polls += read_all(
+        bootstrap, topic, partitions, expected=told, **(properties or {})
+    )
 
 
-def main(role: str, name: str, bootstrap: str, topic: str, partitions: str) -> None:
+def main(role: str, name: str, bootstrap: str, *given: str) -> None:
     """A client of this role until the standard input ends."""
+    topic, partitions, properties = given
     if role == "writer":
-        writer = Writer(bootstrap, name, topic, int(partitions), tell=_acknowledged)
+        more = json.loads(properties)
+        writer = Writer(bootstrap, name, topic, int(partitions), tell=_acknowledged, **more)
         with writer:
             sys.stdin.read()
         tell(sent=len(writer.finish()))
     else:
-        with Reader(bootstrap, name, topic, int(partitions)) as reader:
+        with Reader(bootstrap, name, topic, int(partitions), **json.loads(properties)) as reader:
             sys.stdin.read()
         for poll in reader.finish():
             tell(partition=poll.partition[1], records=poll.records)

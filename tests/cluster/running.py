@@ -22,6 +22,7 @@ from kazoo.retry import KazooRetry
 
 from tests.clients.brokers import Barnabas
 from tests.cluster.ensemble import Ensemble
+from tests.cluster.network import Network
 from tests.faults.disk import FaultyDisk
 from tests.oracle.apache import free_port
 from tests.waiting import ANSWER, ATTEMPT_S, SETTLE, START, forget, seconds, wait_for, watch
@@ -76,21 +77,28 @@ class Cluster:
         listeners: Sequence[str] = ("PLAINTEXT",),
         members: int = 1,
         client: Mapping[str, str] | None = None,
+        network: Network | None = None,
     ) -> None:
         """With `disks` each broker has a second log directory, on one that fails on demand.
 
         Clients use the first of the `listeners`, with the properties of `client`. `members`: how
-        many the ensemble has.
+        many the ensemble has. Each broker and member is a host of the `network`, if there is one.
         """
         self.client = dict(client or {})
-        self.zookeeper = Ensemble(directory / "zookeeper", members)
+        self.zookeeper = Ensemble(directory / "zookeeper", members, network)
+        hosts = [
+            "127.0.0.1" if network is None else network.address(broker_host(broker))
+            for broker in range(brokers)
+        ]
         self.brokers = {
             broker: Barnabas(
                 home := directory / f"broker-{broker}",
                 {
                     **SETTINGS,
                     "broker.id": str(broker),
-                    "listeners": ",".join(f"{it}://127.0.0.1:{free_port()}" for it in listeners),
+                    "listeners": ",".join(
+                        f"{it}://{hosts[broker]}:{free_port()}" for it in listeners
+                    ),
                     "zookeeper.connect": self.zookeeper.connect,
                     **({"broker.rack": racks[broker]} if racks else {}),
                     **(settings or {}),
@@ -101,6 +109,9 @@ class Cluster:
             )
             for broker in range(brokers)
         }
+        if network is not None:
+            for broker, process in self.brokers.items():
+                process.launcher = network.launcher(broker_host(broker))
 
     @property
     def bootstrap(self) -> str:
@@ -166,9 +177,10 @@ class Cluster:
         try:
             yield
         finally:
-            os.kill(pid, signal.SIGCONT)
-            log_file = self.brokers[broker].log_file
-            watch(self.brokers[broker].directory.name, pid, log_file, dumps=True)
+            if self.brokers[broker].exit_code is None:
+                os.kill(pid, signal.SIGCONT)
+                log_file = self.brokers[broker].log_file
+                watch(self.brokers[broker].directory.name, pid, log_file, dumps=True)
 
     def controllers(self) -> set[int]:
         """The controller in each broker's metadata."""
@@ -413,6 +425,11 @@ def move_controller(cluster: Cluster, znodes: KazooClient, *brokers: int) -> Non
         controller,
         until=lambda elected: elected in brokers,
     )
+
+
+def broker_host(broker: int) -> str:
+    """The host of a broker in a network."""
+    return f"broker-{broker}"
 
 
 def _two_directories(home: Path, disk: FaultyDisk) -> str:

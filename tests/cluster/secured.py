@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -28,7 +29,9 @@ BROKERS_SESSION_MS: Final = 5000
 class Stores:
     """One key store and one trust store, in a directory that all brokers read."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, hosts: Sequence[str] = ()) -> None:
+        """The brokers are on these hosts, beside this one."""
+        self._hosts = hosts
         directory.mkdir(parents=True, exist_ok=True)
         self.key = directory / "broker.pem"
         self.trust = directory / "trust.pem"
@@ -38,7 +41,9 @@ class Stores:
         renewed = self.key.with_suffix(".new")
         renewed.write_bytes(b"".join(each.pem for each in authorities))
         renewed.rename(self.trust)
-        Certificate("broker", authorities[0], host="127.0.0.1").write_pem(renewed)
+        Certificate("broker", authorities[0], host="127.0.0.1", more_hosts=self._hosts).write_pem(
+            renewed
+        )
         renewed.rename(self.key)
 
 

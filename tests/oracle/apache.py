@@ -197,6 +197,9 @@ class _JavaServer(ABC):
         self.directory.mkdir(parents=True, exist_ok=True)
         self.log_file = self.directory / f"{self.name}.log"
         self.port = free_port()
+        self.host = "127.0.0.1"
+        self.launcher: Sequence[str] = ()
+        """A command that runs the one behind it, such as on another network."""
         self._process: subprocess.Popen[bytes] | None = None
         self._archive: ClassArchive | None = None
 
@@ -228,7 +231,7 @@ class _JavaServer(ABC):
         with self.log_file.open("ab") as log:
             # A session of its own: Ctrl-C in a terminal reaches only us, and we stop it in order.
             self._process = subprocess.Popen(
-                command,
+                [*self.launcher, *command],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -317,7 +320,7 @@ class _JavaServer(ABC):
 
     def _connection(self) -> socket.socket:
         # ZooKeeper never answers what connects in the moment when it binds its port.
-        return socket.create_connection(("127.0.0.1", self.port), timeout=ATTEMPT_S)
+        return socket.create_connection((self.host, self.port), timeout=ATTEMPT_S)
 
     def _probe(self) -> bool:
         try:
@@ -353,7 +356,7 @@ class ZooKeeper(_JavaServer):
     @property
     def connect(self) -> str:
         """``host:port`` for clients."""
-        return f"127.0.0.1:{self.port}"
+        return f"{self.host}:{self.port}"
 
     def _command(self) -> list[str]:
         config = self.directory / "zookeeper.properties"
@@ -362,7 +365,7 @@ class ZooKeeper(_JavaServer):
             {
                 "dataDir": str(self.directory / "data"),
                 "clientPort": str(self.port),
-                "clientPortAddress": "127.0.0.1",
+                "clientPortAddress": self.host,
                 "maxClientCnxns": "0",
                 "admin.enableServer": "false",
                 "4lw.commands.whitelist": "ruok,srvr",

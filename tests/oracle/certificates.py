@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Sequence
 from pathlib import Path
 
 from cryptography import x509
@@ -25,13 +26,21 @@ DAYS = 2
 class Certificate:
     """An authority, or what one has issued: a key with its certificate, in memory."""
 
-    def __init__(self, name: str, signer: Certificate | None = None, *, host: str = "") -> None:
-        """An authority where there is no signer; `host` is a name or an address."""
+    def __init__(
+        self,
+        name: str,
+        signer: Certificate | None = None,
+        *,
+        host: str = "",
+        more_hosts: Sequence[str] = (),
+    ) -> None:
+        """An authority where there is no signer; a host is a name or an address."""
         now = dt.datetime.now(dt.UTC)
         if signer is None:
             self.pair = create_authority(name, now=now, days=DAYS)
         else:
-            hosts, validity = [host] if host else [], dt.timedelta(days=DAYS)
+            hosts = [*([host] if host else []), *more_hosts]
+            validity = dt.timedelta(days=DAYS)
             self.pair = issue(signer.pair, name, hosts=hosts, now=now, validity=validity)
 
     @property
